@@ -1,0 +1,129 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Style says how a drawing writes its nodes. The zero value is usable.
+type Style[N cmp.Ordered] struct {
+	// Label is the text of a node; nil prints the node itself.
+	Label func(N) string
+	// Lines are the lines below a node, such as its objects; nil for none.
+	Lines func(N) []string
+}
+
+// Tree draws the graph as a tree for a terminal, dependencies above what needs them:
+//
+//	config
+//	│ · ConfigMap/web
+//	db
+//	└─ cache
+//	   └─ web  (also after config)
+//
+// Every node is drawn once, below the dependency that is ordered last, which is the
+// one that it waits for; its other dependencies are named behind it, unless they
+// are above it in the tree anyhow. It fails as [Graph.Order] does.
+func (g *Graph[N, E]) Tree(style Style[N]) (string, error) {
+	order, _, err := g.sort()
+	if err != nil {
+		return "", err
+	}
+	t := &tree[N, E]{g: g, style: style, parent: make([]int, len(g.nodes)), kids: make([][]int, len(g.nodes))}
+	place := make([]int, len(order))
+	for at, i := range order {
+		place[i] = at
+	}
+	var roots []int
+	for _, i := range order {
+		t.parent[i] = -1
+		for _, h := range g.out[i] {
+			if p := t.parent[i]; p < 0 || place[h.node] > place[p] {
+				t.parent[i] = h.node
+			}
+		}
+		if p := t.parent[i]; p >= 0 {
+			t.kids[p] = append(t.kids[p], i)
+		} else {
+			roots = append(roots, i)
+		}
+	}
+	for _, i := range roots {
+		t.draw(i, "", "")
+	}
+	return t.b.String(), nil
+}
+
+type tree[N cmp.Ordered, E any] struct {
+	g      *Graph[N, E]
+	style  Style[N]
+	parent []int
+	kids   [][]int
+	b      strings.Builder
+}
+
+// draw writes a node behind first, and all that is below it behind rest.
+func (t *tree[N, E]) draw(i int, first, rest string) {
+	label, lines := t.style.text(t.g.nodes[i])
+	t.line(first, label+t.also(i))
+	gutter := rest + "  "
+	if len(t.kids[i]) > 0 {
+		gutter = rest + "│ "
+	}
+	for _, l := range lines {
+		t.line(gutter, "· "+l)
+	}
+	for at, kid := range t.kids[i] {
+		if at < len(t.kids[i])-1 {
+			t.draw(kid, rest+"├─ ", rest+"│  ")
+		} else {
+			t.draw(kid, rest+"└─ ", rest+"   ")
+		}
+	}
+}
+
+func (t *tree[N, E]) line(prefix, text string) {
+	t.b.WriteString(strings.TrimRight(prefix+text, " "))
+	t.b.WriteByte('\n')
+}
+
+// also names the dependencies that the place in the tree does not show.
+func (t *tree[N, E]) also(i int) string {
+	above := map[N]bool{}
+	for p := t.parent[i]; p >= 0; p = t.parent[p] {
+		above[t.g.nodes[p]] = true
+	}
+	var names []string
+	for _, n := range t.g.Dependencies(t.g.nodes[i]) {
+		if !above[n] {
+			names = append(names, fmt.Sprint(n))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "  (also after " + strings.Join(names, ", ") + ")"
+}
+
+// text returns the label and the lines of a node. A label of several lines keeps its
+// first and gives the others to the lines, so that no text can break the drawing.
+func (s Style[N]) text(n N) (label string, lines []string) {
+	label = fmt.Sprint(n)
+	if s.Label != nil {
+		label = s.Label(n)
+	}
+	all := split(label)
+	if s.Lines != nil {
+		for _, l := range s.Lines(n) {
+			all = append(all, split(l)...)
+		}
+	}
+	return all[0], all[1:]
+}
+
+func split(text string) []string {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	return slices.Collect(strings.SplitSeq(text, "\n"))
+}
