@@ -1,0 +1,82 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// AssetsEnv names a folder with programs to use instead of building them, as
+// other Kubernetes test environments do. Only what is in the folder is taken from
+// it; usually that is etcd, kube-apiserver and kubectl.
+const AssetsEnv = "KUBEBUILDER_ASSETS"
+
+const stagesFile = "stages.yaml"
+
+// Binaries are the paths of the programs that a control plane consists of.
+type Binaries struct {
+	Etcd              string
+	APIServer         string
+	ControllerManager string
+	Scheduler         string
+	Kwok              string
+	// Kubectl is not part of the control plane; it is there for tests and people.
+	Kubectl string
+
+	// keeper owns the processes; stages tells kwok how pods proceed.
+	keeper, stages string
+}
+
+// Build returns the programs, building those that are not in the cache yet,
+// which takes minutes the first time. The cache is operetta/controlplane in the
+// user's cache folder; a change of a version or flag leads to a new folder there.
+// How the build goes is told to out, which may be nil.
+func Build(ctx context.Context, out io.Writer) (Binaries, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return Binaries{}, err
+	}
+	p := newProgress(out)
+	dirs := map[string]string{}
+	for _, u := range units() {
+		dir, err := u.ensure(ctx, cache, p)
+		if err != nil {
+			return Binaries{}, err
+		}
+		for _, t := range u.targets {
+			dirs[t.program] = dir
+		}
+	}
+	path := func(program string) string {
+		if assets := os.Getenv(AssetsEnv); assets != "" && isFile(filepath.Join(assets, program)) {
+			return filepath.Join(assets, program)
+		}
+		return filepath.Join(dirs[program], program)
+	}
+	return Binaries{
+		Etcd:              path("etcd"),
+		APIServer:         path("kube-apiserver"),
+		ControllerManager: path("kube-controller-manager"),
+		Scheduler:         path("kube-scheduler"),
+		Kwok:              path("kwok"),
+		Kubectl:           path("kubectl"),
+		keeper:            filepath.Join(dirs["keeper"], "keeper"),
+		stages:            filepath.Join(dirs["kwok"], stagesFile),
+	}, nil
+}
+
+// cacheDir is where programs and port locks are kept between runs.
+func cacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache folder (set XDG_CACHE_HOME or HOME): %w", err)
+	}
+	return filepath.Join(dir, "operetta", "controlplane"), nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

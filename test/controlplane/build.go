@@ -1,0 +1,294 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// The modules that pin what is built are not folders with a go.mod, since a
+// package cannot embed the files of another module. They are written out as
+// go.mod and go.sum when they are built.
+//
+//go:embed binaries/*.mod binaries/*.sum
+var modules embed.FS
+
+// The keeper is built from this module's own source, wherever the importing
+// program runs and whether or not it has the source on disk.
+//
+//go:embed internal/keeper/*.go internal/keeper/cmd/*.go
+var keeperSource embed.FS
+
+const (
+	kubernetesVersion = "v1.36.3"
+	kwokVersion       = "v0.7.0"
+)
+
+// unit is what one invocation of the Go tool builds: some programs of one module.
+type unit struct {
+	name    string
+	about   string
+	source  fs.FS
+	files   map[string]string // path in the build folder: path in source
+	targets []target
+	ldflags string
+	// finish adds to the folder of programs what they need beside them.
+	finish func(ctx context.Context, build, out string) error
+}
+
+// target is a program and the package of its main function.
+type target struct{ program, pkg string }
+
+func units() []unit {
+	return []unit{keeperUnit(), kubernetesUnit(), kwokUnit()}
+}
+
+func kubernetesUnit() unit {
+	major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	flags := []string{"-s", "-w"}
+	// Without these, clients cannot parse the version that the server reports.
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags,
+			"-X "+pkg+".gitVersion="+kubernetesVersion,
+			"-X "+pkg+".gitMajor="+major,
+			"-X "+pkg+".gitMinor="+minor,
+			"-X "+pkg+".gitTreeState=clean")
+	}
+	return unit{
+		name:   "kubernetes",
+		about:  "kubernetes " + kubernetesVersion + " and its etcd",
+		source: modules,
+		files:  moduleFiles("kubernetes"),
+		targets: []target{
+			{"etcd", "go.etcd.io/etcd/server/v3"},
+			{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+			{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+			{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
+			{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+		},
+		ldflags: strings.Join(flags, " "),
+	}
+}
+
+func kwokUnit() unit {
+	return unit{
+		name:    "kwok",
+		about:   "kwok " + kwokVersion,
+		source:  modules,
+		files:   moduleFiles("kwok"),
+		targets: []target{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}},
+		ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=" + kwokVersion,
+		finish:  copyStages,
+	}
+}
+
+func moduleFiles(name string) map[string]string {
+	return map[string]string{"go.mod": "binaries/" + name + ".mod", "go.sum": "binaries/" + name + ".sum"}
+}
+
+func keeperUnit() unit {
+	u := unit{
+		name:    "keeper",
+		about:   "the keeper of processes",
+		source:  keeperSource,
+		files:   map[string]string{},
+		targets: []target{{"keeper", "operetta.dev/test/controlplane/internal/keeper/cmd"}},
+		ldflags: "-s -w",
+	}
+	// Neither function nor the walk can fail on an embedded tree.
+	_ = fs.WalkDir(keeperSource, ".", func(path string, d fs.DirEntry, _ error) error {
+		if !d.IsDir() && !strings.HasSuffix(path, "_test.go") {
+			u.files[path] = path
+		}
+		return nil
+	})
+	return u
+}
+
+// buildFlags are common to all units.
+var buildFlags = []string{"-trimpath", "-buildvcs=false", "-v"}
+
+// key changes with anything that changes the programs, but for the Go release.
+func (u unit) key() (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.GOOS, runtime.GOARCH, buildFlags, u.ldflags, u.targets)
+	for _, name := range slices.Sorted(maps.Keys(u.files)) {
+		content, err := fs.ReadFile(u.source, u.files[name])
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(content), content)
+	}
+	return u.name + "-" + hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+// ensure returns the folder that holds the unit's programs, building it first
+// if it is not there. Processes that ask at the same time build it once.
+func (u unit) ensure(ctx context.Context, cache string, p *progress) (string, error) {
+	key, err := u.key()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", u.about, err)
+	}
+	out := filepath.Join(cache, key)
+	if isDir(out) {
+		return out, nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", fmt.Errorf("build %s: %w", u.about, err)
+	}
+	held, err := lock(ctx, out+".lock", func() { p.say("waiting for another process that builds %s", u.about) })
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", u.about, err)
+	}
+	defer held.Close()
+	if isDir(out) {
+		return out, nil
+	}
+	if err := u.build(ctx, out, p); err != nil {
+		return "", fmt.Errorf("build %s: %w", u.about, err)
+	}
+	return out, nil
+}
+
+// build makes the programs beside out and then puts them in place at once, so
+// that out never holds half a build.
+func (u unit) build(ctx context.Context, out string, p *progress) error {
+	work := out + ".building"
+	// What an earlier, killed build left.
+	if err := os.RemoveAll(work); err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	source, programs := filepath.Join(work, "source"), filepath.Join(work, "programs")
+	if err := os.MkdirAll(programs, 0o755); err != nil {
+		return err
+	}
+	if err := u.write(source); err != nil {
+		return err
+	}
+	if err := u.compile(ctx, source, programs, p); err != nil {
+		return err
+	}
+	if u.finish != nil {
+		if err := u.finish(ctx, source, programs); err != nil {
+			return err
+		}
+	}
+	return os.Rename(programs, out)
+}
+
+// write materialises the unit's source.
+func (u unit) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if _, ok := u.files["go.mod"]; !ok {
+		const own = "module operetta.dev/test/controlplane\n\ngo 1.26.0\n"
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(own), 0o644); err != nil {
+			return err
+		}
+	}
+	for name, from := range u.files {
+		content, err := fs.ReadFile(u.source, from)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compile runs the Go tool once for all targets, which keeps every core busy,
+// and names the programs as they are known.
+func (u unit) compile(ctx context.Context, source, programs string, p *progress) error {
+	args := append([]string{"build"}, buildFlags...)
+	args = append(args, "-ldflags", u.ldflags, "-o", programs+string(filepath.Separator))
+	for _, t := range u.targets {
+		args = append(args, t.pkg)
+	}
+	stop := p.watch(u, programs)
+	defer stop()
+	var tail tail
+	cmd := goTool(ctx, source, args...)
+	cmd.Stdout, cmd.Stderr = io.Discard, io.MultiWriter(&tail, p)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build: %w (it needs the go command and, the first time, the modules); its last words:\n%s", err, &tail)
+	}
+	for _, t := range u.targets {
+		if err := os.Rename(filepath.Join(programs, defaultName(t.pkg)), filepath.Join(programs, t.program)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// defaultName is what the Go tool calls the program of a package.
+func defaultName(pkg string) string {
+	parts := strings.Split(pkg, "/")
+	last := parts[len(parts)-1]
+	if len(parts) > 1 && strings.HasPrefix(last, "v") && strings.Trim(last[1:], "0123456789") == "" {
+		last = parts[len(parts)-2]
+	}
+	return last
+}
+
+// goTool runs the go command in dir, independent of the caller's workspace,
+// flags and C compiler.
+func goTool(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PWD="+dir, "GOFLAGS=", "GOWORK=off", "GO111MODULE=on", "CGO_ENABLED=0",
+		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	return cmd
+}
+
+// copyStages takes from kwok's module how simulated nodes and pods proceed.
+func copyStages(ctx context.Context, build, out string) error {
+	dir, err := goTool(ctx, build, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").Output()
+	if err != nil {
+		return fmt.Errorf("find the module of kwok: %w", err)
+	}
+	stages, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "kustomize", "stage", "*", "fast", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	var all []byte
+	for _, path := range stages {
+		if filepath.Base(path) == "kustomization.yaml" {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		all = append(append(all, "---\n"...), content...)
+	}
+	if len(all) == 0 {
+		return errors.New("the module of kwok " + kwokVersion + " has no fast stages; has their folder moved?")
+	}
+	return os.WriteFile(filepath.Join(out, stagesFile), all, 0o644)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,3 @@
+module operetta.dev/test/controlplane
+
+go 1.26.0

@@ -1,0 +1,115 @@
+package controlplane
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// progress tells how a long build goes: a line that renews itself on a
+// terminal, otherwise a line every few seconds.
+type progress struct {
+	out  io.Writer
+	live bool
+
+	mu       sync.Mutex
+	packages int
+}
+
+func newProgress(out io.Writer) *progress {
+	if out == nil {
+		out = io.Discard
+	}
+	p := &progress{out: out}
+	if f, ok := out.(*os.File); ok {
+		info, err := f.Stat()
+		p.live = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+func (p *progress) say(format string, args ...any) {
+	fmt.Fprintf(p.out, "controlplane: "+format+"\n", args...)
+}
+
+// Write counts the packages that the Go tool names, one a line, as it compiles them.
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.packages += bytes.Count(b, []byte("\n"))
+	return len(b), nil
+}
+
+// watch reports on a unit until the returned function is called.
+func (p *progress) watch(u unit, programs string) (stop func()) {
+	p.mu.Lock()
+	p.packages = 0
+	p.mu.Unlock()
+	p.say("building %s: %s (once; the first time takes minutes)", u.about, strings.Join(programNames(u), ", "))
+	start, quit, done := time.Now(), make(chan struct{}), make(chan struct{})
+	every := 5 * time.Second
+	if p.live {
+		every = 500 * time.Millisecond
+	}
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.report(u, programs, start, false)
+			case <-quit:
+				p.report(u, programs, start, true)
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+func (p *progress) report(u unit, programs string, start time.Time, last bool) {
+	// Programs appear under the Go tool's names, so they are counted, not looked up.
+	linked, _ := filepath.Glob(filepath.Join(programs, "*"))
+	p.mu.Lock()
+	packages := p.packages
+	p.mu.Unlock()
+	line := fmt.Sprintf("controlplane: %s: %d of %d programs, %d packages compiled, %s",
+		u.name, len(linked), len(u.targets), packages, time.Since(start).Round(time.Second))
+	switch {
+	case p.live && last:
+		fmt.Fprintf(p.out, "\r\x1b[K%s\n", line)
+	case p.live:
+		fmt.Fprintf(p.out, "\r\x1b[K%s", line)
+	default:
+		fmt.Fprintln(p.out, line)
+	}
+}
+
+func programNames(u unit) []string {
+	var names []string
+	for _, t := range u.targets {
+		names = append(names, t.program)
+	}
+	return names
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ buf []byte }
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - tailSize; over > 0 {
+		t.buf = t.buf[over:]
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string { return strings.TrimSpace(string(t.buf)) }
