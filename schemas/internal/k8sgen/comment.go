@@ -1,0 +1,58 @@
+package main
+
+import (
+	"go/ast"
+	"strings"
+)
+
+// A comment is a doc comment, split into its text and its markers.
+type comment struct {
+	text    []string
+	markers map[string]bool
+}
+
+// has tells whether the comment has the marker, such as optional for "+optional".
+func (c comment) has(marker string) bool {
+	return c.markers[marker]
+}
+
+// parseDoc splits a doc comment. As in the published API reference, what follows "---" is for the
+// maintainers of Kubernetes, as are lines that begin with TODO.
+func parseDoc(group *ast.CommentGroup) comment {
+	c := comment{markers: map[string]bool{}}
+	if group == nil {
+		return c
+	}
+	internal := false
+	for _, line := range strings.Split(group.Text(), "\n") {
+		line = strings.TrimRight(line, " \t")
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(trimmed, "+"):
+			name, _, _ := strings.Cut(trimmed[1:], "=")
+			c.markers[name] = true
+		case trimmed == "---":
+			internal = true
+		case internal, strings.HasPrefix(trimmed, "TODO"):
+		default:
+			c.text = append(c.text, line)
+		}
+	}
+	c.text = tidy(c.text)
+	return c
+}
+
+// tidy removes empty lines at both ends and repeated ones between.
+func tidy(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		if line == "" && (len(out) == 0 || out[len(out)-1] == "") {
+			continue
+		}
+		out = append(out, line)
+	}
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+// Command k8sgen writes schemas/k8s: the Kubernetes types in CUE, in a full form for vet and test and
+// in a light form for the engine.
+//
+// It is not a general translator from Go to CUE. It reads the source of k8s.io/api and of the few
+// packages of k8s.io/apimachinery that it refers to, at the version in this module's go.mod, which is
+// the version that the engine talks to the cluster with. That source was chosen over the two others
+// because it alone says everything that a manifest has to obey:
+//
+//   - "cue get go" needs the embedded TypeMeta to be tagged ",inline", which it no longer is from
+//     k8s.io/api v0.37 on; it knows neither the kind nor the apiVersion of a type, and most of what it
+//     prints would have to be rewritten anyway.
+//   - The OpenAPI documents carry no Go constants and are published in k8s.io/kubernetes only, a module
+//     a hundred times the size.
+//
+// Nothing of that source is compiled: it is parsed, so that a run takes a second.
+//
+//	go -C schemas/internal/k8sgen run .          # rewrite schemas/k8s
+//	go -C schemas/internal/k8sgen run . -check   # exit 1 with a diff if it is not current
+//
+// The rules of the translation, all of which serve one promise, that a typed object renders exactly what
+// its author wrote:
+//
+//   - A type with a TypeMeta is an object: its apiVersion and kind are set.
+//   - Any other field is required (!) or optional (?), never regular. It is optional if it is marked
+//     +optional, or omitted when empty and not marked +required.
+//   - Structs are closed. Embedded structs are flattened.
+//   - A pointer is what it points to: nobody writes null in a manifest.
+//   - A string type marked +enum is the disjunction of its constants; every constant is a definition.
+//   - Types with their own JSON form (Quantity, IntOrString, Time...) are written by hand in overrides.go.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+// errStale is returned by -check when the committed files differ from the generated ones.
+var errStale = errors.New("schemas/k8s is not current: run go generate ./schemas")
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "k8sgen:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the command without the process around it.
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("k8sgen", flag.ContinueOnError)
+	check := flags.Bool("check", false, "compare instead of write, and fail with a diff")
+	dir := flags.String("out", "../../k8s", "the folder of the generated packages")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("reading the command line: %w", err)
+	}
+
+	files, err := generate()
+	if err != nil {
+		return err
+	}
+	if *check {
+		return compare(*dir, files, out)
+	}
+	return write(*dir, files)
+}
+
+// generate returns every file of schemas/k8s by its path in it.
+func generate() (map[string][]byte, error) {
+	mods, err := findModules("k8s.io/api", "k8s.io/apimachinery")
+	if err != nil {
+		return nil, err
+	}
+	pkgs, err := parse(mods, packages)
+	if err != nil {
+		return nil, err
+	}
+	prune(pkgs)
+
+	full, err := renderAll(pkgs, fullForm)
+	if err != nil {
+		return nil, err
+	}
+	light, err := renderAll(pkgs, lightForm)
+	if err != nil {
+		return nil, err
+	}
+	full[lightFile] = archive(light)
+	return full, nil
+}

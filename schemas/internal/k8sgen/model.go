@@ -1,0 +1,91 @@
+package main
+
+// A ref names a declared Go type.
+type ref struct{ pkg, name string }
+
+// A pkg is one parsed package: what will be printed, in the order of the source.
+type pkg struct {
+	source
+	module  string // module and version it was read from
+	version string // API version, the last element of dir
+	group   string // API group, empty for core
+	decls   []*decl
+	byName  map[string]*decl
+}
+
+// apiVersion is what objects of the package carry.
+func (p *pkg) apiVersion() string {
+	if p.group == "" {
+		return p.version
+	}
+	return p.group + "/" + p.version
+}
+
+// name is the name of the CUE package.
+func (p *pkg) name() string {
+	return p.version
+}
+
+// A shape is what a declaration is in CUE.
+type shape int
+
+const (
+	structShape shape = iota // fields
+	objectShape              // fields, after apiVersion and kind
+	typeShape                // another type: scalar, list, map or alias
+	enumShape                // the disjunction of the constants in values
+	constShape               // one value
+)
+
+// A decl is one definition to be.
+type decl struct {
+	name   string
+	doc    []string
+	shape  shape
+	fields []field
+	typ    typ
+	enum   bool
+	values []string // CUE literals: of an enum all, of a constant the one
+	// constOf is the declared type of a constant, zero for an untyped one.
+	constOf ref
+	// same is the type of another package that this one is declared as: type List metav1.List.
+	same ref
+}
+
+// A field is one member of a struct, with the fields of embedded structs still unresolved.
+type field struct {
+	name     string
+	doc      []string
+	typ      typ
+	required bool
+	embedded bool
+}
+
+// A kind tells the forms of typ apart.
+type kind int
+
+const (
+	exprKind    kind = iota // CUE as it stands
+	namedKind               // a declared type
+	listKind                // a list of elem
+	mapKind                 // a map from string to elem
+	unknownKind             // a Go type that has no CUE; expr says which
+)
+
+// A typ is a Go type on its way to CUE. Pointers are gone already.
+type typ struct {
+	kind kind
+	expr string
+	ref  ref
+	elem *typ
+}
+
+// refs calls visit with every declared type in t.
+func (t typ) refs(visit func(ref)) {
+	switch {
+	case t.kind == namedKind:
+		visit(t.ref)
+	case t.elem != nil:
+		t.elem.refs(visit)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// typeMeta is what a Go type embeds to be an object.
+var typeMeta = ref{"k8s.io/apimachinery/pkg/apis/meta/v1", "TypeMeta"}
+
+// parse reads the sources, in their order.
+func parse(mods modules, sources []source) ([]*pkg, error) {
+	fset := token.NewFileSet()
+	imports := importer{}
+	var pkgs []*pkg
+	for _, s := range sources {
+		p, err := parsePackage(mods, fset, imports, s)
+		if err != nil {
+			return nil, fmt.Errorf("package %s: %w", s.goPath, err)
+		}
+		pkgs = append(pkgs, p)
+	}
+	link(pkgs)
+	return pkgs, nil
+}
+
+// parsePackage reads one package.
+func parsePackage(mods modules, fset *token.FileSet, imports importer, s source) (*pkg, error) {
+	mod, dir, err := mods.lookup(s.goPath)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parser.ParseDir(fset, dir, handWritten, parser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("parsing: %w", err)
+	}
+	if len(parsed) != 1 {
+		return nil, fmt.Errorf("%d Go packages in one folder", len(parsed))
+	}
+
+	p := &pkg{
+		source:  s,
+		module:  mod.Path + " " + mod.Version,
+		version: path.Base(s.dir),
+		byName:  map[string]*decl{},
+	}
+	for _, astPkg := range parsed {
+		files := sortedFiles(astPkg)
+		r := &reader{pkg: p, consts: imports.check(fset, s.goPath, files)}
+		for _, f := range files {
+			r.file(f)
+		}
+		p.group = r.group
+	}
+	return p, nil
+}
+
+// handWritten tells the files in which types are declared from tests and generated code.
+func handWritten(info fs.FileInfo) bool {
+	name := info.Name()
+	return !strings.HasSuffix(name, "_test.go") &&
+		!strings.HasPrefix(name, "zz_generated") &&
+		!strings.HasSuffix(name, "_generated.go") &&
+		!strings.HasSuffix(name, ".pb.go")
+}
+
+// sortedFiles returns the files of a package by name.
+func sortedFiles(p *ast.Package) []*ast.File {
+	var files []*ast.File
+	for _, name := range sortedKeys(p.Files) {
+		files = append(files, p.Files[name])
+	}
+	return files
+}
+
+// An importer gives the type checker the packages that were checked before, and no others: constants
+// need no more.
+type importer map[string]*types.Package
+
+// Import implements types.Importer.
+func (im importer) Import(path string) (*types.Package, error) {
+	if p, ok := im[path]; ok {
+		return p, nil
+	}
+	return nil, fmt.Errorf("package %s is not read", path)
+}
+
+// check computes the constants of a package. The errors that missing imports cause are of no concern.
+func (im importer) check(fset *token.FileSet, goPath string, files []*ast.File) map[*ast.Ident]*types.Const {
+	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
+	conf := types.Config{Importer: im, Error: func(error) {}, IgnoreFuncBodies: true}
+	checked, _ := conf.Check(goPath, fset, files, info)
+	im[goPath] = checked
+
+	consts := map[*ast.Ident]*types.Const{}
+	for id, obj := range info.Defs {
+		if c, ok := obj.(*types.Const); ok && c.Val().Kind() != constant.Unknown {
+			consts[id] = c
+		}
+	}
+	return consts
+}
