@@ -1,0 +1,143 @@
+package program
+
+import (
+	"time"
+)
+
+// A Rollout is what a package says to one session. It is plain data, so that it
+// can cross a process boundary.
+type Rollout struct {
+	// Invalid is what is wrong with the custom resource. When it is not empty,
+	// nothing else is set.
+	Invalid Faults
+	// Components are the package's components in the author's order.
+	Components []Component
+	// Status are the author's status fields that could be evaluated.
+	Status map[string]any
+	// StatusFaults are the author's status fields that can never be.
+	StatusFaults Faults
+	// RequeueAfter is when to come again without an event; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// A Component is one component of a rollout.
+type Component struct {
+	Name string
+	// When says whether the component should exist.
+	When Decision
+	// Edges are what it depends on, declared ones first.
+	Edges []Edge
+	// Requires are the conditions before it is applied.
+	Requires []Predicate
+	// Objects are what should exist, in the author's order. Whether they may be
+	// applied is for Rendering to say.
+	Objects []Object
+	// Rendering says whether every object could be rendered.
+	Rendering Rendering
+	// Faults are why it is RenderedInvalid.
+	Faults Faults
+	// Missing is what it waits for when it is RenderedIncomplete.
+	Missing []string
+	// Verify are the conditions of health.
+	Verify []Predicate
+	// Failed are the conditions of failure for good.
+	Failed []Predicate
+}
+
+// Decision is the outcome of a component's when.
+type Decision struct {
+	// Verdict is Unknown or Broken while it cannot be decided.
+	Verdict Verdict
+	// Detail is why it is not True.
+	Detail string
+}
+
+// Rendering is how far the objects of a component could be rendered.
+type Rendering string
+
+// The renderings.
+const (
+	// RenderedComplete means that every object is complete.
+	RenderedComplete Rendering = "Complete"
+	// RenderedIncomplete means that an object refers to what is not there yet.
+	RenderedIncomplete Rendering = "Incomplete"
+	// RenderedInvalid means that an object is wrong; nothing of the component is applied.
+	RenderedInvalid Rendering = "Invalid"
+)
+
+// Until is what an edge awaits.
+type Until string
+
+// What an edge awaits.
+const (
+	// UntilVerified awaits that the component is healthy.
+	UntilVerified Until = "verified"
+	// UntilApplied awaits that the component's objects were written.
+	UntilApplied Until = "applied"
+)
+
+// Origin says where an edge comes from.
+type Origin string
+
+// Where an edge comes from.
+const (
+	// Declared edges are written in dependsOn.
+	Declared Origin = "declared"
+	// Derived edges come from a reference to outputs or live objects.
+	Derived Origin = "derived"
+)
+
+// An Edge is a dependency on another component.
+type Edge struct {
+	To     string
+	Until  Until
+	Origin Origin
+	// Optional edges do not exclude the dependent with its dependency. A derived
+	// edge is optional: whether the reference matters shows in the rendering.
+	Optional bool
+	// Check is a further condition, or nil.
+	Check *Predicate
+	// Position is where the edge is written.
+	Position Position
+}
+
+// An Object is a Kubernetes object that should exist.
+type Object struct {
+	// Name is its name within the component.
+	Name string
+	// Manifest is the object itself; it is nil when it could not be rendered.
+	Manifest map[string]any
+	Policy   Policy
+	Position Position
+}
+
+// Policy says how an object is treated; see the contract's #Policy.
+type Policy struct {
+	Apply  string
+	Delete string
+	Adopt  bool
+	Verify string
+}
+
+// Verdict is the outcome of a predicate.
+type Verdict string
+
+// The verdicts.
+const (
+	True    Verdict = "True"
+	False   Verdict = "False"
+	Unknown Verdict = "Unknown"
+	Broken  Verdict = "Broken"
+)
+
+// A Predicate is a named condition and its verdict.
+type Predicate struct {
+	Name    string
+	Verdict Verdict
+	// Source is the condition as the author wrote it.
+	Source   string
+	Position Position
+	// Detail is what the verdict rests on: the actual and the wanted value of a
+	// false comparison, what is not there yet, or what is broken.
+	Detail string
+}

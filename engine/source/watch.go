@@ -1,0 +1,45 @@
+package source
+
+import (
+	"context"
+	"time"
+)
+
+// watchEvery is how often a watched package is read. Reading a package of ten
+// files costs well under a millisecond, works on every file system, and does not
+// care how an editor or a mounted ConfigMap replaces files.
+const watchEvery = 200 * time.Millisecond
+
+// Watch reads a package again and again until the context ends, and calls
+// changed, from one goroutine, with each snapshot whose digest differs from the
+// one before it, and with each new error to read it.
+//
+// A change counts once two readings in a row agree, so that a file that is being
+// written is not taken for a version.
+func Watch(ctx context.Context, last string, read func() (*Snapshot, error), changed func(*Snapshot, error)) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	seen := last
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		snapshot, err := read()
+		now := state(snapshot, err)
+		if now == seen && now != last {
+			last = now
+			changed(snapshot, err)
+		}
+		seen = now
+	}
+}
+
+// state tells one outcome of reading a package from another.
+func state(s *Snapshot, err error) string {
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return s.Digest()
+}
