@@ -26,7 +26,7 @@ import (
 
 // embedded are the files as they are in the repository.
 //
-//go:embed operator/*.cue k8s/*/*/*.cue k8s/light.txtar
+//go:embed operator/*.cue health/*.cue k8s/*/*/*.cue k8s/light.txtar
 var embedded embed.FS
 
 // lightArchive is the light form of k8s, in one file so that cue does not see every package twice.
