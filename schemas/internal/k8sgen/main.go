@@ -20,7 +20,8 @@
 // The rules of the translation, all of which serve one promise, that a typed object renders exactly what
 // its author wrote:
 //
-//   - A type with a TypeMeta is an object: its apiVersion and kind are set.
+//   - A type with a TypeMeta is an object: its apiVersion and kind are set. Within another object they may
+//     be left out, as in the items of a list.
 //   - Any other field is required (!) or optional (?), never regular. It is optional if it is marked
 //     +optional, or omitted when empty and not marked +required.
 //   - Structs are closed. Embedded structs are flattened.

@@ -74,7 +74,6 @@ func (r *reader) constant(id *ast.Ident, doc comment) {
 	}
 	if id.Name == "GroupName" {
 		r.group = constant.StringVal(c.Val())
-		return
 	}
 	d := &decl{name: id.Name, doc: doc.text, shape: constShape}
 	if named, ok := c.Type().(*types.Named); ok && named.Obj().Pkg() != nil {
