@@ -1,0 +1,97 @@
+// Package cluster is how the engine reads and writes Kubernetes objects: the
+// DeployManager of older frameworks. It knows identities, not components, and
+// decides nothing.
+//
+// Cluster is one small interface with the calling protocol below. Live is the
+// implementation on a real API server.
+//
+//  1. Get before anything: it starts watching the kind, so that no event is missed
+//     between a read and the next change, and it sees what Apply wrote before.
+//  2. Read before the first write of an object that Get did not find: the answer
+//     is the API server's, not a cache's.
+//  3. Apply and Delete with the UID that was seen, so that an object that was
+//     replaced in the meantime is left alone.
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FieldManager is the name under which the engine owns fields. It is part of the
+// product's contract: another name would orphan every field written before.
+const FieldManager = "operetta"
+
+// A Ref identifies one object.
+type Ref struct {
+	schema.GroupVersionKind
+	Namespace string
+	Name      string
+}
+
+// RefOf returns the identity of an object.
+func RefOf(u *unstructured.Unstructured) Ref {
+	return Ref{GroupVersionKind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// String returns the identity as a person writes it: Deployment default/web.
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Identity returns the identity without the version: one object may be read in
+// several.
+func (r Ref) Identity() Ref {
+	r.Version = ""
+	return r
+}
+
+// Scope says where the objects of a kind live.
+type Scope string
+
+// The scopes.
+const (
+	Namespaced    Scope = "Namespaced"
+	ClusterScoped Scope = "Cluster"
+)
+
+// A Cluster reads and writes objects. Methods are safe for concurrent use.
+type Cluster interface {
+	// Get returns an object as last observed, including what this process wrote,
+	// or nil when it does not exist. The caller must not change it.
+	Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
+
+	// Read returns an object as the API server has it now, or nil when it does
+	// not exist.
+	Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
+
+	// Apply writes an object by server-side apply as FieldManager and returns
+	// the result. With a UID in the object it fails with a conflict unless
+	// exactly that object exists.
+	Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
+
+	// Delete removes the object with that UID, its dependents first. It is no
+	// error when the object is gone or was replaced by another.
+	Delete(ctx context.Context, ref Ref, uid types.UID) error
+
+	// Scope returns where the objects of a kind live.
+	Scope(ctx context.Context, kind schema.GroupVersionKind) (Scope, error)
+}
+
+// A KindNotServedError says that the cluster does not know a kind, most often
+// because its CustomResourceDefinition is not installed yet.
+type KindNotServedError struct {
+	Kind schema.GroupVersionKind
+}
+
+// Error names the kind.
+func (e *KindNotServedError) Error() string {
+	return fmt.Sprintf("the cluster does not serve %s %s", e.Kind.GroupVersion(), e.Kind.Kind)
+}

@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Live is the Cluster of a real API server.
+type Live struct {
+	// Client writes, and reads from a cache that sees its own writes.
+	Client client.Client
+	// API reads from the API server.
+	API client.Reader
+	// Watch makes sure that changes of a kind are observed. It is called before
+	// each read and must be cheap once the watch runs.
+	Watch func(ctx context.Context, kind schema.GroupVersionKind) error
+}
+
+var _ Cluster = (*Live)(nil)
+
+// Get implements Cluster.
+func (l *Live) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
+		return nil, err
+	}
+	if err := l.Watch(ctx, ref.GroupVersionKind); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", ref.Kind, err)
+	}
+	return get(ctx, l.Client, ref)
+}
+
+// Read implements Cluster.
+func (l *Live) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
+		return nil, err
+	}
+	return get(ctx, l.API, ref)
+}
+
+func get(ctx context.Context, r client.Reader, ref Ref) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(ref.GroupVersionKind)
+	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failure(ref, "reading", err)
+	}
+	return u, nil
+}
+
+// Apply implements Cluster.
+//
+// The apply is forced: a field that the package renders is the package's, and
+// whether the object may be written at all was decided before.
+func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ref := RefOf(object)
+	out := object.DeepCopy()
+	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldManager), client.ForceOwnership)
+	if err != nil {
+		return nil, failure(ref, "applying", err)
+	}
+	return out, nil
+}
+
+// Delete implements Cluster.
+//
+// The deletion is a foreground one: a Deployment is absent only after its pods
+// are, so that what they depend on is not taken from under them.
+func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(ref.GroupVersionKind)
+	u.SetNamespace(ref.Namespace)
+	u.SetName(ref.Name)
+	err := l.Client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return failure(ref, "deleting", err)
+	}
+	return nil
+}
+
+// Scope implements Cluster.
+func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, error) {
+	mapping, err := l.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return "", &KindNotServedError{Kind: kind}
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking up %s: %w", kind.Kind, err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return ClusterScoped, nil
+	}
+	return Namespaced, nil
+}
+
+// failure wraps an error with the object's identity. What the API server says
+// about a Secret may quote its content, so of that only the reason is kept.
+func failure(ref Ref, doing string, err error) error {
+	if ref.Kind != "Secret" {
+		return fmt.Errorf("%s: %s: %w", ref, doing, err)
+	}
+	reason := apierrors.ReasonForError(err)
+	if reason == metav1.StatusReasonUnknown {
+		reason = "failed"
+	}
+	return &withheldError{text: fmt.Sprintf("%s: %s: %s (the message is withheld, it may quote the Secret)", ref, doing, reason), cause: err}
+}
+
+// withheldError keeps an error for errors.As and hides its text.
+type withheldError struct {
+	text  string
+	cause error
+}
+
+// Error returns what may be shown.
+func (e *withheldError) Error() string { return e.text }
+
+// Unwrap returns the hidden error.
+func (e *withheldError) Unwrap() error { return e.cause }
+
+// IsKindNotServed reports whether an error is a KindNotServedError.
+func IsKindNotServed(err error) bool {
+	var e *KindNotServedError
+	return errors.As(err, &e)
+}

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Verb is what to do about an object.
+type Verb string
+
+// The verbs.
+const (
+	// Keep: the object is in sync, and costs no request.
+	Keep Verb = "Keep"
+	// Create: the object is absent.
+	Create Verb = "Create"
+	// Update: the package wants something else than was last applied.
+	Update Verb = "Update"
+	// Repair: somebody changed a field that the package renders.
+	Repair Verb = "Repair"
+	// Adopt: the object is somebody else's, and the package says to take it.
+	Adopt Verb = "Adopt"
+	// Refuse: the object is somebody else's.
+	Refuse Verb = "Refuse"
+	// Await: the object has to disappear first.
+	Await Verb = "Await"
+)
+
+// An Action is what to do about an object, and why.
+type Action struct {
+	Verb   Verb
+	Reason string
+}
+
+// Decide returns what to do about one object.
+func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
+	situation, whose := Situate(live, owner)
+	switch situation {
+	case Absent:
+		return Action{Verb: Create}
+	case Terminating:
+		return Action{Verb: Await, Reason: "it is still being deleted"}
+	case Predecessor:
+		return Action{Verb: Await, Reason: fmt.Sprintf("it belongs to a deleted %s of the same name and is about to be garbage-collected", owner.Kind)}
+	case Foreign:
+		if want.Policy.Adopt {
+			return Action{Verb: Adopt, Reason: "taken over from " + whose}
+		}
+		return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
+	case Owned:
+		return decideOwned(want, live)
+	}
+	return Action{Verb: Refuse, Reason: fmt.Sprintf("unknown situation %s", situation)}
+}
+
+func decideOwned(want Desired, live *unstructured.Unstructured) Action {
+	if want.Policy.Apply == "createOnly" {
+		return Action{Verb: Keep}
+	}
+	if live.GetAnnotations()[AppliedMark] != want.Digest {
+		return Action{Verb: Update}
+	}
+	if path, ok := lostField(want.Manifest, live); ok {
+		return Action{Verb: Repair, Reason: path + " was changed by somebody else"}
+	}
+	return Action{Verb: Keep}
+}

@@ -1,0 +1,180 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// lostField returns a field of the manifest that the engine does not own in the
+// live object, if there is one.
+//
+// The engine needs no schema for that: managedFields say of each list whether it
+// is owned as a whole or item by item, and by which keys.
+func lostField(manifest, live *unstructured.Unstructured) (string, bool) {
+	owned := ownedFields(live)
+	if owned == nil {
+		return "every field", true
+	}
+	for _, key := range slices.Sorted(maps.Keys(manifest.Object)) {
+		switch key {
+		case "apiVersion", "kind":
+			continue // identity, never in managedFields
+		case "metadata":
+			meta, _ := manifest.Object[key].(map[string]any)
+			if path, lost := lostInMetadata(meta, owned); lost {
+				return path, true
+			}
+		default:
+			if path, lost := lostIn(manifest.Object[key], fieldpath.PathElement{FieldName: &key}, owned); lost {
+				return path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// lostInMetadata leaves out what the API server does not track.
+func lostInMetadata(meta map[string]any, owned *fieldpath.Set) (string, bool) {
+	name := "metadata"
+	child, ok := owned.Children.Get(fieldpath.PathElement{FieldName: &name})
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		if key == "name" || key == "namespace" || key == "uid" {
+			continue
+		}
+		if !ok {
+			return "metadata." + key, true
+		}
+		if path, lost := lostIn(meta[key], fieldpath.PathElement{FieldName: &key}, child); lost {
+			return "metadata." + path, true
+		}
+	}
+	return "", false
+}
+
+// ownedFields returns the fields that the engine owns by apply, or nil.
+func ownedFields(live *unstructured.Unstructured) *fieldpath.Set {
+	for _, m := range live.GetManagedFields() {
+		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || m.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) == nil {
+			return set
+		}
+	}
+	return nil
+}
+
+// lostIn looks for a lost field in the value at one element of a set.
+func lostIn(v any, at fieldpath.PathElement, owned *fieldpath.Set) (string, bool) {
+	child, below := owned.Children.Get(at)
+	name := elementText(at)
+	switch v := v.(type) {
+	case nil:
+		return "", false // null asks for the field's absence
+	case map[string]any:
+		if len(v) == 0 {
+			return "", false // the API server may drop what is empty
+		}
+		if !below {
+			return name, !owned.Members.Has(at)
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if path, lost := lostIn(v[key], fieldpath.PathElement{FieldName: &key}, child); lost {
+				return join(name, path), true
+			}
+		}
+		return "", false
+	case []any:
+		if len(v) == 0 {
+			return "", false
+		}
+		if !below {
+			return name, !owned.Members.Has(at)
+		}
+		return lostInList(name, v, child)
+	default:
+		return name, !owned.Members.Has(at)
+	}
+}
+
+// lostInList looks for a lost field in a list that is owned item by item.
+func lostInList(name string, items []any, owned *fieldpath.Set) (string, bool) {
+	for i, item := range items {
+		at, ok := elementOf(item, owned)
+		if !ok {
+			return fmt.Sprintf("%s[%d]", name, i), true
+		}
+		if at.Value != nil {
+			continue // an item of a set has nothing below it
+		}
+		if path, lost := lostIn(item, at, owned); lost {
+			return join(name, path), true
+		}
+	}
+	return "", false
+}
+
+// elementOf finds an item of a list among the owned ones: by its value in a set,
+// by its keys in a map. A key that the item leaves out was defaulted (a port's
+// protocol), so only those that it has must match.
+func elementOf(item any, owned *fieldpath.Set) (found fieldpath.PathElement, ok bool) {
+	match := func(at fieldpath.PathElement) {
+		if ok {
+			return
+		}
+		switch {
+		case at.Value != nil:
+			ok = value.Equals(*at.Value, value.NewValueInterface(item))
+		case at.Key != nil:
+			ok = keysMatch(item, *at.Key)
+		}
+		if ok {
+			found = at
+		}
+	}
+	owned.Members.Iterate(match)
+	owned.Children.Iterate(match)
+	return found, ok
+}
+
+func keysMatch(item any, keys value.FieldList) bool {
+	m, isMap := item.(map[string]any)
+	if !isMap {
+		return false
+	}
+	matched := false
+	for _, key := range keys {
+		v, has := m[key.Name]
+		if !has {
+			continue
+		}
+		if !value.Equals(key.Value, value.NewValueInterface(v)) {
+			return false
+		}
+		matched = true
+	}
+	return matched
+}
+
+func elementText(at fieldpath.PathElement) string {
+	if at.FieldName != nil {
+		return *at.FieldName
+	}
+	return at.String()
+}
+
+func join(a, b string) string {
+	if b != "" && b[0] == '[' {
+		return a + b
+	}
+	return a + "." + b
+}

@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+)
+
+// An Inventory is every object that a custom resource has written or is about to
+// write, and the order between its components. It is kept in the resource's
+// status. It grows before the first write and shrinks after an object's absence
+// was confirmed, so that deletion needs nothing else: no package, no evaluation.
+//
+// Values are treated as immutable: methods return new ones.
+type Inventory []Group
+
+// A Group is one component's part of an inventory.
+type Group struct {
+	// Component is the component's name.
+	Component string `json:"component"`
+	// DependsOn are the components that are deleted after this one.
+	DependsOn []string `json:"dependsOn,omitempty"`
+	// Objects are the objects, in the author's order.
+	Objects []Entry `json:"objects,omitempty"`
+}
+
+// An Entry is one object of an inventory.
+type Entry struct {
+	// Object is the object's name within its component.
+	Object     string `json:"object"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace is left out when it is the owner's.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Digest is the manifest that was last meant to be applied. While a gate is
+	// closed, an object is repaired only towards the same manifest.
+	Digest string `json:"digest,omitempty"`
+	// Orphan says that the object is left behind instead of being deleted.
+	Orphan bool `json:"orphan,omitempty"`
+}
+
+// Ref returns the identity of an entry, given its owner's namespace.
+func (e Entry) Ref(ownerNamespace string) cluster.Ref {
+	ns := e.Namespace
+	if ns == "" {
+		ns = ownerNamespace
+	}
+	if ns == clusterScopedMark {
+		ns = ""
+	}
+	return cluster.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Namespace: ns, Name: e.Name}
+}
+
+// clusterScopedMark stands in an entry for an object without a namespace whose
+// owner has one. It is no valid namespace.
+const clusterScopedMark = "*"
+
+// EntryOf returns the entry of an object to be applied.
+func EntryOf(d Desired, ownerNamespace string) Entry {
+	ref := d.Ref()
+	e := Entry{
+		Object:     d.Object,
+		APIVersion: ref.GroupVersion().String(),
+		Kind:       ref.Kind,
+		Name:       ref.Name,
+		Digest:     d.Digest,
+		Orphan:     d.Policy.Delete == "orphan",
+	}
+	switch {
+	case ref.Namespace == ownerNamespace:
+	case ref.Namespace == "":
+		e.Namespace = clusterScopedMark
+	default:
+		e.Namespace = ref.Namespace
+	}
+	return e
+}
+
+// Len returns the number of objects.
+func (inv Inventory) Len() int {
+	n := 0
+	for _, g := range inv {
+		n += len(g.Objects)
+	}
+	return n
+}
+
+// Find returns the entry of an object by its identity, and its component.
+func (inv Inventory) Find(ref cluster.Ref, ownerNamespace string) (Entry, string, bool) {
+	for _, g := range inv {
+		for _, e := range g.Objects {
+			if e.Ref(ownerNamespace).Identity() == ref.Identity() {
+				return e, g.Component, true
+			}
+		}
+	}
+	return Entry{}, "", false
+}
+
+// With returns the inventory with a component's edges and objects in it. Objects
+// that it already holds keep their place and take the new digest; those that the
+// component no longer renders stay until they are Without.
+func (inv Inventory) With(component string, dependsOn []string, entries []Entry) Inventory {
+	out := slices.Clone(inv)
+	i := slices.IndexFunc(out, func(g Group) bool { return g.Component == component })
+	if i < 0 {
+		if len(entries) == 0 {
+			return inv
+		}
+		return append(out, Group{Component: component, DependsOn: dependsOn, Objects: entries})
+	}
+	g := out[i]
+	g.DependsOn = dependsOn
+	g.Objects = slices.Clone(g.Objects)
+	for _, e := range entries {
+		j := slices.IndexFunc(g.Objects, func(have Entry) bool { return have.sameObject(e) })
+		if j >= 0 {
+			g.Objects[j] = e
+		} else {
+			g.Objects = append(g.Objects, e)
+		}
+	}
+	out[i] = g
+	return out
+}
+
+// Without returns the inventory without one object; a component without objects
+// leaves it.
+func (inv Inventory) Without(component string, entry Entry) Inventory {
+	var out Inventory
+	for _, g := range inv {
+		if g.Component == component {
+			g.Objects = slices.DeleteFunc(slices.Clone(g.Objects), func(e Entry) bool { return e.sameObject(entry) })
+			if len(g.Objects) == 0 {
+				continue
+			}
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// sameObject compares identities, without the version of the API.
+func (e Entry) sameObject(other Entry) bool {
+	a, b := e.Ref(""), other.Ref("")
+	return a.Identity() == b.Identity()
+}
+
+// NeedsOrder reports whether the objects have to be deleted in an order.
+func (inv Inventory) NeedsOrder() bool {
+	return slices.ContainsFunc(inv, func(g Group) bool { return len(g.DependsOn) > 0 })
+}
+
+// Blocked returns the components that depend on one and still have objects that
+// are to be deleted: while there are any, the component's own objects stay.
+func (inv Inventory) Blocked(component string, doomed func(component string, e Entry) bool) []string {
+	var out []string
+	for _, g := range inv {
+		if !slices.Contains(g.DependsOn, component) {
+			continue
+		}
+		if slices.ContainsFunc(g.Objects, func(e Entry) bool { return doomed(g.Component, e) }) {
+			out = append(out, g.Component)
+		}
+	}
+	return out
+}
