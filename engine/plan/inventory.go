@@ -34,8 +34,8 @@ type Entry struct {
 	// Namespace is left out when it is the owner's.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Digest is the manifest that was last meant to be applied. While a gate is
-	// closed, an object is repaired only towards the same manifest.
+	// Digest is that of the manifest that was last applied; it is empty before.
+	// While a gate is closed, an object is repaired only towards that manifest.
 	Digest string `json:"digest,omitempty"`
 	// Orphan says that the object is left behind instead of being deleted.
 	Orphan bool `json:"orphan,omitempty"`
@@ -57,7 +57,7 @@ func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 // owner has one. It is no valid namespace.
 const clusterScopedMark = "*"
 
-// EntryOf returns the entry of an object to be applied.
+// EntryOf returns the entry of an object that is to be applied.
 func EntryOf(d Desired, ownerNamespace string) Entry {
 	ref := d.Ref()
 	e := Entry{
@@ -65,7 +65,6 @@ func EntryOf(d Desired, ownerNamespace string) Entry {
 		APIVersion: ref.GroupVersion().String(),
 		Kind:       ref.Kind,
 		Name:       ref.Name,
-		Digest:     d.Digest,
 		Orphan:     d.Policy.Delete == "orphan",
 	}
 	switch {
@@ -76,6 +75,13 @@ func EntryOf(d Desired, ownerNamespace string) Entry {
 		e.Namespace = ref.Namespace
 	}
 	return e
+}
+
+// Equal reports whether two inventories are the same, also in order.
+func (inv Inventory) Equal(other Inventory) bool {
+	return slices.EqualFunc(inv, other, func(a, b Group) bool {
+		return a.Component == b.Component && slices.Equal(a.DependsOn, b.DependsOn) && slices.Equal(a.Objects, b.Objects)
+	})
 }
 
 // Len returns the number of objects.
@@ -100,10 +106,14 @@ func (inv Inventory) Find(ref cluster.Ref, ownerNamespace string) (Entry, string
 }
 
 // With returns the inventory with a component's edges and objects in it. Objects
-// that it already holds keep their place and take the new digest; those that the
-// component no longer renders stay until they are Without.
+// that it already holds keep their place and digest; those that the component no
+// longer renders stay until they are Without. An object that another component
+// had moves over.
 func (inv Inventory) With(component string, dependsOn []string, entries []Entry) Inventory {
 	out := slices.Clone(inv)
+	for _, e := range entries {
+		out = out.withdrawn(component, e)
+	}
 	i := slices.IndexFunc(out, func(g Group) bool { return g.Component == component })
 	if i < 0 {
 		if len(entries) == 0 {
@@ -117,12 +127,43 @@ func (inv Inventory) With(component string, dependsOn []string, entries []Entry)
 	for _, e := range entries {
 		j := slices.IndexFunc(g.Objects, func(have Entry) bool { return have.sameObject(e) })
 		if j >= 0 {
+			e.Digest = g.Objects[j].Digest
 			g.Objects[j] = e
 		} else {
 			g.Objects = append(g.Objects, e)
 		}
 	}
 	out[i] = g
+	return out
+}
+
+// withdrawn returns the inventory without an object in all components but one.
+func (inv Inventory) withdrawn(except string, entry Entry) Inventory {
+	out := inv
+	for _, g := range inv {
+		if g.Component != except && slices.ContainsFunc(g.Objects, entry.sameObject) {
+			out = out.Without(g.Component, entry)
+		}
+	}
+	return out
+}
+
+// Applied returns the inventory with the digest of an object that was applied.
+func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
+	entry := EntryOf(d, ownerNamespace)
+	out := slices.Clone(inv)
+	for i, g := range out {
+		if g.Component != d.Component {
+			continue
+		}
+		g.Objects = slices.Clone(g.Objects)
+		for j, e := range g.Objects {
+			if e.sameObject(entry) {
+				g.Objects[j].Digest = d.Digest
+			}
+		}
+		out[i] = g
+	}
 	return out
 }
 

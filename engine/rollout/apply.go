@@ -1,0 +1,147 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// An application is what applying one component did.
+type application struct {
+	writes []write
+	// settled are the objects that are now as they are wanted.
+	settled []plan.Desired
+	// outcome is set when the component could not be applied.
+	outcome status.Component
+	err     error
+}
+
+// A write is one object that was written.
+type write struct {
+	want   plan.Desired
+	verb   plan.Verb
+	reason string
+	before *unstructured.Unstructured
+	result *unstructured.Unstructured
+}
+
+// step is one object of a component and what to do about it.
+type step struct {
+	want   plan.Desired
+	live   *unstructured.Unstructured
+	action plan.Action
+}
+
+// apply applies one component. All its objects are judged before the first is
+// written: a component that may not have one of them gets none.
+//
+// When the gate is closed, only what was applied before is repaired, towards the
+// very same manifest.
+func (r *run) apply(ctx context.Context, want []plan.Desired, c program.Component, closed bool) application {
+	var out application
+	var steps []step
+	for _, d := range want {
+		if closed && !r.appliedBefore(d) {
+			continue
+		}
+		s, err := r.step(ctx, c.Name, d)
+		if err != nil {
+			return out.fail(c.Name, d, err)
+		}
+		if refused, ok := inTheWay(c.Name, s); ok && !closed {
+			out.outcome = refused
+			return out
+		}
+		steps = append(steps, s)
+	}
+	for _, s := range steps {
+		if closed && s.action.Verb != plan.Create && s.action.Verb != plan.Repair {
+			continue
+		}
+		if err := r.perform(ctx, s, &out); err != nil {
+			return out.fail(c.Name, s.want, err)
+		}
+	}
+	return out
+}
+
+// appliedBefore reports whether exactly this manifest was applied before.
+func (r *run) appliedBefore(d plan.Desired) bool {
+	e, _, ok := r.in.Inventory.Find(d.Ref(), r.in.Owner.Namespace)
+	return ok && e.Digest == d.Digest
+}
+
+// step decides about one object. One that seems absent is looked for on the API
+// server: a cache may lag, or may not hold the objects of others.
+func (r *run) step(ctx context.Context, component string, d plan.Desired) (step, error) {
+	s := step{want: d, live: r.live[component][d.Object]}
+	if s.live == nil {
+		u, err := r.Cluster.Read(ctx, d.Ref())
+		if err != nil {
+			return s, err
+		}
+		s.live = u
+	}
+	s.action = plan.Decide(d, s.live, r.in.Owner)
+	return s, nil
+}
+
+// inTheWay returns the outcome of a component one of whose objects cannot be
+// written.
+func inTheWay(component string, s step) (status.Component, bool) {
+	message := s.want.Ref().String() + ": " + s.action.Reason
+	switch s.action.Verb {
+	case plan.Refuse:
+		return failed(component, status.ReasonOwnedByAnother, message), true
+	case plan.Await:
+		return waiting(component, status.ReasonObjectGoing, message), true
+	case plan.Keep, plan.Create, plan.Update, plan.Repair, plan.Adopt:
+	}
+	return status.Component{}, false
+}
+
+// perform carries out one step.
+func (r *run) perform(ctx context.Context, s step, out *application) error {
+	switch s.action.Verb {
+	case plan.Keep:
+		out.settled = append(out.settled, s.want)
+		return nil
+	case plan.Refuse, plan.Await:
+		return nil
+	case plan.Create, plan.Update, plan.Repair, plan.Adopt:
+	}
+	manifest := s.want.Manifest
+	if s.live != nil {
+		// Exactly the object that was judged, or none.
+		manifest = manifest.DeepCopy()
+		manifest.SetUID(s.live.GetUID())
+	}
+	result, err := r.Cluster.Apply(ctx, manifest)
+	if err != nil {
+		return err
+	}
+	out.settled = append(out.settled, s.want)
+	out.writes = append(out.writes, write{want: s.want, verb: s.action.Verb, reason: s.action.Reason, before: s.live, result: result})
+	return nil
+}
+
+// fail records an error of the cluster as the component's outcome.
+func (a application) fail(component string, d plan.Desired, err error) application {
+	if cluster.IsKindNotServed(err) {
+		a.outcome = waiting(component, status.ReasonKindNotServed, fmt.Sprintf("object %s: %v", d.Object, err))
+		return a
+	}
+	a.err = err
+	a.outcome = failed(component, status.ReasonApplyFailed, err.Error())
+	return a
+}
+
+func equal(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(a.Object, b.Object)
+}

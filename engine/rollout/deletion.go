@@ -1,0 +1,130 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+)
+
+// A deletion takes objects out of an inventory and out of the cluster, those of
+// dependents first. It is the same for pruning and for teardown.
+type deletion struct {
+	cluster   cluster.Cluster
+	owner     plan.Owner
+	inventory plan.Inventory
+	doomed    map[plan.Entry]bool
+
+	waits    map[string][]string
+	order    []string
+	events   []Event
+	failures []error
+}
+
+// sweep goes over the inventory until nothing more can be deleted now. An object
+// leaves the inventory when it is confirmed to be absent, which frees what it
+// depended on.
+func (d *deletion) sweep(ctx context.Context) {
+	for progress := true; progress; {
+		progress = false
+		d.waits, d.order = map[string][]string{}, nil
+		for _, g := range d.inventory {
+			for _, e := range g.Objects {
+				if d.doomed[e] && d.remove(ctx, g.Component, e) {
+					progress = true
+				}
+			}
+		}
+	}
+}
+
+// remove deletes one object unless a dependent is still there, and reports
+// whether it is gone.
+func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) bool {
+	doomed := func(_ string, e plan.Entry) bool { return d.doomed[e] }
+	if blockers := d.inventory.Blocked(component, doomed); len(blockers) > 0 {
+		d.wait(component, fmt.Sprintf("%s waits for the deletion of %s", e.Ref(d.owner.Namespace), strings.Join(blockers, ", ")))
+		return false
+	}
+	gone, err := d.delete(ctx, component, e)
+	if err != nil {
+		d.failures = append(d.failures, err)
+		d.wait(component, err.Error())
+		return false
+	}
+	if gone {
+		d.inventory = d.inventory.Without(component, e)
+		delete(d.doomed, e)
+	}
+	return gone
+}
+
+// delete deletes one object that is the owner's, and reports whether it is gone
+// from the API server, and not only from a cache.
+func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (bool, error) {
+	ref := e.Ref(d.owner.Namespace)
+	live, err := d.cluster.Read(ctx, ref)
+	if cluster.IsKindNotServed(err) {
+		return true, nil // its definition is gone, and took the objects with it
+	}
+	if err != nil {
+		return false, err
+	}
+	situation, _ := plan.Situate(live, d.owner)
+	switch situation {
+	case plan.Absent, plan.Foreign, plan.Predecessor:
+		return true, nil // nothing of ours is there
+	case plan.Terminating:
+		d.wait(component, ref.String()+" is being deleted"+finalizers(live.GetFinalizers()))
+		return false, nil
+	case plan.Owned:
+	}
+	if e.Orphan {
+		d.events = append(d.events, Event{Reason: "Orphaned", Message: fmt.Sprintf("Left %s of component %s behind", ref, component)})
+		return true, nil
+	}
+	if err := d.cluster.Delete(ctx, ref, live.GetUID()); err != nil {
+		return false, err
+	}
+	d.events = append(d.events, Event{Reason: "Deleted", Message: fmt.Sprintf("Deleted %s of component %s", ref, component)})
+	// Most objects are gone at once; looking now saves a rollout.
+	left, err := d.cluster.Read(ctx, ref)
+	if err != nil || left == nil || left.GetUID() != live.GetUID() {
+		return err == nil, err
+	}
+	d.wait(component, ref.String()+" is being deleted"+finalizers(left.GetFinalizers()))
+	return false, nil
+}
+
+func (d *deletion) wait(component, message string) {
+	if _, seen := d.waits[component]; !seen {
+		d.order = append(d.order, component)
+	}
+	d.waits[component] = append(d.waits[component], message)
+}
+
+// message says what is still to be deleted.
+func (d *deletion) message() string {
+	var out []string
+	for _, component := range d.order {
+		out = append(out, d.waits[component]...)
+	}
+	return strings.Join(out, "; ")
+}
+
+// finalizers names what holds an object. Foreground deletion is the API server's
+// own, and passes by itself.
+func finalizers(names []string) string {
+	var held []string
+	for _, n := range names {
+		if n != "foregroundDeletion" {
+			held = append(held, n)
+		}
+	}
+	if len(held) == 0 {
+		return ""
+	}
+	return ", held by the finalizer " + strings.Join(held, ", ")
+}

@@ -1,0 +1,180 @@
+package rollout
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+	"operetta.dev/engine/verify"
+)
+
+// deploy applies and verifies the components layer by layer. What the API server
+// answers to one layer is there for the next in the same rollout, so that the
+// depth of the graph does not multiply rollouts.
+func (r *run) deploy(ctx context.Context) error {
+	layers, err := r.graph.Layers()
+	if err != nil {
+		return err
+	}
+	for _, layer := range layers {
+		written := r.applyLayer(ctx, layer)
+		if written {
+			if err := r.again(ctx); err != nil {
+				return err
+			}
+		}
+		for _, name := range layer {
+			if o, ok := r.outcomes[name]; !ok || o.State == status.Applied {
+				c, _ := r.component(name)
+				r.outcomes[name] = r.judge(c)
+			}
+		}
+	}
+	return nil
+}
+
+// again evaluates with what a layer wrote, and prepares what that completes.
+func (r *run) again(ctx context.Context) error {
+	if err := r.evaluateOnce(); err != nil {
+		return err
+	}
+	r.exclude()
+	for _, c := range r.rollout.Components {
+		if _, done := r.outcomes[c.Name]; !done {
+			r.stamp(ctx, c)
+		}
+	}
+	return r.store(ctx)
+}
+
+// applyLayer applies the components of a layer whose gate is open, some at a
+// time, and repairs the others. It reports whether anything was written.
+func (r *run) applyLayer(ctx context.Context, layer []string) bool {
+	applied := make([]application, len(layer))
+	group := errgroup.Group{}
+	group.SetLimit(max(1, r.Parallel))
+	for i, name := range layer {
+		c, _ := r.component(name)
+		blocked, closed := r.gate(c)
+		if closed {
+			r.outcomes[name] = blocked
+			if blocked.State != status.Waiting {
+				continue // excluded, held and failed components are left as they are
+			}
+		}
+		group.Go(func() error {
+			applied[i] = r.apply(ctx, r.desired[name], c, closed)
+			return nil
+		})
+	}
+	_ = group.Wait() // applications carry their own errors
+	return r.collect(layer, applied)
+}
+
+// collect takes over what a layer's applications did, in the layer's order, so
+// that the result does not depend on which was faster.
+func (r *run) collect(layer []string, applied []application) bool {
+	written := false
+	for i, name := range layer {
+		a := applied[i]
+		for _, w := range a.writes {
+			written = true
+			r.see(name, w.want.Object, w.result)
+			r.noteChange(w)
+		}
+		for _, d := range a.settled {
+			r.inventory = r.inventory.Applied(d, r.in.Owner.Namespace)
+		}
+		if a.err != nil {
+			r.failures = append(r.failures, a.err)
+		}
+		if a.outcome.Name != "" {
+			r.outcomes[name] = a.outcome
+		}
+	}
+	return written
+}
+
+// noteChange records an event and how much was changed.
+func (r *run) noteChange(w write) {
+	switch w.verb {
+	case plan.Create:
+		r.event("Created", "Created %s of component %s", w.want.Ref(), w.want.Component)
+	case plan.Update:
+		r.event("Updated", "Updated %s of component %s", w.want.Ref(), w.want.Component)
+	case plan.Repair:
+		r.event("Repaired", "Repaired %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
+	case plan.Adopt:
+		r.event("Adopted", "Adopted %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
+	case plan.Keep, plan.Refuse, plan.Await:
+	}
+	switch {
+	case w.verb == plan.Update && rescaled(w.before, w.result):
+		if r.change == status.Unchanged {
+			r.change = status.Rescaled
+		}
+	default:
+		r.change = status.Changed
+	}
+}
+
+// judge says how healthy an applied component is.
+func (r *run) judge(c program.Component) status.Component {
+	out := status.Component{Name: c.Name, State: status.Verified, Reason: status.ReasonVerified}
+	for _, o := range c.Objects {
+		j := verify.Object(r.live[c.Name][o.Name], o.Policy.Verify)
+		switch j.Health {
+		case verify.Ready:
+			continue
+		case verify.Failed, verify.Broken:
+			return failed(c.Name, status.ReasonObjectFailed, r.objectText(o)+": "+j.Message)
+		case verify.Progressing:
+			if out.State == status.Verified {
+				out.State, out.Reason, out.Message = status.Applied, status.ReasonNotReady, r.objectText(o)+": "+j.Message
+			}
+		}
+	}
+	j := verify.Predicates(c.Verify, c.Failed)
+	switch j.Health {
+	case verify.Failed:
+		return failed(c.Name, status.ReasonObjectFailed, j.Message)
+	case verify.Broken:
+		return failed(c.Name, status.ReasonPredicateBroken, j.Message)
+	case verify.Progressing:
+		if out.State == status.Verified {
+			out.State, out.Reason, out.Message = status.Applied, status.ReasonNotReady, j.Message
+		}
+	case verify.Ready:
+	}
+	return out
+}
+
+func (r *run) objectText(o program.Object) string {
+	if o.Manifest == nil {
+		return "object " + o.Name
+	}
+	return r.refOf(o).String()
+}
+
+// rescaled reports whether two versions of an object differ in numbers of
+// replicas alone, apart from what every write changes.
+func rescaled(before, after *unstructured.Unstructured) bool {
+	if before == nil || after == nil {
+		return false
+	}
+	a, b := before.DeepCopy(), after.DeepCopy()
+	for _, u := range []*unstructured.Unstructured{a, b} {
+		for _, field := range [][]string{{"spec", "replicas"}, {"spec", "minReplicas"}, {"spec", "maxReplicas"}} {
+			unstructured.RemoveNestedField(u.Object, field...)
+		}
+		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", field)
+		}
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", plan.AppliedMark)
+		unstructured.RemoveNestedField(u.Object, "status")
+	}
+	return equal(a, b)
+}

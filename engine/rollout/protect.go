@@ -1,0 +1,121 @@
+package rollout
+
+import (
+	"context"
+	"slices"
+
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// protect stamps what may be applied and stores the inventory with it, before
+// anything is written: an object that is not in it could be lost by a crash.
+func (r *run) protect(ctx context.Context) error {
+	r.desired = map[string][]plan.Desired{}
+	for _, c := range r.rollout.Components {
+		r.stamp(ctx, c)
+	}
+	return r.store(ctx)
+}
+
+// stamp prepares the objects of a component that is rendered. What is in the way
+// becomes the component's outcome.
+func (r *run) stamp(ctx context.Context, c program.Component) {
+	if _, gone := r.excluded[c.Name]; gone || c.Rendering != program.RenderedComplete {
+		delete(r.desired, c.Name)
+		return
+	}
+	var out []plan.Desired
+	for _, o := range c.Objects {
+		scope, err := r.Cluster.Scope(ctx, r.refOf(o).GroupVersionKind)
+		if err != nil {
+			r.refuse(c.Name, o.Name, err)
+			return
+		}
+		d, err := plan.Stamp(r.in.Owner, c.Name, o, scope)
+		if err != nil {
+			r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
+			return
+		}
+		out = append(out, d)
+	}
+	r.desired[c.Name] = out
+}
+
+// refuse records that an object's kind could not be looked up.
+func (r *run) refuse(component, object string, err error) {
+	if cluster.IsKindNotServed(err) {
+		r.outcomes[component] = waiting(component, status.ReasonKindNotServed, "object "+object+": "+err.Error())
+		return
+	}
+	r.failures = append(r.failures, err)
+	r.outcomes[component] = failed(component, status.ReasonApplyFailed, "object "+object+": "+err.Error())
+}
+
+// store grows the inventory by what is desired, and has it stored if it did.
+func (r *run) store(ctx context.Context) error {
+	grown := r.inventory
+	for _, c := range r.rollout.Components {
+		want, ok := r.desired[c.Name]
+		if !ok || !r.open(c) {
+			continue
+		}
+		var entries []plan.Entry
+		for _, d := range want {
+			entries = append(entries, plan.EntryOf(d, r.in.Owner.Namespace))
+		}
+		grown = grown.With(c.Name, r.graph.Dependencies(c.Name), entries)
+	}
+	if grown.Equal(r.inventory) {
+		return nil
+	}
+	if err := r.in.Protect(ctx, grown, r.preview()); err != nil {
+		return err
+	}
+	r.inventory = grown
+	return nil
+}
+
+// open reports whether nothing but the order of the rollout keeps a component
+// from being applied. One whose gate is closed for good reason keeps the digests
+// of what was last applied to it.
+func (r *run) open(c program.Component) bool {
+	if c.When.Verdict != program.True {
+		return false
+	}
+	if _, refused := r.outcomes[c.Name]; refused {
+		return false
+	}
+	return !slices.ContainsFunc(c.Requires, func(p program.Predicate) bool { return p.Verdict != program.True })
+}
+
+// preview returns what the status says while the rollout is on its way.
+func (r *run) preview() status.Completion {
+	before := r.outcomes
+	defer func() { r.outcomes = before }()
+	r.outcomes = map[string]status.Component{}
+	order, _ := r.graph.Order()
+	for _, name := range order {
+		c, _ := r.component(name)
+		if o, ok := before[name]; ok {
+			r.outcomes[name] = o
+			continue
+		}
+		if blocked, ok := r.gate(c); ok {
+			r.outcomes[name] = blocked
+			continue
+		}
+		r.outcomes[name] = status.Component{Name: name, State: status.Applied, Reason: status.ReasonProgressing, Message: "being applied"}
+	}
+	return status.Completion{Components: r.components(), Change: status.Changed, Own: r.rollout.Status}
+}
+
+func failed(name string, reason status.Reason, message string) status.Component {
+	return status.Component{Name: name, State: status.Failed, Reason: reason, Message: message}
+}
+
+func waiting(name string, reason status.Reason, message string) status.Component {
+	return status.Component{Name: name, State: status.Waiting, Reason: reason, Message: message}
+}

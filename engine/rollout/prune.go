@@ -1,0 +1,92 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// prune deletes what the inventory holds and the package no longer renders.
+//
+// An evaluation that renders nothing at all deletes nothing, unless each
+// component says so by its when: a package that lost its components by mistake
+// must not take the running objects with it.
+func (r *run) prune(ctx context.Context) error {
+	doomed := r.doomed()
+	if len(doomed) == 0 {
+		return nil
+	}
+	if len(r.rollout.Components) == 0 {
+		r.fault(status.ReasonPruneRefused, fmt.Sprintf("the package renders no component, and %d objects exist; they are left alone", r.inventory.Len()))
+		return nil
+	}
+	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, doomed: doomed}
+	d.sweep(ctx)
+	r.inventory = d.inventory
+	r.result.Events = append(r.result.Events, d.events...)
+	r.failures = append(r.failures, d.failures...)
+	r.result.Completion.Pruning = d.message()
+	if len(d.events) > 0 {
+		r.change = status.Changed
+	}
+	return nil
+}
+
+// doomed returns the entries to delete. What a component does not render any
+// more goes only after the component was applied: create before delete.
+func (r *run) doomed() map[plan.Entry]bool {
+	out := map[plan.Entry]bool{}
+	for _, g := range r.inventory {
+		c, exists := r.component(g.Component)
+		_, excluded := r.excluded[g.Component]
+		for _, e := range g.Objects {
+			switch {
+			case !exists || excluded:
+				out[e] = true
+			case r.rendersNoMore(c, e):
+				out[e] = true
+			}
+		}
+	}
+	return out
+}
+
+// rendersNoMore reports whether a component that was applied in this rollout has
+// left an object out.
+func (r *run) rendersNoMore(c program.Component, e plan.Entry) bool {
+	o := r.outcomes[c.Name]
+	if c.Rendering != program.RenderedComplete || (o.State != status.Verified && o.State != status.Applied) {
+		return false
+	}
+	ref := e.Ref(r.in.Owner.Namespace).Identity()
+	return !slices.ContainsFunc(r.desired[c.Name], func(d plan.Desired) bool { return d.Ref().Identity() == ref })
+}
+
+// Teardown deletes everything in an inventory, dependents first, and returns what
+// is left of it. It needs no package. It errors when the cluster refused a
+// deletion, which is then to be tried again.
+func Teardown(ctx context.Context, c cluster.Cluster, owner plan.Owner, inventory plan.Inventory) (Result, error) {
+	doomed := map[plan.Entry]bool{}
+	for _, g := range inventory {
+		for _, e := range g.Objects {
+			doomed[e] = true
+		}
+	}
+	d := &deletion{cluster: c, owner: owner, inventory: inventory, doomed: doomed}
+	d.sweep(ctx)
+	out := Result{Inventory: d.inventory, Events: d.events}
+	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
+	for _, g := range d.inventory {
+		out.Completion.Components = append(out.Completion.Components, status.Component{
+			Name: g.Component, State: status.Deleting, Reason: status.ReasonDeleting, Message: strings.Join(d.waits[g.Component], "; "),
+		})
+	}
+	return out, errors.Join(d.failures...)
+}

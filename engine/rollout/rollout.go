@@ -1,0 +1,181 @@
+// Package rollout runs one custom resource's package once: it observes, evaluates,
+// applies what may be applied, judges what is healthy, deletes what is no longer
+// wanted, and returns what came of it. It knows no controller and no queue, and
+// keeps nothing between runs.
+//
+//	observe -> evaluate -> decide -> protect -> deploy -> prune -> Result
+//
+//	observe   the live objects that the inventory names
+//	evaluate  the package over the resource and those, until no more are found
+//	decide    the order, and which components are excluded
+//	protect   the inventory is stored, before the first write
+//	deploy    layer by layer: gate, apply, evaluate again, verify
+//	prune     what left the rendering, dependents first
+//
+// Teardown deletes everything in an inventory; it needs no package.
+//
+// Each phase is a short method on run, which is the state of one rollout.
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/graph"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// An Evaluator evaluates a package. A program.Program is one; others may bound
+// or move the work.
+type Evaluator interface {
+	Evaluate(program.Session) (program.Rollout, error)
+}
+
+// Engine runs rollouts. It is safe for concurrent use.
+type Engine struct {
+	Package Evaluator
+	Cluster cluster.Cluster
+	// Parallel is how many components are applied at once; at least one is.
+	Parallel int
+}
+
+// Input is what one rollout starts from.
+type Input struct {
+	Owner plan.Owner
+	// CR is the custom resource as the API server returned it.
+	CR map[string]any
+	// Inventory is what the resource has written so far.
+	Inventory plan.Inventory
+	// Protect stores an inventory, and the finalizer where one is needed, before
+	// the first of its objects is written. The completion is what is about to
+	// happen.
+	Protect func(context.Context, plan.Inventory, status.Completion) error
+}
+
+// Result is what came of a rollout.
+type Result struct {
+	Completion status.Completion
+	Inventory  plan.Inventory
+	// RequeueAfter is when to come again without an event; 0 is never.
+	RequeueAfter time.Duration
+	// Events are what happened, in the past tense.
+	Events []Event
+}
+
+// An Event is something that happened to an object.
+type Event struct {
+	Reason  string
+	Message string
+	// Warning says that a person should look.
+	Warning bool
+}
+
+// run is the state of one rollout.
+type run struct {
+	*Engine
+	in Input
+
+	live      live
+	rollout   program.Rollout
+	graph     *graph.Graph[string, program.Edge]
+	excluded  map[string]string
+	desired   map[string][]plan.Desired
+	outcomes  map[string]status.Component
+	inventory plan.Inventory
+	change    status.Change
+	result    Result
+	// failures are errors of the cluster, to be retried with backoff.
+	failures []error
+}
+
+// live holds observed objects by component and object name.
+type live map[string]map[string]*unstructured.Unstructured
+
+// errStop ends a rollout whose result is complete.
+var errStop = errors.New("the rollout is complete")
+
+// Run rolls a package out once. The result is valid also with an error, which
+// says that the cluster refused something and that it should be tried again.
+func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
+	r := &run{Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged}
+	phases := []func(context.Context) error{r.observe, r.evaluate, r.decide, r.protect, r.deploy, r.prune}
+	for _, phase := range phases {
+		err := phase(ctx)
+		if errors.Is(err, errStop) {
+			break
+		}
+		if err != nil {
+			r.failures = append(r.failures, err)
+			r.fault(status.ReasonApplyFailed, err.Error())
+			break
+		}
+	}
+	return r.finish(), errors.Join(r.failures...)
+}
+
+// fault records what is wrong with the resource or the package as a whole.
+func (r *run) fault(reason status.Reason, message string) {
+	r.result.Completion.Fault = status.Component{State: status.Failed, Reason: reason, Message: message}
+}
+
+// finish assembles the result.
+func (r *run) finish() Result {
+	out := r.result
+	out.Inventory = r.inventory
+	out.RequeueAfter = r.rollout.RequeueAfter
+	out.Completion.Components = r.components()
+	out.Completion.Change = r.change
+	out.Completion.Own = r.rollout.Status
+	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
+		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
+	}
+	for _, c := range out.Completion.Components {
+		if c.Reason == status.ReasonKindNotServed || c.Reason == status.ReasonObjectGoing {
+			out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
+		}
+	}
+	return out
+}
+
+// retryAfter is when to look again for what no watch reports: a kind that is not
+// served yet, an object of somebody else's that is about to go.
+const retryAfter = 5 * time.Second
+
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// components returns the outcomes in the author's order.
+func (r *run) components() []status.Component {
+	var out []status.Component
+	for _, c := range r.rollout.Components {
+		if o, ok := r.outcomes[c.Name]; ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// component returns a component of the current evaluation.
+func (r *run) component(name string) (program.Component, bool) {
+	i := slices.IndexFunc(r.rollout.Components, func(c program.Component) bool { return c.Name == name })
+	if i < 0 {
+		return program.Component{}, false
+	}
+	return r.rollout.Components[i], true
+}
+
+// event records what happened to an object.
+func (r *run) event(reason, format string, args ...any) {
+	r.result.Events = append(r.result.Events, Event{Reason: reason, Message: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,246 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The condition types.
+const (
+	ConditionReady       = "Ready"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+)
+
+// Input is what a status is built from.
+type Input struct {
+	Completion Completion
+	// Before is the status that the resource has now; it may be nil.
+	Before map[string]any
+	// Generation is the generation of the spec that was reconciled.
+	Generation int64
+	// Now is the time of a condition that changes.
+	Now time.Time
+	// Package and Digest identify the package.
+	Package, Digest string
+	// Version is the API version that was reconciled.
+	Version string
+	// Inventory is the resource's inventory, as JSON values.
+	Inventory []any
+}
+
+// EngineFields are the fields of status that the engine writes. An author's own
+// field of that name is not written.
+var EngineFields = []string{
+	"observedGeneration", "phase", "conditions", "componentsReady", "components", "package", "versions", "inventory",
+	"lastHandledReconcileAt",
+}
+
+// Build returns the status of a custom resource. It is deterministic, and equal
+// to Before unless something of substance changed.
+func Build(in Input) map[string]any {
+	c := in.Completion
+	out := map[string]any{}
+	for _, k := range slices.Sorted(maps.Keys(c.Own)) {
+		if !slices.Contains(EngineFields, k) {
+			out[k] = c.Own[k]
+		}
+	}
+	before, _ := in.Before["phase"].(string)
+	phase := next(Phase(before), c)
+	out["observedGeneration"] = in.Generation
+	out["phase"] = string(phase)
+	out["conditions"] = conditions(in, phase)
+	out["componentsReady"] = c.tally()
+	if list := components(c); len(list) > 0 {
+		out["components"] = list
+	}
+	out["package"] = map[string]any{"name": in.Package, "digest": in.Digest}
+	out["versions"] = versions(in)
+	if len(in.Inventory) > 0 {
+		out["inventory"] = in.Inventory
+	}
+	return out
+}
+
+// versions returns the desired version, and the reconciled one: what was last
+// fully verified.
+func versions(in Input) map[string]any {
+	out := map[string]any{"desired": in.Version}
+	was, _ := in.Before["versions"].(map[string]any)
+	if reconciled, ok := was["reconciled"]; ok {
+		out["reconciled"] = reconciled
+	}
+	if in.Completion.Ready() {
+		out["reconciled"] = in.Version
+	}
+	return out
+}
+
+func components(c Completion) []any {
+	var out []any
+	for _, comp := range c.Components {
+		m := map[string]any{"name": comp.Name, "state": string(comp.State), "reason": string(comp.Reason)}
+		if comp.Message != "" {
+			m["message"] = comp.Message
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// conditions returns the three conditions, in a fixed order.
+func conditions(in Input, phase Phase) []any {
+	reason, message := in.Completion.summary()
+	ready, reconciling, stalled := metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse
+	switch phase {
+	case PhaseReady:
+		ready, reconciling = metav1.ConditionTrue, metav1.ConditionFalse
+	case PhaseFailed:
+		reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
+	case PhaseDeleting:
+		if reason == ReasonReady || reason == ReasonPruning {
+			reason = ReasonDeleting
+		}
+	case PhaseCreated, PhaseReconciling, PhaseWaiting, PhaseScaling:
+	}
+	all := []metav1.Condition{
+		{Type: ConditionReady, Status: ready, Reason: string(reason), Message: message},
+		{Type: ConditionReconciling, Status: reconciling, Reason: string(phase), Message: ongoing(reconciling, message)},
+		{Type: ConditionStalled, Status: stalled, Reason: string(stalledReason(stalled, reason)), Message: ongoing(stalled, message)},
+	}
+	out := make([]any, len(all))
+	for i, c := range all {
+		c.ObservedGeneration = in.Generation
+		c.LastTransitionTime = transition(in, c)
+		out[i] = toMap(c)
+	}
+	return out
+}
+
+func stalledReason(s metav1.ConditionStatus, reason Reason) Reason {
+	if s == metav1.ConditionTrue {
+		return reason
+	}
+	return "NotStalled"
+}
+
+func ongoing(s metav1.ConditionStatus, message string) string {
+	if s == metav1.ConditionTrue {
+		return message
+	}
+	return ""
+}
+
+// transition returns when a condition's status last changed.
+func transition(in Input, c metav1.Condition) metav1.Time {
+	before, _ := in.Before["conditions"].([]any)
+	for _, b := range before {
+		m, _ := b.(map[string]any)
+		if m["type"] != c.Type || m["status"] != string(c.Status) {
+			continue
+		}
+		text, _ := m["lastTransitionTime"].(string)
+		if t, err := time.Parse(time.RFC3339, text); err == nil {
+			return metav1.NewTime(t)
+		}
+	}
+	return metav1.NewTime(in.Now.Truncate(time.Second))
+}
+
+func toMap(c metav1.Condition) map[string]any {
+	return map[string]any{
+		"type":               c.Type,
+		"status":             string(c.Status),
+		"observedGeneration": c.ObservedGeneration,
+		"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
+		"reason":             c.Reason,
+		"message":            c.Message,
+	}
+}
+
+// Same reports whether two statuses say the same.
+func Same(a, b map[string]any) bool {
+	return equality.Semantic.DeepEqual(normal(a), normal(b))
+}
+
+// normal gives numbers one type, whether they come from JSON or from Go.
+func normal(m map[string]any) map[string]any {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return m
+	}
+	out := map[string]any{}
+	if json.Unmarshal(b, &out) != nil {
+		return m
+	}
+	return out
+}
+
+// Weight says how soon a change of status has to be written.
+type Weight string
+
+// The weights.
+const (
+	// NoChange: there is nothing to write.
+	NoChange Weight = "None"
+	// ProgressOnly: only messages and the author's numbers changed. Such a change
+	// may be held back for a moment: pods become ready one by one, and each would
+	// cost a write.
+	ProgressOnly Weight = "Progress"
+	// Substance: a condition, the phase, a component's state, the generation or
+	// the inventory changed.
+	Substance Weight = "Substance"
+)
+
+// Weigh compares a new status with the one before it.
+func Weigh(before, after map[string]any) Weight {
+	if Same(before, after) {
+		return NoChange
+	}
+	if Same(substance(before), substance(after)) {
+		return ProgressOnly
+	}
+	return Substance
+}
+
+// substance returns what of a status has to be known at once.
+func substance(s map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, k := range []string{"observedGeneration", "package", "versions"} {
+		out[k] = s[k]
+	}
+	// The inventory was stored before the first write; what a rollout adds to it
+	// is digests, and what it takes away may be looked for again.
+	out["inventory"] = len(list(s, "inventory"))
+	for _, c := range list(s, "conditions") {
+		m, _ := c.(map[string]any)
+		out[fmt.Sprint("condition ", m["type"])] = m["status"]
+	}
+	failed := map[string]any{}
+	for _, c := range list(s, "components") {
+		m, _ := c.(map[string]any)
+		if m["state"] == string(Failed) || m["state"] == string(Held) || m["state"] == string(Excluded) {
+			failed[fmt.Sprint(m["name"])] = m["state"]
+		}
+	}
+	out["failed"] = failed
+	return out
+}
+
+func list(s map[string]any, field string) []any {
+	l, _ := s[field].([]any)
+	return l
+}
+
+// PhaseOf returns the phase in a status.
+func PhaseOf(s map[string]any) Phase {
+	p, _ := s["phase"].(string)
+	return Phase(p)
+}

@@ -1,0 +1,59 @@
+package status
+
+// Phase is the state of a custom resource in one word.
+type Phase string
+
+// The phases.
+const (
+	PhaseCreated     Phase = "Created"
+	PhaseReconciling Phase = "Reconciling"
+	PhaseWaiting     Phase = "Waiting"
+	PhaseReady       Phase = "Ready"
+	PhaseScaling     Phase = "Scaling"
+	PhaseFailed      Phase = "Failed"
+	PhaseDeleting    Phase = "Deleting"
+)
+
+// next returns the phase after a rollout, given the one before it.
+func next(before Phase, c Completion) Phase {
+	switch {
+	case c.Deleting:
+		return PhaseDeleting
+	case c.Fault.Reason != "":
+		return PhaseFailed
+	case c.Ready():
+		return PhaseReady
+	case c.anyIn(Failed):
+		return PhaseFailed
+	case c.scaling(before):
+		return PhaseScaling
+	case c.Change != Unchanged || c.Pruning != "":
+		return PhaseReconciling
+	case len(c.Components) == 0 && before == "":
+		return PhaseCreated
+	}
+	return PhaseWaiting
+}
+
+// scaling reports whether a change of the number of replicas is all that keeps a
+// resource that was ready from being so again.
+func (c Completion) scaling(before Phase) bool {
+	switch c.Change {
+	case Rescaled:
+		return before == PhaseReady || before == PhaseScaling
+	case Unchanged:
+		return before == PhaseScaling
+	case Changed:
+		return false
+	}
+	return false
+}
+
+func (c Completion) anyIn(s State) bool {
+	for _, comp := range c.Components {
+		if comp.State == s {
+			return true
+		}
+	}
+	return false
+}
