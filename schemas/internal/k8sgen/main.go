@@ -9,8 +9,8 @@
 //   - "cue get go" needs the embedded TypeMeta to be tagged ",inline", which it no longer is from
 //     k8s.io/api v0.37 on; it knows neither the kind nor the apiVersion of a type, and most of what it
 //     prints would have to be rewritten anyway.
-//   - The OpenAPI documents carry no Go constants and are published in k8s.io/kubernetes only, a module
-//     a hundred times the size.
+//   - The OpenAPI documents carry no Go constants, and come as a part of k8s.io/kubernetes only, which is
+//     much to download for them.
 //
 // Nothing of that source is compiled: it is parsed, so that a run takes a second.
 //

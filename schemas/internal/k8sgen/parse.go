@@ -7,8 +7,9 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 )
 
@@ -37,12 +38,9 @@ func parsePackage(mods modules, fset *token.FileSet, imports importer, s source)
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.ParseDir(fset, dir, handWritten, parser.ParseComments)
+	files, err := parseFiles(fset, dir)
 	if err != nil {
-		return nil, fmt.Errorf("parsing: %w", err)
-	}
-	if len(parsed) != 1 {
-		return nil, fmt.Errorf("%d Go packages in one folder", len(parsed))
+		return nil, err
 	}
 
 	p := &pkg{
@@ -51,33 +49,41 @@ func parsePackage(mods modules, fset *token.FileSet, imports importer, s source)
 		version: path.Base(s.dir),
 		byName:  map[string]*decl{},
 	}
-	for _, astPkg := range parsed {
-		files := sortedFiles(astPkg)
-		r := &reader{pkg: p, consts: imports.check(fset, s.goPath, files)}
-		for _, f := range files {
-			r.file(f)
-		}
-		p.group = r.group
+	r := &reader{pkg: p, consts: imports.check(fset, s.goPath, files)}
+	for _, f := range files {
+		r.file(f)
 	}
+	p.group = r.group
 	return p, nil
 }
 
-// handWritten tells the files in which types are declared from tests and generated code.
-func handWritten(info fs.FileInfo) bool {
-	name := info.Name()
-	return !strings.HasSuffix(name, "_test.go") &&
+// parseFiles reads the files of a package that types are declared in, by name.
+func parseFiles(fset *token.FileSet, dir string) ([]*ast.File, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing the files: %w", err)
+	}
+	var files []*ast.File
+	for _, entry := range entries {
+		if entry.IsDir() || !handWritten(entry.Name()) {
+			continue
+		}
+		f, err := parser.ParseFile(fset, filepath.Join(dir, entry.Name()), nil, parser.ParseComments)
+		if err != nil {
+			return nil, fmt.Errorf("parsing: %w", err)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// handWritten tells the Go files that types are declared in from tests and generated code.
+func handWritten(name string) bool {
+	return strings.HasSuffix(name, ".go") &&
+		!strings.HasSuffix(name, "_test.go") &&
 		!strings.HasPrefix(name, "zz_generated") &&
 		!strings.HasSuffix(name, "_generated.go") &&
 		!strings.HasSuffix(name, ".pb.go")
-}
-
-// sortedFiles returns the files of a package by name.
-func sortedFiles(p *ast.Package) []*ast.File {
-	var files []*ast.File
-	for _, name := range sortedKeys(p.Files) {
-		files = append(files, p.Files[name])
-	}
-	return files
 }
 
 // An importer gives the type checker the packages that were checked before, and no others: constants
