@@ -1,0 +1,56 @@
+package crd
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+type column = apiextensionsv1.CustomResourceColumnDefinition
+
+// Every resource shows these, so that kubectl get answers the first question alike for
+// all operators.
+var (
+	columnsBefore = []column{
+		{Name: "Ready", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`, Description: "Whether everything is applied and healthy."},
+		{Name: "Phase", Type: "string", JSONPath: ".status.phase", Description: "The phase of the rollout."},
+		{Name: "Components", Type: "string", JSONPath: ".status.componentsReady", Description: "How many components are ready, of how many."},
+	}
+	columnsAfter = []column{
+		{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
+	}
+	columnTypes = []string{"integer", "number", "string", "boolean", "date"}
+)
+
+// columns puts the author's columns between the built-in ones.
+func columns(own []column) []column {
+	return slices.Concat(columnsBefore, own, columnsAfter)
+}
+
+func checkColumns(path string, own []column) []Fault {
+	var faults []Fault
+	seen := map[string]bool{}
+	for _, c := range slices.Concat(columnsBefore, columnsAfter) {
+		seen[c.Name] = true
+	}
+	for _, c := range own {
+		bad := func(problem, hint string) {
+			faults = append(faults, Fault{Path: path, Problem: quoted(c.Name) + problem, Hint: hint})
+		}
+		if seen[c.Name] {
+			bad("there is a column of this name already", "Ready, Phase, Components and Age are built in")
+		}
+		seen[c.Name] = true
+		if c.Name == "" {
+			bad("a column has a name", "")
+		}
+		if !strings.HasPrefix(c.JSONPath, ".") {
+			bad("a jsonPath begins with a dot", `write ".spec.replicas"`)
+		}
+		if !slices.Contains(columnTypes, c.Type) {
+			bad("unknown type "+c.Type, "write one of "+strings.Join(columnTypes, ", "))
+		}
+	}
+	return faults
+}

@@ -1,0 +1,133 @@
+// Package conform holds a CustomResourceDefinition against the API server's own code.
+//
+// What it is: the very checks that an API server makes when a CRD is applied ([Check]), and
+// what it then does to a custom resource ([Server.Admit]: defaults, unknown fields,
+// schema, list types, CEL rules), without a server.
+//
+// What it is not: a copy of these rules, so it goes with the version of
+// k8s.io/apiextensions-apiserver in go.mod. It is a package of its own because the
+// CEL library behind it is large: the operator does not need it.
+package conform
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	servervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// Check returns every fault for which an API server would refuse crd, or nil.
+func Check(crd *apiextensionsv1.CustomResourceDefinition) error {
+	internal, err := convert(crd)
+	if err != nil {
+		return err
+	}
+	// The server fills this in before it validates.
+	for _, v := range internal.Spec.Versions {
+		if v.Storage {
+			internal.Status.StoredVersions = []string{v.Name}
+		}
+	}
+	errs := validation.ValidateCustomResourceDefinition(context.Background(), internal)
+	for i := range internal.Spec.Versions {
+		at := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+		structural, err := structure(internal, internal.Spec.Versions[i].Name)
+		if err != nil {
+			errs = append(errs, field.Invalid(at, "", err.Error()))
+			continue
+		}
+		errs = append(errs, schema.ValidateStructural(at, structural)...)
+	}
+	if err := errs.ToAggregate(); err != nil {
+		return fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	return nil
+}
+
+// Server admits the custom resources of one version, as an API server would.
+type Server struct {
+	structural *schema.Structural
+	schema     servervalidation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// NewServer prepares a server for one version of crd.
+func NewServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Server, error) {
+	internal, err := convert(crd)
+	if err != nil {
+		return nil, err
+	}
+	structural, err := structure(internal, version)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	found, err := apiextensions.GetSchemaForVersion(internal, version)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	validator, _, err := servervalidation.NewSchemaValidator(found.OpenAPIV3Schema)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	return &Server{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+// Admit returns what the server would store for object, or why it refuses it. old is the
+// object that it replaces, nil for a new one. Unknown fields are refused, as
+// they are for kubectl, which asks for strict validation.
+func (s *Server) Admit(object, old map[string]any) (map[string]any, error) {
+	stored := runtime.DeepCopyJSON(object)
+	var errs field.ErrorList
+	unknown := pruning.PruneWithOptions(stored, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	for _, path := range unknown {
+		errs = append(errs, field.Invalid(field.NewPath(path), "", "unknown field"))
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(stored, s.structural)
+	defaulting.Default(stored, s.structural)
+	var oldObject any // an untyped nil, which is how the rules know that there is none
+	if old == nil {
+		errs = append(errs, servervalidation.ValidateCustomResource(nil, stored, s.schema)...)
+	} else {
+		oldObject = old
+		errs = append(errs, servervalidation.ValidateCustomResourceUpdate(nil, stored, old, s.schema)...)
+	}
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, stored)...)
+	if s.rules != nil {
+		broken, _ := s.rules.Validate(context.Background(), nil, s.structural, stored, oldObject, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, broken...)
+	}
+	return stored, errs.ToAggregate()
+}
+
+func convert(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
+	crd = crd.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	internal := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+		return nil, fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	return internal, nil
+}
+
+func structure(crd *apiextensions.CustomResourceDefinition, version string) (*schema.Structural, error) {
+	found, err := apiextensions.GetSchemaForVersion(crd, version)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil || found.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("version %s has no schema", version)
+	}
+	return schema.NewStructural(found.OpenAPIV3Schema)
+}

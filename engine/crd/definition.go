@@ -1,0 +1,146 @@
+package crd
+
+import (
+	"cmp"
+	"strings"
+
+	"cuelang.org/go/cue"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Definition is a custom resource as its author described it.
+type Definition struct {
+	Group, Kind string
+	// Plural and Singular are derived from Kind when they are empty.
+	Plural, Singular       string
+	ShortNames, Categories []string
+	// Scope is Namespaced when it is empty.
+	Scope apiextensionsv1.ResourceScope
+	// Versions are in the order in which they are to appear.
+	Versions []Version
+	// Description is what kubectl explain says about the kind.
+	Description string
+}
+
+// Version is one version of a custom resource.
+type Version struct {
+	Name string
+	// Spec is the schema of .spec, never data.
+	Spec cue.Value
+	// Status holds the author's own status fields, next to those of the engine. It
+	// may be a value that does not exist.
+	Status cue.Value
+	Served bool
+	// Storage is true for exactly one version of a definition.
+	Storage bool
+	// Deprecated is the warning shown to the users of a deprecated version.
+	Deprecated string
+	// PrinterColumns are shown by kubectl get, before Age.
+	PrinterColumns []apiextensionsv1.CustomResourceColumnDefinition
+}
+
+// Generate returns the CustomResourceDefinition of def. If it cannot say exactly what
+// def says, the error is an [*Error] and there is no CRD.
+func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	def = withNames(def)
+	faults := checkDefinition(def)
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: def.Plural + "." + def.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: def.Group,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: def.Kind, ListKind: def.Kind + "List",
+				Plural: def.Plural, Singular: def.Singular,
+				ShortNames: def.ShortNames, Categories: def.Categories,
+			},
+			Scope: def.Scope,
+		},
+	}
+	for _, v := range def.Versions {
+		version, more := generateVersion(def, v)
+		crd.Spec.Versions = append(crd.Spec.Versions, version)
+		faults = append(faults, more...)
+	}
+	if err := newError(faults); err != nil {
+		return nil, err
+	}
+	return crd, nil
+}
+
+// withNames fills in the names that follow from the kind.
+func withNames(def Definition) Definition {
+	def.Scope = cmp.Or(def.Scope, apiextensionsv1.NamespaceScoped)
+	def.Singular = cmp.Or(def.Singular, strings.ToLower(def.Kind))
+	def.Plural = cmp.Or(def.Plural, plural(def.Singular))
+	return def
+}
+
+// plural follows the rules by which client-go guesses a resource from a kind, so that
+// tools which guess are right.
+func plural(singular string) string {
+	switch {
+	case singular == "":
+		return ""
+	case strings.HasSuffix(singular, "s"), strings.HasSuffix(singular, "x"),
+		strings.HasSuffix(singular, "ch"), strings.HasSuffix(singular, "sh"):
+		return singular + "es"
+	case strings.HasSuffix(singular, "y"):
+		return strings.TrimSuffix(singular, "y") + "ies"
+	}
+	return singular + "s"
+}
+
+func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceDefinitionVersion, []Fault) {
+	at := root("versions." + v.Name)
+	g := &generator{}
+	schema := &apiextensionsv1.JSONSchemaProps{
+		Type:        "object",
+		Description: def.Description,
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"apiVersion": {Type: "string", Description: apiVersionDoc},
+			"kind":       {Type: "string", Description: kindDoc},
+			"metadata":   {Type: "object"},
+		},
+	}
+	if spec := g.spec(at.field("spec"), v.Spec); spec != nil {
+		if len(spec.Required) > 0 {
+			schema.Required = []string{"spec"}
+		} else {
+			spec.Default = raw("{}")
+		}
+		schema.Properties["spec"] = *spec
+	}
+	schema.Properties["status"] = *g.status(at.field("status"), v.Status)
+	version := apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: v.Name, Served: v.Served, Storage: v.Storage,
+		Deprecated:               v.Deprecated != "",
+		Schema:                   &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+		Subresources:             &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+		AdditionalPrinterColumns: columns(v.PrinterColumns),
+	}
+	if v.Deprecated != "" {
+		version.DeprecationWarning = &v.Deprecated
+	}
+	return version, g.faults
+}
+
+// spec is the schema of .spec, which is always an object.
+func (g *generator) spec(at site, v cue.Value) *apiextensionsv1.JSONSchemaProps {
+	if !v.Exists() {
+		g.fault(at, "there is no spec", "write spec: {} if there is nothing to configure")
+		return nil
+	}
+	schema := g.schema(at.in(v), v)
+	if schema != nil && (schema.Type != "object" || schema.Nullable) {
+		g.fault(at.in(v), "a spec is a struct", "")
+		return nil
+	}
+	return schema
+}
+
+const (
+	apiVersionDoc = "The version of the schema of this object, as group/version."
+	kindDoc       = "The kind of this object, in CamelCase."
+)

@@ -1,0 +1,110 @@
+package crd
+
+import (
+	"fmt"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+)
+
+// computed reports a value that depends on what the user fills in elsewhere.
+func (g *generator) computed(at site, v cue.Value) bool {
+	for _, e := range expressions(v) {
+		if _, ok := e.(*ast.StructLit); ok {
+			continue // its fields have sites of their own
+		}
+		if d := dependsOn(e, at); d.name != "" {
+			g.dependent(at, e, d)
+			return true
+		}
+	}
+	return false
+}
+
+// dependent says what is wrong in the terms of what was written.
+func (g *generator) dependent(at site, e ast.Expr, d dependence) {
+	field := at.path[strings.LastIndex(at.path, ".")+1:]
+	switch {
+	case d.key:
+		g.fault(at, fmt.Sprintf("the value depends on %s, the key in its map", d.name),
+			"leave it out: whoever reads the map has the key too")
+	case d.relation != token.ILLEGAL && field != "[_]" && field != "[string]":
+		g.fault(at, fmt.Sprintf("the value is bounded by %s, and a CRD knows each field alone", d.name),
+			fmt.Sprintf(`write the type alone, and in the struct that holds both @crd(rule="self.%s %v self.%s")`, field, d.relation, d.name))
+	default:
+		g.fault(at, fmt.Sprintf("the value is computed from %s", d.name),
+			"a spec is what a user asks for: compute this in the component that needs it")
+	}
+}
+
+// dependence is a reference to a field that the user fills in.
+type dependence struct {
+	name string // "" if there is none
+	key  bool   // it is the key of a map: [Name=string]
+	// relation is the operator of the bound that it is an operand of, if that is all.
+	relation token.Token
+}
+
+// dependsOn finds a reference to a regular field of the literals around a site, direct
+// or through hidden fields, definitions and lets.
+func dependsOn(e ast.Node, at site) dependence {
+	s := scan{at: at, seen: map[ast.Node]bool{}}
+	s.walk(e)
+	return s.found
+}
+
+type scan struct {
+	at    site
+	seen  map[ast.Node]bool
+	found dependence
+}
+
+func (s *scan) walk(e ast.Node) {
+	if e == nil || s.seen[e] {
+		return
+	}
+	s.seen[e] = true
+	ast.Walk(e, func(n ast.Node) bool {
+		if s.found.name != "" {
+			return false
+		}
+		switch n := n.(type) {
+		case *ast.StructLit:
+			return n == e // one within an operator has fields with sites of their own
+		case *ast.SelectorExpr:
+			s.walk(n.X) // the selector itself is no reference
+			return false
+		case *ast.UnaryExpr:
+			if x, ok := n.X.(*ast.Ident); ok && n.Op != token.MUL {
+				s.ident(x)
+				s.found.relation = n.Op
+				return false
+			}
+		case *ast.Ident:
+			s.ident(n)
+		}
+		return true
+	}, nil)
+}
+
+func (s *scan) ident(n *ast.Ident) {
+	if let, ok := n.Node.(*ast.LetClause); ok {
+		s.walk(let.Expr)
+		return
+	}
+	switch scope := n.Scope.(type) {
+	case *ast.Field:
+		s.found = dependence{name: n.Name, key: true}
+	case *ast.StructLit:
+		_, constant := n.Node.(*ast.BasicLit)
+		switch {
+		case constant || len(s.at.inside(scope)) == 0:
+		case strings.HasPrefix(n.Name, "_") || strings.HasPrefix(n.Name, "#"):
+			s.walk(n.Node)
+		default:
+			s.found = dependence{name: n.Name}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package crd
+
+import (
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+)
+
+// describe returns the doc comments of a field, or if it has none, those of the
+// definitions that it refers to.
+func describe(v cue.Value) string {
+	own := docs(v)
+	if own == nil {
+		referred(v, 0, func(to cue.Value) {
+			if own == nil {
+				own = docs(to)
+			}
+		})
+	}
+	return strings.Join(own, "\n\n")
+}
+
+// docs returns each doc comment once: a field that is declared in several places often
+// has the same comment in all of them.
+func docs(v cue.Value) []string {
+	var all []string
+	for _, group := range v.Doc() {
+		text := strings.TrimSpace(group.Text())
+		if text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// referred visits the values that v refers to, nearest first.
+func referred(v cue.Value, depth int, visit func(cue.Value)) {
+	if depth > maxChain {
+		return
+	}
+	op, args := v.Expr()
+	switch op {
+	case cue.AndOp, cue.OrOp:
+		for _, a := range args {
+			referred(a, depth+1, visit)
+		}
+	case cue.SelectorOp, cue.IndexOp:
+		if to := cue.Dereference(v); to != v && to.Exists() {
+			visit(to)
+			referred(to, depth+1, visit)
+		}
+	case cue.NoOp:
+		if len(args) == 1 && args[0] != v {
+			referred(args[0], depth+1, visit)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package crd
+
+import (
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// engineStatus is what the engine itself reports in the status of every resource.
+func engineStatus() map[string]schemaProps {
+	return map[string]schemaProps{
+		"phase":                  text1("The phase of the rollout, in one word."),
+		"observedGeneration":     {Type: "integer", Format: "int64", Description: "The generation of the spec that this status is about."},
+		"lastHandledReconcileAt": text1("The value of the reconcile annotation that was last acted upon."),
+		"componentsReady":        text1(`How many components are ready, of how many: "2/3".`),
+		"conditions":             conditions(),
+		"components":             components(),
+		"package":                object("The package that realises this resource.", "name", "Its name.", "version", "Its version.", "digest", "The digest of its content."),
+		"versions":               object("The versions of the package.", "desired", "The one to roll out.", "reconciled", "The last one that was rolled out entirely."),
+		"inventory":              inventory(),
+	}
+}
+
+func text1(description string) schemaProps {
+	return schemaProps{Type: "string", Description: description}
+}
+
+// object is a struct of strings, given as pairs of a name and a description.
+func object(description string, pairs ...string) schemaProps {
+	s := schemaProps{Type: "object", Description: description, Properties: map[string]schemaProps{}}
+	for i := 0; i < len(pairs); i += 2 {
+		s.Properties[pairs[i]] = text1(pairs[i+1])
+	}
+	return s
+}
+
+func listMap(description, key string, item schemaProps) schemaProps {
+	return schemaProps{
+		Type: "array", Description: description,
+		XListType: ptr("map"), XListMapKeys: []string{key},
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item},
+	}
+}
+
+func components() schemaProps {
+	item := object("The state of one component.",
+		"name", "The name of the component.",
+		"state", "Its state, in one word.",
+		"reason", "Why it is in this state, in one word.",
+		"message", "Why it is in this state, and what it waits for.")
+	item.Required = []string{"name"}
+	return listMap("The state of each component.", "name", item)
+}
+
+func inventory() schemaProps {
+	return schemaProps{
+		Type: "object", XPreserveUnknownFields: ptr(true),
+		Description: "The objects that the operator applied for this resource. It is what deletion goes by; do not edit it.",
+	}
+}
+
+// conditions has the schema of metav1.Condition, as controller-gen writes it.
+func conditions() schemaProps {
+	item := schemaProps{
+		Type:        "object",
+		Description: "One aspect of the state of this resource.",
+		Required:    []string{"lastTransitionTime", "message", "reason", "status", "type"},
+		Properties: map[string]schemaProps{
+			"type": {
+				Type: "string", MaxLength: ptr(int64(316)), Description: "The aspect: Ready, Reconciling, Stalled.",
+				Pattern: `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`,
+			},
+			"status": {
+				Type: "string", Description: "Whether it holds.",
+				Enum: []apiextensionsv1.JSON{*raw(`"True"`), *raw(`"False"`), *raw(`"Unknown"`)},
+			},
+			"observedGeneration": {
+				Type: "integer", Format: "int64", Minimum: ptr(0.0),
+				Description: "The generation of the spec that this condition is about.",
+			},
+			"lastTransitionTime": {Type: "string", Format: "date-time", Description: "When status last changed."},
+			"reason": {
+				Type: "string", MinLength: ptr(int64(1)), MaxLength: ptr(int64(1024)),
+				Pattern: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`, Description: "Why, in one word that programs can rely on.",
+			},
+			"message": {Type: "string", MaxLength: ptr(int64(32768)), Description: "Why, in a sentence for people."},
+		},
+	}
+	return listMap("The conditions of this resource: Ready, Reconciling and Stalled, as kstatus defines them.", "type", item)
+}
+
+func list(names []string) string { return strings.Join(names, ", ") }

@@ -1,0 +1,72 @@
+package crd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/token"
+)
+
+// Fault is one thing that keeps a definition from becoming a CRD.
+type Fault struct {
+	// Path is where it is, as CUE spells it: versions.v1.spec.replicas. List elements
+	// are [_], the values of a map [string].
+	Path string
+	// Pos is where it was written; not valid for what was not written in CUE.
+	Pos token.Pos
+	// Problem says what is wrong, Hint what to write instead. Hint may be empty.
+	Problem, Hint string
+}
+
+// Error prints the fault as "path (file:line): problem; hint".
+func (f Fault) Error() string {
+	var b strings.Builder
+	b.WriteString(f.Path)
+	if p := f.Pos.Position(); f.Pos.IsValid() && p.IsValid() {
+		fmt.Fprintf(&b, " (%s:%d)", p.Filename, p.Line)
+	}
+	b.WriteString(": " + f.Problem)
+	if f.Hint != "" {
+		b.WriteString("; " + f.Hint)
+	}
+	return b.String()
+}
+
+// Error holds all faults of a definition, by version and by position. It is never empty.
+type Error struct {
+	Faults []Fault
+}
+
+// Error prints one fault per line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Faults))
+	for i, f := range e.Faults {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the single faults to errors.As.
+func (e *Error) Unwrap() []error {
+	errs := make([]error, len(e.Faults))
+	for i, f := range e.Faults {
+		errs[i] = f
+	}
+	return errs
+}
+
+// newError sorts faults in the order of the source and drops what was said twice: versions
+// often share a definition, and a definition is often used more than once.
+func newError(faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		p, q := a.Pos.Position(), b.Pos.Position()
+		return cmp.Or(cmp.Compare(p.Filename, q.Filename), cmp.Compare(p.Offset, q.Offset))
+	})
+	faults = slices.CompactFunc(faults, func(a, b Fault) bool { return a == b })
+	return &Error{Faults: faults}
+}

@@ -1,0 +1,137 @@
+package crd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// marks is what the @crd attributes of a field say.
+type marks struct {
+	preserve, immutable bool
+	listType            string
+	listMapKeys         []string
+	rules               []apiextensionsv1.ValidationRule
+}
+
+const knownMarks = "preserveUnknownFields, immutable, listType, listMapKey, rule, message"
+
+// marks reads the attributes of v and of the definitions that it refers to, so that a
+// definition can say once how all fields of its type are kept.
+func (g *generator) marks(at site, v cue.Value) marks {
+	var m marks
+	seen := map[string]bool{}
+	read := func(v cue.Value) {
+		for _, a := range v.Attributes(cue.ValueAttr) {
+			if a.Name() == "crd" && !seen[a.Contents()] {
+				seen[a.Contents()] = true
+				g.attribute(at, &m, a)
+			}
+		}
+	}
+	read(v)
+	referred(v, 0, read)
+	return m
+}
+
+func (g *generator) attribute(at site, m *marks, a cue.Attribute) {
+	var rule apiextensionsv1.ValidationRule
+	for i := range a.NumArgs() {
+		key, value := a.Arg(i)
+		switch {
+		case key == "preserveUnknownFields" && value == "":
+			m.preserve = true
+		case key == "immutable" && value == "":
+			m.immutable = true
+		case key == "listType" && slices.Contains([]string{"atomic", "set", "map"}, value):
+			m.listType = value
+		case key == "listType":
+			g.fault(at, fmt.Sprintf("@crd: unknown listType %q", value), "write atomic, set or map")
+		case key == "listMapKey" && value != "":
+			m.listMapKeys = append(m.listMapKeys, value)
+		case key == "rule" && value != "":
+			rule.Rule = value
+		case key == "message" && value != "":
+			rule.Message = value
+		default:
+			g.fault(at, fmt.Sprintf("@crd: %q means nothing", a.RawArg(i)), "there are "+knownMarks)
+		}
+	}
+	switch {
+	case rule.Rule != "":
+		m.rules = append(m.rules, rule)
+	case rule.Message != "":
+		g.fault(at, "@crd: a message without its rule", `write both in one attribute: @crd(rule="…", message="…")`)
+	}
+}
+
+// mark applies what the attributes say about validation and merging.
+func (g *generator) mark(at site, schema *schemaProps, m marks) {
+	if m.immutable {
+		m.rules = append(m.rules, apiextensionsv1.ValidationRule{Rule: "self == oldSelf", Message: "is immutable"})
+	}
+	for _, r := range m.rules {
+		if at.atomic && strings.Contains(r.Rule, "oldSelf") {
+			g.fault(at, "the API server cannot tell which element of a list this was before",
+				"write @crd(listType=map, listMapKey=name) on the list, or make the whole list immutable")
+			continue
+		}
+		schema.XValidations = append(schema.XValidations, r)
+	}
+	g.merging(at, schema, m)
+}
+
+// merging sets how server-side apply merges a list.
+func (g *generator) merging(at site, schema *schemaProps, m marks) {
+	if m.listType == "" && m.listMapKeys == nil {
+		return
+	}
+	switch {
+	case schema.Type != "array":
+		g.fault(at, "@crd: listType and listMapKey are for lists", "")
+		return
+	case (m.listType == "map") != (m.listMapKeys != nil):
+		g.fault(at, "@crd: listType=map and listMapKey need each other", "write @crd(listType=map, listMapKey=name)")
+		return
+	case m.listType == "set" && schema.Items.Schema.Type == "object":
+		g.fault(at, "@crd: a set has no structs for elements", "write @crd(listType=map, listMapKey=name)")
+		return
+	}
+	schema.XListType = &m.listType
+	schema.XListMapKeys = m.listMapKeys
+	for _, key := range m.listMapKeys {
+		property, ok := schema.Items.Schema.Properties[key]
+		if !ok || property.Default == nil && !slices.Contains(schema.Items.Schema.Required, key) {
+			g.fault(at, fmt.Sprintf("@crd: the elements need not have the listMapKey %s", key), fmt.Sprintf("declare %s!: string in the struct", key))
+		}
+	}
+}
+
+// keep closes the way round an immutable optional field: remove it, and add it again
+// with another value. A rule on the field itself sees neither.
+func (g *generator) keep(parent *schemaProps, name string, property *schemaProps, kind cue.SelectorType) {
+	immutable := slices.ContainsFunc(property.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == "self == oldSelf" })
+	if !immutable || kind.ConstraintType() != cue.OptionalConstraint {
+		return
+	}
+	parent.XValidations = append(parent.XValidations, apiextensionsv1.ValidationRule{
+		Rule:    fmt.Sprintf("!has(oldSelf.%[1]s) || has(self.%[1]s)", celName(name)),
+		Message: name + " is immutable and cannot be removed",
+	})
+}
+
+var celReserved = []string{
+	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
+	"import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+}
+
+// celName writes a property name as CEL rules of Kubernetes spell it.
+func celName(name string) string {
+	if slices.Contains(celReserved, name) {
+		return "__" + name + "__"
+	}
+	return strings.NewReplacer("__", "__underscores__", ".", "__dot__", "-", "__dash__", "/", "__slash__").Replace(name)
+}

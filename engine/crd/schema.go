@@ -1,0 +1,140 @@
+package crd
+
+import (
+	"cuelang.org/go/cue"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+type schemaProps = apiextensionsv1.JSONSchemaProps
+
+const (
+	// maxDepth is far beyond what anybody writes, and far below what a stack holds.
+	maxDepth = 64
+	// maxNodes bounds a schema that is wide instead of deep. A CRD of so many nodes
+	// would not fit into etcd.
+	maxNodes = 20_000
+	// maxNesting is how often a literal may be within itself: a generic definition
+	// (#Optional: {value: _}) may be within itself, an endless one always is.
+	maxNesting = 4
+)
+
+// generator walks the schemas of one version and collects what it cannot express.
+type generator struct {
+	faults []Fault
+	nodes  int
+}
+
+func (g *generator) fault(at site, problem, hint string) {
+	g.faults = append(g.faults, Fault{Path: at.path, Pos: at.pos, Problem: problem, Hint: hint})
+}
+
+// schema returns the schema of v, or nil after reporting why there is none.
+func (g *generator) schema(at site, v cue.Value) *schemaProps {
+	if !g.bounded(at) {
+		return nil
+	}
+	marks := g.marks(at, v)
+	p := takeApart(v)
+	base := p.base(v)
+	if g.recursive(at, v, base, marks) {
+		return preserved(v, marks)
+	}
+	if g.computed(at, v) {
+		return nil
+	}
+	kind := base.IncompleteKind()
+	nullable := p.null || kind&cue.NullKind != 0
+	var schema *schemaProps
+	switch kind &^ cue.NullKind {
+	case cue.BottomKind:
+		return g.bottom(at, v, base)
+	case cue.StructKind:
+		schema = g.structure(at, v, p, marks)
+	case cue.ListKind:
+		schema = g.list(at, p, marks, base)
+	case cue.TopKind, cue.TopKind &^ cue.NullKind:
+		schema = g.anything(at, v, marks)
+	default:
+		schema = g.scalar(at, v)
+	}
+	if schema == nil {
+		return nil
+	}
+	schema.Nullable = nullable && !isTrue(schema.XPreserveUnknownFields)
+	schema.Description = describe(v)
+	g.mark(at, schema, marks)
+	return schema
+}
+
+// bounded reports the first node that is one too many, and is false from then on.
+func (g *generator) bounded(at site) bool {
+	g.nodes++
+	switch {
+	case g.nodes == maxNodes:
+		g.fault(at, "the schema is too large for a CRD", "write @crd(preserveUnknownFields) on the part that the API server need not know")
+	case g.nodes > maxNodes:
+	case at.depth > maxDepth:
+		g.fault(at, "the schema is nested too deeply", "write @crd(preserveUnknownFields) on the part that the API server need not know")
+	default:
+		return true
+	}
+	return false
+}
+
+// bottom reports a value that is an error, or null and nothing else. A struct is an
+// error if one of its fields is, and then it is the fields that are reported.
+func (g *generator) bottom(at site, v, base cue.Value) *schemaProps {
+	before := len(g.faults)
+	if own := literals(v); len(own) > 0 {
+		inside := at.within(own)
+		g.conditions(inside, own)
+		g.fields(inside, v, &schemaProps{})
+	}
+	err := v.Err()
+	if err == nil {
+		err = base.Err()
+	}
+	switch {
+	case len(g.faults) > before:
+	case err != nil:
+		g.fault(at, "no value can be valid: "+message(err), "")
+	default:
+		g.fault(at, "only null is valid", "write the type that it can have otherwise, as in null | string")
+	}
+	return nil
+}
+
+// anything is a value of any type, such as _, which a CRD can hold but not describe.
+func (g *generator) anything(at site, v cue.Value, marks marks) *schemaProps {
+	if marks.preserve {
+		return preserved(v, marks)
+	}
+	if op, args := v.Eval().Expr(); op == cue.CallOp {
+		g.unsupported(at, callName(args[0]))
+		return nil
+	}
+	g.fault(at, "any value is valid, and the API server would drop all of it",
+		"write its type, or @crd(preserveUnknownFields) to keep whatever is there")
+	return nil
+}
+
+// preserved is the schema of what is kept without being described.
+func preserved(v cue.Value, marks marks) *schemaProps {
+	if !marks.preserve {
+		return nil
+	}
+	schema := &schemaProps{XPreserveUnknownFields: ptr(true), Description: describe(v)}
+	switch v.IncompleteKind() {
+	case cue.StructKind:
+		schema.Type = "object"
+	case cue.ListKind:
+		items := schemaProps{XPreserveUnknownFields: ptr(true)}
+		schema = &schemaProps{Type: "array", Description: schema.Description,
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}}
+	}
+	return schema
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,115 @@
+package crd
+
+import (
+	"maps"
+	"slices"
+
+	"cuelang.org/go/cue"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// status is the schema of .status: the fields of the engine, and those of the author.
+func (g *generator) status(at site, v cue.Value) *schemaProps {
+	schema := &schemaProps{
+		Type:        "object",
+		Description: "What the operator observed. It is written by the operator only.",
+		Properties:  engineStatus(),
+	}
+	if !v.Exists() {
+		return schema
+	}
+	fields, err := v.Fields(cue.Optional(true))
+	if err != nil {
+		g.fault(at.in(v), "a status is a struct: "+message(err), "")
+		return schema
+	}
+	for fields.Next() {
+		name := fields.Selector().Unquoted()
+		at := at.field(name).in(fields.Value())
+		if _, taken := schema.Properties[name]; taken {
+			g.fault(at, "the engine reports a status field of this name itself",
+				"choose another name; taken are "+list(slices.Sorted(maps.Keys(engineStatus()))))
+			continue
+		}
+		schema.Properties[name] = *g.observed(at, fields.Value())
+	}
+	return schema
+}
+
+// observed infers the type of a status field from the value that is computed for it.
+// A status is output, so it has no bounds, no defaults and nothing required; and it must never
+// be refused, so what is not known for certain is kept as it is.
+func (g *generator) observed(at site, v cue.Value) *schemaProps {
+	schema := &schemaProps{}
+	kind := knownKind(v, 0)
+	switch {
+	case !g.bounded(at):
+		return preservedAs("")
+	case kind&^cue.NullKind == cue.StructKind:
+		schema = g.observedStruct(at, v)
+	case kind&^cue.NullKind == cue.ListKind:
+		schema.Type = "array"
+		items := g.observed(at.elements(), v.LookupPath(cue.MakePath(cue.AnyIndex)))
+		schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: items}
+	case kind == cue.IntKind|cue.StringKind:
+		schema.XIntOrString = true
+	case scalarTypes[kind&^cue.NullKind] != "":
+		schema.Type = scalarTypes[kind&^cue.NullKind]
+	default:
+		schema = preservedAs("")
+	}
+	schema.Nullable = kind&cue.NullKind != 0 && schema.Type != ""
+	schema.Description = describe(v)
+	return schema
+}
+
+var scalarTypes = map[cue.Kind]string{
+	cue.BoolKind: "boolean", cue.IntKind: "integer", cue.FloatKind: "number",
+	cue.NumberKind: "number", cue.StringKind: "string",
+}
+
+func (g *generator) observedStruct(at site, v cue.Value) *schemaProps {
+	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	if err != nil || at.depth > maxDepth {
+		return preservedAs("object")
+	}
+	schema := &schemaProps{Type: "object"}
+	for fields.Next() {
+		if fields.Selector().ConstraintType() == cue.PatternConstraint {
+			return preservedAs("object")
+		}
+		if schema.Properties == nil {
+			schema.Properties = map[string]schemaProps{}
+		}
+		name := fields.Selector().Unquoted()
+		schema.Properties[name] = *g.observed(at.field(name), fields.Value())
+	}
+	if schema.Properties == nil {
+		return preservedAs("object")
+	}
+	return schema
+}
+
+// knownKind is the kind that v has or will have, or that of its alternatives: while
+// nothing is deployed, *live.web.status.replicas | 0 is either unknown or a number.
+func knownKind(v cue.Value, depth int) cue.Kind {
+	if kind := v.IncompleteKind(); kind != cue.BottomKind || depth > maxChain {
+		return kind
+	}
+	var kind cue.Kind
+	switch op, args := v.Expr(); op {
+	case cue.OrOp:
+		for _, a := range args {
+			kind |= knownKind(a, depth+1)
+		}
+	case cue.InterpolationOp:
+		kind = cue.StringKind
+	case cue.BooleanAndOp, cue.BooleanOrOp, cue.EqualOp, cue.NotOp, cue.NotEqualOp:
+		kind = cue.BoolKind
+	}
+	return kind
+}
+
+func preservedAs(kind string) *schemaProps {
+	return &schemaProps{Type: kind, XPreserveUnknownFields: ptr(true)}
+}

@@ -1,0 +1,182 @@
+package crd
+
+import (
+	"fmt"
+	"slices"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// structure is the schema of a struct: an object with properties, or a map.
+func (g *generator) structure(at site, v cue.Value, p parts, marks marks) *schemaProps {
+	base := p.base(v)
+	if p.alternatives > 1 || !p.covers(base) {
+		g.fault(at, "a choice between structs is no structural schema",
+			"write each alternative as an optional field of one struct, with "+
+				`@crd(rule="has(self.a) != has(self.b)") in it if exactly one must be set`)
+		return nil
+	}
+	schema := &schemaProps{Type: "object"}
+	own := literals(v)
+	inside := at.within(own)
+	g.conditions(inside, own)
+	g.openness(at, v, own, marks, schema)
+	ok := g.fields(inside, base, schema)
+	for _, c := range p.calls {
+		ok = g.validator(at, schema, c) && ok
+	}
+	if !ok {
+		return nil
+	}
+	return schema
+}
+
+// conditions reports fields that are there only under a condition on what the user
+// fills in. A condition that the package itself decides has been decided.
+func (g *generator) conditions(at site, own []*ast.StructLit) {
+	for _, l := range own {
+		for _, e := range l.Elts {
+			c, ok := e.(*ast.Comprehension)
+			if !ok {
+				continue
+			}
+			for _, clause := range c.Clauses {
+				if d := dependsOn(clause, at); d.name != "" {
+					at := at
+					at.pos = c.Pos()
+					g.fault(at, fmt.Sprintf("whether these fields exist depends on %q", d.name),
+						fmt.Sprintf("declare them outside of the condition as optional (cert?: string), with "+
+							`@crd(rule="!self.%s || has(self.cert)") in the struct if they are then required`, d.name))
+				}
+			}
+		}
+	}
+}
+
+// openness decides what happens to fields that the schema does not name: the API server
+// drops them, unless the author wants them kept.
+func (g *generator) openness(at site, v cue.Value, own []*ast.StructLit, marks marks, schema *schemaProps) {
+	switch {
+	case marks.preserve:
+		schema.XPreserveUnknownFields = ptr(true)
+	case v.Allows(cue.AnyString) && ellipsis(own):
+		g.fault(at, "the struct is open (...), and the API server would drop all fields that are not declared",
+			"declare them, write a map ([string]: string), or @crd(preserveUnknownFields) to keep whatever is there")
+	}
+}
+
+// ellipsis finds a "..." that an author meant. A bare {...} beside another literal says
+// no more than "a struct"; schemas/operator says it of every spec.
+func ellipsis(own []*ast.StructLit) bool {
+	bare := func(l *ast.StructLit) bool { return len(l.Elts) == 1 }
+	return slices.ContainsFunc(own, func(l *ast.StructLit) bool {
+		return slices.ContainsFunc(l.Elts, func(e ast.Decl) bool {
+			_, open := e.(*ast.Ellipsis)
+			return open && (len(own) == 1 || !bare(l))
+		})
+	})
+}
+
+// fields adds all fields of v to schema. It goes on after a fault, to report them all.
+func (g *generator) fields(at site, v cue.Value, schema *schemaProps) bool {
+	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	if err != nil {
+		g.fault(at, message(err), "")
+		return false
+	}
+	before := len(g.faults)
+	properties := map[string]apiextensionsv1.JSONSchemaProps{}
+	for fields.Next() {
+		sel, value := fields.Selector(), fields.Value()
+		if sel.ConstraintType() == cue.PatternConstraint {
+			g.pattern(at.values().in(value), sel.Pattern(), value, schema)
+			continue
+		}
+		name := sel.Unquoted()
+		if property := g.field(at.field(name).in(value), value, fields.FieldType()); property != nil {
+			if isRequired(property, fields.FieldType()) {
+				schema.Required = append(schema.Required, name)
+			}
+			if property.Default != nil && string(property.Default.Raw) == "null" {
+				property.Default = nil // the API server takes null for the absence of a default
+			}
+			g.keep(schema, name, property, fields.FieldType())
+			properties[name] = *property
+		}
+	}
+	slices.Sort(schema.Required)
+	if len(properties) > 0 {
+		schema.Properties = properties
+		if schema.AdditionalProperties != nil {
+			g.fault(at, "a struct cannot have both declared fields and a pattern for others",
+				"put the map into a field of its own")
+		}
+	}
+	return len(g.faults) == before
+}
+
+// field is the schema of one field, with the default that CUE would give it.
+func (g *generator) field(at site, v cue.Value, kind cue.SelectorType) *schemaProps {
+	schema := g.schema(at, v)
+	if schema == nil || kind.ConstraintType() != 0 {
+		// CUE fills in nothing for field? and field!, so the API server must not.
+		return schema
+	}
+	schema.Default = defaultOf(v, schema)
+	return schema
+}
+
+func isRequired(property *schemaProps, kind cue.SelectorType) bool {
+	switch kind.ConstraintType() {
+	case cue.OptionalConstraint:
+		return false
+	case cue.RequiredConstraint:
+		return true
+	}
+	return property.Default == nil
+}
+
+// defaultOf is what CUE makes of a regular field that the user leaves out.
+func defaultOf(v cue.Value, schema *schemaProps) *apiextensionsv1.JSON {
+	preferred, explicit := v.Default()
+	if schema.Type == "object" && !explicit && !schema.Nullable {
+		// The fields inside have their own defaults, and the API server applies them
+		// only to an object that is there.
+		if len(schema.Required) == 0 && schema.MinProperties == nil {
+			return raw("{}")
+		}
+		return nil
+	}
+	if !isConcrete(preferred) {
+		return nil
+	}
+	text, err := preferred.MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	return raw(string(text))
+}
+
+// pattern adds the type of the values of a map.
+func (g *generator) pattern(at site, key, value cue.Value, schema *schemaProps) {
+	if !anyString(key) {
+		g.fault(at, "a CRD cannot constrain the keys of a map",
+			`write [string], and a rule in the struct for the keys, as in @crd(rule="self.all(k, k.matches('^[a-z]+$'))")`)
+		return
+	}
+	if schema.AdditionalProperties != nil {
+		g.fault(at, "a map has one type of values", "write one pattern")
+		return
+	}
+	if values := g.schema(at, value); values != nil {
+		schema.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: values}
+	}
+}
+
+// anyString holds for the keys string and _.
+func anyString(key cue.Value) bool {
+	op, _ := key.Eval().Expr()
+	return op == cue.NoOp && key.Kind() == cue.BottomKind && key.IncompleteKind()&cue.StringKind != 0
+}
