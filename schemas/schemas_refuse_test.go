@@ -21,73 +21,75 @@ const (
 	service = `corev1.#Service & {spec: ports: [{port: 80}]}`
 )
 
+// refusals are manifests with something wrong, and where the types say so.
+var refusals = map[string]struct {
+	reason   string
+	manifest string
+	path     string // of the error
+}{
+	"NothingWrong": {
+		reason:   "The manifest that the others are made of has to be right.",
+		manifest: deployment,
+	},
+	"Typo": {
+		reason:   "Types are closed.",
+		manifest: deployment + ` & {spec: replcas: 3}`,
+		path:     "spec.replcas",
+	},
+	"TypoFarBelow": {
+		reason:   "So are the types of their fields.",
+		manifest: deployment + ` & {spec: template: spec: containers: [{imagePullPolcy: "Always"}]}`,
+		path:     "spec.template.spec.containers.0.imagePullPolcy",
+	},
+	"TypoInFlattenedStruct": {
+		reason:   "A probe has the fields of its handler, and no others.",
+		manifest: deployment + ` & {spec: template: spec: containers: [{livenessProbe: httpget: port: 80}]}`,
+		path:     "spec.template.spec.containers.0.livenessProbe.httpget",
+	},
+	"TextForNumber": {
+		reason:   "A number in quotes is no number.",
+		manifest: deployment + ` & {spec: replicas: "3"}`,
+		path:     "spec.replicas",
+	},
+	"NumberTooLarge": {
+		reason:   "The API server would refuse what does not fit an int32.",
+		manifest: deployment + ` & {spec: replicas: 3000000000}`,
+		path:     "spec.replicas",
+	},
+	"MissingSelector": {
+		reason:   "What Kubernetes requires has to be there.",
+		manifest: `appsv1.#Deployment & {spec: template: {}}`,
+		path:     "spec.selector",
+	},
+	"OtherKind": {
+		reason:   "The kind of a type is its own.",
+		manifest: deployment + ` & {kind: "StatefulSet"}`,
+		path:     "kind",
+	},
+	"NoSuchValue": {
+		reason:   "An enum has its values and no others.",
+		manifest: service + ` & {spec: ports: [{protocol: "tcp"}]}`,
+		path:     "spec.ports.0.protocol",
+	},
+	"NoQuantity": {
+		reason:   "A quantity has the suffixes of Kubernetes.",
+		manifest: deployment + ` & {spec: template: spec: containers: [{resources: limits: memory: "1 GB"}]}`,
+		path:     "spec.template.spec.containers.0.resources.limits.memory",
+	},
+	"NumberForLabel": {
+		reason:   "Labels are text.",
+		manifest: service + ` & {metadata: labels: version: 1}`,
+		path:     "metadata.labels.version",
+	},
+	"Null": {
+		reason:   "Nobody writes null in a manifest.",
+		manifest: service + ` & {metadata: labels: null}`,
+		path:     "metadata.labels",
+	},
+}
+
 func TestWrongManifestsAreRefused(t *testing.T) {
-	cases := map[string]struct {
-		reason   string
-		manifest string
-		path     string // of the error
-	}{
-		"NothingWrong": {
-			reason:   "The manifest that the others are made of has to be right.",
-			manifest: deployment,
-		},
-		"Typo": {
-			reason:   "Types are closed.",
-			manifest: deployment + ` & {spec: replcas: 3}`,
-			path:     "spec.replcas",
-		},
-		"TypoFarBelow": {
-			reason:   "So are the types of their fields.",
-			manifest: deployment + ` & {spec: template: spec: containers: [{imagePullPolcy: "Always"}]}`,
-			path:     "spec.template.spec.containers.0.imagePullPolcy",
-		},
-		"TypoInFlattenedStruct": {
-			reason:   "A probe has the fields of its handler, and no others.",
-			manifest: deployment + ` & {spec: template: spec: containers: [{livenessProbe: httpget: port: 80}]}`,
-			path:     "spec.template.spec.containers.0.livenessProbe.httpget",
-		},
-		"TextForNumber": {
-			reason:   "A number in quotes is no number.",
-			manifest: deployment + ` & {spec: replicas: "3"}`,
-			path:     "spec.replicas",
-		},
-		"NumberTooLarge": {
-			reason:   "The API server would refuse what does not fit an int32.",
-			manifest: deployment + ` & {spec: replicas: 3000000000}`,
-			path:     "spec.replicas",
-		},
-		"MissingSelector": {
-			reason:   "What Kubernetes requires has to be there.",
-			manifest: `appsv1.#Deployment & {spec: template: {}}`,
-			path:     "spec.selector",
-		},
-		"OtherKind": {
-			reason:   "The kind of a type is its own.",
-			manifest: deployment + ` & {kind: "StatefulSet"}`,
-			path:     "kind",
-		},
-		"NoSuchValue": {
-			reason:   "An enum has its values and no others.",
-			manifest: service + ` & {spec: ports: [{protocol: "tcp"}]}`,
-			path:     "spec.ports.0.protocol",
-		},
-		"NoQuantity": {
-			reason:   "A quantity has the suffixes of Kubernetes.",
-			manifest: deployment + ` & {spec: template: spec: containers: [{resources: limits: memory: "1 GB"}]}`,
-			path:     "spec.template.spec.containers.0.resources.limits.memory",
-		},
-		"NumberForLabel": {
-			reason:   "Labels are text.",
-			manifest: service + ` & {metadata: labels: version: 1}`,
-			path:     "metadata.labels.version",
-		},
-		"Null": {
-			reason:   "Nobody writes null in a manifest.",
-			manifest: service + ` & {metadata: labels: null}`,
-			path:     "metadata.labels",
-		},
-	}
-	for name, tc := range cases {
+	for name, tc := range refusals {
 		t.Run(name, func(t *testing.T) {
 			text := "package author\n" + `
 				import appsv1 "operetta.dev/schemas/k8s/apps/v1"
