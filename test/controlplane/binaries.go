@@ -13,8 +13,6 @@ import (
 // it; usually that is etcd, kube-apiserver and kubectl.
 const AssetsEnv = "KUBEBUILDER_ASSETS"
 
-const stagesFile = "stages.yaml"
-
 // Binaries are the paths of the programs that a control plane consists of.
 type Binaries struct {
 	Etcd              string
@@ -25,7 +23,7 @@ type Binaries struct {
 	// Kubectl is not part of the control plane; it is there for tests and people.
 	Kubectl string
 
-	// keeper owns the processes; stages tells kwok how pods proceed.
+	// keeper owns the processes; stages tells kwok how nodes and pods proceed.
 	keeper, stages string
 }
 
@@ -39,31 +37,28 @@ func Build(ctx context.Context, out io.Writer) (Binaries, error) {
 		return Binaries{}, err
 	}
 	p := newProgress(out)
-	dirs := map[string]string{}
-	for _, u := range units() {
+	paths := map[string]string{}
+	for _, u := range []unit{keeperUnit(), kwokUnit(), kubernetesUnit().take(os.Getenv(AssetsEnv), paths)} {
+		if len(u.targets) == 0 {
+			continue
+		}
 		dir, err := u.ensure(ctx, cache, p)
 		if err != nil {
 			return Binaries{}, err
 		}
 		for _, t := range u.targets {
-			dirs[t.program] = dir
+			paths[t.program] = filepath.Join(dir, t.program)
 		}
-	}
-	path := func(program string) string {
-		if assets := os.Getenv(AssetsEnv); assets != "" && isFile(filepath.Join(assets, program)) {
-			return filepath.Join(assets, program)
-		}
-		return filepath.Join(dirs[program], program)
 	}
 	return Binaries{
-		Etcd:              path("etcd"),
-		APIServer:         path("kube-apiserver"),
-		ControllerManager: path("kube-controller-manager"),
-		Scheduler:         path("kube-scheduler"),
-		Kwok:              path("kwok"),
-		Kubectl:           path("kubectl"),
-		keeper:            filepath.Join(dirs["keeper"], "keeper"),
-		stages:            filepath.Join(dirs["kwok"], stagesFile),
+		Etcd:              paths["etcd"],
+		APIServer:         paths["kube-apiserver"],
+		ControllerManager: paths["kube-controller-manager"],
+		Scheduler:         paths["kube-scheduler"],
+		Kwok:              paths["kwok"],
+		Kubectl:           paths["kubectl"],
+		keeper:            paths["keeper"],
+		stages:            filepath.Join(filepath.Dir(paths["kwok"]), stagesFile),
 	}, nil
 }
 
@@ -79,4 +74,9 @@ func cacheDir() (string, error) {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -31,10 +32,8 @@ var modules embed.FS
 //go:embed internal/keeper/*.go internal/keeper/cmd/*.go
 var keeperSource embed.FS
 
-const (
-	kubernetesVersion = "v1.36.3"
-	kwokVersion       = "v0.7.0"
-)
+// stagesFile lies beside kwok and tells it how nodes and pods proceed.
+const stagesFile = "stages.yaml"
 
 // unit is what one invocation of the Go tool builds: some programs of one module.
 type unit struct {
@@ -51,25 +50,21 @@ type unit struct {
 // target is a program and the package of its main function.
 type target struct{ program, pkg string }
 
-func units() []unit {
-	return []unit{keeperUnit(), kubernetesUnit(), kwokUnit()}
-}
-
 func kubernetesUnit() unit {
-	major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
-	minor, _, _ = strings.Cut(minor, ".")
+	version := pinned("kubernetes", "k8s.io/kubernetes")
+	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	flags := []string{"-s", "-w"}
 	// Without these, clients cannot parse the version that the server reports.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags,
-			"-X "+pkg+".gitVersion="+kubernetesVersion,
-			"-X "+pkg+".gitMajor="+major,
-			"-X "+pkg+".gitMinor="+minor,
+			"-X "+pkg+".gitVersion="+version,
+			"-X "+pkg+".gitMajor="+parts[0],
+			"-X "+pkg+".gitMinor="+parts[1],
 			"-X "+pkg+".gitTreeState=clean")
 	}
 	return unit{
 		name:   "kubernetes",
-		about:  "kubernetes " + kubernetesVersion + " and its etcd",
+		about:  "kubernetes " + version + " and its etcd",
 		source: modules,
 		files:  moduleFiles("kubernetes"),
 		targets: []target{
@@ -84,19 +79,33 @@ func kubernetesUnit() unit {
 }
 
 func kwokUnit() unit {
+	version := pinned("kwok", "sigs.k8s.io/kwok")
 	return unit{
 		name:    "kwok",
-		about:   "kwok " + kwokVersion,
+		about:   "kwok " + version,
 		source:  modules,
 		files:   moduleFiles("kwok"),
 		targets: []target{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}},
-		ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=" + kwokVersion,
+		ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=" + version,
 		finish:  copyStages,
 	}
 }
 
 func moduleFiles(name string) map[string]string {
 	return map[string]string{"go.mod": "binaries/" + name + ".mod", "go.sum": "binaries/" + name + ".sum"}
+}
+
+// pinned is the version of a module that an embedded go.mod requires.
+func pinned(name, module string) string {
+	// Embedded, so it can be read.
+	content, _ := modules.ReadFile("binaries/" + name + ".mod")
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && fields[0] == module {
+			return fields[1]
+		}
+	}
+	panic("binaries/" + name + ".mod does not require " + module)
 }
 
 func keeperUnit() unit {
@@ -108,13 +117,31 @@ func keeperUnit() unit {
 		targets: []target{{"keeper", "operetta.dev/test/controlplane/internal/keeper/cmd"}},
 		ldflags: "-s -w",
 	}
-	// Neither function nor the walk can fail on an embedded tree.
+	// A walk over embedded files cannot fail.
 	_ = fs.WalkDir(keeperSource, ".", func(path string, d fs.DirEntry, _ error) error {
 		if !d.IsDir() && !strings.HasSuffix(path, "_test.go") {
 			u.files[path] = path
 		}
 		return nil
 	})
+	return u
+}
+
+// take uses the programs that a folder holds, noting their paths, and returns
+// the unit without them.
+func (u unit) take(dir string, paths map[string]string) unit {
+	if dir == "" {
+		return u
+	}
+	var rest []target
+	for _, t := range u.targets {
+		if !isFile(filepath.Join(dir, t.program)) {
+			rest = append(rest, t)
+			continue
+		}
+		paths[t.program] = filepath.Join(dir, t.program)
+	}
+	u.targets = rest
 	return u
 }
 
@@ -241,12 +268,14 @@ func (u unit) compile(ctx context.Context, source, programs string, p *progress)
 	return nil
 }
 
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
 // defaultName is what the Go tool calls the program of a package.
 func defaultName(pkg string) string {
 	parts := strings.Split(pkg, "/")
 	last := parts[len(parts)-1]
-	if len(parts) > 1 && strings.HasPrefix(last, "v") && strings.Trim(last[1:], "0123456789") == "" {
-		last = parts[len(parts)-2]
+	if len(parts) > 1 && majorVersion.MatchString(last) {
+		return parts[len(parts)-2]
 	}
 	return last
 }
@@ -283,12 +312,7 @@ func copyStages(ctx context.Context, build, out string) error {
 		all = append(append(all, "---\n"...), content...)
 	}
 	if len(all) == 0 {
-		return errors.New("the module of kwok " + kwokVersion + " has no fast stages; has their folder moved?")
+		return errors.New("the module of kwok has no fast stages where they used to be; look for their new folder")
 	}
 	return os.WriteFile(filepath.Join(out, stagesFile), all, 0o644)
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

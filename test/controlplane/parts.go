@@ -47,7 +47,9 @@ func (l layout) file(name string) string     { return filepath.Join(l.dir, name)
 func (l layout) log(part Part) string        { return l.file(string(part) + ".log") }
 func (l layout) server() string              { return "https://" + address(l.apiServer) }
 func (l layout) identityOf(part Part) string { return l.file(string(part) + ".kubeconfig") }
-func (l layout) ports(part Part) (ports []int) {
+
+// ports are those on which a part listens.
+func (l layout) ports(part Part) []int {
 	return map[Part][]int{
 		Etcd: {l.etcdClient, l.etcdPeer}, APIServer: {l.apiServer}, ControllerManager: {l.controllerManager},
 		Scheduler: {l.scheduler}, Kwok: {l.kwok},
@@ -144,7 +146,10 @@ func (l layout) controllerManagerArgs() []string {
 	return append(l.controllerArgs(l.binaries.ControllerManager, kubeconfig, l.controllerManager),
 		"--root-ca-file="+l.file("ca.crt"),
 		"--service-account-private-key-file="+l.file("sa.key"),
+		// Each controller has a user of its own, as in a real cluster.
 		"--use-service-account-credentials=true",
+		// Instead of 15 s, so that a test need not wait for the first look at an autoscaler.
+		"--horizontal-pod-autoscaler-sync-period=2s",
 	)
 }
 

@@ -56,6 +56,9 @@ func reservePorts(dir string, n int) (*portSet, error) {
 }
 
 func (s *portSet) release() {
+	if s == nil {
+		return
+	}
 	for _, l := range s.locks {
 		l.Close()
 	}

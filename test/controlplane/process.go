@@ -57,9 +57,8 @@ type pipes struct {
 	io.WriteCloser
 }
 
-func (k *keeperProcess) start(p keeper.Process) (pid int, err error) {
-	err = k.client.Call(keeper.Service+".Start", p, &pid)
-	return pid, err
+func (k *keeperProcess) start(p keeper.Process) error {
+	return k.client.Call(keeper.Service+".Start", p, &struct{}{})
 }
 
 func (k *keeperProcess) kill(name string) error {

@@ -86,25 +86,25 @@ func (k *Keeper) Dir(_ struct{}, dir *string) error {
 	return nil
 }
 
-// Start starts a child and answers its process id.
-func (k *Keeper) Start(p Process, pid *int) error {
+// Start starts a child.
+func (k *Keeper) Start(p Process, _ *struct{}) error {
 	if len(p.Args) == 0 {
-		return fmt.Errorf("%s: no program given", p.Name)
+		return errors.New("no program given")
 	}
 	done := make(chan error, 1)
-	k.run <- func() { done <- k.start(p, pid) }
+	k.run <- func() { done <- k.start(p) }
 	return <-done
 }
 
-func (k *Keeper) start(p Process, pid *int) error {
+func (k *Keeper) start(p Process) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c, ok := k.children[p.Name]; ok && c.running() {
-		return fmt.Errorf("%s: is running already", p.Name)
+		return errors.New("it is running already")
 	}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("%s: open log: %w", p.Name, err)
+		return fmt.Errorf("open its log: %w", err)
 	}
 	defer log.Close()
 
@@ -112,12 +112,11 @@ func (k *Keeper) start(p Process, pid *int) error {
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = k.dir, p.Env, log, log
 	cmd.SysProcAttr = childAttributes()
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", p.Name, err)
+		return err
 	}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	k.children[p.Name] = c
 	go c.wait()
-	*pid = cmd.Process.Pid
 	return nil
 }
 

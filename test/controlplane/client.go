@@ -83,6 +83,17 @@ func (c *client) createNode(ctx context.Context, n int) error {
 	return nil
 }
 
+// releaseNodes deletes the leases of the nodes. Each run of kwok has a name of its
+// own, and would leave nodes alone until the leases of the last run expire.
+func (c *client) releaseNodes(ctx context.Context) error {
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+	code, content, err := c.do(ctx, http.MethodDelete, leases, "")
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("DELETE %s: status %d: %s", leases, code, firstLine(content))
+	}
+	return err
+}
+
 // usable is nil when pods can be made in the default namespace and can be
 // scheduled on every node.
 func (c *client) usable(ctx context.Context, nodes int) error {
