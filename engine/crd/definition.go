@@ -133,6 +133,9 @@ func (g *generator) spec(at site, v cue.Value) *apiextensionsv1.JSONSchemaProps 
 		return nil
 	}
 	schema := g.schema(at.in(v), v)
+	if schema != nil {
+		schema.Description = describeSpec(v)
+	}
 	if schema != nil && (schema.Type != "object" || schema.Nullable) {
 		g.fault(at.in(v), "a spec is a struct", "")
 		return nil

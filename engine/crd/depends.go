@@ -9,22 +9,21 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// computed reports a value that depends on what the user fills in elsewhere.
-func (g *generator) computed(at site, v cue.Value) bool {
+// depends finds what a value depends on that the user fills in elsewhere.
+func (g *generator) depends(at site, v cue.Value) dependence {
 	for _, e := range expressions(v) {
 		if _, ok := e.(*ast.StructLit); ok {
 			continue // its fields have sites of their own
 		}
 		if d := dependsOn(e, at); d.name != "" {
-			g.dependent(at, e, d)
-			return true
+			return d
 		}
 	}
-	return false
+	return dependence{}
 }
 
 // dependent says what is wrong in the terms of what was written.
-func (g *generator) dependent(at site, e ast.Expr, d dependence) {
+func (g *generator) dependent(at site, d dependence) {
 	field := at.path[strings.LastIndex(at.path, ".")+1:]
 	switch {
 	case d.key:

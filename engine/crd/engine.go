@@ -1,18 +1,16 @@
 package crd
 
 import (
-	"strings"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // engineStatus is what the engine itself reports in the status of every resource.
 func engineStatus() map[string]schemaProps {
 	return map[string]schemaProps{
-		"phase":                  text1("The phase of the rollout, in one word."),
+		"phase":                  word("The phase of the rollout, in one word."),
 		"observedGeneration":     {Type: "integer", Format: "int64", Description: "The generation of the spec that this status is about."},
-		"lastHandledReconcileAt": text1("The value of the reconcile annotation that was last acted upon."),
-		"componentsReady":        text1(`How many components are ready, of how many: "2/3".`),
+		"lastHandledReconcileAt": word("The value of the reconcile annotation that was last acted upon."),
+		"componentsReady":        word(`How many components are ready, of how many: "2/3".`),
 		"conditions":             conditions(),
 		"components":             components(),
 		"package":                object("The package that realises this resource.", "name", "Its name.", "version", "Its version.", "digest", "The digest of its content."),
@@ -21,7 +19,7 @@ func engineStatus() map[string]schemaProps {
 	}
 }
 
-func text1(description string) schemaProps {
+func word(description string) schemaProps {
 	return schemaProps{Type: "string", Description: description}
 }
 
@@ -29,7 +27,7 @@ func text1(description string) schemaProps {
 func object(description string, pairs ...string) schemaProps {
 	s := schemaProps{Type: "object", Description: description, Properties: map[string]schemaProps{}}
 	for i := 0; i < len(pairs); i += 2 {
-		s.Properties[pairs[i]] = text1(pairs[i+1])
+		s.Properties[pairs[i]] = word(pairs[i+1])
 	}
 	return s
 }
@@ -88,5 +86,3 @@ func conditions() schemaProps {
 	}
 	return listMap("The conditions of this resource: Ready, Reconciling and Stalled, as kstatus defines them.", "type", item)
 }
-
-func list(names []string) string { return strings.Join(names, ", ") }

@@ -16,6 +16,9 @@ type Fault struct {
 	Path string
 	// Pos is where it was written; not valid for what was not written in CUE.
 	Pos token.Pos
+	// Others are further paths with the same fault at the same position: a definition is
+	// often used more than once.
+	Others []string
 	// Problem says what is wrong, Hint what to write instead. Hint may be empty.
 	Problem, Hint string
 }
@@ -28,6 +31,11 @@ func (f Fault) Error() string {
 		fmt.Fprintf(&b, " (%s:%d)", p.Filename, p.Line)
 	}
 	b.WriteString(": " + f.Problem)
+	if n := len(f.Others); n == 1 {
+		b.WriteString(" (as at " + f.Others[0] + ")")
+	} else if n > 1 {
+		fmt.Fprintf(&b, " (as at %s and %d more paths)", f.Others[0], n-1)
+	}
 	if f.Hint != "" {
 		b.WriteString("; " + f.Hint)
 	}
@@ -57,16 +65,24 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// newError sorts faults in the order of the source and drops what was said twice: versions
-// often share a definition, and a definition is often used more than once.
+// newError sorts faults in the order of the source, and says once what is wrong once.
 func newError(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(faults, func(a, b Fault) int {
 		p, q := a.Pos.Position(), b.Pos.Position()
-		return cmp.Or(cmp.Compare(p.Filename, q.Filename), cmp.Compare(p.Offset, q.Offset))
+		return cmp.Or(cmp.Compare(p.Filename, q.Filename), cmp.Compare(p.Offset, q.Offset), cmp.Compare(a.Problem, b.Problem))
 	})
-	faults = slices.CompactFunc(faults, func(a, b Fault) bool { return a == b })
-	return &Error{Faults: faults}
+	var merged []Fault
+	for _, f := range faults {
+		last := len(merged) - 1
+		switch {
+		case last < 0 || !f.Pos.IsValid() || merged[last].Pos != f.Pos || merged[last].Problem != f.Problem:
+			merged = append(merged, f)
+		case merged[last].Path != f.Path:
+			merged[last].Others = append(merged[last].Others, f.Path)
+		}
+	}
+	return &Error{Faults: merged}
 }

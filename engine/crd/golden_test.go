@@ -28,6 +28,7 @@ var update = flag.Bool("update", false, "write the results into testdata")
 //	crd.yaml        the result, or
 //	error.txt       the faults
 //	accept/x.yaml   a spec that both CUE and the API server accept, and make the same of
+//	agree/x.yaml    one that both accept, and whose defaults the API server leaves to CUE
 //	refuse/x.yaml   a spec that both refuse
 //	update/x.yaml   a list of two specs: the second may replace the first
 //	freeze/x.yaml   a list of two specs: the second may not replace the first
@@ -61,6 +62,9 @@ func golden(t *testing.T, path string) {
 		}
 	}
 	if err != nil {
+		if strings.Contains(string(txtar.Format(archive)), "\n-- a") {
+			t.Errorf("there is no CRD: %v", err)
+		}
 		got["error.txt"] = []byte(err.Error() + "\n")
 	} else {
 		got["crd.yaml"] = manifest(t, result)
@@ -127,23 +131,22 @@ func agree(t *testing.T, result *apiextensionsv1.CustomResourceDefinition, input
 	for _, f := range archive.Files {
 		verb, _, _ := strings.Cut(f.Name, "/")
 		switch verb {
-		case "accept", "refuse":
-			one(t, server, schema, f, verb == "accept")
+		case "accept", "agree", "refuse":
+			one(t, server, schema, f)
 		case "update", "freeze":
 			two(t, server, f, verb == "update")
 		}
 	}
 }
 
-func one(t *testing.T, server *conform.Server, schema cue.Value, f txtar.File, accept bool) {
+// one demands that both accept a spec or both refuse it, and that what the server fills
+// in changes nothing for CUE: it is what CUE would have filled in.
+func one(t *testing.T, server *conform.Server, schema cue.Value, f txtar.File) {
 	t.Helper()
+	accept := !strings.HasPrefix(f.Name, "refuse/")
 	object := resource(t, f.Data, "spec")
 	stored, serverErr := server.Admit(object, nil)
-	evaluated := schema
-	if spec, ok := object["spec"]; ok {
-		evaluated = schema.Unify(cuecontext.New().Encode(spec))
-	}
-	cueErr := evaluated.Validate(cue.Concrete(true), cue.Final())
+	given, cueErr := evaluate(schema, object["spec"])
 	if (serverErr == nil) != accept {
 		t.Errorf("%s: the API server: %v", f.Name, serverErr)
 	}
@@ -153,13 +156,30 @@ func one(t *testing.T, server *conform.Server, schema cue.Value, f txtar.File, a
 	if !accept || cueErr != nil || serverErr != nil {
 		return
 	}
-	text, err := evaluated.MarshalJSON()
+	after, err := evaluate(schema, stored["spec"])
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("%s: CUE refuses what the server stores: %v", f.Name, err)
+		return
 	}
-	if diff := cmp.Diff(normal(t, text), normal(t, marshal(t, stored["spec"])), ignoreNull); diff != "" {
+	if diff := cmp.Diff(normal(t, given), normal(t, after)); diff != "" {
+		t.Errorf("%s: CUE of what the user wrote and of what the server stored (-user +server):\n%s", f.Name, diff)
+	}
+	if strings.HasPrefix(f.Name, "agree/") {
+		return
+	}
+	if diff := cmp.Diff(normal(t, given), normal(t, marshal(t, stored["spec"])), ignoreNull); diff != "" {
 		t.Errorf("%s: defaults (-CUE +server):\n%s", f.Name, diff)
 	}
+}
+
+func evaluate(schema cue.Value, spec any) ([]byte, error) {
+	if spec != nil {
+		schema = schema.Unify(cuecontext.New().Encode(spec))
+	}
+	if err := schema.Validate(cue.Concrete(true), cue.Final()); err != nil {
+		return nil, err
+	}
+	return schema.MarshalJSON()
 }
 
 func two(t *testing.T, server *conform.Server, f txtar.File, accept bool) {

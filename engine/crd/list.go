@@ -12,7 +12,7 @@ func (g *generator) list(at site, p parts, marks marks, base cue.Value) *schemaP
 		return nil
 	}
 	if marks.preserve {
-		return preserved(base, marks)
+		return preserved(base)
 	}
 	schema := &schemaProps{Type: "array"}
 	element, ok := g.element(at, base, schema)

@@ -112,9 +112,9 @@ func (g *generator) merging(at site, schema *schemaProps, m marks) {
 
 // keep closes the way round an immutable optional field: remove it, and add it again
 // with another value. A rule on the field itself sees neither.
-func (g *generator) keep(parent *schemaProps, name string, property *schemaProps, kind cue.SelectorType) {
+func keep(parent *schemaProps, name string, property *schemaProps) {
 	immutable := slices.ContainsFunc(property.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == "self == oldSelf" })
-	if !immutable || kind.ConstraintType() != cue.OptionalConstraint {
+	if !immutable {
 		return
 	}
 	parent.XValidations = append(parent.XValidations, apiextensionsv1.ValidationRule{

@@ -116,9 +116,14 @@ func (p parts) collection() bool {
 	return kinds == cue.StructKind || kinds == cue.ListKind
 }
 
-// covers holds if all defaults are of the type base. If one is not, it is an alternative.
+// covers holds if all defaults are of the type base: it adds nothing to them. One that is
+// not is an alternative. (Subsume would refuse a default that lacks an optional field.)
 func (p parts) covers(base cue.Value) bool {
-	return !slices.ContainsFunc(p.constants, func(c cue.Value) bool { return base.Subsume(c) != nil })
+	return !slices.ContainsFunc(p.constants, func(c cue.Value) bool {
+		both, err := base.Unify(c).MarshalJSON()
+		alone, _ := c.MarshalJSON()
+		return err != nil || !equalJSON(both, alone)
+	})
 }
 
 // isValidator tells validators from functions whose result is the value.

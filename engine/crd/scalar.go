@@ -29,7 +29,9 @@ func (g *generator) scalar(at site, v cue.Value) *schemaProps {
 		schema.Type = "string"
 	case cue.BytesKind:
 		schema.Type, schema.Format = "string", "byte"
-	case cue.IntKind | cue.StringKind:
+	case cue.IntKind | cue.StringKind, cue.NumberKind | cue.StringKind:
+		// A quantity (number | =~…) is one too, as in all CRDs: a fraction is then
+		// written as a string.
 		schema.XIntOrString = true
 	default:
 		g.fault(at, "a value is of one type in a CRD, this may be "+kindNames(kind),

@@ -28,41 +28,55 @@ func (g *generator) fault(at site, problem, hint string) {
 	g.faults = append(g.faults, Fault{Path: at.path, Pos: at.pos, Problem: problem, Hint: hint})
 }
 
-// schema returns the schema of v, or nil after reporting why there is none.
+// schema returns the schema of v, or nil after reporting why there is none. What is
+// marked to be kept always has one.
 func (g *generator) schema(at site, v cue.Value) *schemaProps {
 	if !g.bounded(at) {
 		return nil
 	}
 	marks := g.marks(at, v)
-	p := takeApart(v)
-	base := p.base(v)
-	if g.recursive(at, v, base, marks) {
-		return preserved(v, marks)
-	}
-	if g.computed(at, v) {
-		return nil
-	}
-	kind := base.IncompleteKind()
-	nullable := p.null || kind&cue.NullKind != 0
-	var schema *schemaProps
-	switch kind &^ cue.NullKind {
-	case cue.BottomKind:
-		return g.bottom(at, v, base)
-	case cue.StructKind:
-		schema = g.structure(at, v, p, marks)
-	case cue.ListKind:
-		schema = g.list(at, p, marks, base)
-	case cue.TopKind, cue.TopKind &^ cue.NullKind:
-		schema = g.anything(at, v, marks)
-	default:
-		schema = g.scalar(at, v)
+	before := len(g.faults)
+	schema := g.express(at, v, marks)
+	if schema == nil && marks.preserve {
+		g.faults = g.faults[:before]
+		schema = preserved(v)
 	}
 	if schema == nil {
 		return nil
 	}
-	schema.Nullable = nullable && !isTrue(schema.XPreserveUnknownFields)
 	schema.Description = describe(v)
 	g.mark(at, schema, marks)
+	return schema
+}
+
+// express says as much about v as a structural schema can.
+func (g *generator) express(at site, v cue.Value, marks marks) *schemaProps {
+	p := takeApart(v)
+	base := p.base(v)
+	if g.recursive(at, v, base, marks) {
+		return nil
+	}
+	if d := g.depends(at, v); d.name != "" {
+		g.dependent(at, d)
+		return nil
+	}
+	kind := base.IncompleteKind()
+	var schema *schemaProps
+	switch kind &^ cue.NullKind {
+	case cue.BottomKind:
+		g.bottom(at, v, base)
+	case cue.StructKind:
+		schema = g.structure(at, v, p, marks)
+	case cue.ListKind:
+		schema = g.list(at, p, marks, base)
+	case cue.TopKind &^ cue.NullKind:
+		g.anything(at, v)
+	default:
+		schema = g.scalar(at, v)
+	}
+	if schema != nil {
+		schema.Nullable = p.null || kind&cue.NullKind != 0
+	}
 	return schema
 }
 
@@ -83,7 +97,7 @@ func (g *generator) bounded(at site) bool {
 
 // bottom reports a value that is an error, or null and nothing else. A struct is an
 // error if one of its fields is, and then it is the fields that are reported.
-func (g *generator) bottom(at site, v, base cue.Value) *schemaProps {
+func (g *generator) bottom(at site, v, base cue.Value) {
 	before := len(g.faults)
 	if own := literals(v); len(own) > 0 {
 		inside := at.within(own)
@@ -101,36 +115,26 @@ func (g *generator) bottom(at site, v, base cue.Value) *schemaProps {
 	default:
 		g.fault(at, "only null is valid", "write the type that it can have otherwise, as in null | string")
 	}
-	return nil
 }
 
-// anything is a value of any type, such as _, which a CRD can hold but not describe.
-func (g *generator) anything(at site, v cue.Value, marks marks) *schemaProps {
-	if marks.preserve {
-		return preserved(v, marks)
-	}
+// anything reports a value of any type, such as _, which a CRD can hold but not describe.
+func (g *generator) anything(at site, v cue.Value) {
 	if op, args := v.Eval().Expr(); op == cue.CallOp {
 		g.unsupported(at, callName(args[0]))
-		return nil
+		return
 	}
 	g.fault(at, "any value is valid, and the API server would drop all of it",
 		"write its type, or @crd(preserveUnknownFields) to keep whatever is there")
-	return nil
 }
 
 // preserved is the schema of what is kept without being described.
-func preserved(v cue.Value, marks marks) *schemaProps {
-	if !marks.preserve {
-		return nil
-	}
-	schema := &schemaProps{XPreserveUnknownFields: ptr(true), Description: describe(v)}
+func preserved(v cue.Value) *schemaProps {
+	schema := &schemaProps{XPreserveUnknownFields: ptr(true)}
 	switch v.IncompleteKind() {
 	case cue.StructKind:
 		schema.Type = "object"
 	case cue.ListKind:
-		items := schemaProps{XPreserveUnknownFields: ptr(true)}
-		schema = &schemaProps{Type: "array", Description: schema.Description,
-			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}}
+		return &schemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: schema}}
 	}
 	return schema
 }

@@ -73,13 +73,11 @@ func (g *generator) recursive(at site, v, base cue.Value, marks marks) bool {
 		if len(before) == 0 || !ends && !marks.preserve && len(before) < maxNesting {
 			continue
 		}
-		if !marks.preserve {
-			if len(before) > 1 {
-				at.path, at.pos = before[1].path, before[1].pos // the first time that it was within itself
-			}
-			g.fault(at, "the definition contains itself, and a CRD has no references",
-				"write out as many levels as are needed, or @crd(preserveUnknownFields) here")
+		if len(before) > 1 {
+			at.path, at.pos = before[1].path, before[1].pos // the first time that it was within itself
 		}
+		g.fault(at, "the definition contains itself, and a CRD has no references",
+			"write out as many levels as are needed, or @crd(preserveUnknownFields) here")
 		return true
 	}
 	return false

@@ -3,6 +3,7 @@ package crd
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,7 +29,7 @@ func (g *generator) status(at site, v cue.Value) *schemaProps {
 		at := at.field(name).in(fields.Value())
 		if _, taken := schema.Properties[name]; taken {
 			g.fault(at, "the engine reports a status field of this name itself",
-				"choose another name; taken are "+list(slices.Sorted(maps.Keys(engineStatus()))))
+				"choose another name; taken are "+strings.Join(slices.Sorted(maps.Keys(engineStatus())), ", "))
 			continue
 		}
 		schema.Properties[name] = *g.observed(at, fields.Value())

@@ -61,7 +61,7 @@ func (g *generator) openness(at site, v cue.Value, own []*ast.StructLit, marks m
 	switch {
 	case marks.preserve:
 		schema.XPreserveUnknownFields = ptr(true)
-	case v.Allows(cue.AnyString) && ellipsis(own):
+	case v.Allows(cue.AnyString) && (len(own) == 0 || ellipsis(own)):
 		g.fault(at, "the struct is open (...), and the API server would drop all fields that are not declared",
 			"declare them, write a map ([string]: string), or @crd(preserveUnknownFields) to keep whatever is there")
 	}
@@ -87,76 +87,52 @@ func (g *generator) fields(at site, v cue.Value, schema *schemaProps) bool {
 		return false
 	}
 	before := len(g.faults)
-	properties := map[string]apiextensionsv1.JSONSchemaProps{}
 	for fields.Next() {
 		sel, value := fields.Selector(), fields.Value()
 		if sel.ConstraintType() == cue.PatternConstraint {
 			g.pattern(at.values().in(value), sel.Pattern(), value, schema)
 			continue
 		}
-		name := sel.Unquoted()
-		if property := g.field(at.field(name).in(value), value, fields.FieldType()); property != nil {
-			if isRequired(property, fields.FieldType()) {
-				schema.Required = append(schema.Required, name)
-			}
-			if property.Default != nil && string(property.Default.Raw) == "null" {
-				property.Default = nil // the API server takes null for the absence of a default
-			}
-			g.keep(schema, name, property, fields.FieldType())
-			properties[name] = *property
-		}
+		g.property(at.field(sel.Unquoted()).in(value), sel, value, schema)
 	}
 	slices.Sort(schema.Required)
-	if len(properties) > 0 {
-		schema.Properties = properties
-		if schema.AdditionalProperties != nil {
-			g.fault(at, "a struct cannot have both declared fields and a pattern for others",
-				"put the map into a field of its own")
-		}
+	if len(schema.Properties) > 0 && schema.AdditionalProperties != nil {
+		g.fault(at, "a struct cannot have both declared fields and a pattern for others",
+			"put the map into a field of its own")
 	}
 	return len(g.faults) == before
 }
 
-// field is the schema of one field, with the default that CUE would give it.
-func (g *generator) field(at site, v cue.Value, kind cue.SelectorType) *schemaProps {
+// property adds one field, with the default that CUE would give it.
+func (g *generator) property(at site, sel cue.Selector, v cue.Value, parent *schemaProps) {
+	before := len(g.faults)
 	schema := g.schema(at, v)
-	if schema == nil || kind.ConstraintType() != 0 {
-		// CUE fills in nothing for field? and field!, so the API server must not.
-		return schema
-	}
-	schema.Default = defaultOf(v, schema)
-	return schema
-}
-
-func isRequired(property *schemaProps, kind cue.SelectorType) bool {
-	switch kind.ConstraintType() {
-	case cue.OptionalConstraint:
-		return false
-	case cue.RequiredConstraint:
-		return true
-	}
-	return property.Default == nil
-}
-
-// defaultOf is what CUE makes of a regular field that the user leaves out.
-func defaultOf(v cue.Value, schema *schemaProps) *apiextensionsv1.JSON {
-	preferred, explicit := v.Default()
-	if schema.Type == "object" && !explicit && !schema.Nullable {
-		// The fields inside have their own defaults, and the API server applies them
-		// only to an object that is there.
-		if len(schema.Required) == 0 && schema.MinProperties == nil {
-			return raw("{}")
+	if schema == nil {
+		if isTrue(parent.XPreserveUnknownFields) {
+			g.faults = g.faults[:before] // what is not described is kept
 		}
-		return nil
+		return
 	}
-	if !isConcrete(preferred) {
-		return nil
+	name := sel.Unquoted()
+	switch sel.ConstraintType() {
+	case cue.OptionalConstraint:
+		keep(parent, name, schema)
+	case cue.RequiredConstraint:
+		parent.Required = append(parent.Required, name)
+	default:
+		// CUE fills in nothing for field? and field!, so only here may the API server.
+		switch value := g.absent(at, v, schema); value {
+		case "":
+			parent.Required = append(parent.Required, name)
+		case "null": // the API server takes null for the absence of a default
+		default:
+			schema.Default = raw(value)
+		}
 	}
-	text, err := preferred.MarshalJSON()
-	if err != nil {
-		return nil
+	if parent.Properties == nil {
+		parent.Properties = map[string]schemaProps{}
 	}
-	return raw(string(text))
+	parent.Properties[name] = *schema
 }
 
 // pattern adds the type of the values of a map.

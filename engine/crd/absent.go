@@ -1,0 +1,74 @@
+package crd
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"cuelang.org/go/cue"
+)
+
+// absent is the JSON that CUE makes of a regular field which the user leaves out, "" if that
+// is an error, and "null" if there is nothing to fill in.
+func (g *generator) absent(at site, v cue.Value, schema *schemaProps) string {
+	preferred, explicit := v.Default()
+	if schema.Type == "object" && !explicit && !schema.Nullable {
+		// The fields inside have their own defaults, and the API server applies them
+		// only to an object that is there.
+		if len(schema.Required) == 0 && schema.MinProperties == nil {
+			return "{}"
+		}
+		return ""
+	}
+	if !isConcrete(preferred) {
+		return ""
+	}
+	if g.depends(at, v).name != "" {
+		return "null" // it follows from another field, so it is CUE that fills it in
+	}
+	text, err := preferred.MarshalJSON()
+	if err != nil {
+		return ""
+	}
+	if name := disagreement(schema, text); name != "" {
+		g.fault(at, fmt.Sprintf("the struct has a default, and its field %s another one", name),
+			fmt.Sprintf("write the default of %s at the field alone", name))
+	}
+	return string(text)
+}
+
+// disagreement finds a field whose default is not what the default of the struct has for
+// it. If a user writes {}, CUE takes the default of the struct, but the API server has
+// filled in those of the fields by then.
+func disagreement(schema *schemaProps, text []byte) string {
+	if schema.Type != "object" {
+		return ""
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return "" // null
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		property := schema.Properties[name]
+		if property.Default == nil {
+			continue
+		}
+		if string(property.Default.Raw) != "{}" {
+			if !equalJSON(property.Default.Raw, fields[name]) {
+				return name
+			}
+			continue
+		}
+		if inner := disagreement(&property, fields[name]); inner != "" {
+			return name + "." + inner
+		}
+	}
+	return ""
+}
+
+func equalJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
