@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
@@ -73,12 +74,14 @@ const maxRounds = 100
 func (r *run) evaluateOnce() error {
 	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values()})
 	if err != nil {
-		r.fault(status.ReasonEvaluationFailed, err.Error())
+		text, detail, _ := strings.Cut(err.Error(), "\n")
+		r.fault(status.ReasonEvaluationFailed, text)
+		r.result.Detail = detail
 		return errStop
 	}
 	r.rollout = out
 	if len(out.Invalid) > 0 {
-		r.fault(status.ReasonInvalidSpec, out.Invalid.Error())
+		r.fault(status.ReasonInvalidSpec, oneLine(out.Invalid.Error()))
 		return errStop
 	}
 	return nil

@@ -67,6 +67,8 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Events are what happened, in the past tense.
 	Events []Event
+	// Detail is for the log, and too long for a status: where the evaluator failed.
+	Detail string
 }
 
 // An Event is something that happened to an object.

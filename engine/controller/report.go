@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// report writes the status if it says something new, and the events. It returns
+// when to come again for a change that was held back, or 0.
+func (s *state) report(ctx context.Context, result rollout.Result) (time.Duration, error) {
+	before := s.before
+	after := s.build(result.Completion)
+	s.recordObjects(result.Events)
+	switch status.Weigh(before, after) {
+	case status.NoChange:
+		return 0, nil
+	case status.ProgressOnly:
+		if wait := s.pace.wait(client.ObjectKeyFromObject(s.cr), s.now()); wait > 0 {
+			return wait, nil
+		}
+	case status.Substance:
+	}
+	if err := s.write(ctx, after); err != nil {
+		return 0, err
+	}
+	s.recordTransition(before, after)
+	if result.Detail != "" {
+		s.log.Error(nil, "evaluation failed", "detail", result.Detail)
+	}
+	return 0, nil
+}
+
+// build returns the status for a completion.
+func (s *state) build(c status.Completion) map[string]any {
+	return status.Build(status.Input{
+		Completion: c,
+		Before:     s.before,
+		Generation: s.cr.GetGeneration(),
+		Now:        s.now(),
+		Package:    s.program.Name(),
+		Digest:     s.program.Digest(),
+		Version:    s.kind.Version,
+		Inventory:  encodeInventory(s.inventory),
+	})
+}
+
+// write applies a status. A resource that is gone has none.
+func (s *state) write(ctx context.Context, after map[string]any) error {
+	u := s.identity()
+	u.Object["status"] = after
+	err := s.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
+	}
+	s.before = after
+	s.pace.wrote(client.ObjectKeyFromObject(s.cr), s.now())
+	return nil
+}
+
+// identity returns the custom resource without content. Its UID keeps an apply
+// from creating a resource that was deleted in the meantime.
+func (s *state) identity() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(s.kind)
+	u.SetNamespace(s.owner.Namespace)
+	u.SetName(s.owner.Name)
+	u.SetUID(s.owner.UID)
+	return u
+}
+
+// recordObjects records what happened to objects, one event for each kind of
+// thing that happened: eight created objects are one event that names them.
+func (s *state) recordObjects(happened []rollout.Event) {
+	var order []string
+	messages := map[string][]string{}
+	for _, e := range happened {
+		if _, seen := messages[e.Reason]; !seen {
+			order = append(order, e.Reason)
+		}
+		messages[e.Reason] = append(messages[e.Reason], e.Message)
+	}
+	for _, reason := range order {
+		text := strings.Join(messages[reason], "; ")
+		s.log.Info(reason, "objects", text)
+		s.recorder.Eventf(s.cr, nil, corev1.EventTypeNormal, reason, "Reconcile", "%s", shorten(text))
+	}
+}
+
+// maxEvent is what the API server accepts of an event's text.
+const maxEvent = 1024
+
+func shorten(text string) string {
+	if len(text) <= maxEvent {
+		return text
+	}
+	return text[:maxEvent-4] + " ..."
+}
+
+// recordTransition records that the resource became ready, or failed.
+func (s *state) recordTransition(before, after map[string]any) {
+	from, to := status.PhaseOf(before), status.PhaseOf(after)
+	if from == to {
+		return
+	}
+	message := conditionMessage(after, status.ConditionReady)
+	s.log.Info("phase", "from", from, "to", to, "message", message)
+	switch to {
+	case status.PhaseReady:
+		s.recorder.Eventf(s.cr, nil, corev1.EventTypeNormal, "BecameReady", "Reconcile", "%s", shorten(message))
+	case status.PhaseFailed:
+		s.recorder.Eventf(s.cr, nil, corev1.EventTypeWarning, "Failed", "Reconcile", "%s", shorten(message))
+	case status.PhaseCreated, status.PhaseReconciling, status.PhaseWaiting, status.PhaseScaling, status.PhaseDeleting:
+	}
+}
+
+func conditionMessage(s map[string]any, kind string) string {
+	conditions, _ := s["conditions"].([]any)
+	for _, c := range conditions {
+		if m, _ := c.(map[string]any); m["type"] == kind {
+			text, _ := m["message"].(string)
+			return text
+		}
+	}
+	return ""
+}
+
+// encodeInventory returns an inventory as JSON values.
+func encodeInventory(inventory plan.Inventory) []any {
+	b, err := json.Marshal(inventory)
+	if err != nil {
+		return nil // plain strings always encode
+	}
+	var out []any
+	_ = json.Unmarshal(b, &out)
+	return out
+}
+
+// decodeInventory reads the inventory of a status. One that cannot be read is an
+// error, and nothing is done: acting without it would lose objects.
+func decodeInventory(s map[string]any) (plan.Inventory, error) {
+	raw, ok := s["inventory"]
+	if !ok {
+		return nil, nil
+	}
+	b, err := json.Marshal(raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading status.inventory: %w", err)
+	}
+	var out plan.Inventory
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, fmt.Errorf("reading status.inventory: %w", err)
+	}
+	return out, nil
+}
