@@ -50,10 +50,30 @@ func components() schemaProps {
 	return listMap("The state of each component.", "name", item)
 }
 
+// inventory is what package plan encodes. It is atomic: one writer replaces it as a
+// whole, and managedFields do not repeat each of its entries.
 func inventory() schemaProps {
+	entry := object("An object.",
+		"object", "Its name within the component.",
+		"apiVersion", "Its group and version.",
+		"kind", "Its kind.",
+		"namespace", "Its namespace, if that is not this resource's.",
+		"name", "Its name.",
+		"digest", "The digest of the manifest that was last applied.")
+	entry.Properties["orphan"] = schemaProps{Type: "boolean", Description: "Whether it is left behind instead of being deleted."}
+	entry.Required = []string{"object", "apiVersion", "kind", "name"}
+	name := word("A component.")
+	group := object("The objects of one component.", "component", "The name of the component.")
+	group.Required = []string{"component"}
+	group.Properties["dependsOn"] = atomic("The components that are deleted after this one.", name)
+	group.Properties["objects"] = atomic("The objects.", entry)
+	return atomic("The objects that the operator wrote for this resource. Deletion goes by it; do not edit it.", group)
+}
+
+func atomic(description string, item schemaProps) schemaProps {
 	return schemaProps{
-		Type: "object", XPreserveUnknownFields: ptr(true),
-		Description: "The objects that the operator applied for this resource. It is what deletion goes by; do not edit it.",
+		Type: "array", Description: description, XListType: ptr("atomic"),
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item},
 	}
 }
 
