@@ -13,6 +13,7 @@ import (
 )
 
 func TestAuditLogHoldsTheRequestsOfAUser(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{Audit: true})
 	k, operator := admin(t, c), as(t, c, "operator")
 	k.run("create", "clusterrolebinding", "operator", "--clusterrole=edit", "--user=operator")
@@ -47,6 +48,7 @@ func TestAuditLogHoldsTheRequestsOfAUser(t *testing.T) {
 }
 
 func TestAuditEventsAfterAMarkAreOnlyThose(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{Audit: true})
 	operator := as(t, c, "operator", mastersGroup)
 	operator.run("create", "configmap", "before")
@@ -73,6 +75,7 @@ func TestAuditEventsAfterAMarkAreOnlyThose(t *testing.T) {
 }
 
 func TestEachRequestIsOneAuditEventAlsoAWatchThatIsOpen(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{Audit: true})
 	operator := as(t, c, "operator", mastersGroup)
 	watch := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig="+operator.kubeconfig, "get", "secrets", "--watch")
@@ -112,6 +115,7 @@ func TestEachRequestIsOneAuditEventAlsoAWatchThatIsOpen(t *testing.T) {
 }
 
 func TestAuditThatIsOffSaysHowToTurnItOn(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{})
 	_, err := c.AuditEvents(t.Context(), 0)
 	expectIs(t, "events", err, errNoAudit)

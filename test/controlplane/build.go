@@ -64,7 +64,7 @@ func kubernetesUnit() unit {
 	}
 	return unit{
 		name:   "kubernetes",
-		about:  "kubernetes " + version + " and its etcd",
+		about:  "kubernetes " + version + " and its etcd (minutes, the first time)",
 		source: modules,
 		files:  moduleFiles("kubernetes"),
 		targets: []target{
@@ -82,7 +82,7 @@ func kwokUnit() unit {
 	version := pinned("kwok", "sigs.k8s.io/kwok")
 	return unit{
 		name:    "kwok",
-		about:   "kwok " + version,
+		about:   "kwok " + version + " (a minute, the first time)",
 		source:  modules,
 		files:   moduleFiles("kwok"),
 		targets: []target{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}},
@@ -257,7 +257,9 @@ func (u unit) compile(ctx context.Context, source, programs string, p *progress)
 	var tail tail
 	cmd := goTool(ctx, source, args...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.MultiWriter(&tail, p)
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); ctx.Err() != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
 		return fmt.Errorf("go build: %w (it needs the go command and, the first time, the modules); its last words:\n%s", err, &tail)
 	}
 	for _, t := range u.targets {

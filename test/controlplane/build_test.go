@@ -215,7 +215,7 @@ func TestProgressIsALineNowAndThen(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	want := "controlplane: building a greeter: greet (once; the first time takes minutes)\n" +
+	want := "controlplane: building a greeter: greet\n" +
 		"controlplane: greeter: 0 of 1 programs, 2 packages compiled, 0s\n"
 	if out.String() != want {
 		t.Errorf("progress:\n%s\nnot:\n%s", &out, want)

@@ -27,6 +27,7 @@ func TestDeploymentOfThreeBecomesAvailableSoonAfterStart(t *testing.T) {
 }
 
 func TestServerReportsTheVersionThatIsPinned(t *testing.T) {
+	t.Parallel()
 	k := admin(t, start(t, Options{}))
 	want := pinned("kubernetes", "k8s.io/kubernetes")
 	for line := range strings.Lines(k.run("version")) {
@@ -38,6 +39,7 @@ func TestServerReportsTheVersionThatIsPinned(t *testing.T) {
 }
 
 func TestControllersDoTheirWork(t *testing.T) {
+	t.Parallel()
 	k := admin(t, start(t, Options{Nodes: 2}))
 	k.run("create", "namespace", "work")
 	k.run("create", "deployment", "web", "--image=any/name", "--replicas=2")
@@ -72,6 +74,7 @@ func TestControllersDoTheirWork(t *testing.T) {
 }
 
 func TestAnotherUserMayDoWhatItsRoleSays(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{})
 	k, operator := admin(t, c), as(t, c, "operator", "team")
 
@@ -94,6 +97,7 @@ func TestAnotherUserMayDoWhatItsRoleSays(t *testing.T) {
 }
 
 func TestTwoControlPlanesAtOnceAreApart(t *testing.T) {
+	t.Parallel()
 	one, two := start(t, Options{}), start(t, Options{})
 	admin(t, one).run("create", "configmap", "only-in-one")
 	if _, err := admin(t, two).try("get", "configmap", "only-in-one"); err == nil {

@@ -18,6 +18,7 @@ func expectIs(t *testing.T, what string, err, want error) {
 }
 
 func TestAPIServerComesBackOnItsPortWithItsObjects(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{})
 	k := admin(t, c)
 	k.run("create", "deployment", "web", "--image=any/name")
@@ -43,6 +44,7 @@ func TestAPIServerComesBackOnItsPortWithItsObjects(t *testing.T) {
 }
 
 func TestEveryPartCanBeStoppedAndStarted(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{})
 	k := admin(t, c)
 	for _, part := range Parts() {
@@ -58,6 +60,7 @@ func TestEveryPartCanBeStoppedAndStarted(t *testing.T) {
 }
 
 func TestPausedAPIServerHangsAndThenAnswers(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{})
 	if err := c.PausePart(APIServer); err != nil {
 		t.Fatal(err)
@@ -72,6 +75,7 @@ func TestPausedAPIServerHangsAndThenAnswers(t *testing.T) {
 }
 
 func TestPartThatEndsByItselfIsToldWithItsLastWords(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{})
 	// Behind the back of c.
 	if err := c.keeper.kill(string(Scheduler)); err != nil {
@@ -84,6 +88,7 @@ func TestPartThatEndsByItselfIsToldWithItsLastWords(t *testing.T) {
 }
 
 func TestStartTellsWhatAPartSaidAgainstItsArguments(t *testing.T) {
+	t.Parallel()
 	c, err := Start(t.Context(), Options{ExtraArgs: map[Part][]string{Etcd: {"--no-such-flag"}}})
 	if err == nil {
 		t.Fatal("started", c.Stop())
@@ -94,14 +99,19 @@ func TestStartTellsWhatAPartSaidAgainstItsArguments(t *testing.T) {
 }
 
 func TestPortThatAnotherProgramTookLeadsToOtherPorts(t *testing.T) {
+	t.Parallel()
 	b, err := Build(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := cacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken := listen(t)
 	attempt := 0
 	reserve := func() (*portSet, error) {
-		s, err := reservePorts(t.TempDir(), portsPerControlPlane)
+		s, err := reservePorts(filepath.Join(cache, "ports"), portsPerControlPlane)
 		if attempt++; err == nil && attempt == 1 {
 			s.ports[2] = taken
 		}
@@ -119,6 +129,7 @@ func TestPortThatAnotherProgramTookLeadsToOtherPorts(t *testing.T) {
 }
 
 func TestStopLeavesNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, Options{})
 	k := c.keeper.cmd.Process.Pid
 	if got := len(processes(t, c.Dir(), k)); got != len(Parts())+1 {

@@ -60,6 +60,7 @@ func startOwner(t *testing.T) owner {
 }
 
 func TestKilledOwnerLeavesNothing(t *testing.T) {
+	t.Parallel()
 	o := startOwner(t)
 	if got := len(processes(t, o.dir, o.keeper)); got != len(Parts())+1 {
 		t.Fatalf("%d processes before", got)
@@ -71,6 +72,7 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 }
 
 func TestKilledKeeperTakesItsPartsWithIt(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux signals the end of a parent")
 	}

@@ -50,7 +50,7 @@ func (p *progress) watch(u unit, programs string) (stop func()) {
 	p.mu.Lock()
 	p.packages = 0
 	p.mu.Unlock()
-	p.say("building %s: %s (once; the first time takes minutes)", u.about, strings.Join(programNames(u), ", "))
+	p.say("building %s: %s", u.about, strings.Join(programNames(u), ", "))
 	start, quit, done := time.Now(), make(chan struct{}), make(chan struct{})
 	every := 5 * time.Second
 	if p.live {

@@ -20,7 +20,8 @@ var errPortTaken = errors.New("another program listens on the port that was chos
 
 // Start starts a control plane and returns when a Deployment made in it would
 // become Available. It first builds the programs if they are not in the cache.
-// Stop ends it; so does the end of this process, however it comes about.
+// The context is for the start alone. Stop ends the control plane; so does the end
+// of this process, however it comes about.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
