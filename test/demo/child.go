@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// patience is how long a child may take to end when asked to.
+const patience = 5 * time.Second
+
+// A child is a process that runs beside the demo.
+type child struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // of the process, once done is closed
+}
+
+// startChild starts a process, whose lines of output are given to say. It has to be
+// called on the main goroutine; see ofMainThread.
+func startChild(say func(line string), name string, args ...string) (*child, error) {
+	c := &child{cmd: exec.Command(name, args...), done: make(chan struct{})}
+	out := &lines{say: say}
+	c.cmd.Stdout, c.cmd.Stderr = out, out
+	c.cmd.SysProcAttr = ofMainThread()
+	c.cmd.WaitDelay = patience
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", filepath.Base(name), err)
+	}
+	go func() {
+		defer close(c.done)
+		c.err = c.cmd.Wait()
+		out.flush()
+	}()
+	return c, nil
+}
+
+// end asks the process to end, and makes it when it takes too long.
+func (c *child) end() {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+	select {
+	case <-c.done:
+	case <-time.After(patience):
+		_ = c.cmd.Process.Kill()
+		<-c.done
+	}
+}
+
+// died says how a process ended that was not asked to.
+func (c *child) died() error {
+	if c.err == nil {
+		return fmt.Errorf("%s ended by itself", filepath.Base(c.cmd.Path))
+	}
+	return fmt.Errorf("%s ended by itself: %w", filepath.Base(c.cmd.Path), c.err)
+}
+
+// lines is a writer that hands on whole lines.
+type lines struct {
+	say func(line string)
+
+	mu   sync.Mutex
+	rest []byte
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest = append(l.rest, b...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			return len(b), nil
+		}
+		l.say(string(bytes.TrimRight(line, "\r")))
+		l.rest = rest
+	}
+}
+
+// flush hands on a last line that has no end.
+func (l *lines) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.rest) > 0 {
+		l.say(string(l.rest))
+		l.rest = nil
+	}
+}
+
+// runTool runs a program to its end, and gives what it printed, with its complaints
+// as the error.
+func runTool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	var out, complaint bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(name), err, bytes.TrimSpace(complaint.Bytes()))
+	}
+	return out.Bytes(), nil
+}

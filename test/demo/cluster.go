@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A cluster is asked through `kubectl proxy`, so that one process knows the
+// credentials, and a question costs a request and not a process.
+type cluster struct {
+	kubectl string
+	// flags are those of every kubectl: which cluster, and no cache in the user's home.
+	flags  []string
+	socket string
+	client *http.Client
+	kinds  map[kindKey]kindInfo
+}
+
+type kindKey struct{ apiVersion, kind string }
+
+// kindInfo is what the API server says about a kind.
+type kindInfo struct {
+	plural     string
+	namespaced bool
+	scalable   bool
+}
+
+// errAbsent is the answer for what does not exist.
+var errAbsent = errors.New("it does not exist")
+
+// connect returns a cluster that is asked through a socket in a private folder, which
+// lets nobody else on the machine in, as a port would. Somebody has to run
+// kubectl with the arguments of proxy; the cluster may be asked before the socket is there.
+func connect(kubectl, kubeconfig, dir string) *cluster {
+	socket := filepath.Join(dir, "proxy")
+	var dialer net.Dialer
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", socket)
+	}}
+	return &cluster{
+		kubectl: kubectl,
+		flags:   []string{"--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(dir, "kubectl")},
+		socket:  socket,
+		client:  &http.Client{Transport: transport, Timeout: 5 * time.Second},
+		kinds:   map[kindKey]kindInfo{},
+	}
+}
+
+// proxy returns the arguments of the kubectl that answers at the socket.
+func (c *cluster) proxy() []string {
+	return slices.Concat(c.flags, []string{"proxy", "--unix-socket", c.socket})
+}
+
+// run runs kubectl.
+func (c *cluster) run(ctx context.Context, args ...string) ([]byte, error) {
+	return runTool(ctx, c.kubectl, slices.Concat(c.flags, args)...)
+}
+
+// get reads what is at a path of the API.
+func (c *cluster) get(ctx context.Context, at string, into any) error {
+	u := url.URL{Scheme: "http", Host: "localhost", Path: at}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := c.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	switch {
+	case err != nil:
+		return err
+	case answer.StatusCode == http.StatusNotFound:
+		return errAbsent
+	case answer.StatusCode != http.StatusOK:
+		return fmt.Errorf("the API server answered %s for %s", answer.Status, at)
+	}
+	return json.Unmarshal(body, into)
+}
+
+// kind looks a kind up; errAbsent when the API server does not serve it.
+func (c *cluster) kind(ctx context.Context, k kindKey) (kindInfo, error) {
+	if info, ok := c.kinds[k]; ok {
+		return info, nil
+	}
+	var list struct {
+		Resources []struct {
+			Name, Kind string
+			Namespaced bool
+		}
+	}
+	if err := c.get(ctx, groupPath(k.apiVersion), &list); err != nil {
+		return kindInfo{}, err
+	}
+	var info kindInfo
+	for _, r := range list.Resources {
+		if r.Kind == k.kind && !strings.Contains(r.Name, "/") {
+			info.plural, info.namespaced = r.Name, r.Namespaced
+		}
+	}
+	if info.plural == "" {
+		return kindInfo{}, errAbsent
+	}
+	for _, r := range list.Resources {
+		info.scalable = info.scalable || r.Name == info.plural+"/scale"
+	}
+	c.kinds[k] = info
+	return info, nil
+}
+
+// read reads one object.
+func (c *cluster) read(ctx context.Context, k kindKey, namespace, name string, into any) error {
+	info, err := c.kind(ctx, k)
+	if err != nil {
+		return err
+	}
+	at := groupPath(k.apiVersion)
+	if info.namespaced {
+		at = path.Join(at, "namespaces", namespace)
+	}
+	return c.get(ctx, path.Join(at, info.plural, name), into)
+}
+
+func groupPath(apiVersion string) string {
+	if strings.Contains(apiVersion, "/") {
+		return path.Join("/apis", apiVersion)
+	}
+	return path.Join("/api", apiVersion)
+}
+
+// apply applies a file and returns what became of it.
+func (c *cluster) apply(ctx context.Context, file string) (resource, error) {
+	var r resource
+	out, err := c.run(ctx, "apply", "-f", file, "-o", "json")
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", file, err)
+	}
+	if r.Metadata.Name == "" {
+		return r, fmt.Errorf("%s: it has to hold one custom resource", file)
+	}
+	return r, nil
+}
+
+// sampleKind returns the kind of the one object that a file holds, without asking for
+// its type, which the cluster may not know yet.
+func (c *cluster) sampleKind(ctx context.Context, file string) (kindKey, error) {
+	out, err := c.run(ctx, "patch", "--local", "-f", file, "--type=merge", "-p", "{}", "-o", "json")
+	if err != nil {
+		return kindKey{}, err
+	}
+	var r resource
+	if err := json.Unmarshal(out, &r); err != nil {
+		return kindKey{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return kindKey{r.APIVersion, r.Kind}, nil
+}
+
+// A resource is a custom resource, as far as the demo reads it.
+type resource struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name, Namespace   string
+		Generation        int64
+		DeletionTimestamp string `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Status struct {
+		ObservedGeneration int64  `json:"observedGeneration"`
+		Phase              string `json:"phase"`
+		ComponentsReady    string `json:"componentsReady"`
+		Components         []component
+		Inventory          []group
+	} `json:"status"`
+}
+
+// component is one of status.components.
+type component struct{ Name, State, Reason, Message string }
+
+// group is one of status.inventory.
+type group struct {
+	Component string   `json:"component"`
+	DependsOn []string `json:"dependsOn"`
+	Objects   []entry  `json:"objects"`
+}
+
+// entry is an object of the inventory. Its namespace is left out when it is that of
+// the custom resource.
+type entry struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+}
+
+// ready reports whether the operator says so of the spec as it is now.
+func (r resource) ready() bool {
+	return r.Status.Phase == "Ready" && r.Status.ObservedGeneration == r.Metadata.Generation
+}
+
+// live is what the demo shows of an object of the inventory.
+type live struct {
+	absent bool
+	object struct {
+		Metadata struct {
+			DeletionTimestamp string `json:"deletionTimestamp"`
+		} `json:"metadata"`
+		Spec   struct{ Replicas *int }
+		Status struct {
+			ReadyReplicas int `json:"readyReplicas"`
+		} `json:"status"`
+	}
+}
+
+// observe reads the objects of an inventory. What cannot be read is left out.
+func (c *cluster) observe(ctx context.Context, r resource) map[entry]live {
+	out := map[entry]live{}
+	for _, g := range r.Status.Inventory {
+		for _, e := range g.Objects {
+			namespace := e.Namespace
+			if namespace == "" {
+				namespace = r.Metadata.Namespace
+			}
+			var l live
+			err := c.read(ctx, kindKey{e.APIVersion, e.Kind}, namespace, e.Name, &l.object)
+			l.absent = errors.Is(err, errAbsent)
+			if err == nil || l.absent {
+				out[e] = l
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"operetta.dev/test/controlplane"
+)
+
+// A demo is one run of the command.
+type demo struct {
+	options
+	screen *screen
+	begin  time.Time
+
+	plane    *controlplane.ControlPlane
+	operator *child
+	proxy    *child
+	cluster  *cluster
+	sampled  resource
+}
+
+// How often the cluster is asked: often while something is awaited, and rarely enough
+// to be polite to somebody's cluster afterwards.
+const (
+	eager = 250 * time.Millisecond
+	calm  = time.Second
+)
+
+// run goes through the steps, and ends what it started.
+func (d *demo) run(ctx context.Context) error {
+	err := d.steps(ctx)
+	if ctx.Err() != nil && !errors.Is(err, errStayed) {
+		err = errInterrupted
+	}
+	if errors.Is(err, errStayed) {
+		err = nil
+	}
+	d.screen.keep()
+	switch {
+	case errors.Is(err, errInterrupted):
+		d.screen.print("", "interrupted")
+	case err != nil:
+		d.screen.print("", d.screen.ink.bad("failed: ")+err.Error())
+	}
+	return errors.Join(err, d.stop())
+}
+
+// errStayed ends a demo that had reached what it was for.
+var errStayed = errors.New("stayed until it was interrupted")
+
+func (d *demo) steps(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{d.prepare, d.startOperator, d.applySample, d.awaitReady} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if d.once {
+		d.screen.keep()
+		d.screen.print("", d.screen.ink.good("Ready after "+seconds(time.Since(d.begin))))
+		return nil
+	}
+	d.screen.print(d.advice()...)
+	return d.stay(ctx)
+}
+
+// prepare builds operetta and starts the control plane at the same time: when both
+// are built already, each waits more than it computes.
+func (d *demo) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	started := make(chan error, 1)
+	go func() {
+		err := d.startControlPlane(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		started <- err
+	}()
+	st := d.screen.start("build operetta")
+	err := buildOperetta(ctx, st)
+	st.end(err, operettaBinary)
+	if err != nil {
+		cancel(err)
+	}
+	return errors.Join(err, <-started)
+}
+
+func (d *demo) startControlPlane(ctx context.Context) (err error) {
+	name := "start a control plane"
+	if d.kubeconfig != "" {
+		name = "use the cluster of your kubeconfig"
+		if err := os.Setenv(controlplane.KubeconfigEnv, d.kubeconfig); err != nil {
+			return err
+		}
+	}
+	st := d.screen.start(name)
+	out := &lines{say: func(line string) { st.detail(strings.TrimPrefix(line, "controlplane: ")) }}
+	d.plane, err = controlplane.FromEnv(ctx, controlplane.Options{Progress: out})
+	if err != nil {
+		st.end(err, "")
+		return err
+	}
+	st.end(nil, d.plane.Kubeconfig())
+	return nil
+}
+
+// startOperator starts the operators and waits until the API server knows the kind of
+// the sample.
+func (d *demo) startOperator(ctx context.Context) error {
+	st := d.screen.start("start the operators")
+	err := d.serve(ctx)
+	st.end(err, "operetta run "+d.packages)
+	return err
+}
+
+func (d *demo) serve(ctx context.Context) (err error) {
+	if d.operator, err = startChild(d.logLine, operettaBinary, "run", d.packages, "--kubeconfig", d.plane.Kubeconfig()); err != nil {
+		return err
+	}
+	d.cluster = connect(d.plane.Kubectl(), d.plane.Kubeconfig(), d.plane.Dir())
+	if d.proxy, err = startChild(func(string) {}, d.plane.Kubectl(), d.cluster.proxy()...); err != nil {
+		return err
+	}
+	kind, err := d.cluster.sampleKind(ctx, d.sample)
+	if err != nil {
+		return err
+	}
+	return d.poll(ctx, d.timeout, "the operator to install the type of "+kind.kind, func(ctx context.Context) (bool, error) {
+		_, err := d.cluster.kind(ctx, kind)
+		return err == nil, err
+	})
+}
+
+func (d *demo) applySample(ctx context.Context) (err error) {
+	st := d.screen.start("apply the sample")
+	d.sampled, err = d.cluster.apply(ctx, d.sample)
+	st.end(err, "kubectl apply -f "+d.sample)
+	return err
+}
+
+// awaitReady draws the sample until it is Ready.
+func (d *demo) awaitReady(ctx context.Context) error {
+	st := d.screen.start("wait until " + d.subject() + " is Ready")
+	err := d.poll(ctx, d.timeout, d.subject()+" to become Ready", func(ctx context.Context) (bool, error) {
+		v, err := d.look(ctx)
+		return err == nil && !v.absent && v.resource.ready(), err
+	})
+	st.end(err, "")
+	return err
+}
+
+// stay draws the sample until the demo is interrupted.
+func (d *demo) stay(ctx context.Context) error {
+	every := time.NewTicker(calm)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return errStayed
+		case <-d.operator.done:
+			return d.operator.died()
+		case <-every.C:
+		}
+		// An API server that is away for a moment leaves the picture as it is.
+		_, _ = d.look(ctx)
+		if err := d.planeAlive(); err != nil {
+			return err
+		}
+	}
+}
+
+// look reads the sample and its objects, and draws them.
+func (d *demo) look(ctx context.Context) (view, error) {
+	v := view{resource: d.sampled}
+	kind := kindKey{d.sampled.APIVersion, d.sampled.Kind}
+	var now resource
+	err := d.cluster.read(ctx, kind, d.sampled.Metadata.Namespace, d.sampled.Metadata.Name, &now)
+	switch {
+	case errors.Is(err, errAbsent):
+		v.absent = true
+	case err != nil:
+		return v, err
+	default:
+		v.resource, v.objects = now, d.cluster.observe(ctx, now)
+	}
+	d.screen.show(v.draw(d.screen.ink))
+	return v, nil
+}
+
+// poll asks until the answer is yes, the time is up, or what is needed for it died.
+func (d *demo) poll(ctx context.Context, limit time.Duration, what string, ask func(context.Context) (bool, error)) error {
+	late := time.After(limit)
+	every := time.NewTicker(eager)
+	defer every.Stop()
+	for {
+		yes, err := ask(ctx)
+		if yes {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errInterrupted
+		case <-d.operator.done:
+			return d.operator.died()
+		case <-late:
+			return errors.Join(fmt.Errorf("waited %s for %s", seconds(limit), what), err)
+		case <-every.C:
+		}
+		if err := d.planeAlive(); err != nil {
+			return err
+		}
+	}
+}
+
+// planeAlive returns why a part of the control plane ended, or nil.
+func (d *demo) planeAlive() error {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := d.plane.Wait(over); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// subject names the sample.
+func (d *demo) subject() string { return d.sampled.Kind + "/" + d.sampled.Metadata.Name }
+
+// logLine shows a line of the operator's log. What went wrong is not dimmed.
+func (d *demo) logLine(line string) {
+	prefix := d.screen.ink.dim("  operetta │ ")
+	if strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") {
+		d.screen.print(prefix + line)
+		return
+	}
+	d.screen.print(prefix + d.screen.ink.dim(line))
+}
+
+// stop ends what was started, in the order that lets each end well.
+func (d *demo) stop() error {
+	if d.operator == nil && d.plane == nil {
+		return nil
+	}
+	st := d.screen.start("stop")
+	for _, c := range []*child{d.operator, d.proxy} {
+		if c != nil {
+			c.end()
+		}
+	}
+	var err error
+	about := "nothing is left running"
+	if d.plane != nil {
+		err = d.plane.Stop()
+	}
+	if d.kubeconfig != "" && d.sampled.Kind != "" {
+		about = d.subject() + " stays in your cluster"
+	}
+	st.end(err, about)
+	return err
+}
+
+// advice says what to try, in another terminal.
+func (d *demo) advice() []string {
+	ink := d.screen.ink
+	out := []string{
+		"", ink.good("Ready after " + seconds(time.Since(d.begin))), "",
+		"In another terminal:", "",
+		"  " + ink.bold("export KUBECONFIG="+d.plane.Kubeconfig()),
+	}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		out = append(out, "  "+ink.bold(`export PATH="$PATH:`+filepath.Dir(d.plane.Kubectl())+`"`))
+	}
+	short := strings.ToLower(d.sampled.Kind)
+	name := d.sampled.Metadata.Name
+	scale := "kubectl patch " + short + " " + name + ` --type=merge -p '{"spec":{"replicas":5}}'`
+	if info := d.cluster.kinds[kindKey{d.sampled.APIVersion, d.sampled.Kind}]; info.scalable {
+		scale = "kubectl scale " + short + " " + name + " --replicas=5"
+	}
+	for _, try := range [][2]string{
+		{"kubectl get " + short + " " + name + " -o yaml", "what the operator says of it"},
+		{scale, "more servers"},
+		{"kubectl edit " + short + " " + name, "spec.ingress.enabled: true adds a component"},
+		{"kubectl delete deployment " + name, "it comes back"},
+		{"edit " + filepath.Join("cue", short, "web.cue") + " and save", "the operator changes while it runs"},
+		{"kubectl delete " + short + " " + name, "everything goes, in reverse order"},
+	} {
+		out = append(out, fmt.Sprintf("  %s\n      %s", try[0], ink.dim(try[1])))
+	}
+	return append(out, "", ink.dim("Ctrl-C ends it."))
+}

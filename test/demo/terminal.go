@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// terminalSize returns columns and rows, or false for what is no terminal.
+func terminalSize(f *os.File) (columns, rows int, ok bool) {
+	var size struct{ rows, columns, x, y uint16 }
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
+	if errno != 0 {
+		return 0, 0, false
+	}
+	// Some terminals, such as serial ones, do not know.
+	if size.columns == 0 || size.rows == 0 {
+		return 80, 24, true
+	}
+	return int(size.columns), int(size.rows), true
+}
+
+// ink colours words, or not.
+type ink bool
+
+func (i ink) good(s string) string { return i.with("32", s) }
+func (i ink) warn(s string) string { return i.with("33", s) }
+func (i ink) bad(s string) string  { return i.with("31", s) }
+func (i ink) bold(s string) string { return i.with("1", s) }
+func (i ink) dim(s string) string  { return i.with("2", s) }
+
+func (i ink) with(code, s string) string {
+	if !i || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// width returns how many columns a text takes. Every character counts as one: names
+// in Kubernetes, and what is drawn here, are no wider.
+func width(s string) int {
+	n := 0
+	walk(s, func(escape bool, _ string) bool {
+		if !escape {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// truncate cuts a text to a number of columns and leaves its colours whole.
+func truncate(s string, columns int) string {
+	if width(s) <= columns {
+		return s
+	}
+	var b strings.Builder
+	left, coloured := columns-1, false
+	walk(s, func(escape bool, text string) bool {
+		if !escape {
+			left--
+		}
+		if left < 0 {
+			return false
+		}
+		coloured = coloured || escape
+		b.WriteString(text)
+		return true
+	})
+	if coloured {
+		b.WriteString("\x1b[0m")
+	}
+	return b.String() + "…"
+}
+
+// walk visits each character and each colour of a text until visit says no.
+func walk(s string, visit func(escape bool, text string) bool) {
+	for len(s) > 0 {
+		size := 0
+		escape := strings.HasPrefix(s, "\x1b[")
+		if escape {
+			size = strings.IndexByte(s, 'm') + 1
+		}
+		if size == 0 {
+			_, size = utf8.DecodeRuneInString(s)
+			escape = false
+		}
+		if !visit(escape, s[:size]) {
+			return
+		}
+		s = s[size:]
+	}
+}

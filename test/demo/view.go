@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/graph"
+)
+
+// A view is a custom resource at one moment.
+type view struct {
+	resource resource
+	// absent says that it was deleted.
+	absent  bool
+	objects map[entry]live
+}
+
+// draw returns the lines of a picture: the resource, and its components with their
+// objects, each below what it depends on.
+func (v view) draw(ink ink) []string {
+	r := v.resource
+	title := ink.bold(r.Kind + "/" + r.Metadata.Name)
+	switch {
+	case v.absent:
+		return []string{title + "  " + ink.warn("does not exist")}
+	case r.Status.Phase == "":
+		return []string{title + "  " + ink.dim("no status yet")}
+	}
+	phase := phaseInk(ink, r.Status.Phase)(r.Status.Phase)
+	head := title + "  " + phase + "  " + ink.dim(r.Status.ComponentsReady+" components")
+	if r.Status.ObservedGeneration != r.Metadata.Generation {
+		head += "  " + ink.dim("(of the spec before)")
+	}
+	lines := []string{head}
+	if picture, err := v.graph().Tree(v.style(ink)); err == nil {
+		lines = append(lines, strings.Split(strings.TrimRight(picture, "\n"), "\n")...)
+	}
+	if out := v.excluded(); len(out) > 0 {
+		lines = append(lines, ink.dim("not wanted by the spec: "+strings.Join(out, ", ")))
+	}
+	return lines
+}
+
+// graph returns the components that have something to show, in the author's order.
+func (v view) graph() *graph.Graph[string, string] {
+	g := graph.New[string, string]()
+	left := v.excluded()
+	for _, c := range v.resource.Status.Components {
+		if !slices.Contains(left, c.Name) {
+			g.AddNode(c.Name)
+		}
+	}
+	for _, group := range v.resource.Status.Inventory {
+		g.AddNode(group.Component)
+	}
+	for _, group := range v.resource.Status.Inventory {
+		for _, on := range group.DependsOn {
+			// A component without objects is not in the inventory; its edge is not shown.
+			_ = g.AddEdge(group.Component, on, "")
+		}
+	}
+	return g
+}
+
+// excluded returns the components that should not exist and do not.
+func (v view) excluded() []string {
+	var out []string
+	for _, c := range v.resource.Status.Components {
+		has := slices.ContainsFunc(v.resource.Status.Inventory, func(g group) bool { return g.Component == c.Name })
+		if c.State == "Excluded" && !has {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+func (v view) style(ink ink) graph.Style[string] {
+	return graph.Style[string]{
+		Label: func(name string) string { return v.label(ink, name) },
+		Lines: func(name string) []string { return v.lines(ink, name) },
+	}
+}
+
+func (v view) component(name string) component {
+	for _, c := range v.resource.Status.Components {
+		if c.Name == name {
+			return c
+		}
+	}
+	// It is in the inventory alone: the package no longer has it.
+	return component{Name: name, State: "Deleting"}
+}
+
+func (v view) label(ink ink, name string) string {
+	c := v.component(name)
+	return name + "  " + stateInk(ink, c.State)(stateMark(c.State)+" "+c.State)
+}
+
+func (v view) lines(ink ink, name string) []string {
+	var out []string
+	c := v.component(name)
+	if c.Message != "" && c.State != "Verified" {
+		out = append(out, ink.dim(strings.Join(strings.Fields(c.Message), " ")))
+	}
+	for _, g := range v.resource.Status.Inventory {
+		if g.Component != name {
+			continue
+		}
+		for _, e := range g.Objects {
+			out = append(out, strings.TrimRight(e.Kind+"/"+e.Name+"  "+v.liveness(ink, e), " "))
+		}
+	}
+	return out
+}
+
+// liveness says what is remarkable about an object.
+func (v view) liveness(ink ink, e entry) string {
+	l, known := v.objects[e]
+	switch {
+	case !known:
+		return ""
+	case l.absent:
+		return ink.bad("does not exist")
+	case l.object.Metadata.DeletionTimestamp != "":
+		return ink.warn("being deleted")
+	case l.object.Spec.Replicas == nil:
+		return ""
+	}
+	ready, wanted := l.object.Status.ReadyReplicas, *l.object.Spec.Replicas
+	text := fmt.Sprintf("%d/%d ready", ready, wanted)
+	if ready == wanted {
+		return ink.good(text)
+	}
+	return ink.warn(text)
+}
+
+func phaseInk(ink ink, phase string) func(string) string {
+	switch phase {
+	case "Ready":
+		return ink.good
+	case "Failed":
+		return ink.bad
+	}
+	return ink.warn
+}
+
+func stateInk(ink ink, state string) func(string) string {
+	switch state {
+	case "Verified":
+		return ink.good
+	case "Failed", "Held":
+		return ink.bad
+	case "Excluded":
+		return ink.dim
+	}
+	return ink.warn
+}
+
+func stateMark(state string) string {
+	switch state {
+	case "Verified":
+		return "✓"
+	case "Failed", "Held":
+		return "✗"
+	case "Deleting", "Excluded":
+		return "-"
+	}
+	return "…"
+}
