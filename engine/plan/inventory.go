@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
 )
 
 // An Inventory is every object that a custom resource has written or is about to
@@ -47,9 +48,6 @@ func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 	if ns == "" {
 		ns = ownerNamespace
 	}
-	if ns == clusterScopedMark {
-		ns = ""
-	}
 	return cluster.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Namespace: ns, Name: e.Name}
 }
 
@@ -57,21 +55,31 @@ func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 // owner has one. It is no valid namespace.
 const clusterScopedMark = "*"
 
+// RefOf returns the identity of an object that a package renders, in the namespace
+// of its owner unless it says otherwise.
+func RefOf(o program.Object, ownerNamespace string) cluster.Ref {
+	ref := cluster.Ref{
+		GroupVersionKind: schema.FromAPIVersionAndKind(o.Identity.APIVersion, o.Identity.Kind),
+		Namespace:        o.Identity.Namespace,
+		Name:             o.Identity.Name,
+	}
+	if ref.Namespace == "" {
+		ref.Namespace = ownerNamespace
+	}
+	return ref
+}
+
 // EntryOf returns the entry of an object that is to be applied.
-func EntryOf(d Desired, ownerNamespace string) Entry {
-	ref := d.Ref()
+func EntryOf(o program.Object, ownerNamespace string) Entry {
+	ref := RefOf(o, ownerNamespace)
 	e := Entry{
-		Object:     d.Object,
+		Object:     o.Name,
 		APIVersion: ref.GroupVersion().String(),
 		Kind:       ref.Kind,
 		Name:       ref.Name,
-		Orphan:     d.Policy.Delete == "orphan",
+		Orphan:     o.Policy.Delete == "orphan",
 	}
-	switch {
-	case ref.Namespace == ownerNamespace:
-	case ref.Namespace == "":
-		e.Namespace = clusterScopedMark
-	default:
+	if ref.Namespace != ownerNamespace {
 		e.Namespace = ref.Namespace
 	}
 	return e
@@ -150,7 +158,6 @@ func (inv Inventory) withdrawn(except string, entry Entry) Inventory {
 
 // Applied returns the inventory with the digest of an object that was applied.
 func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
-	entry := EntryOf(d, ownerNamespace)
 	out := slices.Clone(inv)
 	for i, g := range out {
 		if g.Component != d.Component {
@@ -158,7 +165,7 @@ func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
 		}
 		g.Objects = slices.Clone(g.Objects)
 		for j, e := range g.Objects {
-			if e.sameObject(entry) {
+			if e.Ref(ownerNamespace).Identity() == d.Ref().Identity() {
 				g.Objects[j].Digest = d.Digest
 			}
 		}

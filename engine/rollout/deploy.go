@@ -153,7 +153,7 @@ func (r *run) judge(c program.Component) status.Component {
 }
 
 func (r *run) objectText(o program.Object) string {
-	if o.Manifest == nil {
+	if !o.Identity.Known() {
 		return "object " + o.Name
 	}
 	return r.refOf(o).String()

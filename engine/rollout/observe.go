@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/graph"
@@ -13,27 +14,54 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// observe reads the live objects that the inventory names.
-func (r *run) observe(ctx context.Context) error {
-	for _, g := range r.inventory {
-		for _, e := range g.Objects {
-			u, err := r.get(ctx, e.Ref(r.in.Owner.Namespace))
-			if err != nil {
-				return err
-			}
-			r.see(g.Component, e.Object, u)
-		}
-	}
-	return nil
+// place is where an object belongs in a package, and which one it is.
+type place struct {
+	component, object string
+	ref               cluster.Ref
 }
 
-// get reads an object; a kind that is not served has none.
-func (r *run) get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	u, err := r.Cluster.Get(ctx, ref)
-	if cluster.IsKindNotServed(err) {
-		return nil, nil
+// observe reads the live objects that the inventory names.
+func (r *run) observe(ctx context.Context) error {
+	var places []place
+	for _, g := range r.inventory {
+		for _, e := range g.Objects {
+			places = append(places, place{g.Component, e.Object, e.Ref(r.in.Owner.Namespace)})
+		}
 	}
-	return u, err
+	_, err := r.look(ctx, places)
+	return err
+}
+
+// parallelReads is how many objects are read at once. Reads come from memory; only
+// the first of a kind has to wait for a watch, and those wait side by side.
+const parallelReads = 16
+
+// look reads objects and records those that are the resource's own. It reports
+// whether that changes what the package sees.
+func (r *run) look(ctx context.Context, places []place) (bool, error) {
+	found := make([]*unstructured.Unstructured, len(places))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for i, p := range places {
+		group.Go(func() error {
+			u, err := r.Cluster.Get(ctx, p.ref)
+			if cluster.IsKindNotServed(err) {
+				return nil // such a kind has no objects
+			}
+			found[i] = u
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return false, err
+	}
+	changed := false
+	for i, p := range places {
+		known := r.live[p.component][p.object]
+		r.see(p.component, p.object, found[i])
+		changed = changed || r.live[p.component][p.object] != known
+	}
+	return changed, nil
 }
 
 // see records a live object if it is the resource's own: a package never sees
@@ -87,33 +115,26 @@ func (r *run) evaluateOnce() error {
 	return nil
 }
 
-// discover reads rendered objects that are not known yet.
+// discover reads rendered objects that are not known yet, or known by another
+// identity: a renamed object is another object. It reports whether that changes
+// what the package sees.
 func (r *run) discover(ctx context.Context) (bool, error) {
-	found := false
+	var places []place
 	for _, c := range r.rollout.Components {
 		for _, o := range c.Objects {
-			if o.Manifest == nil || r.live[c.Name][o.Name] != nil {
-				continue
+			known := r.live[c.Name][o.Name]
+			ref := r.refOf(o)
+			if o.Identity.Known() && (known == nil || cluster.RefOf(known).Identity() != ref.Identity()) {
+				places = append(places, place{c.Name, o.Name, ref})
 			}
-			u, err := r.get(ctx, r.refOf(o))
-			if err != nil {
-				return false, err
-			}
-			r.see(c.Name, o.Name, u)
-			found = found || r.live[c.Name][o.Name] != nil
 		}
 	}
-	return found, nil
+	return r.look(ctx, places)
 }
 
-// refOf returns the identity of a rendered object.
+// refOf returns the identity of an object.
 func (r *run) refOf(o program.Object) cluster.Ref {
-	u := &unstructured.Unstructured{Object: o.Manifest}
-	ref := cluster.RefOf(u)
-	if ref.Namespace == "" {
-		ref.Namespace = r.in.Owner.Namespace
-	}
-	return ref
+	return plan.RefOf(o, r.in.Owner.Namespace)
 }
 
 // values returns the live objects as the program takes them.

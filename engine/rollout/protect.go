@@ -54,17 +54,20 @@ func (r *run) refuse(component, object string, err error) {
 	r.outcomes[component] = failed(component, status.ReasonApplyFailed, "object "+object+": "+err.Error())
 }
 
-// store grows the inventory by what is desired, and has it stored if it did.
+// store grows the inventory by what is to be applied, now or once its turn has
+// come, and has it stored if it grew. An object that is not complete yet is
+// announced as soon as its identity is known, so that most rollouts store once.
 func (r *run) store(ctx context.Context) error {
 	grown := r.inventory
 	for _, c := range r.rollout.Components {
-		want, ok := r.desired[c.Name]
-		if !ok || !r.open(c) {
+		if !r.open(c) {
 			continue
 		}
 		var entries []plan.Entry
-		for _, d := range want {
-			entries = append(entries, plan.EntryOf(d, r.in.Owner.Namespace))
+		for _, o := range c.Objects {
+			if o.Identity.Known() {
+				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace))
+			}
 		}
 		grown = grown.With(c.Name, r.graph.Dependencies(c.Name), entries)
 	}
@@ -78,14 +81,11 @@ func (r *run) store(ctx context.Context) error {
 	return nil
 }
 
-// open reports whether nothing but the order of the rollout keeps a component
-// from being applied. One whose gate is closed for good reason keeps the digests
-// of what was last applied to it.
+// open reports whether nothing but its turn keeps a component from being applied.
 func (r *run) open(c program.Component) bool {
-	if c.When.Verdict != program.True {
-		return false
-	}
-	if _, refused := r.outcomes[c.Name]; refused {
+	_, excluded := r.excluded[c.Name]
+	_, refused := r.outcomes[c.Name]
+	if excluded || refused || c.When.Verdict != program.True || c.Rendering == program.RenderedInvalid {
 		return false
 	}
 	return !slices.ContainsFunc(c.Requires, func(p program.Predicate) bool { return p.Verdict != program.True })
