@@ -1,0 +1,7 @@
+package e2e
+
+import "syscall"
+
+// dyingWithParent makes the kernel kill a child when the thread that started it
+// ends, so also when this process is killed.
+func dyingWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"operetta.dev/test/controlplane"
+)
+
+func TestG1DeletedWebAppLeavesNothingAndDependentsGoFirst(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(packageOf("webapp"))
+	cr := s.create(s.webapp("shop", everything()))
+	s.expectReady("shop")
+	from, began := mark(t), time.Now()
+	s.delete(cr)
+	s.expectGone(cr)
+	t.Logf("gone after %s", since(began))
+
+	for _, kind := range append([]string{"ReplicaSet", "Pod"}, kinds...) {
+		s.expectNone(kind)
+	}
+	all := s.requestsOf(from)
+	deletes := all.verbs("delete").only(func(e controlplane.AuditEvent) bool { return e.User == s.user && e.Namespace == s.namespace })
+	t.Logf("the operator's requests: %s", s.operatorRequests(from))
+	order := map[string]int{}
+	for i, e := range deletes {
+		if _, twice := order[e.Resource]; twice {
+			t.Errorf("%s was deleted twice", e.Resource)
+		}
+		order[e.Resource] = i
+	}
+	for _, before := range [][2]string{
+		{"ingresses", "deployments"}, {"horizontalpodautoscalers", "deployments"}, {"poddisruptionbudgets", "services"},
+		{"deployments", "configmaps"}, {"services", "secrets"}, {"deployments", "serviceaccounts"},
+	} {
+		first, ok := order[before[0]]
+		second, ok2 := order[before[1]]
+		if !ok || !ok2 || first > second {
+			t.Errorf("%s were not deleted before %s: %v", before[0], before[1], order)
+		}
+	}
+	// What pods use is deleted when there are none any more, whoever ended them.
+	pods := all.about("pods").verbs("delete").only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.namespace && e.Code == 200 })
+	config := slices.IndexFunc(all, func(e controlplane.AuditEvent) bool {
+		return e.Resource == "configmaps" && e.Verb == "delete" && e.Namespace == s.namespace
+	})
+	if len(pods) == 0 || config < 0 || all[config].Time.Before(pods[len(pods)-1].Time) {
+		t.Errorf("the ConfigMap was deleted before the last pod: %s", all.verbs("delete"))
+	}
+}
+
+// expectNone waits until the namespace holds no object of a kind but those that
+// are in every namespace.
+func (s *site) expectNone(kind string) {
+	s.t.Helper()
+	eventually(s.t, "no "+kind, func() error {
+		for _, u := range s.list(apiVersions[kind], kind) {
+			if u.GetName() != "default" && u.GetName() != "kube-root-ca.crt" {
+				return fmt.Errorf("%s exists, deleted at %v", u.GetName(), u.GetDeletionTimestamp())
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"operetta.dev/test/controlplane"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// world is what all tests of the package share.
+var world struct {
+	cp       *controlplane.ControlPlane
+	operetta string // the binary under test
+	root     string // of the repository
+	admin    client.WithWatch
+}
+
+// parallel is how many tests run at once. They wait most of the time, so they are
+// more than there are processors.
+const parallel = "6"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("e2e: skipped, they need a control plane")
+		return
+	}
+	if !isSet("test.parallel") {
+		_ = flag.Set("test.parallel", parallel)
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func isSet(name string) bool {
+	found := false
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// run prepares the world, runs the tests and cleans up.
+func run(m *testing.M) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	began := time.Now()
+	dir, err := os.MkdirTemp("", "operetta-e2e-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	if world.root, err = filepath.Abs("../.."); err != nil {
+		return 0, err
+	}
+	world.operetta = filepath.Join(dir, "operetta")
+	build := exec.CommandContext(ctx, "go", "build", "-o", world.operetta, "./cmd/operetta")
+	build.Dir = world.root
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building the operator: %w\n%s", err, out)
+	}
+	built := time.Now()
+	if world.cp, err = controlplane.Start(ctx, controlplane.Options{Audit: true, Nodes: 2}); err != nil {
+		return 0, err
+	}
+	defer world.cp.Stop()
+	if world.admin, err = connect(world.cp.Kubeconfig()); err != nil {
+		return 0, err
+	}
+	if err := installCRDs(ctx, packageOf("webapp")); err != nil {
+		return 0, err
+	}
+	fmt.Printf("e2e: built in %s, control plane up in %s\n", built.Sub(began).Round(time.Millisecond), time.Since(built).Round(time.Millisecond))
+	return m.Run(), nil
+}
+
+// connect returns a client that reads from the API server itself.
+func connect(kubeconfig string) (client.WithWatch, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	return client.NewWithWatch(config, client.Options{Scheme: runtime.NewScheme()})
+}
+
+// installCRDs installs the CRDs of packages as a user who is no operator would.
+func installCRDs(ctx context.Context, dirs ...string) error {
+	generated, err := exec.CommandContext(ctx, world.operetta, append([]string{"crd"}, dirs...)...).Output()
+	if err != nil {
+		return fmt.Errorf("generating CRDs: %w%s", err, stderrOf(err))
+	}
+	file := filepath.Join(filepath.Dir(world.operetta), "crds.yaml")
+	if err := os.WriteFile(file, generated, 0o600); err != nil {
+		return err
+	}
+	if _, err := kubectl(ctx, "apply", "--server-side", "-f", file); err != nil {
+		return err
+	}
+	_, err = kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", file)
+	return err
+}
+
+// packageOf returns the folder of an operator package of the repository.
+func packageOf(name string) string { return filepath.Join(world.root, "cue", name) }
