@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"sigs.k8s.io/yaml"
+)
+
+func newCRD(s streams) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "crd [packages]",
+		Short: "Print the CustomResourceDefinition of packages",
+		Long: `Print the CustomResourceDefinition of each package, ready for kubectl apply.
+
+The schema of the CRD is what the package says in CUE: types, defaults, bounds, required
+fields, and doc comments as descriptions. What a CRD cannot say is an error with its
+place and what to write instead; it is never left out in silence.
+
+Without packages, it is the package in the current folder.`,
+		Example: `  operetta crd ./cue/webapp | kubectl apply -f -
+  operetta crd ./cue/... -o json`,
+		ValidArgsFunction: folders,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dirs, err := source.Expand(orDefault(args, "."))
+			if err != nil {
+				return err
+			}
+			var crds []*apiextensionsv1.CustomResourceDefinition
+			for _, dir := range dirs {
+				one, err := generateCRD(cmd.Context(), dir)
+				if err != nil {
+					return err
+				}
+				crds = append(crds, one)
+			}
+			return printCRDs(s.out, output, crds)
+		},
+	}
+	outputFlag(cmd, &output, formatYAML, formatJSON)
+	return cmd
+}
+
+// generateCRD returns the CustomResourceDefinition of the package in a folder. It runs
+// the generator in a process of its own; see examine.
+func generateCRD(ctx context.Context, dir string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	f, err := examine(ctx, dir, examineCRD)
+	if err != nil {
+		return nil, err
+	}
+	return f.CRD, f.Faults.OrNil()
+}
+
+// definitionOf returns what a package says about its custom resource in the terms of
+// the CRD generator.
+func definitionOf(m program.Meta) crd.Definition {
+	def := crd.Definition{
+		Group: m.Group, Kind: m.Kind,
+		Plural: m.Plural, Singular: m.Singular,
+		ShortNames: m.ShortNames, Categories: m.Categories,
+		Scope:       apiextensionsv1.NamespaceScoped,
+		Description: m.Description,
+	}
+	if m.ClusterScoped {
+		def.Scope = apiextensionsv1.ClusterScoped
+	}
+	for _, v := range m.Versions {
+		version := crd.Version{Name: v.Name, Spec: v.Spec, Status: v.Status, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated}
+		for _, c := range v.Columns {
+			version.PrinterColumns = append(version.PrinterColumns, apiextensionsv1.CustomResourceColumnDefinition{
+				Name: c.Title, JSONPath: c.JSONPath, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int32(c.Priority),
+			})
+		}
+		def.Versions = append(def.Versions, version)
+	}
+	return def
+}
+
+// printCRDs prints manifests: YAML documents, or one JSON object, which is a List when
+// there are several.
+func printCRDs(w io.Writer, format string, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	objects := make([]manifest, len(crds))
+	for i, c := range crds {
+		text, err := crd.YAML(c)
+		if err != nil {
+			return err
+		}
+		data, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		// This decoder keeps integers whole.
+		if err := utiljson.Unmarshal(data, &objects[i].object); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	if format == formatJSON && len(objects) == 1 {
+		return printJSON(w, objects[0].object)
+	}
+	return printManifests(w, format, objects)
+}

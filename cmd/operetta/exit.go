@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
+)
+
+// The exit codes; exitCodes in root.go explains them to people.
+const (
+	exitOK    = 0
+	exitWrong = 1
+	exitUsage = 2
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ err error }
+
+// Error says what is wrong.
+func (e usageError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e usageError) Unwrap() error { return e.err }
+
+// errReported ends a command that has said already what is wrong.
+var errReported = errors.New("reported")
+
+// report prints an error for a person and returns the exit code.
+//
+// Faults of a package are one per line and begin with file:line, as compilers write
+// them, so that an editor finds them. Everything else begins with the name of the
+// command, so that it can be told apart in a log.
+func report(cmd *cobra.Command, w io.Writer, err error) int {
+	var wrong usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &wrong):
+		fmt.Fprintf(w, "operetta: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
+		return exitUsage
+	case errors.Is(err, errReported):
+		return exitWrong
+	}
+	printFaults(w, faultsOf(err))
+	return exitWrong
+}
+
+// faultsOf returns an error as faults; one that is none is a fault without a place.
+func faultsOf(err error) program.Faults {
+	var faults program.Faults
+	var generator *crd.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &faults):
+		return faults
+	case errors.As(err, &generator):
+		for _, f := range generator.Faults {
+			faults = append(faults, program.Fault{Path: f.Path, Message: f.Problem, Hint: f.Hint, Position: positionOf(f)})
+		}
+		return faults
+	}
+	return program.Faults{{Message: withoutStack(err.Error())}}
+}
+
+func positionOf(f crd.Fault) program.Position {
+	if !f.Pos.IsValid() {
+		return program.Position{}
+	}
+	p := f.Pos.Position()
+	return program.Position{File: p.Filename, Line: p.Line}
+}
+
+// withoutStack cuts the trace that the evaluator adds to an error when it panics:
+// it helps nobody who writes CUE.
+func withoutStack(text string) string {
+	text, _, _ = strings.Cut(text, "\ngoroutine ")
+	return text
+}
+
+// printFaults prints one fault a line.
+func printFaults(w io.Writer, faults program.Faults) {
+	for _, f := range faults {
+		prefix := ""
+		if f.Position.File == "" {
+			prefix = "operetta: "
+		}
+		fmt.Fprintln(w, prefix+f.Error())
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
+)
+
+func TestErrorsArePrintedForPeople(t *testing.T) {
+	fault := program.Fault{Position: program.Position{File: "a.cue", Line: 3}, Path: "x", Message: "is wrong", Hint: "write y"}
+	for name, c := range map[string]struct {
+		reason string
+		err    error
+		code   int
+		want   string
+	}{
+		"None":     {"no news is good news", nil, 0, ""},
+		"Plain":    {"a log shows who speaks", errors.New("no such file"), 1, "operetta: no such file\n"},
+		"Reported": {"nothing is said twice", errReported, 1, ""},
+		"Usage":    {"help is one command away", usageError{errors.New("no")}, 2, "operetta: no\nRun 'operetta --help' for usage.\n"},
+		"Faults":   {"an editor finds the line", program.Faults{fault, fault}, 1, "a.cue:3: x: is wrong (write y)\na.cue:3: x: is wrong (write y)\n"},
+		"Wrapped":  {"a wrapper hides no line", fmt.Errorf("loading: %w", program.Faults{fault}), 1, "a.cue:3: x: is wrong (write y)\n"},
+		"NoPlace":  {"a fault without a place is still ours", program.Faults{{Message: "is empty"}}, 1, "operetta: is empty\n"},
+		"CRD": {
+			"all faults look the same",
+			&crd.Error{Faults: []crd.Fault{{Path: "kind", Problem: "is wrong", Hint: "write y"}}},
+			1, "operetta: kind: is wrong (write y)\n",
+		},
+		"Panic": {
+			"nobody who writes CUE reads Go's stack",
+			errors.New("the evaluator panicked: oh\ngoroutine 1 [running]:\nmain.main()"), 1,
+			"operetta: the evaluator panicked: oh\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			code := report(&cobra.Command{Use: "operetta"}, &got, c.err)
+			if code != c.code || got.String() != c.want {
+				t.Errorf("%s: got %d %q, want %d %q", c.reason, code, got.String(), c.code, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,39 @@
+// Command operetta runs Kubernetes operators that are written in CUE, and helps
+// their authors: it checks packages, renders custom resources without a cluster,
+// and generates CustomResourceDefinitions.
+//
+// It is a thin shell over the packages below engine: each command is one file that
+// reads flags and files, calls the engine, and prints. Nothing here decides.
+//
+// To add a command, write a constructor like newVersion in a file of its own and
+// name it in newRoot.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// streams are what a command reads and writes, so that a test can be its terminal.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal ends the work in order, the second ends the process.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
+
+// run is the whole command: it returns the exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	return report(cmd, s.err, err)
+}

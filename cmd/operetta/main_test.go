@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write the outputs of the commands into the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"operetta": main,
+		"overflow": overflow,
+		"spin":     spin,
+	})
+}
+
+// TestScripts runs every testdata/script/*.txtar: what a user types, and what they see.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               func(e *testscript.Env) error { e.Setenv("NO_COLOR", "1"); return nil },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"reference": copyReference,
+			"exits":     exits,
+		},
+	})
+}
+
+// copyReference copies the reference package and its sample into the script's folder,
+// as they are in the repository.
+func copyReference(ts *testscript.TestScript, _ bool, _ []string) {
+	root := filepath.Join("..", "..")
+	for _, dir := range []string{"cue.mod", "cue/webapp", "config/samples"} {
+		from := os.DirFS(filepath.Join(root, dir))
+		ts.Check(fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+			to := ts.MkAbs(filepath.Join(dir, name))
+			if err != nil || d.IsDir() {
+				return os.MkdirAll(to, 0o777)
+			}
+			data, err := fs.ReadFile(from, name)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(to, data, 0o666)
+		}))
+	}
+}
+
+// exits runs a program that must end with an exit code: exits 1 operetta vet. The
+// built-in ! exec accepts any code but 0.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARGS]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}

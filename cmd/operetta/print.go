@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The formats of manifests.
+const (
+	formatYAML = "yaml"
+	formatJSON = "json"
+)
+
+// A manifest is an object to print.
+type manifest struct {
+	// comment says where it comes from; YAML shows it.
+	comment string
+	object  map[string]any
+}
+
+// printManifests prints objects as YAML documents, or as one List in JSON.
+func printManifests(w io.Writer, format string, manifests []manifest) error {
+	if format == formatJSON {
+		items := make([]map[string]any, len(manifests))
+		for i, m := range manifests {
+			items[i] = m.object
+		}
+		return printJSON(w, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	}
+	for i, m := range manifests {
+		text, err := yamlOf(m.object)
+		if err != nil {
+			return err
+		}
+		if m.comment != "" {
+			text = "# " + m.comment + "\n" + text
+		}
+		if i > 0 {
+			text = "---\n" + text
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// firstKeys begin a manifest, in the order in which people read them. The others
+// follow in alphabetical order.
+var firstKeys = []string{"apiVersion", "kind", "metadata", "spec"}
+
+func yamlOf(object map[string]any) (string, error) {
+	keys := slices.SortedFunc(maps.Keys(object), func(a, b string) int {
+		ra, rb := rankOf(a), rankOf(b)
+		if ra != rb {
+			return ra - rb
+		}
+		return strings.Compare(a, b)
+	})
+	var b strings.Builder
+	for _, k := range keys {
+		text, err := yaml.Marshal(map[string]any{k: object[k]})
+		if err != nil {
+			return "", fmt.Errorf("printing %s: %w", k, err)
+		}
+		b.Write(text)
+	}
+	return b.String(), nil
+}
+
+func rankOf(key string) int {
+	if i := slices.Index(firstKeys, key); i >= 0 {
+		return i
+	}
+	return len(firstKeys)
+}

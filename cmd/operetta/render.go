@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
+)
+
+// The drawings of the graph.
+const (
+	graphTree    = "tree"
+	graphMermaid = "mermaid"
+)
+
+// renderOptions are the flags of render.
+type renderOptions struct {
+	file, name, namespace string
+	live                  string
+	output, graph         string
+}
+
+const renderLong = `Print what a package makes of a custom resource, without a cluster.
+
+The objects are printed in the order in which they would be applied: what others depend
+on comes first. On stderr stands what becomes of each component: which are left out
+because they are excluded, incomplete or invalid, which wait for what, and where in the
+package that is written.
+
+Some objects need to know others as the cluster has them. --live takes those from a
+file: manifests as kubectl prints them, which are matched by kind, namespace and name,
+or a map by component and object name:
+
+  web:
+    deployment: {apiVersion: apps/v1, kind: Deployment, status: {availableReplicas: 3}}
+
+Without a package, it is the one in the current folder.`
+
+const renderExample = `  operetta render ./cue/webapp -f config/samples/webapp.yaml
+
+  # With what the cluster has now
+  kubectl get webapp nginx-app -o yaml > cr.yaml
+  kubectl get all,configmap,secret -o yaml > live.yaml
+  operetta render ./cue/webapp -f cr.yaml --live live.yaml
+
+  # Show what depends on what, in the terminal or for a document
+  operetta render ./cue/webapp --graph
+  operetta render ./cue/webapp --graph=mermaid`
+
+func newRender(s streams) *cobra.Command {
+	var o renderOptions
+	cmd := &cobra.Command{
+		Use:               "render [package] -f FILE",
+		Short:             "Print the objects that a package makes of a custom resource",
+		Long:              renderLong,
+		Example:           renderExample,
+		Args:              usage(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: folders,
+		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.check(cmd) },
+		RunE:              func(_ *cobra.Command, args []string) error { return runRender(s, o, args) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is the standard input")
+	f.StringVar(&o.live, "live", "", "file with objects as the cluster has them; - is the standard input")
+	f.StringVar(&o.name, "name", "", "name of the custom resource, when the file has several")
+	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, when it names none (default "`+render.DefaultNamespace+`")`)
+	f.Var(&choice{value: &o.graph, values: []string{graphTree, graphMermaid}}, "graph", "draw the components and what they depend on, instead of objects")
+	f.Lookup("graph").NoOptDefVal = graphTree
+	outputFlag(cmd, &o.output, formatYAML, formatJSON)
+	complete(cmd, "graph", []string{graphTree, graphMermaid})
+	for _, flag := range []string{"filename", "live"} {
+		if err := cmd.MarkFlagFilename(flag, "yaml", "yml", "json"); err != nil {
+			panic(err) // the flag was added above
+		}
+	}
+	return cmd
+}
+
+// check refuses flags that contradict each other.
+func (o renderOptions) check(cmd *cobra.Command) error {
+	switch {
+	case o.file == "" && o.graph == "":
+		return usageError{fmt.Errorf("-f is missing: name the file with the custom resource")}
+	case o.file == "" && o.live != "":
+		return usageError{fmt.Errorf("--live needs a custom resource: name its file with -f")}
+	case o.file == stdin && o.live == stdin:
+		return usageError{fmt.Errorf("-f and --live cannot both read the standard input")}
+	case o.graph != "" && cmd.Flags().Changed("output"):
+		return usageError{fmt.Errorf("--graph draws, and -o is for objects: use one of them")}
+	}
+	return nil
+}
+
+func runRender(s streams, o renderOptions, args []string) error {
+	p, err := loadOne(args)
+	if err != nil {
+		return err
+	}
+	if faults := staticFaults(p); len(faults) > 0 {
+		return faults
+	}
+	if o.file == "" {
+		out := render.Static(p)
+		if err := printGraph(s.out, o.graph, out); err != nil {
+			return err
+		}
+		return out.Faults.OrNil()
+	}
+	cr, err := readResource(s.in, o, p)
+	if err != nil {
+		return err
+	}
+	in := render.Input{CR: cr.object, Namespace: o.namespace}
+	if err := readLive(s.in, o.live, &in); err != nil {
+		return err
+	}
+	out, err := render.Render(p, in)
+	if err != nil {
+		return err
+	}
+	if len(out.Invalid) > 0 {
+		return cr.locate(out.Invalid)
+	}
+	return printRendered(s, o, out)
+}
+
+// printRendered prints the objects or the graph, and then what is awaited and what is
+// wrong. What could be rendered is printed also when another part of the package is
+// wrong.
+func printRendered(s streams, o renderOptions, out render.Output) error {
+	var err error
+	if o.graph != "" {
+		err = printGraph(s.out, o.graph, out)
+	} else {
+		err = printManifests(s.out, o.output, manifestsOf(out))
+	}
+	explain(s.err, out)
+	if err != nil {
+		return err
+	}
+	return out.Faults.OrNil()
+}
+
+func manifestsOf(out render.Output) []manifest {
+	var manifests []manifest
+	for _, object := range out.Objects() {
+		manifests = append(manifests, manifest{comment: object.Path(), object: object.Manifest})
+	}
+	return manifests
+}
+
+// printGraph draws the components. Those with cycles have no tree; Mermaid shows them.
+func printGraph(w io.Writer, kind string, out render.Output) error {
+	drawing := out.Mermaid()
+	if kind == graphTree {
+		var err error
+		if drawing, err = out.Tree(); err != nil {
+			return out.Faults
+		}
+	}
+	_, err := io.WriteString(w, drawing)
+	return err
+}
+
+// explain says what becomes of each component, in the order of the objects.
+func explain(w io.Writer, out render.Output) {
+	ink := newInk(w)
+	for _, c := range out.Components {
+		switch c.State {
+		case render.Rendered:
+			fmt.Fprintf(w, "%s: %s\n", c.Name, ink.good(count(len(c.Objects), "object")))
+			for _, wait := range c.Waits {
+				fmt.Fprintf(w, "%s: %s %s\n", c.Name, ink.warn("waits"), wait)
+			}
+		case render.Invalid:
+			// Its faults are printed with all others, at the end.
+			fmt.Fprintf(w, "%s: %s\n", c.Name, ink.bad("invalid, not rendered"))
+		case render.Excluded:
+			explainState(w, c, ink.dim("excluded"))
+		case render.Held:
+			explainState(w, c, ink.warn("held, neither created nor deleted"))
+		case render.Incomplete:
+			explainState(w, c, ink.warn("incomplete, not rendered yet"))
+		}
+	}
+	for _, u := range out.Unmatched {
+		fmt.Fprintf(w, "note: live object %s matches no rendered object\n", u)
+	}
+}
+
+func explainState(w io.Writer, c render.Component, state string) {
+	for _, reason := range c.Because {
+		fmt.Fprintf(w, "%s: %s: %s\n", c.Name, state, reason)
+	}
+}
+
+// locate gives faults of the custom resource their place in its file, and the place in
+// the package that forbids them as a hint.
+func (d document) locate(faults program.Faults) program.Faults {
+	out := make(program.Faults, len(faults))
+	for i, f := range faults {
+		if rule := f.Position.String(); rule != "" {
+			f.Hint = joinHints(f.Hint, "the rule is "+rule)
+		}
+		f.Position = program.Position{File: d.file, Line: d.lineOf(splitPath(f.Path)...)}
+		out[i] = f
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
+)
+
+// readResource reads the custom resource to render: the one of the package's kind in
+// the file, or the one of them that has the wanted name.
+func readResource(in io.Reader, o renderOptions, p *program.Program) (document, error) {
+	all, err := readDocuments(o.file, in)
+	if err != nil {
+		return document{}, err
+	}
+	want := p.GroupVersionKind().GroupKind()
+	var found []document
+	var names []string
+	for _, d := range all {
+		if render.IdentityOf(d.object).GroupKind == want && (o.name == "" || d.name() == o.name) {
+			found = append(found, d)
+			names = append(names, d.name())
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return document{}, fmt.Errorf("%s: there is no custom resource in this file, it is empty", o.shown())
+	case len(found) == 0:
+		return document{}, noResource(o, all, p)
+	case len(found) > 1:
+		return document{}, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", o.shown(), len(found), want.Kind, strings.Join(names, ", "))}
+	}
+	return found[0], checkResource(found[0], o, p)
+}
+
+func (o renderOptions) shown() string {
+	if o.file == stdin {
+		return stdinShown
+	}
+	return o.file
+}
+
+// noResource says what the file holds instead of what was looked for.
+func noResource(o renderOptions, all []document, p *program.Program) error {
+	gvk := p.GroupVersionKind()
+	wanted := fmt.Sprintf("kind %s in %s", gvk.Kind, gvk.GroupVersion())
+	var faults program.Faults
+	for _, d := range all {
+		f := program.Fault{Position: d.at(), Message: fmt.Sprintf("this is %s, but package %s is for %s", d.describe(), p.Name(), wanted)}
+		if render.IdentityOf(d.object).GroupKind == gvk.GroupKind() {
+			f.Message = fmt.Sprintf("this is %s %q, not %q", gvk.Kind, d.name(), o.name)
+		}
+		faults = append(faults, f)
+	}
+	return faults
+}
+
+// checkResource checks what the schema of the package does not say.
+func checkResource(d document, o renderOptions, p *program.Program) error {
+	meta := p.Meta()
+	apiVersion, _ := d.object["apiVersion"].(string)
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	var versions []string
+	for _, v := range meta.Versions {
+		versions = append(versions, v.Name)
+	}
+	fault := program.Fault{Position: program.Position{File: d.file}}
+	at := func(path ...string) program.Fault {
+		fault.Position.Line, fault.Path = d.lineOf(path...), strings.Join(path, ".")
+		return fault
+	}
+	if !slices.Contains(versions, gv.Version) {
+		f := at("apiVersion")
+		f.Message = fmt.Sprintf("package %s has no version %q of %s, only %s", p.Name(), gv.Version, meta.Kind, strings.Join(versions, ", "))
+		return program.Faults{f}
+	}
+	if d.name() == "" {
+		f := at("metadata", "name")
+		f.Message, f.Hint = "a custom resource has a name", "write metadata: name: and a name"
+		return program.Faults{f}
+	}
+	namespace := render.IdentityOf(d.object).Namespace
+	if o.namespace != "" && namespace != "" && namespace != o.namespace {
+		f := at("metadata", "namespace")
+		f.Message = fmt.Sprintf("the custom resource is in namespace %s, but -n says %s", namespace, o.namespace)
+		return program.Faults{f}
+	}
+	return nil
+}
+
+// readLive reads the live objects of a file in either form: documents with a kind are
+// manifests, others are maps by component and object name.
+func readLive(in io.Reader, file string, into *render.Input) error {
+	if file == "" {
+		return nil
+	}
+	all, err := readDocuments(file, in)
+	if err != nil {
+		return err
+	}
+	into.Live = map[string]map[string]map[string]any{}
+	for _, d := range all {
+		if d.object["kind"] != nil || d.object["apiVersion"] != nil {
+			into.Manifests = append(into.Manifests, d.object)
+			continue
+		}
+		if err := d.addLive(into.Live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addLive adds a map by component and object name.
+func (d document) addLive(live map[string]map[string]map[string]any) error {
+	const hint = "live objects are written component: {object: {...}}, or as manifests with apiVersion and kind"
+	for _, component := range slices.Sorted(maps.Keys(d.object)) {
+		objects, ok := d.object[component].(map[string]any)
+		if !ok {
+			return d.notAMap(hint, component)
+		}
+		for _, name := range slices.Sorted(maps.Keys(objects)) {
+			object, ok := objects[name].(map[string]any)
+			if !ok {
+				return d.notAMap(hint, component, name)
+			}
+			if live[component] == nil {
+				live[component] = map[string]map[string]any{}
+			}
+			live[component][name] = object
+		}
+	}
+	return nil
+}
+
+func (d document) notAMap(hint string, path ...string) error {
+	return program.Faults{{
+		Position: program.Position{File: d.file, Line: d.lineOf(path...)},
+		Path:     strings.Join(path, "."),
+		Message:  "not a map",
+		Hint:     hint,
+	}}
+}
+
+// splitPath splits a path as CUE prints it, where a name that is no identifier is
+// quoted: spec.env."a.b".
+func splitPath(path string) []string {
+	var out []string
+	var name strings.Builder
+	quoted := false
+	for _, r := range path {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case r == '.' && !quoted:
+			out = append(out, name.String())
+			name.Reset()
+		default:
+			name.WriteRune(r)
+		}
+	}
+	return append(out, name.String())
+}
+
+func joinHints(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

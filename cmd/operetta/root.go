@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `Operetta runs Kubernetes operators that are written in CUE.
+
+An operator is a folder of CUE files, a package: the schema of a custom resource, the
+components that realise it, what they depend on, and when each is healthy. There is no
+Go to write, nothing to generate and no image to build.
+
+The commands take packages as folders, as in ./cue/webapp, or as patterns, as in ./...,
+which is every operator package at or below the folder.`
+
+const rootExample = `  # Is the package right? Every fault comes with its file and line.
+  operetta vet ./cue/webapp
+
+  # What would it make of this custom resource? No cluster is needed.
+  operetta render ./cue/webapp -f config/samples/webapp.yaml
+
+  # Teach a cluster the custom resource.
+  operetta crd ./cue/webapp | kubectl apply -f -`
+
+// exitCodes ends the help of every command: scripts depend on it.
+const exitCodes = `
+Exit codes:
+  0  all is well
+  1  the package, the custom resource or the cluster is wrong or not ready
+  2  the command line is wrong`
+
+// newRoot returns the command with all its subcommands.
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "operetta",
+		Short:         "Run Kubernetes operators that are written in CUE",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceErrors: true, // report prints them
+		SilenceUsage:  true, // a page of help hides the error above it
+
+		SuggestionsMinimumDistance: 2,
+		DisableFlagsInUseLine:      true,
+		Args:                       usage(noCommand),
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetUsageTemplate(root.UsageTemplate() + exitCodes + "\n")
+	root.AddCommand(newRender(s), newCRD(s), newVet(s), newVersion(s), newWorker(s))
+	return root
+}
+
+// noCommand refuses arguments of the bare command: they are misspelled commands.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, " or "))
+	}
+	return err
+}
+
+// usage makes the complaints of an argument check errors of usage.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// folders completes arguments with folders.
+func folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// outputFlag adds -o with its allowed values, the first of which is the default.
+func outputFlag(cmd *cobra.Command, into *string, values ...string) {
+	cmd.Flags().VarP(&choice{value: into, values: values}, "output", "o", "format: "+strings.Join(values, " or "))
+	*into = values[0]
+	cmd.Flags().Lookup("output").DefValue = values[0]
+	complete(cmd, "output", values)
+}
+
+// complete makes the shell complete a flag with some values.
+func complete(cmd *cobra.Command, flag string, values []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag was added above
+	}
+}
+
+// choice is a flag with a few allowed values, so that a wrong one is an error of
+// usage like any other.
+type choice struct {
+	value  *string
+	values []string
+}
+
+// String returns the value that is set.
+func (c *choice) String() string {
+	if c.value == nil {
+		return ""
+	}
+	return *c.value
+}
+
+// Set sets an allowed value.
+func (c *choice) Set(s string) error {
+	for _, v := range c.values {
+		if s == v {
+			*c.value = s
+			return nil
+		}
+	}
+	return fmt.Errorf("write one of %s", strings.Join(c.values, ", "))
+}
+
+// Type names the values in the help.
+func (c *choice) Type() string { return strings.Join(c.values, "|") }

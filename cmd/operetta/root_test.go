@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEveryCommandTeaches(t *testing.T) {
+	for _, cmd := range newRoot(streams{}).Commands() {
+		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
+			continue
+		}
+		t.Run(cmd.Name(), func(t *testing.T) {
+			if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+				t.Errorf("short is %q, want a few words without a period", cmd.Short)
+			}
+			if len(cmd.Long) <= len(cmd.Short) {
+				t.Error("there is no explanation")
+			}
+			if !strings.Contains(cmd.Example, "operetta "+cmd.Name()) {
+				t.Errorf("the example is %q, want one of the command", cmd.Example)
+			}
+			for line := range strings.SplitSeq(cmd.Long, "\n") {
+				if len([]rune(line)) > 100 {
+					t.Errorf("a line is too wide for a terminal: %s", line)
+				}
+			}
+		})
+	}
+}
+
+func TestAChoiceTakesItsValuesOnly(t *testing.T) {
+	var value string
+	c := &choice{value: &value, values: []string{"a", "b"}}
+	if err := c.Set("b"); err != nil || value != "b" {
+		t.Errorf("b gives %q and %v, want b", value, err)
+	}
+	if err := c.Set("c"); err == nil || value != "b" {
+		t.Errorf("c gives %q and %v, want b and an error", value, err)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+)
+
+func newVet(s streams) *cobra.Command {
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "vet [packages]",
+		Short: "Check packages and print what is wrong with them",
+		Long: `Check packages: that they compile, that every name they refer to exists, that the
+components have an order, that no two objects are the same, that predicates can be
+decided, and that a CustomResourceDefinition can say their schema.
+
+Each fault is one line: file:line, the path of the field, what is wrong, and what to
+write instead. Without packages, all packages at or below the current folder are checked.`,
+		Example: `  operetta vet
+  operetta vet ./cue/webapp
+  operetta vet -q ./cue/... && git commit`,
+		ValidArgsFunction: folders,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dirs, err := source.Expand(orDefault(args, "./..."))
+			if err != nil {
+				return err
+			}
+			faults := 0
+			for _, dir := range dirs {
+				found, err := examine(cmd.Context(), dir, examineAll)
+				if cmd.Context().Err() != nil {
+					return err
+				}
+				all := append(found.Faults, faultsOf(err)...)
+				printFaults(s.err, all)
+				faults += len(all)
+			}
+			if !quiet {
+				fmt.Fprintf(s.out, "%s, %s\n", count(len(dirs), "package"), count(faults, "fault"))
+			}
+			if faults > 0 {
+				return errReported
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print faults only, and nothing when there are none")
+	return cmd
+}
+
+// staticFaults returns what is wrong with a package whatever the custom resource.
+func staticFaults(_ *program.Program) program.Faults { return nil }
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
+)
+
+// CUE can be written that drives the evaluator into endless recursion or endless work.
+// Go can neither interrupt the one nor survive the other, so a package that nobody has
+// looked at yet is examined by a process that may die: this binary, started again as
+// `operetta worker MODE DIR`, which answers with one finding in JSON.
+
+const (
+	// examineTimeout is how long a worker may think about one package. The largest
+	// packages known take a second.
+	examineTimeout = 30 * time.Second
+	// workerStack is how deep a worker may recurse, in bytes. Honest packages stay
+	// below a hundredth; Go's own limit of 1 GB takes the memory of the machine.
+	workerStack = 128 << 20
+)
+
+// What a worker does with a package.
+const (
+	examineCRD = "crd"
+	examineAll = "all"
+)
+
+// A finding is what a worker says about one package.
+type finding struct {
+	// Faults are what is wrong with the package.
+	Faults program.Faults `json:"faults,omitempty"`
+	// CRD is the CustomResourceDefinition, when there are no faults.
+	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
+}
+
+func newWorker(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:    "worker {crd|all} DIR",
+		Short:  "Examine one package for another operetta process",
+		Hidden: true,
+		Args:   usage(cobra.ExactArgs(2)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			debug.SetMaxStack(workerStack)
+			return json.NewEncoder(s.out).Encode(examineHere(args[0], args[1]))
+		},
+	}
+}
+
+// examineHere examines the package in a folder in this process.
+func examineHere(mode, dir string) finding {
+	p, err := load(dir)
+	if err != nil {
+		return finding{Faults: faultsOf(err)}
+	}
+	var faults program.Faults
+	if mode == examineAll {
+		faults = staticFaults(p)
+	}
+	generated, err := crd.Generate(definitionOf(p.Meta()))
+	if faults = append(faults, faultsOf(err)...); len(faults) > 0 {
+		return finding{Faults: faults}
+	}
+	return finding{CRD: generated}
+}
+
+// examine examines the package in a folder in a process of its own. It errors when that
+// process dies or takes too long; what is wrong with the package is in the finding.
+func examine(ctx context.Context, dir, mode string) (finding, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return finding{}, fmt.Errorf("package %s: finding the operetta binary: %w", dir, err)
+	}
+	return worker{program: self, timeout: examineTimeout}.run(ctx, dir, mode)
+}
+
+// A worker is a process that examines one package.
+type worker struct {
+	program string
+	timeout time.Duration
+}
+
+// run starts the process and waits for its answer.
+func (w worker) run(ctx context.Context, dir, mode string) (finding, error) {
+	limited, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	cmd := exec.CommandContext(limited, w.program, "worker", mode, dir)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return finding{}, fmt.Errorf("package %s: %w", dir, ctx.Err())
+	case limited.Err() != nil:
+		return finding{}, fmt.Errorf("package %s: not understood within %s; does it ask for endless work?", dir, w.timeout)
+	case err != nil:
+		return finding{}, fmt.Errorf("package %s: CUE crashed on it: %s", dir, lastWords(complaint.String(), err))
+	}
+	var f finding
+	if err := json.Unmarshal(out.Bytes(), &f); err != nil {
+		return finding{}, fmt.Errorf("package %s: reading the worker's answer: %w", dir, err)
+	}
+	return f, nil
+}
+
+// lastWords returns why a process died, without Go's stack trace.
+func lastWords(stderr string, err error) string {
+	lines := bufio.NewScanner(strings.NewReader(stderr))
+	for lines.Scan() {
+		for _, prefix := range []string{"fatal error: ", "panic: ", "operetta: "} {
+			words, ok := strings.CutPrefix(lines.Text(), prefix)
+			if ok && words == "stack overflow" {
+				return "endless recursion; is there a definition that contains itself?"
+			}
+			if ok {
+				return words
+			}
+		}
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.String()
+	}
+	return err.Error()
+}

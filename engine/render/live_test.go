@@ -1,0 +1,113 @@
+package render_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/render"
+)
+
+// chain is a package in which each object needs the one before it to be live.
+const chain = `components: {
+	a: objects: o: #CM & {metadata: name: "a"}
+	b: objects: o: #CM & {metadata: name: live.a.o.data.next}
+	c: objects: o: #CM & {metadata: name: live.b.o.data.next}
+}`
+
+func TestManifestsAreMatchedUntilNothingNewMatches(t *testing.T) {
+	p := load(t, chain)
+	out := mustRender(t, p, render.Input{Manifests: []map[string]any{
+		configMap("c1", nil),
+		configMap("b1", map[string]any{"next": "c1"}),
+		configMap("a", map[string]any{"next": "b1"}),
+	}})
+	if diff := cmp.Diff([]string{"a.o", "b.o", "c.o"}, paths(out)); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if len(out.Unmatched) > 0 {
+		t.Errorf("unmatched: %q, want none", out.Unmatched)
+	}
+}
+
+func TestLiveObjectsAreGivenByName(t *testing.T) {
+	p := load(t, chain)
+	out := mustRender(t, p, render.Input{
+		Live: map[string]map[string]map[string]any{
+			"a":  {"o": configMap("whatever", map[string]any{"next": "b1"})},
+			"aa": {"o": configMap("stranger", nil)},
+			"b":  {"p": configMap("stranger", nil)},
+		},
+		// What was given by name stays; a manifest of the same object does not replace it.
+		Manifests: []map[string]any{configMap("a", map[string]any{"next": "b2"})},
+	})
+	if got := component(t, out, "b").Objects[0].Manifest; render.IdentityOf(got).Name != "b1" {
+		t.Errorf("b is %v, want the name from the live object", got)
+	}
+	want := []string{"aa.o", "b.p", "ConfigMap default/a"}
+	if diff := cmp.Diff(want, out.Unmatched); diff != "" {
+		t.Errorf("unmatched (-want +got):\n%s", diff)
+	}
+}
+
+func TestManifestsAreMatchedByGroupKindNamespaceAndName(t *testing.T) {
+	p := load(t, `components: web: objects: {
+	d: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web"}
+	n: {apiVersion: "v1", kind: "Namespace", metadata: name: "web"}
+}`)
+	object := func(apiVersion, kind, namespace string) map[string]any {
+		meta := map[string]any{"name": "web"}
+		if namespace != "" {
+			meta["namespace"] = namespace
+		}
+		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
+	}
+	cr := site()
+	cr["metadata"] = map[string]any{"name": "web"}
+	for name, c := range map[string]struct {
+		reason string
+		live   map[string]any
+		want   []string
+	}{
+		"Same":             {"this is the object", object("apps/v1", "Deployment", "default"), nil},
+		"OtherVersion":     {"a version is a view of the same object", object("apps/v1beta1", "Deployment", "default"), nil},
+		"NoNamespace":      {"a manifest without a namespace is in that of the resource", object("apps/v1", "Deployment", ""), nil},
+		"ClusterScoped":    {"a namespace means nothing to a Namespace", object("v1", "Namespace", "default"), nil},
+		"TheResource":      {"a dump of a namespace holds the custom resource", object("example.com/v1", "Site", "default"), nil},
+		"OtherNamespace":   {"it is somebody else's", object("apps/v1", "Deployment", "other"), []string{"Deployment.apps other/web"}},
+		"OtherGroup":       {"it is another kind", object("other.dev/v1", "Deployment", "default"), []string{"Deployment.other.dev default/web"}},
+		"MalformedVersion": {"it is not taken for a known group", object("a/b/c", "Deployment", "default"), []string{"Deployment.a/b/c default/web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := mustRender(t, p, render.Input{CR: cr, Manifests: []map[string]any{c.live}})
+			if diff := cmp.Diff(c.want, out.Unmatched); diff != "" {
+				t.Errorf("%s: unmatched (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestObjectsOfExcludedComponentsAreObserved(t *testing.T) {
+	p := load(t, `components: {
+	a: {when: false, objects: o: #CM & {metadata: name: "a"}}
+	b: objects: o: #CM & {metadata: name: "b", data: a: [if live.a != _|_ {"there"}, "gone"][0]}
+}`)
+	out := mustRender(t, p, render.Input{Manifests: []map[string]any{configMap("a", nil)}})
+	data := component(t, out, "b").Objects[0].Manifest["data"]
+	if diff := cmp.Diff(map[string]any{"a": "there"}, data); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnObjectIsObservedBeforeItIsComplete(t *testing.T) {
+	p := load(t, `components: {
+	a: objects: o: #CM & {metadata: name: "a", data: next: live.b.o.data.x}
+	b: objects: o: #CM & {metadata: name: "b", data: next: live.a.o.data.x}
+}`)
+	out := mustRender(t, p, render.Input{Manifests: []map[string]any{
+		configMap("a", map[string]any{"x": "1"}),
+		configMap("b", map[string]any{"x": "2"}),
+	}})
+	if diff := cmp.Diff([]string{"a.o", "b.o"}, paths(out)); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,152 @@
+package render_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/render"
+)
+
+func TestDependenciesComeFirstAndThenTheAuthorsOrder(t *testing.T) {
+	p := load(t, `
+components: {
+	web: {
+		dependsOn: db: {}
+		objects: {
+			zeta:  #CM & {metadata: name: "zeta"}
+			alpha: #CM & {metadata: name: "alpha"}
+		}
+	}
+	cache: objects: c: #CM & {metadata: name: "cache"}
+	db: objects: d: #CM & {metadata: name: "db"}
+}`)
+	want := []string{"cache.c", "db.d", "web.zeta", "web.alpha"}
+	if diff := cmp.Diff(want, paths(mustRender(t, p, render.Input{}))); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestObjectsEnterTheNamespaceOfTheResource(t *testing.T) {
+	p := load(t, `
+components: web: objects: {
+	silent: #CM & {metadata: name: "silent"}
+	says: #CM & {metadata: {name: "says", namespace: "other"}}
+	cluster: {apiVersion: "v1", kind: "Namespace", metadata: name: "cluster"}
+	role: {apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: name: "role"}
+	impostor: {apiVersion: "example.com/v1", kind: "ClusterRole", metadata: name: "impostor"}
+	seen: #CM & {metadata: name: cr.metadata.namespace}
+}`)
+	named := site()
+	named["metadata"] = map[string]any{"name": "a", "namespace": "own"}
+	for name, c := range map[string]struct {
+		reason string
+		in     render.Input
+		want   string
+	}{
+		"Default":  {"without a word it is the namespace that kubectl would take", render.Input{CR: site()}, "default"},
+		"Flag":     {"the caller decides for a resource that does not", render.Input{CR: site(), Namespace: "flag"}, "flag"},
+		"Resource": {"a resource that names its namespace is right", render.Input{CR: named, Namespace: "flag"}, "own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, o := range mustRender(t, p, c.in).Objects() {
+				got = append(got, render.IdentityOf(o.Manifest).String())
+			}
+			want := []string{
+				"ConfigMap " + c.want + "/silent",
+				"ConfigMap other/says",
+				"Namespace cluster",
+				"ClusterRole.rbac.authorization.k8s.io role",
+				"ClusterRole.example.com " + c.want + "/impostor",
+				"ConfigMap " + c.want + "/" + c.want,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAClusterScopedResourceHasNoNamespaceToGive(t *testing.T) {
+	p := load(t, `
+scope: "Cluster"
+components: web: objects: c: #CM & {metadata: name: "c"}`)
+	cr := site()
+	cr["metadata"] = map[string]any{"name": "a", "namespace": "mistaken"}
+	out := mustRender(t, p, render.Input{CR: cr, Namespace: "flag"})
+	if got := render.IdentityOf(out.Objects()[0].Manifest).Namespace; got != "" {
+		t.Errorf("the object is in namespace %q, want none", got)
+	}
+	if got := out.CR["metadata"].(map[string]any)["namespace"]; got != nil {
+		t.Errorf("the resource is in namespace %v, want none", got)
+	}
+}
+
+func TestAnInvalidResourceRendersNothing(t *testing.T) {
+	p := load(t, `components: web: objects: c: #CM & {metadata: name: "c"}`)
+	cr := site()
+	cr["spec"] = map[string]any{"on": true, "size": int64(10)}
+	out, err := render.Render(p, render.Input{CR: cr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Invalid) != 1 || out.Invalid[0].Path != "spec.size" {
+		t.Errorf("invalid: %v, want one fault at spec.size", out.Invalid)
+	}
+	if len(out.Components) > 0 {
+		t.Errorf("%d components, want none", len(out.Components))
+	}
+}
+
+func TestTheInputStaysAsItIs(t *testing.T) {
+	p := load(t, `
+components: web: objects: c: #CM & {metadata: name: "c"}`)
+	live := configMap("c", nil)
+	delete(live["metadata"].(map[string]any), "namespace")
+	in := render.Input{CR: site(), Manifests: []map[string]any{live}, Live: map[string]map[string]map[string]any{}}
+	first := mustRender(t, p, in)
+	if diff := cmp.Diff(site(), in.CR); diff != "" {
+		t.Errorf("the resource was changed (-want +got):\n%s", diff)
+	}
+	if live["metadata"].(map[string]any)["namespace"] != nil || len(in.Live) > 0 {
+		t.Error("the live objects were changed")
+	}
+	if diff := cmp.Diff(first, mustRender(t, p, in)); diff != "" {
+		t.Errorf("the same input gave another output (-first +second):\n%s", diff)
+	}
+}
+
+func TestTheSameObjectTwiceIsAFault(t *testing.T) {
+	p := load(t, `components: {
+	a: objects: one: #CM & {metadata: name: "same"}
+	b: objects: two: #CM & {metadata: {name: "same", namespace: "default"}}
+	c: objects: three: #CM & {metadata: {name: "same", namespace: "elsewhere"}}
+	d: {when: false, objects: four: #CM & {metadata: name: "same"}}
+}`)
+	out := mustRender(t, p, render.Input{})
+	want := `site/site.cue:12: components.b.objects.two: the same object as components.a.objects.one (site/site.cue:11): ConfigMap default/same (give one of them another name)`
+	if got := out.Faults.Error(); got != want {
+		t.Errorf("faults:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestBrokenEdgesAreFaultsAndTheRestIsRendered(t *testing.T) {
+	p := load(t, `components: {
+	a: {dependsOn: databse: {}, objects: o: #CM & {metadata: name: "a"}}
+	database: objects: o: #CM & {metadata: name: "b"}
+	x: dependsOn: y: {}
+	y: dependsOn: z: {}
+	z: dependsOn: x: {}
+	p: dependsOn: p: {}
+}`)
+	out := mustRender(t, p, render.Input{})
+	want := `site/site.cue:11: components.a.dependsOn.databse: there is no component databse (did you mean database?)
+site/site.cue:13: components: cycle: x -> y (site/site.cue:13) -> z (site/site.cue:14) -> x (site/site.cue:15) (remove one of the dependencies)
+site/site.cue:16: components: cycle: p -> p (site/site.cue:16) (remove one of the dependencies)`
+	if got := out.Faults.Error(); got != want {
+		t.Errorf("faults:\n%s\nwant:\n%s", got, want)
+	}
+	if diff := cmp.Diff([]string{"a.o", "database.o"}, paths(out)); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
