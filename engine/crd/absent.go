@@ -32,6 +32,9 @@ func (g *generator) absent(at site, v cue.Value, schema *schemaProps) string {
 	if err != nil {
 		return ""
 	}
+	if !enough(schema, preferred) {
+		g.fault(at, "the default is not valid for the type beside it", "write a default that is, or none")
+	}
 	if name := disagreement(schema, text); name != "" {
 		g.fault(at, fmt.Sprintf("the struct has a default, and its field %s another one", name),
 			fmt.Sprintf("write the default of %s at the field alone", name))
@@ -66,6 +69,19 @@ func disagreement(schema *schemaProps, text []byte) string {
 		}
 	}
 	return ""
+}
+
+// enough holds if a list has as many elements as its type demands. CUE does not ask that of
+// a default; the API server does.
+func enough(schema *schemaProps, list cue.Value) bool {
+	n, err := list.Len().Int64()
+	switch {
+	case err != nil:
+		return true // null
+	case schema.MinItems != nil && n < *schema.MinItems, schema.MaxItems != nil && n > *schema.MaxItems:
+		return false
+	}
+	return true
 }
 
 func equalJSON(a, b []byte) bool {

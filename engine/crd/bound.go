@@ -67,8 +67,11 @@ func (g *generator) numberBound(at site, schema *schemaProps, op cue.Op, operand
 		g.fault(at, message(err), "")
 		return false
 	}
-	integer := schema.Type == "integer" || schema.XIntOrString
+	integer := !fractions(schema)
 	switch {
+	case op == cue.NotEqualOp && !integer:
+		not(schema, constantNumber(operand, n))
+		return true
 	case op == cue.NotEqualOp:
 		return g.unlike(at, schema, op, operand)
 	case integer && math.Abs(n) >= math.MaxInt64:
@@ -78,15 +81,70 @@ func (g *generator) numberBound(at site, schema *schemaProps, op cue.Op, operand
 	case integer && !exact(operand, n):
 		g.fault(at, fmt.Sprintf("a CRD holds bounds as float64, which cannot hold %v", operand), "write a bound below 2^53, or none")
 		return false
-	}
-	switch op {
-	case cue.GreaterThanEqualOp, cue.GreaterThanOp:
-		schema.Minimum, schema.ExclusiveMinimum = &n, op == cue.GreaterThanOp
-	case cue.LessThanEqualOp, cue.LessThanOp:
-		schema.Maximum, schema.ExclusiveMaximum = &n, op == cue.LessThanOp
+	case integer:
+		limit(schema, op, n, true)
+	default:
+		limit(schema, op, n, false)
+		g.truncated(schema, op, operand, n)
 	}
 	return true
 }
+
+// limit sets the bound itself. The API server refuses every integer beside a bound like
+// 1.5, so that of an integer is the next one within.
+func limit(schema *schemaProps, op cue.Op, n float64, integer bool) {
+	exclusive := op == cue.GreaterThanOp || op == cue.LessThanOp
+	if integer && n != math.Trunc(n) {
+		exclusive = false
+	}
+	switch op {
+	case cue.GreaterThanEqualOp, cue.GreaterThanOp:
+		if integer {
+			n = math.Ceil(n)
+		}
+		schema.Minimum, schema.ExclusiveMinimum = &n, exclusive
+	case cue.LessThanEqualOp, cue.LessThanOp:
+		if integer {
+			n = math.Floor(n)
+		}
+		schema.Maximum, schema.ExclusiveMaximum = &n, exclusive
+	}
+}
+
+// truncated makes up for what the API server does with a bound like 1.5 on a number: it
+// compares the integers among the numbers with 1.
+func (g *generator) truncated(schema *schemaProps, op cue.Op, operand cue.Value, n float64) {
+	whole := math.Trunc(n)
+	if whole == n {
+		return
+	}
+	upper := op == cue.LessThanEqualOp || op == cue.LessThanOp
+	valid := upper == (whole < n)
+	exclusive := op == cue.GreaterThanOp || op == cue.LessThanOp
+	switch {
+	case !valid && !exclusive: // >=1.5 would accept 1
+		not(schema, between(whole))
+	case valid && exclusive: // <1.5 would refuse 1
+		schema.ExclusiveMinimum = schema.ExclusiveMinimum && upper
+		schema.ExclusiveMaximum = schema.ExclusiveMaximum && !upper
+		not(schema, constantNumber(operand, n))
+	}
+}
+
+// fractions holds for a schema that accepts 1.5.
+func fractions(schema *schemaProps) bool { return schema.Type == "number" }
+
+// constantNumber is the schema of one number among numbers. In an enum, the API server
+// would take 1.5 for the integer 1, and between bounds the integer 1 for 1.5.
+func constantNumber(constant cue.Value, n float64) schemaProps {
+	if n == math.Trunc(n) {
+		return between(n)
+	}
+	text, _ := constant.MarshalJSON() // a number always has one
+	return schemaProps{Enum: []apiextensionsv1.JSON{*raw(string(text))}}
+}
+
+func between(n float64) schemaProps { return schemaProps{Minimum: &n, Maximum: &n} }
 
 // exact holds if n, a float64, is the same number as operand.
 func exact(operand cue.Value, n float64) bool {

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,6 +28,27 @@ var (
 func columns(own []column) []column {
 	return slices.Concat(columnsBefore, own, columnsAfter)
 }
+
+// checkPath reports a column of a field that the schema does not have. Paths with filters are
+// left to the API server.
+func checkPath(path string, c column, schema *schemaProps) []Fault {
+	if !plainPath.MatchString(c.JSONPath) || strings.HasPrefix(c.JSONPath, ".metadata.") {
+		return nil
+	}
+	for name := range strings.SplitSeq(c.JSONPath[1:], ".") {
+		property, ok := schema.Properties[name]
+		if !ok {
+			if isTrue(schema.XPreserveUnknownFields) || schema.AdditionalProperties != nil {
+				return nil
+			}
+			return []Fault{{Path: path, Problem: quoted(c.Name) + "there is no field " + c.JSONPath, Hint: "correct the jsonPath"}}
+		}
+		schema = &property
+	}
+	return nil
+}
+
+var plainPath = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_-]*)+$`)
 
 func checkColumns(path string, own []column) []Fault {
 	var faults []Fault

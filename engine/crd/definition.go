@@ -113,6 +113,11 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 		schema.Properties["spec"] = *spec
 	}
 	schema.Properties["status"] = *g.status(at.field("status"), v.Status)
+	if len(g.faults) == 0 { // a field that could not be expressed is missing from the schema
+		for _, c := range v.PrinterColumns {
+			g.faults = append(g.faults, checkPath(at.path+".printerColumns", c, schema)...)
+		}
+	}
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: v.Name, Served: v.Served, Storage: v.Storage,
 		Deprecated:               v.Deprecated != "",
@@ -129,7 +134,11 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 // spec is the schema of .spec, which is always an object.
 func (g *generator) spec(at site, v cue.Value) *apiextensionsv1.JSONSchemaProps {
 	if !v.Exists() {
-		g.fault(at, "there is no spec", "write spec: {} if there is nothing to configure")
+		problem := "there is no spec"
+		if err := v.Err(); err != nil {
+			problem += ": " + message(err)
+		}
+		g.fault(at, problem, "write spec: {} if there is nothing to configure")
 		return nil
 	}
 	schema := g.schema(at.in(v), v)

@@ -24,24 +24,25 @@ func (g *generator) depends(at site, v cue.Value) dependence {
 
 // dependent says what is wrong in the terms of what was written.
 func (g *generator) dependent(at site, d dependence) {
-	field := at.path[strings.LastIndex(at.path, ".")+1:]
+	field, inStruct := strings.CutPrefix(at.path, d.around+".")
 	switch {
 	case d.key:
 		g.fault(at, fmt.Sprintf("the value depends on %s, the key in its map", d.name),
 			"leave it out: whoever reads the map has the key too")
-	case d.relation != token.ILLEGAL && field != "[_]" && field != "[string]":
+	case d.relation != token.ILLEGAL && inStruct && !strings.Contains(field, "["):
 		g.fault(at, fmt.Sprintf("the value is bounded by %s, and a CRD knows each field alone", d.name),
 			fmt.Sprintf(`write the type alone, and in the struct that holds both @crd(rule="self.%s %v self.%s")`, field, d.relation, d.name))
 	default:
 		g.fault(at, fmt.Sprintf("the value is computed from %s", d.name),
-			"a spec is what a user asks for: compute this in the component that needs it")
+			"a spec is what a user asks for: make it optional if it may be given, and compute it in the component that needs it")
 	}
 }
 
 // dependence is a reference to a field that the user fills in.
 type dependence struct {
-	name string // "" if there is none
-	key  bool   // it is the key of a map: [Name=string]
+	name   string // "" if there is none
+	around string // the path of the struct that it is a field of
+	key    bool   // it is the key of a map: [Name=string]
 	// relation is the operator of the bound that it is an operand of, if that is all.
 	relation token.Token
 }
@@ -76,11 +77,17 @@ func (s *scan) walk(e ast.Node) {
 			s.walk(n.X) // the selector itself is no reference
 			return false
 		case *ast.UnaryExpr:
-			if x, ok := n.X.(*ast.Ident); ok && n.Op != token.MUL {
-				s.ident(x)
-				s.found.relation = n.Op
-				return false
+			name := dotted(n.X)
+			if name == "" || n.Op == token.MUL {
+				return true
 			}
+			s.walk(n.X)
+			if s.found.name != "" && !s.found.key {
+				s.found.relation = n.Op
+				_, rest, _ := strings.Cut(name, ".")
+				s.found.name = strings.TrimSuffix(s.found.name+"."+rest, ".")
+			}
+			return false
 		case *ast.Ident:
 			s.ident(n)
 		}
@@ -97,13 +104,28 @@ func (s *scan) ident(n *ast.Ident) {
 	case *ast.Field:
 		s.found = dependence{name: n.Name, key: true}
 	case *ast.StructLit:
+		around := s.at.inside(scope)
 		_, constant := n.Node.(*ast.BasicLit)
 		switch {
-		case constant || len(s.at.inside(scope)) == 0:
+		case constant || len(around) == 0:
 		case strings.HasPrefix(n.Name, "_") || strings.HasPrefix(n.Name, "#"):
 			s.walk(n.Node)
 		default:
-			s.found = dependence{name: n.Name}
+			s.found = dependence{name: n.Name, around: around[len(around)-1].path}
 		}
 	}
+}
+
+// dotted returns a.b.c for a reference of that form, and "" for all else.
+func dotted(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		name, _, err := ast.LabelName(e.Sel)
+		if before := dotted(e.X); before != "" && err == nil {
+			return before + "." + name
+		}
+	}
+	return ""
 }

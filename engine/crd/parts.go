@@ -80,7 +80,7 @@ func (p *parts) either(v cue.Value, arms []cue.Value, depth int) {
 		switch {
 		case arm.IncompleteKind() == cue.NullKind:
 			p.null = true
-		case isConstant(arm) && preferred.Equals(arm):
+		case isConstant(arm) && equalData(preferred, arm):
 			// Default does not tell a default from the only arm that evaluation left,
 			// which it is beside a list that must not be empty.
 			p.constants = append(p.constants, arm)
@@ -120,10 +120,16 @@ func (p parts) collection() bool {
 // not is an alternative. (Subsume would refuse a default that lacks an optional field.)
 func (p parts) covers(base cue.Value) bool {
 	return !slices.ContainsFunc(p.constants, func(c cue.Value) bool {
-		both, err := base.Unify(c).MarshalJSON()
-		alone, _ := c.MarshalJSON()
-		return err != nil || !equalJSON(both, alone)
+		return !equalData(base.Unify(c), c)
 	})
+}
+
+// equalData compares what two values are as JSON. Value.Equals also compares the
+// markers of the fields that they come from.
+func equalData(a, b cue.Value) bool {
+	x, errX := a.MarshalJSON()
+	y, errY := b.MarshalJSON()
+	return errX == nil && errY == nil && equalJSON(x, y)
 }
 
 // isValidator tells validators from functions whose result is the value.

@@ -28,7 +28,8 @@ func (g *generator) scalar(at site, v cue.Value) *schemaProps {
 	case cue.StringKind:
 		schema.Type = "string"
 	case cue.BytesKind:
-		schema.Type, schema.Format = "string", "byte"
+		schema.Type = "string"
+		formatted(schema, "byte")
 	case cue.IntKind | cue.StringKind, cue.NumberKind | cue.StringKind:
 		// A quantity (number | =~…) is one too, as in all CRDs: a fraction is then
 		// written as a string.
@@ -69,7 +70,7 @@ func (g *generator) arms(at site, schema *schemaProps, arms []cue.Value) bool {
 	switch {
 	case len(others) == 0 && (schema.XIntOrString || nullable):
 		return g.stringEnum(at, schema, constants)
-	case len(others) == 0:
+	case len(others) == 0 && !fractions(schema):
 		return g.enum(at, schema, constants)
 	case len(others) == 1 && len(constants) == 0:
 		return g.constrain(at, schema, others[0])
@@ -78,7 +79,12 @@ func (g *generator) arms(at site, schema *schemaProps, arms []cue.Value) bool {
 		return false
 	}
 	var any []apiextensionsv1.JSONSchemaProps
-	if len(constants) > 0 {
+	if fractions(schema) {
+		for _, c := range inOrder(constants) {
+			n, _ := c.Float64()
+			any = append(any, constantNumber(c, n))
+		}
+	} else if len(constants) > 0 {
 		arm := schemaProps{}
 		if !g.enum(at, &arm, constants) {
 			return false

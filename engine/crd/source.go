@@ -32,7 +32,7 @@ func collectLiterals(v cue.Value, found *[]*ast.StructLit, depth int) {
 	}
 	op, args := v.Expr()
 	switch op {
-	case cue.AndOp, cue.OrOp:
+	case cue.AndOp, cue.OrOp, cue.CallOp: // a call such as close({…})
 		for _, a := range args {
 			collectLiterals(a, found, depth+1)
 		}

@@ -22,7 +22,12 @@ func (g *generator) structure(at site, v cue.Value, p parts, marks marks) *schem
 	own := literals(v)
 	inside := at.within(own)
 	g.conditions(inside, own)
-	g.openness(at, v, own, marks, schema)
+	if marks.preserve {
+		schema.XPreserveUnknownFields = ptr(true)
+	} else if open(v, own) {
+		g.fault(at, "the struct is open (...), and the API server would drop all fields that are not declared",
+			"declare them, write a map ([string]: string), or @crd(preserveUnknownFields) to keep whatever is there")
+	}
 	ok := g.fields(inside, base, schema)
 	for _, c := range p.calls {
 		ok = g.validator(at, schema, c) && ok
@@ -55,16 +60,10 @@ func (g *generator) conditions(at site, own []*ast.StructLit) {
 	}
 }
 
-// openness decides what happens to fields that the schema does not name: the API server
-// drops them, unless the author wants them kept.
-func (g *generator) openness(at site, v cue.Value, own []*ast.StructLit, marks marks, schema *schemaProps) {
-	switch {
-	case marks.preserve:
-		schema.XPreserveUnknownFields = ptr(true)
-	case v.Allows(cue.AnyString) && (len(own) == 0 || ellipsis(own)):
-		g.fault(at, "the struct is open (...), and the API server would drop all fields that are not declared",
-			"declare them, write a map ([string]: string), or @crd(preserveUnknownFields) to keep whatever is there")
-	}
+// open holds for a struct that accepts any field because its author said so. One that is
+// no definition accepts them too, but means nothing by it.
+func open(v cue.Value, own []*ast.StructLit) bool {
+	return v.Allows(cue.AnyString) && (len(own) == 0 || ellipsis(own))
 }
 
 // ellipsis finds a "..." that an author meant. A bare {...} beside another literal says

@@ -24,9 +24,9 @@ var counts = map[string]func(schema *schemaProps, n int64){
 // shapes are the validators without arguments.
 var shapes = map[string]func(schema *schemaProps){
 	"time.Duration": func(s *schemaProps) { matches(s, durationPattern) },
-	"time.Time":     func(s *schemaProps) { s.Format = "date-time" },
-	"net.IPv4":      func(s *schemaProps) { s.Format = "ipv4" },
-	"net.IPv6":      func(s *schemaProps) { s.Format = "ipv6" },
+	"time.Time":     func(s *schemaProps) { formatted(s, "date-time") },
+	"net.IPv4":      func(s *schemaProps) { formatted(s, "ipv4") },
+	"net.IPv6":      func(s *schemaProps) { formatted(s, "ipv6") },
 	"net.IP": func(s *schemaProps) {
 		s.AnyOf = append(s.AnyOf, schemaProps{Format: "ipv4"}, schemaProps{Format: "ipv6"})
 	},
@@ -65,7 +65,7 @@ func (g *generator) validator(at site, schema *schemaProps, c call) bool {
 	switch c.name {
 	case "time.Format":
 		if format := layouts[text(c.args)]; format != "" {
-			schema.Format = format
+			formatted(schema, format)
 			return true
 		}
 	case "list.UniqueItems":
@@ -73,6 +73,12 @@ func (g *generator) validator(at site, schema *schemaProps, c call) bool {
 	}
 	g.unsupported(at, c.name)
 	return false
+}
+
+// formatted adds a format to a string. It goes into allOf: beside the type of a string, it
+// would keep the API server from refusing a list there.
+func formatted(schema *schemaProps, format string) {
+	schema.AllOf = append(schema.AllOf, schemaProps{Format: format})
 }
 
 // unique makes a set of a list of scalars. uniqueItems itself is forbidden in a CRD,

@@ -12,6 +12,7 @@ package conform
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -64,6 +65,9 @@ type Server struct {
 
 // NewServer prepares a server for one version of crd.
 func NewServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Server, error) {
+	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
+		return nil, fmt.Errorf("%s: there is no version %s", crd.Name, version)
+	}
 	internal, err := convert(crd)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,26 @@
+package crd_test
+
+import (
+	"fmt"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+
+	"operetta.dev/engine/crd"
+)
+
+func ExampleGenerate() {
+	input := cuecontext.New().CompileString(`
+		#Spec: {
+			image!:   string
+			replicas: int & >=1 | *3
+			source:   {git!: string} | {oci!: string}
+		}`, cue.Filename("spec.cue"))
+	_, err := crd.Generate(crd.Definition{
+		Group: "example.com", Kind: "WebApp",
+		Versions: []crd.Version{{Name: "v1", Spec: input.LookupPath(cue.ParsePath("#Spec")), Served: true, Storage: true}},
+	})
+	fmt.Println(err)
+	// Output:
+	// versions.v1.spec.source (spec.cue:5): a choice between structs is no structural schema; write each alternative as an optional field of one struct, with @crd(rule="has(self.a) != has(self.b)") in it if exactly one must be set
+}
