@@ -91,7 +91,8 @@ func (r *run) open(c program.Component) bool {
 	return !slices.ContainsFunc(c.Requires, func(p program.Predicate) bool { return p.Verdict != program.True })
 }
 
-// preview returns what the status says while the rollout is on its way.
+// preview returns what the status says while the rollout is on its way: what is in
+// sync is judged as it is, and the rest is about to be applied or waits.
 func (r *run) preview() status.Completion {
 	before := r.outcomes
 	defer func() { r.outcomes = before }()
@@ -99,17 +100,25 @@ func (r *run) preview() status.Completion {
 	order, _ := r.graph.Order()
 	for _, name := range order {
 		c, _ := r.component(name)
-		if o, ok := before[name]; ok {
-			r.outcomes[name] = o
-			continue
-		}
-		if blocked, ok := r.gate(c); ok {
+		switch blocked, closed := r.gate(c); {
+		case before[name].Name != "":
+			r.outcomes[name] = before[name]
+		case closed:
 			r.outcomes[name] = blocked
-			continue
+		case r.inSync(name):
+			r.outcomes[name] = r.judge(c)
+		default:
+			r.outcomes[name] = status.Component{Name: name, State: status.Applied, Reason: status.ReasonProgressing, Message: "being applied"}
 		}
-		r.outcomes[name] = status.Component{Name: name, State: status.Applied, Reason: status.ReasonProgressing, Message: "being applied"}
 	}
 	return status.Completion{Components: r.components(), Change: status.Changed, Own: r.rollout.Status}
+}
+
+// inSync reports whether there is nothing to write for a component.
+func (r *run) inSync(component string) bool {
+	return !slices.ContainsFunc(r.desired[component], func(d plan.Desired) bool {
+		return plan.Decide(d, r.live[component][d.Object], r.in.Owner).Verb != plan.Keep
+	})
 }
 
 func failed(name string, reason status.Reason, message string) status.Component {

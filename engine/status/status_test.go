@@ -1,0 +1,137 @@
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/status"
+)
+
+func component(name string, state status.State) status.Component {
+	return status.Component{Name: name, State: state, Reason: status.ReasonNotReady, Message: "m"}
+}
+
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	verified := []status.Component{component("a", status.Verified), component("b", status.Excluded)}
+	applied := []status.Component{component("a", status.Verified), component("b", status.Applied)}
+	rows := map[string]struct {
+		reason string
+		before status.Phase
+		c      status.Completion
+		want   status.Phase
+	}{
+		"there is nothing to do":              {"every component is excluded, or there is none", "", status.Completion{Change: status.Unchanged}, status.PhaseReady},
+		"something was written":               {"the rollout is on its way", "", status.Completion{Components: applied, Change: status.Changed}, status.PhaseReconciling},
+		"all was written, not all is healthy": {"pods come up", status.PhaseReconciling, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseWaiting},
+		"all is healthy":                      {"an excluded component does not count", status.PhaseWaiting, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
+		"a ready one is scaled":               {"the seed's transition", status.PhaseReady, status.Completion{Components: applied, Change: status.Rescaled}, status.PhaseScaling},
+		"scaling goes on":                     {"pods come up", status.PhaseScaling, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseScaling},
+		"scaling ends":                        {"the seed's way back", status.PhaseScaling, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
+		"scaling is overtaken by a change":    {"another image while scaling", status.PhaseScaling, status.Completion{Components: applied, Change: status.Changed}, status.PhaseReconciling},
+		"scaling before it was ever ready":    {"it is still rolling out", status.PhaseWaiting, status.Completion{Components: applied, Change: status.Rescaled}, status.PhaseReconciling},
+		"a ready one regresses":               {"nothing was written", status.PhaseReady, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseWaiting},
+		"a component failed":                  {"a person has to act", status.PhaseWaiting, status.Completion{Components: []status.Component{component("a", status.Failed)}, Change: status.Changed}, status.PhaseFailed},
+		"the spec is invalid":                 {"whatever the components are", status.PhaseReady, status.Completion{Components: verified, Fault: status.Component{Reason: status.ReasonInvalidSpec}}, status.PhaseFailed},
+		"a failed one recovers":               {"the fault is gone", status.PhaseFailed, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
+		"something is still to be deleted":    {"ready would be early", status.PhaseReady, status.Completion{Components: verified, Pruning: "Service x is being deleted", Change: status.Unchanged}, status.PhaseReconciling},
+		"it is being deleted":                 {"from every phase", status.PhaseFailed, status.Completion{Deleting: true}, status.PhaseDeleting},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := status.PhaseOf(status.Build(status.Input{Completion: row.c, Before: map[string]any{"phase": string(row.before)}}))
+			if got != row.want {
+				t.Errorf("%s: got %s, want %s", row.reason, got, row.want)
+			}
+		})
+	}
+}
+
+func TestConditionsKeepTheirTime(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := status.Completion{Components: []status.Component{component("a", status.Applied)}, Change: status.Changed}
+	first := status.Build(status.Input{Completion: c, Generation: 1, Now: start})
+	for i := range 100 {
+		next := status.Build(status.Input{Completion: c, Generation: 1, Now: start.Add(time.Duration(i) * time.Minute), Before: first})
+		if diff := cmp.Diff(first, next); diff != "" {
+			t.Fatalf("D6: the status flaps (-first +next):\n%s", diff)
+		}
+	}
+	c.Components[0].State = status.Verified
+	ready := status.Build(status.Input{Completion: c, Generation: 1, Now: start.Add(time.Hour), Before: first})
+	conditions, _ := ready["conditions"].([]any)
+	condition, _ := conditions[0].(map[string]any)
+	if diff := cmp.Diff("2026-01-01T01:00:00Z", condition["lastTransitionTime"]); diff != "" {
+		t.Errorf("Ready changed, so its time does (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatMattersIsNeverHeldBack(t *testing.T) {
+	t.Parallel()
+	base := func() status.Completion {
+		return status.Completion{
+			Components: []status.Component{component("a", status.Verified), component("b", status.Applied)},
+			Change:     status.Unchanged, Own: map[string]any{"replicas": int64(1)},
+		}
+	}
+	before := status.Build(status.Input{Completion: base(), Generation: 1})
+	rows := map[string]struct {
+		reason string
+		change func(*status.Input)
+		want   status.Weight
+	}{
+		"nothing":               {"", func(*status.Input) {}, status.NoChange},
+		"a message":             {"a pod more", func(in *status.Input) { in.Completion.Components[1].Message = "2/3" }, status.ProgressOnly},
+		"the author's number":   {"a pod more", func(in *status.Input) { in.Completion.Own = map[string]any{"replicas": int64(2)} }, status.ProgressOnly},
+		"a component is ready":  {"and with it the whole", func(in *status.Input) { in.Completion.Components[1].State = status.Verified }, status.Substance},
+		"a component failed":    {"a person has to act", func(in *status.Input) { in.Completion.Components[1].State = status.Failed }, status.Substance},
+		"the generation":        {"kubectl wait looks at it", func(in *status.Input) { in.Generation = 2 }, status.Substance},
+		"a grown inventory":     {"it guards objects", func(in *status.Input) { in.Inventory = []any{map[string]any{"component": "a"}} }, status.Substance},
+		"another package":       {"people wait for it", func(in *status.Input) { in.Digest = "sha256:2" }, status.Substance},
+		"a component left over": {"it is waiting, as before", func(in *status.Input) { in.Completion.Components[1].State = status.Waiting }, status.ProgressOnly},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := status.Input{Completion: base(), Generation: 1, Before: before}
+			row.change(&in)
+			if got := status.Weigh(before, status.Build(in)); got != row.want {
+				t.Errorf("%s: got %s, want %s", row.reason, got, row.want)
+			}
+		})
+	}
+}
+
+func TestTheSummaryNamesTheWorst(t *testing.T) {
+	t.Parallel()
+	c := status.Completion{Change: status.Unchanged, Components: []status.Component{
+		{Name: "front", State: status.Waiting, Reason: status.ReasonDependency, Message: "waiting for web"},
+		{Name: "web", State: status.Applied, Reason: status.ReasonNotReady, Message: "1/3"},
+		{Name: "db", State: status.Failed, Reason: status.ReasonObjectFailed, Message: "crashed"},
+	}}
+	s := status.Build(status.Input{Completion: c})
+	conditions, _ := s["conditions"].([]any)
+	ready, _ := conditions[0].(map[string]any)
+	want := map[string]any{
+		"type": "Ready", "status": "False", "reason": "ObjectFailed", "observedGeneration": int64(0),
+		"lastTransitionTime": "0001-01-01T00:00:00Z",
+		"message":            "db: crashed; and 2 more components are not ready",
+	}
+	if diff := cmp.Diff(want, ready); diff != "" {
+		t.Errorf("the failed one comes first (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff("0/3", s["componentsReady"]); diff != "" {
+		t.Errorf("tally (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAuthorCannotOverwriteTheEngine(t *testing.T) {
+	t.Parallel()
+	s := status.Build(status.Input{Completion: status.Completion{Own: map[string]any{"phase": "Perfect", "url": "u"}}})
+	if s["phase"] == "Perfect" || s["url"] != "u" {
+		t.Errorf("got phase %v and url %v", s["phase"], s["url"])
+	}
+}
