@@ -60,15 +60,28 @@ func Object(live *unstructured.Unstructured, policy string) Judgement {
 	}
 	switch result.Status {
 	case status.FailedStatus:
-		return Judgement{Health: Failed, Message: result.Message}
+		return Judgement{Health: Failed, Message: messageOf(result)}
 	case status.CurrentStatus:
 		if isJob(live.GroupVersionKind()) && !complete(live) {
 			return Judgement{Health: Progressing, Message: "the Job is running"}
 		}
 		return Judgement{Health: Ready}
 	default:
-		return Judgement{Health: Progressing, Message: oneLine(result.Message)}
+		return Judgement{Health: Progressing, Message: messageOf(result)}
 	}
+}
+
+// messageOf returns what kstatus says; for a few kinds that is nothing.
+func messageOf(result *status.Result) string {
+	if text := oneLine(result.Message); text != "" {
+		return text
+	}
+	for _, c := range result.Conditions {
+		if c.Reason != "" {
+			return c.Reason
+		}
+	}
+	return "it is " + string(result.Status)
 }
 
 func isJob(gvk schema.GroupVersionKind) bool {

@@ -31,7 +31,7 @@ func TestObjects(t *testing.T) {
 		"an unknown kind, not Ready":      {"its own condition", "{apiVersion: example.com/v1, kind: Db, status: {conditions: [{type: Ready, status: 'False', message: starting}]}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "starting"}},
 		"an unknown kind, Ready":          {"its own condition", "{apiVersion: example.com/v1, kind: Db, status: {conditions: [{type: Ready, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Ready}},
 		"an unknown kind, other schema":   {"its controller has not seen the generation", "{apiVersion: example.com/v1, kind: Db, metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "Db generation is 2, but latest observed generation is 1"}},
-		"a Service without its address":   {"a load balancer takes time", "{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "NoIPAssigned"}},
+		"a Service without its address":   {"kstatus asks for the cluster IP; the address is for a predicate", "{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "ClusterIP not set. Service type: LoadBalancer"}},
 		"an object that is going already": {"it is not what was asked for", "{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "Resource scheduled for deletion"}},
 	}
 	for name, row := range rows {
