@@ -31,7 +31,7 @@ func (g *generator) dependent(at site, d dependence) {
 			"leave it out: whoever reads the map has the key too")
 	case d.relation != token.ILLEGAL && inStruct && !strings.Contains(field, "["):
 		g.fault(at, fmt.Sprintf("the value is bounded by %s, and a CRD knows each field alone", d.name),
-			fmt.Sprintf(`write the type alone, and in the struct that holds both @crd(rule="self.%s %v self.%s")`, field, d.relation, d.name))
+			fmt.Sprintf(`write the type alone, and in the struct that holds both @crd(rule="self.%s %v self.%s")`, celPath(field), d.relation, celPath(d.name)))
 	default:
 		g.fault(at, fmt.Sprintf("the value is computed from %s", d.name),
 			"a spec is what a user asks for: make it optional if it may be given, and compute it in the component that needs it")

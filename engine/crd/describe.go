@@ -12,8 +12,8 @@ import (
 func describe(v cue.Value) string {
 	own := docs(v, nil)
 	if own == nil {
-		referred(v, 0, func(to cue.Value) {
-			if own == nil {
+		spread(v, func(to cue.Value, referred bool) {
+			if own == nil && referred {
 				own = docs(to, nil)
 			}
 		})
@@ -29,7 +29,11 @@ func describeSpec(v cue.Value) string {
 		files[l.Pos().Filename()] = true
 	}
 	var found []string
-	referred(v, 0, func(to cue.Value) { found = append(found, docs(to, nil)...) })
+	spread(v, func(to cue.Value, referred bool) {
+		if referred {
+			found = append(found, docs(to, nil)...)
+		}
+	})
 	if found == nil {
 		found = docs(v, files)
 	}
@@ -50,27 +54,4 @@ func docs(v cue.Value, files map[string]bool) []string {
 		}
 	}
 	return all
-}
-
-// referred visits the values that v refers to, nearest first.
-func referred(v cue.Value, depth int, visit func(cue.Value)) {
-	if depth > maxChain {
-		return
-	}
-	op, args := v.Expr()
-	switch op {
-	case cue.AndOp, cue.OrOp:
-		for _, a := range args {
-			referred(a, depth+1, visit)
-		}
-	case cue.SelectorOp, cue.IndexOp:
-		if to := cue.Dereference(v); to != v && to.Exists() {
-			visit(to)
-			referred(to, depth+1, visit)
-		}
-	case cue.NoOp:
-		if len(args) == 1 && args[0] != v {
-			referred(args[0], depth+1, visit)
-		}
-	}
 }

@@ -24,16 +24,17 @@ const knownMarks = "preserveUnknownFields, immutable, listType, listMapKey, rule
 func (g *generator) marks(at site, v cue.Value) marks {
 	var m marks
 	seen := map[string]bool{}
-	read := func(v cue.Value) {
-		for _, a := range v.Attributes(cue.ValueAttr) {
+	spread(v, func(to cue.Value, referred bool) {
+		if to != v && !referred {
+			return
+		}
+		for _, a := range to.Attributes(cue.ValueAttr) {
 			if a.Name() == "crd" && !seen[a.Contents()] {
 				seen[a.Contents()] = true
 				g.attribute(at, &m, a)
 			}
 		}
-	}
-	read(v)
-	referred(v, 0, read)
+	})
 	return m
 }
 
@@ -126,6 +127,15 @@ func keep(parent *schemaProps, name string, property *schemaProps) {
 var celReserved = []string{
 	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
 	"import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+}
+
+// celPath writes a.b-c as rules spell it.
+func celPath(path string) string {
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		names[i] = celName(strings.Trim(name, `"`))
+	}
+	return strings.Join(names, ".")
 }
 
 // celName writes a property name as CEL rules of Kubernetes spell it.

@@ -22,6 +22,7 @@ type parts struct {
 	constants []cue.Value
 	// alternatives is the most types that any one disjunction leaves a choice of.
 	alternatives int
+	seen         map[cue.Value]bool // the references that were followed
 }
 
 // call is a validator such as list.MinItems(1).
@@ -31,11 +32,8 @@ type call struct {
 	pos  cue.Value // where it was written
 }
 
-// maxChain bounds how many references and operators are followed at one field.
-const maxChain = 100
-
 func takeApart(v cue.Value) parts {
-	var p parts
+	p := parts{seen: map[cue.Value]bool{}}
 	p.add(v, 0)
 	return p
 }
@@ -58,11 +56,13 @@ func (p *parts) add(v cue.Value, depth int) {
 		p.calls = append(p.calls, call{callName(args[0]), args[1:], v})
 	case op == cue.SelectorOp || op == cue.IndexOp:
 		to := cue.Dereference(v)
-		if to == v || !to.Exists() {
+		switch {
+		case to == v || !to.Exists():
 			p.types = append(p.types, v)
-			return
+		case !p.seen[to]: // A & A is A
+			p.seen[to] = true
+			p.add(to, depth+1)
 		}
-		p.add(to, depth+1)
 	case op == cue.NoOp && len(args) == 1 && args[0] != v:
 		// A disjunction whose default is an instance of the only other arm.
 		p.add(args[0], depth+1)

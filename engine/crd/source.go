@@ -17,34 +17,14 @@ import (
 // whatever operators. For {#A, x: 1} they are the literal itself and that of #A.
 func literals(v cue.Value) []*ast.StructLit {
 	var found []*ast.StructLit
-	collectLiterals(v, &found, 0)
+	spread(v, func(v cue.Value, _ bool) {
+		for _, e := range expressions(v) {
+			if l, ok := e.(*ast.StructLit); ok && !slices.Contains(found, l) {
+				found = append(found, l)
+			}
+		}
+	})
 	return found
-}
-
-func collectLiterals(v cue.Value, found *[]*ast.StructLit, depth int) {
-	if depth > maxChain || !v.Exists() && v.Err() == nil {
-		return
-	}
-	for _, e := range expressions(v) {
-		if l, ok := e.(*ast.StructLit); ok && !slices.Contains(*found, l) {
-			*found = append(*found, l)
-		}
-	}
-	op, args := v.Expr()
-	switch op {
-	case cue.AndOp, cue.OrOp, cue.CallOp: // a call such as close({…})
-		for _, a := range args {
-			collectLiterals(a, found, depth+1)
-		}
-	case cue.SelectorOp, cue.IndexOp:
-		if to := cue.Dereference(v); to != v {
-			collectLiterals(to, found, depth+1)
-		}
-	case cue.NoOp:
-		if len(args) == 1 && args[0] != v {
-			collectLiterals(args[0], found, depth+1)
-		}
-	}
 }
 
 // expressions returns what was written for v itself, in each place where it was.

@@ -2,10 +2,12 @@ package crd
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -34,7 +36,52 @@ func (g *generator) status(at site, v cue.Value) *schemaProps {
 		}
 		schema.Properties[name] = *g.observed(at, fields.Value())
 	}
+	undecided(v, schema)
 	return schema
+}
+
+// undecided adds the fields of v that are there only when something is observed, as in
+// if live.web != _|_ {url: …}. Without them, the API server would drop what is reported.
+func undecided(v cue.Value, schema *schemaProps) {
+	for _, l := range literals(v) {
+		for _, e := range l.Elts {
+			c, ok := e.(*ast.Comprehension)
+			if !ok {
+				continue
+			}
+			inner, ok := c.Value.(*ast.StructLit)
+			if !ok {
+				continue
+			}
+			for _, d := range inner.Elts {
+				name, known := labelOf(d)
+				if !known {
+					schema.XPreserveUnknownFields = ptr(true)
+				} else if _, there := schema.Properties[name]; !there && name != "" {
+					schema.Properties[name] = *preservedAs("")
+				}
+			}
+		}
+	}
+}
+
+// labelOf returns the name of a declared field, "" if it is not one of the data, and
+// false if the name is computed.
+func labelOf(d ast.Decl) (string, bool) {
+	f, ok := d.(*ast.Field)
+	if !ok {
+		_, nested := d.(*ast.Comprehension)
+		_, embedded := d.(*ast.EmbedDecl)
+		return "", !nested && !embedded
+	}
+	name, isIdent, err := ast.LabelName(f.Label)
+	if err != nil || isIdent && strings.HasPrefix(name, "$") {
+		return "", false
+	}
+	if isIdent && (strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#")) {
+		return "", true
+	}
+	return name, true
 }
 
 // observed infers the type of a status field from the value that is computed for it.
@@ -50,8 +97,7 @@ func (g *generator) observed(at site, v cue.Value) *schemaProps {
 		schema = g.observedStruct(at, v)
 	case kind&^cue.NullKind == cue.ListKind:
 		schema.Type = "array"
-		items := g.observed(at.elements(), v.LookupPath(cue.MakePath(cue.AnyIndex)))
-		schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: items}
+		schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.observedElement(at.elements(), v)}
 	case kind == cue.IntKind|cue.StringKind:
 		schema.XIntOrString = true
 	case scalarTypes[kind&^cue.NullKind] != "":
@@ -61,7 +107,32 @@ func (g *generator) observed(at site, v cue.Value) *schemaProps {
 	}
 	schema.Nullable = kind&cue.NullKind != 0 && schema.Type != ""
 	schema.Description = describe(v)
+	marks := g.marks(at, v)
+	if schema.Items != nil {
+		schema.Items.Schema.Required = marks.listMapKeys // all that is ever required in a status
+	}
+	g.mark(at, schema, marks)
 	return schema
+}
+
+// observedElement is the schema of the elements of a list, open or not.
+func (g *generator) observedElement(at site, v cue.Value) *schemaProps {
+	if element := v.LookupPath(cue.MakePath(cue.AnyIndex)); element.Exists() {
+		return g.observed(at, element)
+	}
+	var found *schemaProps
+	elements, err := v.List()
+	for err == nil && elements.Next() {
+		element := g.observed(at, elements.Value())
+		if found != nil && !reflect.DeepEqual(found, element) {
+			return preservedAs("")
+		}
+		found = element
+	}
+	if found == nil {
+		return preservedAs("")
+	}
+	return found
 }
 
 var scalarTypes = map[cue.Kind]string{
@@ -75,17 +146,16 @@ func (g *generator) observedStruct(at site, v cue.Value) *schemaProps {
 		return preservedAs("object")
 	}
 	schema := &schemaProps{Type: "object"}
+	schema.Properties = map[string]schemaProps{}
 	for fields.Next() {
 		if fields.Selector().ConstraintType() == cue.PatternConstraint {
 			return preservedAs("object")
 		}
-		if schema.Properties == nil {
-			schema.Properties = map[string]schemaProps{}
-		}
 		name := fields.Selector().Unquoted()
 		schema.Properties[name] = *g.observed(at.field(name), fields.Value())
 	}
-	if schema.Properties == nil {
+	undecided(v, schema)
+	if len(schema.Properties) == 0 {
 		return preservedAs("object")
 	}
 	return schema
