@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -55,6 +56,9 @@ func dependsOn(e ast.Node, at site) dependence {
 	return s.found
 }
 
+// filledIn are the fields of schemas/operator that only a reconcile has values for.
+var filledIn = []string{"cr", "live", "inputs", "components"}
+
 type scan struct {
 	at    site
 	seen  map[ast.Node]bool
@@ -100,7 +104,12 @@ func (s *scan) ident(n *ast.Ident) {
 		s.walk(let.Expr)
 		return
 	}
+	_, imported := n.Node.(*ast.ImportSpec)
 	switch scope := n.Scope.(type) {
+	case nil, *ast.File: // the top of a package, of this file or of another
+		if !imported && slices.Contains(filledIn, n.Name) {
+			s.found = dependence{name: n.Name}
+		}
 	case *ast.Field:
 		s.found = dependence{name: n.Name, key: true}
 	case *ast.StructLit:

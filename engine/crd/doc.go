@@ -34,6 +34,14 @@
 //	@crd(listType=map, listMapKey=name)          how server-side apply merges a list
 //	@crd(rule="self.a <= self.b", message="…")   any CEL rule
 //
+// # Where they still differ
+//
+// The API server drops null where it is not valid, instead of refusing it. It drops
+// unknown fields for clients that do not ask for strict validation; kubectl does. A list
+// with listType=map refuses elements of the same key. A quantity (number | =~…) that is a
+// fraction has to be written as a string. And bytes are base64 text in JSON, so who gives a
+// custom resource to CUE has to decode them.
+//
 // # Why a walker of its own
 //
 // Three encoders exist in cuelang.org/go v0.17.1 and were measured: openapi with

@@ -142,21 +142,3 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
-
-// TestDefinitionsThatDoubleEachOtherEnd has 2^40 ways through its references.
-func TestDefinitionsThatDoubleEachOtherEnd(t *testing.T) {
-	t.Parallel()
-	for name, leaf := range map[string]string{"Struct": "{a: int | *1}", "Scalar": "int & >0", "List": "[...int]"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var source strings.Builder
-			for i := range 40 {
-				fmt.Fprintf(&source, "#D%d: #D%d & #D%d\n", i, i+1, i+1)
-			}
-			fmt.Fprintf(&source, "#D40: %s\n#Spec: x: #D0\n", leaf)
-			if _, err := crd.Generate(definitionOf(cuecontext.New().CompileString(source.String()))); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
