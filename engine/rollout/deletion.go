@@ -17,8 +17,10 @@ type deletion struct {
 	inventory plan.Inventory
 	doomed    map[plan.Entry]bool
 
-	waits    map[string][]string
-	order    []string
+	waits map[string][]string
+	order []string
+	// later are the components all of whose objects wait for those of others.
+	later    map[string]bool
 	events   []Event
 	failures []error
 }
@@ -29,7 +31,7 @@ type deletion struct {
 func (d *deletion) sweep(ctx context.Context) {
 	for progress := true; progress; {
 		progress = false
-		d.waits, d.order = map[string][]string{}, nil
+		d.waits, d.order, d.later = map[string][]string{}, nil, map[string]bool{}
 		for _, g := range d.inventory {
 			for _, e := range g.Objects {
 				if d.doomed[e] && d.remove(ctx, g.Component, e) {
@@ -46,6 +48,7 @@ func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) b
 	doomed := func(_ string, e plan.Entry) bool { return d.doomed[e] }
 	if blockers := d.inventory.Blocked(component, doomed); len(blockers) > 0 {
 		d.wait(component, fmt.Sprintf("%s waits for the deletion of %s", e.Ref(d.owner.Namespace), strings.Join(blockers, ", ")))
+		d.later[component] = true
 		return false
 	}
 	gone, err := d.delete(ctx, component, e)

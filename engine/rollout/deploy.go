@@ -146,6 +146,8 @@ func (r *run) judge(c program.Component) status.Component {
 	case verify.Progressing:
 		if out.State == status.Verified {
 			out.State, out.Reason, out.Message = status.Applied, status.ReasonNotReady, j.Message
+		} else {
+			out.Message += "; " + j.Message // the author's words beside the kind's own
 		}
 	case verify.Ready:
 	}

@@ -83,10 +83,22 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner plan.Owner, inventor
 	d.sweep(ctx)
 	out := Result{Inventory: d.inventory, Events: d.events}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
-	for _, g := range d.inventory {
-		out.Completion.Components = append(out.Completion.Components, status.Component{
-			Name: g.Component, State: status.Deleting, Reason: status.ReasonDeleting, Message: strings.Join(d.waits[g.Component], "; "),
-		})
-	}
+	out.Completion.Components = d.components()
 	return out, errors.Join(d.failures...)
+}
+
+// components returns what is left of each component: first those that something
+// holds, which is what a person has to look at, then those that wait for them.
+func (d *deletion) components() []status.Component {
+	var held, later []status.Component
+	for _, g := range d.inventory {
+		c := status.Component{Name: g.Component, State: status.Deleting, Reason: status.ReasonDeleting, Message: strings.Join(d.waits[g.Component], "; ")}
+		if d.later[g.Component] {
+			c.Reason = status.ReasonObjectGoing
+			later = append(later, c)
+			continue
+		}
+		held = append(held, c)
+	}
+	return append(held, later...)
 }

@@ -139,15 +139,17 @@ func (r *run) finish() Result {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
 	}
 	for _, c := range out.Completion.Components {
-		if c.Reason == status.ReasonKindNotServed || c.Reason == status.ReasonObjectGoing {
+		switch c.Reason {
+		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
 			out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
+		default:
 		}
 	}
 	return out
 }
 
 // retryAfter is when to look again for what no watch reports: a kind that is not
-// served yet, an object of somebody else's that is about to go.
+// served yet, an object of somebody else's that is in the way.
 const retryAfter = 5 * time.Second
 
 func sooner(a, b time.Duration) time.Duration {

@@ -75,6 +75,16 @@ func TestARolloutGoesAsFarAsItCan(t *testing.T) {
 	w.expectWrites("D1: 100 rollouts at rest")
 }
 
+func TestAWaitingComponentSaysWhatItsKindAndItsAuthorAwait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, chain+"components: web: verify: serving: live.web.deployment.status.availableReplicas >= cr.spec.size\n")
+	got := message(w.mustRun(), "web")
+	kind, author := strings.Index(got, "Deployment default/shop: "), strings.Index(got, "; verify.serving: live.web.deployment.status.availableReplicas >= cr.spec.size: ")
+	if kind != 0 || author < 0 || !strings.Contains(got, "body.cue:") {
+		t.Errorf("web says %q, want its kind's message, then the predicate with its place", got)
+	}
+}
+
 func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	edits := map[string]struct {
@@ -223,6 +233,9 @@ func TestAForeignObjectIsNeverSeized(t *testing.T) {
 	result := w.mustRun()
 	w.expectWrites("E6: neither side is changed")
 	expectStates(t, result, "config: Failed OwnedByAnother", "web: Waiting WaitingForDependency", "front: Waiting WaitingForDependency")
+	if result.RequeueAfter == 0 {
+		t.Error("nothing makes the rollout look again for the object, which no watch of ours reports")
+	}
 	if got := message(result, "config"); !strings.Contains(got, "belongs to manager kubectl") || !strings.Contains(got, "policy.settings.adopt: true") {
 		t.Errorf("config says %q, want the owner and the way out", got)
 	}
@@ -261,6 +274,7 @@ func TestTeardownGoesBackwards(t *testing.T) {
 	if got := result.Completion.Pruning; !strings.Contains(got, "held by the finalizer example.com/lb") {
 		t.Errorf("it says %q, want what holds the Service", got)
 	}
+	expectStates(t, result, "front: Deleting Deleting", "config: Deleting WaitingForDeletion", "web: Deleting WaitingForDeletion")
 	w.change("Service", "shop", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	result, err = rollout.Teardown(context.Background(), w.memory, w.owner, result.Inventory)
 	if err != nil {
