@@ -1,0 +1,269 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"cuelang.org/go/cue/format"
+)
+
+// patience bounds each wait. On an idle machine the longest takes a few seconds.
+const patience = 2 * time.Minute
+
+// A stage is where a document is played: a folder, and a shell that remembers what
+// was exported.
+type stage struct {
+	t       *testing.T
+	dir     string
+	exports []string
+}
+
+// newStage returns a stage with nothing on it but the folder of the binary.
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{t: t, dir: t.TempDir()}
+	bin, err := filepath.Abs(filepath.Join(root, "bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(bin, filepath.Join(s.dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// play takes every step of a document, and stops at the first that fails.
+func (s *stage) play(document string) {
+	s.t.Helper()
+	for _, b := range blocks(s.t, document) {
+		if err := s.step(b); err != nil {
+			s.t.Fatalf("%s: %v", b.at(), err)
+		}
+	}
+}
+
+func (s *stage) step(b block) error {
+	switch b.language {
+	case "cue":
+		return s.write(b, ".cue")
+	case "yaml":
+		return s.write(b, ".yaml")
+	case "diff":
+		return s.edit(b)
+	case "sh":
+		return s.commands(b)
+	case "console":
+		return s.session(b)
+	case "", "mermaid":
+		return nil
+	}
+	return fmt.Errorf("nobody knows how to play a block of %q", b.language)
+}
+
+// write writes the file that a block shows.
+func (s *stage) write(b block, extension string) error {
+	name, err := b.target(extension)
+	if err != nil {
+		return err
+	}
+	if err := formatted(b); err != nil {
+		return err
+	}
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(b.text+"\n"), 0o600)
+}
+
+// formatted checks that CUE is written as cue fmt writes it.
+func formatted(b block) error {
+	if b.language != "cue" {
+		return nil
+	}
+	want, err := format.Source([]byte(b.text + "\n"))
+	if err != nil {
+		return err
+	}
+	if string(want) != b.text+"\n" {
+		return fmt.Errorf("cue fmt would write:\n%s", want)
+	}
+	return nil
+}
+
+// edit changes a file as a diff without line numbers says.
+func (s *stage) edit(b block) error {
+	name, err := b.target(".cue", ".yaml")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var old, changed []string
+	for _, line := range strings.Split(b.text, "\n") {
+		kind, rest := line[:1], line[1:]
+		if kind != "+" {
+			old = append(old, rest)
+		}
+		if kind != "-" {
+			changed = append(changed, rest)
+		}
+	}
+	before := strings.Join(old, "\n") + "\n"
+	if n := strings.Count(string(text), before); n != 1 {
+		return fmt.Errorf("what the diff changes is in %s %d times, not once:\n%s", name, n, before)
+	}
+	// As an editor saves: never half of it is there.
+	draft := path + "~"
+	if err := os.WriteFile(draft, []byte(strings.Replace(string(text), before, strings.Join(changed, "\n")+"\n", 1)), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, path)
+}
+
+// commands runs the lines of a block, each of which has to succeed.
+func (s *stage) commands(b block) error {
+	for _, line := range strings.Split(b.text, "\n") {
+		if err := s.command(line); err != nil {
+			return fmt.Errorf("%s: %w", line, err)
+		}
+	}
+	return nil
+}
+
+func (s *stage) command(line string) error {
+	switch {
+	case strings.HasPrefix(line, "export "):
+		s.exports = append(s.exports, line)
+		return nil
+	case line == "make run":
+		exports, err := startedPlayground(s.t)
+		s.exports = append(s.exports, exports...)
+		return err
+	case strings.HasPrefix(line, "operetta run "):
+		return s.operate(line)
+	}
+	out, err := s.run(line)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// operate starts an operator, which stays until the test ends.
+func (s *stage) operate(line string) error {
+	c, err := start(s.shell("exec " + line))
+	if err != nil {
+		return err
+	}
+	s.t.Cleanup(func() {
+		c.end()
+		if s.t.Failed() {
+			s.t.Logf("the log of %s:\n%s", line, c.output())
+		}
+	})
+	return c.await("msg=running")
+}
+
+// session runs each command of a block, and compares what it prints.
+func (s *stage) session(b block) error {
+	for _, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
+		line, want, _ := strings.Cut(part, "\n")
+		if err := s.expect(line, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expect runs a command until it prints what is wanted. What asks a cluster is
+// asked again for a while: the operator works at the same time.
+func (s *stage) expect(line, want string) error {
+	deadline := time.Now()
+	if strings.HasPrefix(line, "kubectl ") {
+		deadline = deadline.Add(patience)
+	}
+	for {
+		out, _ := s.run(line)
+		if prints(out, want) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("$ %s\nprints\n%s\nand not\n%s", line, out, want)
+		}
+		select {
+		case <-s.t.Context().Done():
+			return s.t.Context().Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// run runs a command and returns what it prints, on either stream.
+func (s *stage) run(line string) (string, error) {
+	out, err := s.shell(line).CombinedOutput()
+	return string(out), err
+}
+
+// shell returns a command in the stage's folder, or, if it is a target of make, in
+// the repository. It never sees a cluster of the user's.
+func (s *stage) shell(line string) *exec.Cmd {
+	script := strings.Join(append(s.exports, line), "\n")
+	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = s.dir
+	if strings.HasPrefix(line, "make ") {
+		cmd.Dir = root
+	}
+	cmd.Env = append(without(os.Environ(), "KUBECONFIG", "PWD"), "NO_COLOR=1", "KUBECACHEDIR="+filepath.Join(s.dir, ".kube"))
+	return cmd
+}
+
+// without returns an environment without some of its variables.
+func without(environment []string, names ...string) []string {
+	var out []string
+	for _, e := range environment {
+		keep := true
+		for _, n := range names {
+			keep = keep && !strings.HasPrefix(e, n+"=")
+		}
+		if keep {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// duration is an age as kubectl prints it.
+var duration = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(ms|s|m)\b`)
+
+// prints reports whether an output is what is wanted, apart from ages, blanks at
+// the end of a line, and what a line of three dots stands for.
+func prints(out, want string) bool {
+	pattern := ""
+	for _, line := range strings.Split(normal(want), "\n") {
+		if line == "..." {
+			pattern += `(.*\n)*`
+			continue
+		}
+		pattern += regexp.QuoteMeta(line) + `\n`
+	}
+	return regexp.MustCompile(`^` + pattern + `$`).MatchString(normal(out) + "\n")
+}
+
+func normal(text string) string {
+	var lines []string
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		lines = append(lines, strings.TrimRight(duration.ReplaceAllString(line, "<age>"), " "))
+	}
+	return strings.Join(lines, "\n")
+}
