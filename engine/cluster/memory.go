@@ -215,3 +215,32 @@ func (m *Memory) Delete(_ context.Context, ref Ref, uid types.UID) error {
 	m.objects[ref.Identity()] = next
 	return nil
 }
+
+// ApplyStatus replaces the status of an object with that UID; it does nothing when
+// there is none.
+func (m *Memory) ApplyStatus(object *unstructured.Unstructured) {
+	m.amend(object, func(live *unstructured.Unstructured) { live.Object["status"] = object.Object["status"] })
+}
+
+// ApplyFinalizers replaces the finalizers below a prefix of an object with that
+// UID by those that object has; it does nothing when there is none.
+func (m *Memory) ApplyFinalizers(object *unstructured.Unstructured, prefix string) {
+	m.amend(object, func(live *unstructured.Unstructured) {
+		others := slices.DeleteFunc(live.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, prefix) })
+		live.SetFinalizers(append(others, object.GetFinalizers()...))
+	})
+}
+
+// amend changes a part of an object that apply does not reach.
+func (m *Memory) amend(object *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ref := RefOf(object)
+	live := m.objects[ref.Identity()]
+	if live == nil || live.GetUID() != object.GetUID() {
+		return
+	}
+	next := live.DeepCopy()
+	change(next)
+	m.store(ref, live, next)
+}

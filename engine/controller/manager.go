@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -174,13 +175,13 @@ func childCache(config *rest.Config, mgr manager.Manager, o Options) (children, 
 // serve adds the controller of one package.
 func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 	gvk := p.GroupVersionKind()
-	r := &reconciler{
-		kind:     gvk,
-		client:   m.manager.GetClient(),
-		recorder: m.manager.GetEventRecorder("operetta"),
-		pace:     newPace(),
-		now:      time.Now,
+	l := &lifecycle.Lifecycle{
+		Kind:     gvk,
+		Store:    &store{kind: gvk, client: m.manager.GetClient()},
+		Recorder: recorder{m.manager.GetEventRecorder("operetta")},
+		Now:      time.Now,
 	}
+	r := &reconciler{lifecycle: l}
 	r.program.Store(p)
 	name := strings.ToLower(gvk.Kind)
 	c, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
@@ -199,7 +200,7 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 		return err
 	}
 	w := &watches{owner: gvk.GroupKind(), cache: kids.cache, controller: c, started: map[schema.GroupVersionKind]bool{}}
-	r.cluster = &cluster.Live{Client: kids.client, API: m.manager.GetAPIReader(), Watch: w.ensure}
+	l.Cluster = &cluster.Live{Client: kids.client, API: m.manager.GetAPIReader(), Watch: w.ensure}
 	s := &served{reconciler: r, wake: make(chan event.TypedGenericEvent[client.Object])}
 	m.controllers[p.Name()] = s
 	if err := s.watch(c, m.manager.GetCache(), gvk); err != nil {
@@ -227,9 +228,9 @@ func (m *Manager) Start(ctx context.Context) error { return m.manager.Start(ctx)
 func (m *Manager) Swap(ctx context.Context, p *program.Program) error {
 	s, ok := m.controllers[p.Name()]
 	if !ok {
-		return fmt.Errorf("package %s is not served by this process; start it anew", p.Name())
+		return errNotServed(p.Name())
 	}
-	if got, want := p.GroupVersionKind(), s.reconciler.kind; got != want {
+	if got, want := p.GroupVersionKind(), s.reconciler.lifecycle.Kind; got != want {
 		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)
 	}
 	s.reconciler.program.Store(p)
@@ -238,9 +239,9 @@ func (m *Manager) Swap(ctx context.Context, p *program.Program) error {
 
 // wakeAll reconciles every resource of the package.
 func (s *served) wakeAll(ctx context.Context, c client.Client) error {
-	list := newList(s.reconciler.kind)
+	list := newList(s.reconciler.lifecycle.Kind)
 	if err := c.List(ctx, list); err != nil {
-		return fmt.Errorf("listing %s: %w", s.reconciler.kind.Kind, err)
+		return fmt.Errorf("listing %s: %w", s.reconciler.lifecycle.Kind.Kind, err)
 	}
 	for i := range list.Items {
 		select {

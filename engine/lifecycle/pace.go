@@ -1,4 +1,4 @@
-package controller
+package lifecycle
 
 import (
 	"sync"
@@ -11,13 +11,12 @@ import (
 // What matters (a condition, a failure, the generation) is never held back.
 const progressEvery = 3 * time.Second
 
-// pace remembers when each resource's status was last written.
+// pace remembers when each resource's status was last written; its zero value is
+// ready for use.
 type pace struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]time.Time
 }
-
-func newPace() *pace { return &pace{last: map[types.NamespacedName]time.Time{}} }
 
 // wait returns how long progress has to be held back, or 0.
 func (p *pace) wait(key types.NamespacedName, now time.Time) time.Duration {
@@ -33,6 +32,9 @@ func (p *pace) wait(key types.NamespacedName, now time.Time) time.Duration {
 func (p *pace) wrote(key types.NamespacedName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[types.NamespacedName]time.Time{}
+	}
 	p.last[key] = now
 }
 

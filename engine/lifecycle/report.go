@@ -1,4 +1,4 @@
-package controller
+package lifecycle
 
 import (
 	"context"
@@ -7,14 +7,11 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/cluster"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // report writes the status if it says something new, and the events. It returns
@@ -27,7 +24,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	case status.NoChange:
 		return 0, nil
 	case status.ProgressOnly:
-		if wait := s.pace.wait(client.ObjectKeyFromObject(s.cr), s.now()); wait > 0 {
+		if wait := s.pace.wait(s.key(), s.Now()); wait > 0 {
 			return wait, nil
 		}
 	case status.Substance:
@@ -48,35 +45,35 @@ func (s *state) build(c status.Completion) map[string]any {
 		Completion: c,
 		Before:     s.before,
 		Generation: s.cr.GetGeneration(),
-		Now:        s.now(),
+		Now:        s.Now(),
 		Package:    s.program.Name(),
 		Digest:     s.program.Digest(),
-		Version:    s.kind.Version,
+		Version:    s.Kind.Version,
 		Inventory:  encodeInventory(s.inventory),
 	})
 }
 
-// write applies a status. A resource that is gone has none.
+// write stores a status.
 func (s *state) write(ctx context.Context, after map[string]any) error {
 	u := s.identity()
 	u.Object["status"] = after
-	err := s.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	if err := s.Store.ApplyStatus(ctx, u); err != nil {
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
 	s.before = after
-	s.pace.wrote(client.ObjectKeyFromObject(s.cr), s.now())
+	s.pace.wrote(s.key(), s.Now())
 	return nil
+}
+
+func (s *state) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.owner.Namespace, Name: s.owner.Name}
 }
 
 // identity returns the custom resource without content. Its UID keeps an apply
 // from creating a resource that was deleted in the meantime.
 func (s *state) identity() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(s.kind)
+	u.SetGroupVersionKind(s.Kind)
 	u.SetNamespace(s.owner.Namespace)
 	u.SetName(s.owner.Name)
 	u.SetUID(s.owner.UID)
@@ -97,7 +94,7 @@ func (s *state) recordObjects(happened []rollout.Event) {
 	for _, reason := range order {
 		text := strings.Join(messages[reason], "; ")
 		s.log.Info(reason, "objects", text)
-		s.recorder.Eventf(s.cr, nil, corev1.EventTypeNormal, reason, "Reconcile", "%s", shorten(text))
+		s.Recorder.Record(s.cr, rollout.Event{Reason: reason, Message: shorten(text)})
 	}
 }
 
@@ -121,9 +118,9 @@ func (s *state) recordTransition(before, after map[string]any) {
 	s.log.Info("phase", "from", from, "to", to, "message", message)
 	switch to {
 	case status.PhaseReady:
-		s.recorder.Eventf(s.cr, nil, corev1.EventTypeNormal, "BecameReady", "Reconcile", "%s", shorten(message))
+		s.Recorder.Record(s.cr, rollout.Event{Reason: "BecameReady", Message: shorten(message)})
 	case status.PhaseFailed:
-		s.recorder.Eventf(s.cr, nil, corev1.EventTypeWarning, "Failed", "Reconcile", "%s", shorten(message))
+		s.Recorder.Record(s.cr, rollout.Event{Reason: "Failed", Message: shorten(message), Warning: true})
 	case status.PhaseCreated, status.PhaseReconciling, status.PhaseWaiting, status.PhaseScaling, status.PhaseDeleting:
 	}
 }

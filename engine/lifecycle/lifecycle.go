@@ -1,0 +1,158 @@
+// Package lifecycle takes one custom resource one step through its life: it
+// fetches the resource, rolls its package out or tears its objects down, and
+// stores what came of it. It knows no queue, no watch and no controller-runtime,
+// so that the same life can be lived on an API server and in memory.
+//
+//	             ┌─ deleted ──> Teardown ──────────┐
+//	fetch ─> ────┤                                 ├─> status, finalizer, events
+//	             └─ there ───> rollout (protect) ──┘
+//
+// What must survive a crash is stored before it is needed: the finalizer, then the
+// inventory, then the objects. Each write is idempotent, and a step that was cut
+// off anywhere is completed by the next.
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// A Store keeps custom resources. Writes name the UID of the resource, and do
+// nothing to another one of its name.
+type Store interface {
+	// Get returns a resource including what this process wrote, or nil.
+	Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error)
+	// ApplyStatus writes the status of a resource; one that is gone has none.
+	ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error
+	// ApplyFinalizers makes the engine's finalizers of a resource those that it
+	// has. It is no error to take them from a resource that is gone.
+	ApplyFinalizers(ctx context.Context, resource *unstructured.Unstructured) error
+}
+
+// A Recorder makes events of a resource known to people.
+type Recorder interface {
+	Record(resource *unstructured.Unstructured, event rollout.Event)
+}
+
+// Package is the version of a package that resources are reconciled with.
+type Package interface {
+	rollout.Evaluator
+	// Name and Digest identify it in status.
+	Name() string
+	Digest() string
+}
+
+var _ Package = (*program.Program)(nil)
+
+// parallel is how many components of one resource are applied at once.
+const parallel = 4
+
+// A Lifecycle steps the resources of one kind. It is safe for concurrent use, for
+// one resource at a time.
+type Lifecycle struct {
+	Kind     schema.GroupVersionKind
+	Store    Store
+	Cluster  cluster.Cluster
+	Recorder Recorder
+	Now      func() time.Time
+
+	pace pace
+}
+
+// state is what one step works on.
+type state struct {
+	*Lifecycle
+	log       logr.Logger
+	program   Package
+	cr        *unstructured.Unstructured
+	before    map[string]any
+	owner     plan.Owner
+	inventory plan.Inventory
+}
+
+// Step takes a resource one step further with a package, and returns when to come
+// again without an event, 0 for never. It errors when something has to be tried
+// again.
+func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
+	s, err := l.fetch(ctx, key, p)
+	switch {
+	case err != nil:
+		return 0, err
+	case s == nil:
+		l.pace.forget(key)
+		return 0, nil
+	case s.cr.GetDeletionTimestamp() != nil:
+		return s.teardown(ctx)
+	}
+	return s.rollOut(ctx)
+}
+
+// fetch reads the custom resource; it returns nil when there is none.
+func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Package) (*state, error) {
+	cr, err := l.Store.Get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
+	}
+	if cr == nil {
+		return nil, nil
+	}
+	s := &state{
+		Lifecycle: l,
+		log:       logr.FromContextOrDiscard(ctx),
+		program:   p,
+		cr:        cr,
+		owner: plan.Owner{
+			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(),
+		},
+	}
+	s.before, _, _ = unstructured.NestedMap(cr.Object, "status")
+	if s.inventory, err = decodeInventory(s.before); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.owner, err)
+	}
+	return s, nil
+}
+
+// rollOut runs the package once and reports what came of it.
+func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
+	engine := &rollout.Engine{Package: s.program, Cluster: s.Cluster, Parallel: parallel}
+	result, failure := engine.Run(ctx, rollout.Input{
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Protect: s.protect,
+	})
+	s.inventory = result.Inventory
+	again, err := s.report(ctx, result)
+	if err != nil {
+		return 0, err
+	}
+	return earliest(result.RequeueAfter, again), failure
+}
+
+// earliest returns the shorter of two waits, of which 0 is none.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// protect stores an inventory before its objects are written, and before that the
+// finalizer, if the objects have to be deleted in an order.
+func (s *state) protect(ctx context.Context, inventory plan.Inventory, preview status.Completion) error {
+	if inventory.NeedsOrder() {
+		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+			return err
+		}
+	}
+	s.inventory = inventory
+	return s.write(ctx, s.build(preview))
+}
