@@ -14,7 +14,9 @@
 // file:line and what to write instead.
 //
 // What it is not: it loads no files, talks to no cluster and converts between no
-// versions. It does not run the API server's own validation; package conform does.
+// versions. It does not run the API server's own validation; package conform does, and
+// for CEL rules it is needed: the server refuses rules that may cost too much, which
+// an @crd(immutable) in a list or map without limits does.
 //
 // # How a field is read
 //

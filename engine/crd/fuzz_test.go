@@ -37,6 +37,9 @@ func FuzzShapes(f *testing.F) {
 			return
 		}
 		if err := conform.Check(generated); err != nil {
+			if strings.Contains(err.Error(), "estimated rule cost") {
+				return // of @crd(immutable) in a map without limits; there is no other way to learn it
+			}
 			t.Fatalf("%v\n%s", err, source)
 		}
 		server, err := conform.NewServer(generated, "v1")

@@ -27,6 +27,9 @@ func (g *generator) status(at site, v cue.Value) *schemaProps {
 		return schema
 	}
 	for fields.Next() {
+		if fields.Selector().LabelType() != cue.StringLabel {
+			continue // an error of the package, which its evaluation reports
+		}
 		name := fields.Selector().Unquoted()
 		at := at.field(name).in(fields.Value())
 		if _, taken := schema.Properties[name]; taken {
@@ -148,10 +151,11 @@ func (g *generator) observedStruct(at site, v cue.Value) *schemaProps {
 	schema := &schemaProps{Type: "object"}
 	schema.Properties = map[string]schemaProps{}
 	for fields.Next() {
-		if fields.Selector().ConstraintType() == cue.PatternConstraint {
+		sel := fields.Selector()
+		if sel.ConstraintType() == cue.PatternConstraint || sel.LabelType() != cue.StringLabel {
 			return preservedAs("object")
 		}
-		name := fields.Selector().Unquoted()
+		name := sel.Unquoted()
 		schema.Properties[name] = *g.observed(at.field(name), fields.Value())
 	}
 	undecided(v, schema)

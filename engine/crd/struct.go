@@ -88,11 +88,14 @@ func (g *generator) fields(at site, v cue.Value, schema *schemaProps) bool {
 	before := len(g.faults)
 	for fields.Next() {
 		sel, value := fields.Selector(), fields.Value()
-		if sel.ConstraintType() == cue.PatternConstraint {
+		switch {
+		case sel.LabelType() != cue.StringLabel:
+			g.fault(at.in(value), fmt.Sprintf("the label %v is no string", sel), "")
+		case sel.ConstraintType() == cue.PatternConstraint:
 			g.pattern(at.values().in(value), sel.Pattern(), value, schema)
-			continue
+		default:
+			g.property(at.field(sel.Unquoted()).in(value), sel, value, schema)
 		}
-		g.property(at.field(sel.Unquoted()).in(value), sel, value, schema)
 	}
 	slices.Sort(schema.Required)
 	if len(schema.Properties) > 0 && schema.AdditionalProperties != nil {
