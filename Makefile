@@ -1,39 +1,91 @@
-# `make help` lists what there is. Everything needs Go; `make run` and `make test` also
-# need git and a C compiler, and nothing else.
+# `make` lists what there is. Everything needs Go and nothing else, but for `make test`,
+# whose race detector needs a C compiler.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# A cluster for `make run` and `make demo`, if it is named on the command line. A
-# KUBECONFIG of the environment is the user's own and is not touched.
+# A cluster to use instead of starting one, if it is named on the command line of make.
+# A KUBECONFIG of the environment is the user's own and is not touched.
 ifeq ($(origin KUBECONFIG),command line)
 cluster := --kubeconfig '$(abspath $(KUBECONFIG))'
+export OPERETTA_TEST_KUBECONFIG := $(abspath $(KUBECONFIG))
 endif
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "  KUBECONFIG=file behind run, demo, test and test-e2e uses that cluster instead of starting one."
 
+# This check has no help: it is the first step of the others.
 .PHONY: go
-go: # says so when there is no Go, or one that is too old
+go:
 	@command -v go >/dev/null || { echo "make: Go is not installed; https://go.dev/dl has it" >&2; exit 1; }
-	@want=$$(awk '$$1 == "go" {print $$2}' go.mod); have=$$(GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//'); \
-	[ "$$(printf '%s\n' "$$want" "$$have" | sort -V | head -n 1)" = "$$want" ] || [ "$$(go env GOTOOLCHAIN)" != local ] || \
+	@want=$$(awk '$$1 == "go" {print $$2}' go.mod); have=$$(cd / && GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//; s/[- ].*//'); \
+	oldest=$$(printf '%s\n' "$$want" "$$have" | sort -t. -k1,1n -k2,2n -k3,3n | head -n 1); \
+	[ "$$oldest" = "$$want" ] || [ "$$(cd / && go env GOTOOLCHAIN)" != local ] || \
 	{ echo "make: this is Go $$have, but Go $$want or newer is needed; https://go.dev/dl has it" >&2; exit 1; }
+
+.PHONY: cc
+cc: go
+	@command -v "$$(go env CC | cut -d ' ' -f 1)" >/dev/null || \
+	{ echo "make: there is no C compiler ($$(go env CC)), which go test -race needs; install gcc or clang" >&2; exit 1; }
 
 .PHONY: build
 build: go ## build bin/operetta
 	@go build -o bin/operetta ./cmd/operetta
 
-bin/demo: go
-	@go build -o $@ ./test/demo
+# The helpers of this Makefile are Go programs, built in seconds but for the first time.
+bin/demo bin/suite: bin/%: go
+	@[ -e $@ ] || echo "  … build $@ (half a minute the first time)"
+	@go build -o $@ ./test/$*
 
 .PHONY: run
-run: bin/demo ## start a control plane and the operators, apply a sample, and stay (KUBECONFIG=file: use that cluster)
+run: bin/demo ## start a control plane and the operators, apply a sample, and stay
 	@exec bin/demo $(cluster)
 
 .PHONY: demo
 demo: bin/demo ## the same, but end as soon as the sample is Ready
 	@exec bin/demo --once $(cluster)
+
+.PHONY: test
+test: cc bin/suite ## all checks and tests
+	@exec bin/suite
+
+.PHONY: test-unit
+test-unit: cc bin/suite ## the tests that need no control plane, with the race detector
+	@exec bin/suite unit
+
+.PHONY: test-e2e
+test-e2e: bin/suite ## the tests on a control plane
+	@exec bin/suite e2e
+
+.PHONY: bench
+bench: go ## the benchmarks
+	@go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: generate
+generate: go ## write the generated files and format the source
+	@go generate ./...
+	@gofmt -l -w $$(git ls-files '*.go')
+	@go tool cue fmt ./cue/... ./schemas/...
+
+.PHONY: verify
+verify: bin/suite ## check that generated files, formatting and go.mod files are current
+	@exec bin/suite cue generated modules
+
+# golangci-lint is pinned in a module of its own, whose requirements are not the product's.
+bin/golangci-lint: test/lint/go.mod | go
+	@echo "  … build golangci-lint (minutes the first time)"
+	@go -C test/lint build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: lint
+lint: bin/golangci-lint ## all linters
+	@for module in . test/controlplane schemas/internal/k8sgen; do \
+	  (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit; done
+
+.PHONY: clean
+clean: ## remove what was built here (what the control plane consists of stays in the user's cache folder)
+	@rm -rf bin

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"operetta.dev/test/internal/screen"
 )
 
 // operettaBinary is what is built, as `make build` does.
@@ -20,19 +22,19 @@ var buildArgs = []string{"build", "-v", "-o", operettaBinary, "./cmd/operetta"}
 var packagePath = regexp.MustCompile(`^[A-Za-z0-9_.~/+-]+$`)
 
 // buildOperetta builds the binary, and tells a step how far it is.
-func buildOperetta(ctx context.Context, st *step) error {
+func buildOperetta(ctx context.Context, st *screen.Step) error {
 	if _, err := os.Stat(filepath.Join("cmd", "operetta")); err != nil {
 		return fmt.Errorf("there is no cmd/operetta here: run it from the root of the repository")
 	}
 	packages := 0
 	var complaint []string
-	out := &lines{say: func(line string) {
+	out := &screen.Lines{Say: func(line string) {
 		if !packagePath.MatchString(line) {
 			complaint = append(complaint, line)
 			return
 		}
 		packages++
-		st.detail(fmt.Sprintf("%d packages compiled", packages))
+		st.Detail(fmt.Sprintf("%d packages compiled", packages))
 	}}
 	cmd := exec.CommandContext(ctx, "go", buildArgs...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -40,7 +42,7 @@ func buildOperetta(ctx context.Context, st *step) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = patience
 	err := cmd.Run()
-	out.flush()
+	out.Flush()
 	switch {
 	case ctx.Err() != nil:
 		return errInterrupted

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
+
+	"operetta.dev/test/internal/screen"
 )
 
 // patience is how long a child may take to end when asked to.
@@ -25,7 +26,7 @@ type child struct {
 // called on the main goroutine; see ofMainThread.
 func startChild(say func(line string), name string, args ...string) (*child, error) {
 	c := &child{cmd: exec.Command(name, args...), done: make(chan struct{})}
-	out := &lines{say: say}
+	out := &screen.Lines{Say: say}
 	c.cmd.Stdout, c.cmd.Stderr = out, out
 	c.cmd.SysProcAttr = ofMainThread()
 	c.cmd.WaitDelay = patience
@@ -35,7 +36,7 @@ func startChild(say func(line string), name string, args ...string) (*child, err
 	go func() {
 		defer close(c.done)
 		c.err = c.cmd.Wait()
-		out.flush()
+		out.Flush()
 	}()
 	return c, nil
 }
@@ -57,39 +58,6 @@ func (c *child) died() error {
 		return fmt.Errorf("%s ended by itself", filepath.Base(c.cmd.Path))
 	}
 	return fmt.Errorf("%s ended by itself: %w", filepath.Base(c.cmd.Path), c.err)
-}
-
-// lines is a writer that hands on whole lines.
-type lines struct {
-	say func(line string)
-
-	mu   sync.Mutex
-	rest []byte
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rest = append(l.rest, b...)
-	for {
-		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
-		if !found {
-			return len(b), nil
-		}
-		l.say(string(bytes.TrimRight(line, "\r")))
-		l.rest = rest
-	}
-}
-
-// flush hands on a last line that has no end.
-func (l *lines) flush() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.rest) > 0 {
-		l.say(string(l.rest))
-		l.rest = nil
-	}
 }
 
 // runTool runs a program to its end, and gives what it printed, with its complaints

@@ -8,15 +8,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/internal/screen"
 )
 
 // A demo is one run of the command.
 type demo struct {
 	options
-	screen *screen
+	screen *screen.Screen
 	begin  time.Time
 
 	plane    *controlplane.ControlPlane
@@ -24,10 +26,11 @@ type demo struct {
 	proxy    *child
 	cluster  *cluster
 	sampled  resource
+	stopping atomic.Bool
 }
 
-// How often the cluster is asked: often while something is awaited, and rarely enough
-// to be polite to somebody's cluster afterwards.
+// How often the cluster is asked: often, but rarely enough to be polite when nothing is
+// awaited from somebody's cluster.
 const (
 	eager = 250 * time.Millisecond
 	calm  = time.Second
@@ -42,12 +45,12 @@ func (d *demo) run(ctx context.Context) error {
 	if errors.Is(err, errStayed) {
 		err = nil
 	}
-	d.screen.keep()
+	d.screen.Keep()
 	switch {
 	case errors.Is(err, errInterrupted):
-		d.screen.print("", "interrupted")
+		d.screen.Print("", "interrupted")
 	case err != nil:
-		d.screen.print("", d.screen.ink.bad("failed: ")+err.Error())
+		d.screen.Print("", d.screen.Ink().Bad("failed: ")+err.Error())
 	}
 	return errors.Join(err, d.stop())
 }
@@ -62,11 +65,11 @@ func (d *demo) steps(ctx context.Context) error {
 		}
 	}
 	if d.once {
-		d.screen.keep()
-		d.screen.print("", d.screen.ink.good("Ready after "+seconds(time.Since(d.begin))))
+		d.screen.Keep()
+		d.screen.Print("", d.screen.Ink().Good("Ready after "+screen.Seconds(time.Since(d.begin))))
 		return nil
 	}
-	d.screen.print(d.advice()...)
+	d.screen.Print(d.advice()...)
 	return d.stay(ctx)
 }
 
@@ -83,9 +86,9 @@ func (d *demo) prepare(ctx context.Context) error {
 		}
 		started <- err
 	}()
-	st := d.screen.start("build operetta")
+	st := d.screen.Start("build operetta")
 	err := buildOperetta(ctx, st)
-	st.end(err, operettaBinary)
+	st.End(err, operettaBinary)
 	if err != nil {
 		cancel(err)
 	}
@@ -100,23 +103,23 @@ func (d *demo) startControlPlane(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	st := d.screen.start(name)
-	out := &lines{say: func(line string) { st.detail(strings.TrimPrefix(line, "controlplane: ")) }}
+	st := d.screen.Start(name)
+	out := &screen.Lines{Say: func(line string) { st.Detail(strings.TrimPrefix(line, "controlplane: ")) }}
 	d.plane, err = controlplane.FromEnv(ctx, controlplane.Options{Progress: out})
 	if err != nil {
-		st.end(err, "")
+		st.End(err, "")
 		return err
 	}
-	st.end(nil, d.plane.Kubeconfig())
+	st.End(nil, d.plane.Kubeconfig())
 	return nil
 }
 
 // startOperator starts the operators and waits until the API server knows the kind of
 // the sample.
 func (d *demo) startOperator(ctx context.Context) error {
-	st := d.screen.start("start the operators")
+	st := d.screen.Start("start the operators")
 	err := d.serve(ctx)
-	st.end(err, "operetta run "+d.packages)
+	st.End(err, "operetta run "+d.packages)
 	return err
 }
 
@@ -139,26 +142,30 @@ func (d *demo) serve(ctx context.Context) (err error) {
 }
 
 func (d *demo) applySample(ctx context.Context) (err error) {
-	st := d.screen.start("apply the sample")
+	st := d.screen.Start("apply the sample")
 	d.sampled, err = d.cluster.apply(ctx, d.sample)
-	st.end(err, "kubectl apply -f "+d.sample)
+	st.End(err, "kubectl apply -f "+d.sample)
 	return err
 }
 
 // awaitReady draws the sample until it is Ready.
 func (d *demo) awaitReady(ctx context.Context) error {
-	st := d.screen.start("wait until " + d.subject() + " is Ready")
+	st := d.screen.Start("wait until " + d.subject() + " is Ready")
 	err := d.poll(ctx, d.timeout, d.subject()+" to become Ready", func(ctx context.Context) (bool, error) {
 		v, err := d.look(ctx)
 		return err == nil && !v.absent && v.resource.ready(), err
 	})
-	st.end(err, "")
+	st.End(err, "")
 	return err
 }
 
 // stay draws the sample until the demo is interrupted.
 func (d *demo) stay(ctx context.Context) error {
-	every := time.NewTicker(calm)
+	pace := eager
+	if d.kubeconfig != "" {
+		pace = calm
+	}
+	every := time.NewTicker(pace)
 	defer every.Stop()
 	for {
 		select {
@@ -190,7 +197,7 @@ func (d *demo) look(ctx context.Context) (view, error) {
 	default:
 		v.resource, v.objects = now, d.cluster.observe(ctx, now)
 	}
-	d.screen.show(v.draw(d.screen.ink))
+	d.screen.Show(v.draw(d.screen.Ink()))
 	return v, nil
 }
 
@@ -210,7 +217,7 @@ func (d *demo) poll(ctx context.Context, limit time.Duration, what string, ask f
 		case <-d.operator.done:
 			return d.operator.died()
 		case <-late:
-			return errors.Join(fmt.Errorf("waited %s for %s", seconds(limit), what), err)
+			return errors.Join(fmt.Errorf("waited %s for %s", screen.Seconds(limit), what), err)
 		case <-every.C:
 		}
 		if err := d.planeAlive(); err != nil {
@@ -232,14 +239,17 @@ func (d *demo) planeAlive() error {
 // subject names the sample.
 func (d *demo) subject() string { return d.sampled.Kind + "/" + d.sampled.Metadata.Name }
 
-// logLine shows a line of the operator's log. What went wrong is not dimmed.
+// logLine shows a line of the operator's log. What went wrong is not dimmed, and how
+// the operator ends is nobody's concern unless it goes wrong.
 func (d *demo) logLine(line string) {
-	prefix := d.screen.ink.dim("  operetta │ ")
-	if strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") {
-		d.screen.print(prefix + line)
-		return
+	wrong := strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN")
+	prefix := d.screen.Ink().Dim("  operetta │ ")
+	switch {
+	case wrong:
+		d.screen.Print(prefix + line)
+	case !d.stopping.Load():
+		d.screen.Print(prefix + d.screen.Ink().Dim(line))
 	}
-	d.screen.print(prefix + d.screen.ink.dim(line))
 }
 
 // stop ends what was started, in the order that lets each end well.
@@ -247,7 +257,8 @@ func (d *demo) stop() error {
 	if d.operator == nil && d.plane == nil {
 		return nil
 	}
-	st := d.screen.start("stop")
+	d.stopping.Store(true)
+	st := d.screen.Start("stop")
 	for _, c := range []*child{d.operator, d.proxy} {
 		if c != nil {
 			c.end()
@@ -261,20 +272,20 @@ func (d *demo) stop() error {
 	if d.kubeconfig != "" && d.sampled.Kind != "" {
 		about = d.subject() + " stays in your cluster"
 	}
-	st.end(err, about)
+	st.End(err, about)
 	return err
 }
 
 // advice says what to try, in another terminal.
 func (d *demo) advice() []string {
-	ink := d.screen.ink
+	ink := d.screen.Ink()
 	out := []string{
-		"", ink.good("Ready after " + seconds(time.Since(d.begin))), "",
+		"", ink.Good("Ready after " + screen.Seconds(time.Since(d.begin))), "",
 		"In another terminal:", "",
-		"  " + ink.bold("export KUBECONFIG="+d.plane.Kubeconfig()),
+		"  " + ink.Bold("export KUBECONFIG="+d.plane.Kubeconfig()),
 	}
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		out = append(out, "  "+ink.bold(`export PATH="$PATH:`+filepath.Dir(d.plane.Kubectl())+`"`))
+		out = append(out, "  "+ink.Bold(`export PATH="$PATH:`+filepath.Dir(d.plane.Kubectl())+`"`))
 	}
 	short := strings.ToLower(d.sampled.Kind)
 	name := d.sampled.Metadata.Name
@@ -290,7 +301,7 @@ func (d *demo) advice() []string {
 		{"edit " + filepath.Join("cue", short, "web.cue") + " and save", "the operator changes while it runs"},
 		{"kubectl delete " + short + " " + name, "everything goes, in reverse order"},
 	} {
-		out = append(out, fmt.Sprintf("  %s\n      %s", try[0], ink.dim(try[1])))
+		out = append(out, fmt.Sprintf("  %s\n      %s", try[0], ink.Dim(try[1])))
 	}
-	return append(out, "", ink.dim("Ctrl-C ends it."))
+	return append(out, "", ink.Dim("Ctrl-C ends it."))
 }

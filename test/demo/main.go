@@ -26,6 +26,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"operetta.dev/test/internal/screen"
 )
 
 // The exit codes.
@@ -64,9 +66,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// The first signal ends everything in order, a second one at once.
 	context.AfterFunc(ctx, stop)
-	s := newScreen(os.Stdout)
+	s := screen.New(os.Stdout)
 	err = (&demo{options: o, screen: s, begin: time.Now()}).run(ctx)
-	s.close()
+	s.Close()
 	os.Exit(exitCode(err))
 }
 

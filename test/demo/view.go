@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"operetta.dev/engine/graph"
+	"operetta.dev/test/internal/screen"
 )
 
 // A view is a custom resource at one moment.
@@ -18,26 +19,26 @@ type view struct {
 
 // draw returns the lines of a picture: the resource, and its components with their
 // objects, each below what it depends on.
-func (v view) draw(ink ink) []string {
+func (v view) draw(ink screen.Ink) []string {
 	r := v.resource
-	title := ink.bold(r.Kind + "/" + r.Metadata.Name)
+	title := ink.Bold(r.Kind + "/" + r.Metadata.Name)
 	switch {
 	case v.absent:
-		return []string{title + "  " + ink.warn("does not exist")}
+		return []string{title + "  " + ink.Warn("does not exist")}
 	case r.Status.Phase == "":
-		return []string{title + "  " + ink.dim("no status yet")}
+		return []string{title + "  " + ink.Dim("no status yet")}
 	}
 	phase := phaseInk(ink, r.Status.Phase)(r.Status.Phase)
-	head := title + "  " + phase + "  " + ink.dim(r.Status.ComponentsReady+" components")
+	head := title + "  " + phase + "  " + ink.Dim(r.Status.ComponentsReady+" components")
 	if r.Status.ObservedGeneration != r.Metadata.Generation {
-		head += "  " + ink.dim("(of the spec before)")
+		head += "  " + ink.Dim("(of the spec before)")
 	}
 	lines := []string{head}
 	if picture, err := v.graph().Tree(v.style(ink)); err == nil {
 		lines = append(lines, strings.Split(strings.TrimRight(picture, "\n"), "\n")...)
 	}
 	if out := v.excluded(); len(out) > 0 {
-		lines = append(lines, ink.dim("not wanted by the spec: "+strings.Join(out, ", ")))
+		lines = append(lines, ink.Dim("not wanted by the spec: "+strings.Join(out, ", ")))
 	}
 	return lines
 }
@@ -75,7 +76,7 @@ func (v view) excluded() []string {
 	return out
 }
 
-func (v view) style(ink ink) graph.Style[string] {
+func (v view) style(ink screen.Ink) graph.Style[string] {
 	return graph.Style[string]{
 		Label: func(name string) string { return v.label(ink, name) },
 		Lines: func(name string) []string { return v.lines(ink, name) },
@@ -92,16 +93,16 @@ func (v view) component(name string) component {
 	return component{Name: name, State: "Deleting"}
 }
 
-func (v view) label(ink ink, name string) string {
+func (v view) label(ink screen.Ink, name string) string {
 	c := v.component(name)
 	return name + "  " + stateInk(ink, c.State)(stateMark(c.State)+" "+c.State)
 }
 
-func (v view) lines(ink ink, name string) []string {
+func (v view) lines(ink screen.Ink, name string) []string {
 	var out []string
 	c := v.component(name)
 	if c.Message != "" && c.State != "Verified" {
-		out = append(out, ink.dim(strings.Join(strings.Fields(c.Message), " ")))
+		out = append(out, ink.Dim(strings.Join(strings.Fields(c.Message), " ")))
 	}
 	for _, g := range v.resource.Status.Inventory {
 		if g.Component != name {
@@ -115,46 +116,46 @@ func (v view) lines(ink ink, name string) []string {
 }
 
 // liveness says what is remarkable about an object.
-func (v view) liveness(ink ink, e entry) string {
+func (v view) liveness(ink screen.Ink, e entry) string {
 	l, known := v.objects[e]
 	switch {
 	case !known:
 		return ""
 	case l.absent:
-		return ink.bad("does not exist")
+		return ink.Bad("does not exist")
 	case l.object.Metadata.DeletionTimestamp != "":
-		return ink.warn("being deleted")
+		return ink.Warn("being deleted")
 	case l.object.Spec.Replicas == nil:
 		return ""
 	}
 	ready, wanted := l.object.Status.ReadyReplicas, *l.object.Spec.Replicas
 	text := fmt.Sprintf("%d/%d ready", ready, wanted)
 	if ready == wanted {
-		return ink.good(text)
+		return ink.Good(text)
 	}
-	return ink.warn(text)
+	return ink.Warn(text)
 }
 
-func phaseInk(ink ink, phase string) func(string) string {
+func phaseInk(ink screen.Ink, phase string) func(string) string {
 	switch phase {
 	case "Ready":
-		return ink.good
+		return ink.Good
 	case "Failed":
-		return ink.bad
+		return ink.Bad
 	}
-	return ink.warn
+	return ink.Warn
 }
 
-func stateInk(ink ink, state string) func(string) string {
+func stateInk(ink screen.Ink, state string) func(string) string {
 	switch state {
 	case "Verified":
-		return ink.good
+		return ink.Good
 	case "Failed", "Held":
-		return ink.bad
+		return ink.Bad
 	case "Excluded":
-		return ink.dim
+		return ink.Dim
 	}
-	return ink.warn
+	return ink.Warn
 }
 
 func stateMark(state string) string {

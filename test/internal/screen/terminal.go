@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"os"
@@ -20,22 +20,6 @@ func terminalSize(f *os.File) (columns, rows int, ok bool) {
 		return 80, 24, true
 	}
 	return int(size.columns), int(size.rows), true
-}
-
-// ink colours words, or not.
-type ink bool
-
-func (i ink) good(s string) string { return i.with("32", s) }
-func (i ink) warn(s string) string { return i.with("33", s) }
-func (i ink) bad(s string) string  { return i.with("31", s) }
-func (i ink) bold(s string) string { return i.with("1", s) }
-func (i ink) dim(s string) string  { return i.with("2", s) }
-
-func (i ink) with(code, s string) string {
-	if !i || s == "" {
-		return s
-	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
 // width returns how many columns a text takes. Every character counts as one: names
