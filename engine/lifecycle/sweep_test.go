@@ -118,10 +118,13 @@ var (
 	errLost  = errors.New("timeout: the response was lost")
 )
 
-// A plan says what goes wrong at which write; 0 is never.
+// A fault says what goes wrong at which write; 0 is never.
 type fault struct {
 	crashAfter []int
 	loseAt     int
+	// away means that the process stays dead until the person has done the next
+	// thing.
+	away bool
 }
 
 // String is the plan's name, by which a test replays it.
@@ -133,7 +136,11 @@ func (f fault) String() string {
 	for i, k := range f.crashAfter {
 		parts[i] = fmt.Sprint(k)
 	}
-	return "crash after write " + strings.Join(parts, " then ")
+	name := "crash after write " + strings.Join(parts, " then ")
+	if f.away {
+		name += " and away for a while"
+	}
+	return name
 }
 
 // faulty is a cluster and store whose writes can go wrong.
@@ -235,9 +242,9 @@ func liveThrough(t *testing.T, p *program.Program, w workload, f fault) (outcome
 	c := &faulty{Memory: cluster.NewMemory(), fault: f}
 	c.Serve(shopKind.GroupKind(), cluster.Namespaced)
 	c.store = &lifecycle.MemoryStore{Kind: shopKind, Memory: c.Memory}
-	for _, spec := range w {
+	for i, spec := range w {
 		act(t, c.Memory, spec)
-		settle(t, c, p)
+		settle(t, c, p, i == len(w)-1)
 	}
 	return observe(t, c.Memory), c
 }
@@ -269,13 +276,20 @@ func act(t *testing.T, m *cluster.Memory, spec map[string]any) {
 }
 
 // settle steps until nothing changes any more, as the queue does: an error is
-// tried again, and a dead process is started anew.
-func settle(t *testing.T, c *faulty, p *program.Program) {
+// tried again, and a dead process is started anew, at once or for the next thing
+// that the person does.
+func settle(t *testing.T, c *faulty, p *program.Program, last bool) {
 	t.Helper()
+	if c.dead {
+		c.restart()
+	}
 	l := newLife(c)
 	for range 60 {
 		before := len(c.Changes())
 		_, err := l.Step(t.Context(), shopKey, p)
+		if c.dead && c.fault.away && !last {
+			return
+		}
 		if c.dead {
 			c.restart()
 			l = newLife(c)
@@ -430,6 +444,32 @@ func TestSurvivesACrashAfterEveryWrite(t *testing.T) {
 						}
 					})
 				}
+			}
+		})
+	}
+}
+
+// TestLeaksNothingWhenTheSpecChangesMeanwhile is A3: the process dies after each
+// single write, and the spec is another when it comes back. What the dead one wrote
+// and the new spec does not want has to go: no object may be forgotten.
+func TestLeaksNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	p := loadShop(t)
+	for name, w := range workloads {
+		if len(w) < 2 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, undisturbed := liveThrough(t, p, w, fault{})
+			for k := 1; k <= undisturbed.total; k++ {
+				f := fault{crashAfter: []int{k}, away: true}
+				t.Run(f.String(), func(t *testing.T) {
+					got, _ := liveThrough(t, p, w, f)
+					if diff := cmp.Diff(want.State, got.State); diff != "" {
+						t.Errorf("(-undisturbed +disturbed):\n%s", diff)
+					}
+				})
 			}
 		})
 	}

@@ -145,6 +145,20 @@ func (inv Inventory) With(component string, dependsOn []string, entries []Entry)
 	return out
 }
 
+// Ordered returns the inventory with the groups of some components first, in that
+// order, so that it does not depend on which was written first.
+func (inv Inventory) Ordered(components []string) Inventory {
+	rank := func(g Group) int {
+		if i := slices.Index(components, g.Component); i >= 0 {
+			return i
+		}
+		return len(components)
+	}
+	out := slices.Clone(inv)
+	slices.SortStableFunc(out, func(a, b Group) int { return rank(a) - rank(b) })
+	return out
+}
+
 // withdrawn returns the inventory without an object in all components but one.
 func (inv Inventory) withdrawn(except string, entry Entry) Inventory {
 	out := inv

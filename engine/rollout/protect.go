@@ -71,6 +71,7 @@ func (r *run) store(ctx context.Context) error {
 		}
 		grown = grown.With(c.Name, r.graph.Dependencies(c.Name), entries)
 	}
+	grown = grown.Ordered(r.graph.Nodes())
 	if grown.Equal(r.inventory) {
 		return nil
 	}
