@@ -1,59 +1,108 @@
 package program
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 )
 
 // component evaluates one component.
 func (p *Program) component(name string, v cue.Value) Component {
-	c := Component{
-		Name:     name,
-		When:     p.decide(v),
-		Edges:    p.edges(name, v),
-		Requires: p.predicates(v, "requires"),
-		Verify:   p.predicates(v, "verify"),
-		Failed:   p.predicates(v, "failed"),
+	c := Component{Name: name, Rendering: RenderedComplete}
+	own := ownFaults(v)
+	c.When = p.decide(name, p.part(name, v, "when"))
+	c.Edges = p.edges(&c, p.part(name, v, "dependsOn"))
+	c.Requires = p.predicates(name, "requires", p.part(name, v, "requires"))
+	c.Verify = p.predicates(name, "verify", p.part(name, v, "verify"))
+	c.Failed = p.predicates(name, "failed", p.part(name, v, "failed"))
+	p.render(&c, p.part(name, v, "objects"), p.part(name, v, "policy"))
+	if len(own) > 0 && cue.IsIncomplete(v.Err()) {
+		p.holdParts(&c, own[0])
+	} else {
+		p.note(&c, own, nil)
 	}
-	if err := v.Err(); err != nil {
-		c.Rendering, c.Faults = RenderedInvalid, faultsOf(err)
-		return c
+	switch {
+	case len(c.Faults) > 0:
+		c.Rendering = RenderedInvalid
+	case len(c.Missing) > 0:
+		c.Rendering = RenderedIncomplete
 	}
-	p.render(&c, v)
 	return c
 }
 
+// part returns a part of a component, or a value that does not exist.
+func (p *Program) part(component string, v cue.Value, name string) cue.Value {
+	if !p.index.mayHave(name, component) {
+		return cue.Value{}
+	}
+	return v.LookupPath(cue.MakePath(cue.Str(name)))
+}
+
+// note adds faults to a component: as what it misses if they come from what is
+// not there yet or from another component's faults, or else as its own.
+func (p *Program) note(c *Component, faults Faults, err error) {
+	own, others := p.sorted(c.Name, faults)
+	if cue.IsIncomplete(err) {
+		own, others = nil, append(own, others...)
+	}
+	for _, f := range own {
+		if !slices.Contains(c.Faults, f) {
+			c.Faults = append(c.Faults, f)
+		}
+	}
+	p.wait(c, others)
+}
+
+// wait adds what a component waits for.
+func (p *Program) wait(c *Component, faults Faults) {
+	for _, f := range faults {
+		f = p.explained(f)
+		if within, ok := strings.CutPrefix(f.Path, cue.MakePath(cue.Str("components"), cue.Str(c.Name)).String()); ok {
+			f.Path = strings.TrimPrefix(within, ".")
+		}
+		if text := f.at(); !slices.Contains(c.Missing, text) {
+			c.Missing = append(c.Missing, text)
+		}
+	}
+}
+
+// sorted tells the faults of one component from those of others that it refers
+// to: a component is not wrong because the one that it waits for is.
+func (p *Program) sorted(component string, faults Faults) (own, others Faults) {
+	for _, f := range faults {
+		sels := cue.ParsePath(f.Path).Selectors()
+		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && sels[1].Unquoted() != component {
+			others = append(others, f)
+			continue
+		}
+		own = append(own, f)
+	}
+	return own, others
+}
+
 // decide evaluates when. A component without one exists.
-func (p *Program) decide(v cue.Value) Decision {
-	when := v.LookupPath(cue.MakePath(cue.Str("when")))
+func (p *Program) decide(component string, when cue.Value) Decision {
 	if !when.Exists() {
 		return Decision{Verdict: True}
 	}
-	pred := p.predicate("when", when)
+	pred := p.predicate(component, "when", when)
+	if pred.Verdict == True {
+		return Decision{Verdict: True}
+	}
 	return Decision{Verdict: pred.Verdict, Detail: pred.Explain()}
 }
 
 // edges returns the declared edges in the author's order, then the derived ones.
-func (p *Program) edges(name string, v cue.Value) []Edge {
+func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
 	var out []Edge
-	it, err := v.LookupPath(cue.MakePath(cue.Str("dependsOn"))).Fields()
-	for err == nil && it.Next() {
-		e := it.Value()
-		edge := Edge{
-			To:       it.Selector().Unquoted(),
-			Until:    Until(stringOr(e.LookupPath(cue.MakePath(cue.Str("until"))), string(UntilVerified))),
-			Origin:   Declared,
-			Optional: boolAt(e, "optional", false),
-			Position: p.positionOf(e, "components", name, "dependsOn", it.Selector().Unquoted()),
-		}
-		if check := e.LookupPath(cue.MakePath(cue.Str("check"))); check.Exists() {
-			pred := p.predicate("check", check)
-			edge.Check = &pred
-		}
-		out = append(out, edge)
+	p.note(c, ownFaults(dependsOn), dependsOn.Err())
+	for to, v := range fields(dependsOn) {
+		out = append(out, p.edge(c, to, v))
 	}
-	for _, d := range p.index.derivedEdges(name) {
+	for _, d := range p.index.edgesOf(c.Name) {
 		declared := slices.ContainsFunc(out, func(e Edge) bool { return e.To == d.To })
 		if !declared {
 			out = append(out, d)
@@ -62,73 +111,168 @@ func (p *Program) edges(name string, v cue.Value) []Edge {
 	return out
 }
 
+// edge evaluates one declared edge. One that is wrong makes the component invalid:
+// taking it for another one would order changes wrongly.
+func (p *Program) edge(c *Component, to string, v cue.Value) Edge {
+	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.positionOf(v, "components", c.Name, "dependsOn", to)}
+	p.note(c, ownFaults(v), v.Err())
+	for name, field := range fields(v) {
+		switch name {
+		case "check":
+			pred := p.predicate(c.Name, name, field)
+			out.Check = &pred
+			continue
+		case "until":
+			until, err := field.String()
+			if err == nil {
+				out.Until = Until(until)
+				continue
+			}
+		case "optional":
+			optional, err := field.Bool()
+			if err == nil {
+				out.Optional = optional
+				continue
+			}
+		}
+		p.note(c, valueFaults(field, nil), nil)
+	}
+	return out
+}
+
 // render evaluates the objects. One that is invalid makes the component invalid,
 // one that is incomplete makes it incomplete: a component is atomic.
-func (p *Program) render(c *Component, v cue.Value) {
-	c.Rendering = RenderedComplete
-	it, err := v.LookupPath(cue.MakePath(cue.Str("objects"))).Fields()
-	for err == nil && it.Next() {
-		name := it.Selector().Unquoted()
+func (p *Program) render(c *Component, objects, policies cue.Value) {
+	p.note(c, ownFaults(objects), objects.Err())
+	p.note(c, ownFaults(policies), policies.Err())
+	for name, v := range fields(objects) {
 		o := Object{
 			Name:     name,
-			Policy:   p.policy(v, name),
-			Position: p.positionOf(it.Value(), "components", c.Name, "objects", name),
+			Policy:   p.policy(c, name, policies),
+			Position: p.positionOf(v, "components", c.Name, "objects", name),
 		}
-		p.renderObject(c, &o, it.Value())
+		value, err := data(v)
+		if err == nil {
+			o.Manifest, _ = value.(map[string]any)
+			o.Identity = identityIn(o.Manifest)
+		} else {
+			o.Identity = identityOf(v)
+			p.noteObject(c, o, v, err)
+		}
 		c.Objects = append(c.Objects, o)
-	}
-	switch {
-	case len(c.Faults) > 0:
-		c.Rendering = RenderedInvalid
-	case len(c.Missing) > 0:
-		c.Rendering = RenderedIncomplete
 	}
 }
 
-func (p *Program) renderObject(c *Component, o *Object, v cue.Value) {
-	incomplete := v.Validate(cue.Concrete(true))
-	if incomplete == nil {
-		manifest, err := toGo(v)
-		if err == nil {
-			o.Manifest, _ = manifest.(map[string]any)
-			return
-		}
-		incomplete = err
-	}
-	if err := v.Validate(); err != nil {
-		c.Faults = append(c.Faults, faultsOf(err)...)
+// noteObject adds why an object could not be rendered.
+func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
+	if faults := valueFaults(v, err); len(faults) > 0 {
+		p.note(c, faults, nil)
 		return
 	}
-	for _, f := range faultsOf(incomplete) {
-		c.Missing = append(c.Missing, missingText(f))
+	if cycles := cyclesIn(v); len(cycles) > 0 {
+		p.note(c, cycles, nil)
+		return
 	}
+	missing := faultsOf(v.Validate(cue.Concrete(true)))
+	awaited := slices.ContainsFunc(missing, func(f Fault) bool { return f.Message != unsetMessage })
+	if awaited {
+		p.wait(c, missing)
+		return
+	}
+	// It waits for nothing: nobody would ever set the field.
+	for i, f := range missing {
+		if isContract(f.Position.File) {
+			missing[i].Position = o.Position
+		}
+	}
+	p.note(c, missing, nil)
+}
+
+// cyclesIn returns the fields of a value that refer to themselves. They are
+// incomplete to CUE, because another value might yet decide them; in an object
+// none will.
+func cyclesIn(v cue.Value) Faults {
+	out := faultsOf(v.Validate(cue.DisallowCycles(true)))
+	out = slices.CompactFunc(out, func(a, b Fault) bool { return a.Path == b.Path })
+	for i := range out {
+		out[i].Hint = "a name means the closest field of that name: quote the label of the field, or rename what it should refer to"
+	}
+	return out
+}
+
+// valueFaults returns why a value can never be part of an object: because it is
+// wrong by itself, or because the error of taking it as data says so.
+func valueFaults(v cue.Value, err error) Faults {
+	var fault Fault
+	if errors.As(err, &fault) {
+		return Faults{fault}
+	}
+	return faultsOf(v.Validate())
 }
 
 // policy returns how an object is treated.
-func (p *Program) policy(component cue.Value, object string) Policy {
-	v := component.LookupPath(cue.MakePath(cue.Str("policy"), cue.Str(object)))
-	return Policy{
-		Apply:  stringOr(v.LookupPath(cue.MakePath(cue.Str("apply"))), "ssa"),
-		Delete: stringOr(v.LookupPath(cue.MakePath(cue.Str("delete"))), "delete"),
-		Adopt:  boolAt(v, "adopt", false),
-		Verify: stringOr(v.LookupPath(cue.MakePath(cue.Str("verify"))), "ready"),
+func (p *Program) policy(c *Component, object string, policies cue.Value) Policy {
+	out := Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
+	if !policies.Exists() || !p.index.mayHave(object, c.Name, "policy") {
+		return out
 	}
+	policy := policies.LookupPath(cue.MakePath(cue.Str(object)))
+	p.note(c, ownFaults(policy), policy.Err())
+	for name, field := range fields(policy) {
+		var err error
+		switch name {
+		case "apply":
+			out.Apply, err = field.String()
+		case "delete":
+			out.Delete, err = field.String()
+		case "adopt":
+			out.Adopt, err = field.Bool()
+		case "verify":
+			out.Verify, err = field.String()
+		}
+		if err != nil {
+			p.note(c, faultsOf(err), err)
+		}
+	}
+	return out
 }
 
-// missingText says what an incomplete object waits for, with the line that asks
-// for it.
-func missingText(f Fault) string {
+// explained returns a fault of something that is not there yet with the whole
+// reference to it: CUE names only the field at which it ended.
+func (p *Program) explained(f Fault) Fault {
+	for _, of := range []struct{ format, becomes string }{
+		{undefinedField, notThere},
+		{optionalField, " is optional, and not set"},
+	} {
+		_, name, ok := strings.Cut(f.Message, of.format)
+		sels := cue.ParsePath(name).Selectors()
+		if !ok || len(sels) == 0 {
+			continue
+		}
+		if r, ok := p.index.referenceTo(sels[0].Unquoted(), f.Position); ok {
+			f.Message = r.String() + of.becomes
+		}
+	}
+	return f
+}
+
+// at returns a fault as text, with its position behind it.
+func (f Fault) at() string {
 	if p := f.Position.String(); p != "" {
-		return f.Text() + " (" + p + ")"
+		return fmt.Sprintf("%s (%s)", f.Text(), p)
 	}
 	return f.Text()
 }
 
 // positionOf returns where a member of a component is written, or, failing that,
 // where CUE says its value comes from.
-func (p *Program) positionOf(v cue.Value, root, component, part, member string) Position {
-	m := p.index.names[root+"."+component+"."+part]
-	if pos, ok := m.names[member]; ok {
+func (p *Program) positionOf(v cue.Value, path ...string) Position {
+	last := len(path) - 1
+	if pos, ok := p.index.written(path[last], path[:last]); ok {
+		return pos
+	}
+	path[1] = computedName
+	if pos, ok := p.index.written(path[last], path[:last]); ok {
 		return pos
 	}
 	return positionAt(v.Pos())

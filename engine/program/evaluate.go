@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -9,96 +10,134 @@ import (
 	"cuelang.org/go/cue"
 )
 
+// The fields of a package that an evaluation reads.
+var (
+	crPath           = cue.MakePath(cue.Str("cr"))
+	componentsPath   = cue.MakePath(cue.Str("components"))
+	statusPath       = cue.MakePath(cue.Str("status"))
+	requeueAfterPath = cue.MakePath(cue.Str("requeueAfter"))
+)
+
 // Evaluate returns what the package says to a session. It is pure and safe for
 // concurrent use.
 //
-// It errors only when the evaluator itself fails (a panic in CUE). Whatever is
-// wrong with the custom resource, a component or the status is in the Rollout,
-// so that one part's fault does not hide the others.
+// It errors when the evaluator itself fails (a panic in CUE), and with Faults when
+// it cannot even be said which components there are. Whatever else is wrong with
+// the custom resource, a component or the status is in the Rollout, so that one
+// part's fault does not hide the others.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("package %s: the evaluator panicked: %v\n%s", p.name, cause, debug.Stack())
-		}
-	}()
-	cr := crValue(s.CR)
-	// The resource alone comes first: an invalid spec would otherwise show as
-	// nonsense errors all over the components.
-	if faults := p.ValidateCR(cr); len(faults) > 0 {
-		return Rollout{Invalid: faults}, nil
+	defer p.recovered(&r, &err)
+	// One fill: each one evaluates the whole package.
+	v := p.base.FillPath(cue.Path{}, map[string]any{"cr": crValue(s.CR), "live": p.index.live.live(s.Live)})
+	// The resource comes first: an invalid spec would otherwise show as nonsense
+	// errors all over the components.
+	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
+		return Rollout{Invalid: p.ValidateCR(s.CR)}, nil
 	}
-	v := p.base.FillPath(cue.MakePath(cue.Str("cr")), cr)
-	if len(s.Live) > 0 {
-		v = v.FillPath(cue.MakePath(cue.Str("live")), liveValue(s.Live))
+	components, faults := p.components(v)
+	if len(faults) > 0 {
+		return Rollout{}, fmt.Errorf("package %s: which components there are cannot be decided: %w", p.name, faults)
 	}
-	r.Components = p.components(v)
-	r.Status, r.StatusFaults = p.status(v)
-	r.RequeueAfter = p.requeueAfter(v)
+	r.Components = components
+	r.Status, r.StatusFaults = p.status(v.LookupPath(statusPath))
+	after, faults := p.requeueAfter(v.LookupPath(requeueAfterPath))
+	r.RequeueAfter, r.StatusFaults = after, append(r.StatusFaults, faults...)
 	return r, nil
 }
 
-// ValidateCR returns what is wrong with a custom resource by the package's
-// schema, each fault with the path and the bound.
-func (p *Program) ValidateCR(cr map[string]any) Faults {
-	v := p.base.LookupPath(cue.MakePath(cue.Str("cr"))).FillPath(cue.Path{}, crValue(cr))
-	faults := faultsOf(v.Validate(cue.Concrete(true)))
-	for i := range faults {
-		// The user of the resource knows spec.replicas, not cr.spec.replicas.
-		faults[i].Path = trimPrefix(faults[i].Path, "cr.")
-	}
-	return faults
+// A PanicError is a panic of the evaluator.
+type PanicError struct {
+	Package string
+	Cause   any
+	// Stack is for a log: it is different each time.
+	Stack []byte
 }
 
-func trimPrefix(s, prefix string) string {
-	if len(s) > len(prefix) && s[:len(prefix)] == prefix {
-		return s[len(prefix):]
-	}
-	return s
+// Error says what the evaluator panicked with.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("package %s: the evaluator panicked: %v", e.Package, e.Cause)
 }
 
-// components evaluates every component, in the author's order.
-func (p *Program) components(v cue.Value) []Component {
-	it, err := v.LookupPath(cue.MakePath(cue.Str("components"))).Fields()
-	if err != nil {
-		return nil
+// recovered turns a panic of the evaluator into an error. It does not help
+// against a stack overflow or a hang: see the design's rule on isolation.
+func (p *Program) recovered(r *Rollout, err *error) {
+	if cause := recover(); cause != nil {
+		*r = Rollout{}
+		*err = &PanicError{Package: p.name, Cause: cause, Stack: debug.Stack()}
 	}
+}
+
+// fields are the regular fields of a struct, in the author's order. A value that
+// is none has none; one that is in error has those that could be evaluated.
+func fields(v cue.Value) iter.Seq2[string, cue.Value] {
+	return func(yield func(string, cue.Value) bool) {
+		if !v.Exists() {
+			return
+		}
+		// Only when hidden fields are asked for does CUE list the fields of a
+		// struct that is in error itself.
+		it, err := v.Fields(cue.Hidden(true))
+		for err == nil && it.Next() {
+			if it.Selector().LabelType() == cue.StringLabel && !yield(it.Selector().Unquoted(), it.Value()) {
+				return
+			}
+		}
+	}
+}
+
+// components evaluates every component, in the author's order. It returns faults
+// when there may be components that it cannot name.
+func (p *Program) components(root cue.Value) ([]Component, Faults) {
+	v := root.LookupPath(componentsPath)
 	var out []Component
-	for it.Next() {
-		out = append(out, p.component(it.Selector().Unquoted(), it.Value()))
+	for name, component := range fields(v) {
+		out = append(out, p.component(name, component))
+	}
+	out, faults := p.hold(out, root, v)
+	if len(faults) > 0 {
+		return nil, faults
 	}
 	slices.SortStableFunc(out, func(a, b Component) int {
 		return p.index.rank(a.Name) - p.index.rank(b.Name)
 	})
-	return out
+	return out, nil
 }
 
 // status evaluates the author's status field by field. An incomplete field is
 // left out: the engine keeps the rest.
 func (p *Program) status(v cue.Value) (map[string]any, Faults) {
-	it, err := v.LookupPath(cue.MakePath(cue.Str("status"))).Fields()
-	if err != nil {
+	if !v.Exists() {
 		return nil, nil
 	}
 	out := map[string]any{}
-	var faults Faults
-	for it.Next() {
-		field := it.Value()
-		if field.Validate(cue.Concrete(true)) == nil {
-			value, err := toGo(field)
-			if err == nil {
-				out[it.Selector().Unquoted()] = value
-				continue
-			}
+	faults := ownFaults(v)
+	if cue.IsIncomplete(v.Err()) {
+		faults = nil
+	}
+	for name, field := range fields(v) {
+		value, err := data(field)
+		if err == nil {
+			out[name] = value
+			continue
 		}
-		faults = append(faults, faultsOf(field.Validate())...)
+		own, _ := p.sorted("", valueFaults(field, err))
+		faults = append(faults, own...)
 	}
 	return out, faults
 }
 
-func (p *Program) requeueAfter(v cue.Value) time.Duration {
-	d, err := time.ParseDuration(stringOr(v.LookupPath(cue.MakePath(cue.Str("requeueAfter"))), ""))
-	if err != nil {
-		return 0 // absent, or not decidable yet; its form is the contract's to check
+func (p *Program) requeueAfter(v cue.Value) (time.Duration, Faults) {
+	if !v.Exists() {
+		return 0, nil
 	}
-	return d
+	s, err := v.String()
+	if err != nil {
+		own, _ := p.sorted("", faultsOf(v.Validate())) // none when it is not decidable yet
+		return 0, own
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, Faults{{Position: positionAt(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
+	}
+	return d, nil
 }

@@ -1,8 +1,6 @@
 package program
 
-import (
-	"cuelang.org/go/cue"
-)
+import "cuelang.org/go/cue"
 
 // Identity is what tells an object from all others. It is often known before the
 // object is complete, so that the object can be announced before it is written.
@@ -12,6 +10,21 @@ type Identity struct {
 
 // Known reports whether the identity is complete; a namespace may be left out.
 func (i Identity) Known() bool { return i.APIVersion != "" && i.Kind != "" && i.Name != "" }
+
+// identityIn returns the identity of a complete object.
+func identityIn(manifest map[string]any) Identity {
+	metadata, _ := manifest["metadata"].(map[string]any)
+	text := func(m map[string]any, key string) string {
+		s, _ := m[key].(string)
+		return s
+	}
+	return Identity{
+		APIVersion: text(manifest, "apiVersion"),
+		Kind:       text(manifest, "kind"),
+		Namespace:  text(metadata, "namespace"),
+		Name:       text(metadata, "name"),
+	}
+}
 
 // identityOf returns what is known of an object's identity. A namespace that is
 // there but not known yet makes the name unknown as well.

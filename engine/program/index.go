@@ -2,10 +2,10 @@ package program
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
 )
 
@@ -16,31 +16,35 @@ import (
 type index struct {
 	root Position
 	// fields holds the declarations of each root field, over all files.
-	fields map[string][]*ast.Field
-	// lets holds the declarations of root-level let clauses.
-	lets map[string][]*ast.LetClause
-	// components holds the references of each component that has a literal name.
-	components map[string][]Reference
+	fields map[string][]member
+	// bodies holds what is written for each component that has a literal name.
+	bodies map[string][]member
+	// anyBody is what is written for components by pattern, and dynamicBody for
+	// those whose names only an evaluation knows.
+	anyBody, dynamicBody []member
 	// order is the author's order of the components.
 	order []string
-	// names are the members that are written for components, objects and outputs.
+	// conditionals are what comprehensions add to the components, and
+	// conditionalParts which parts those within a component add to it.
+	guarded          []member
+	conditionals     []conditional
+	conditionalParts map[string][]string
+	// names are the members that are written for components and their parts.
 	names map[string]members
+	// paths are the struct literals at or below components, by their path.
+	paths map[*ast.StructLit][]string
+	// edges are the derived edges of each component, and otherEdges those of
+	// components whose names only an evaluation knows.
+	edges      map[string][]Edge
+	otherEdges []Edge
+	// references are all references of the package, by position.
+	references []Reference
+	// live is what the package refers to of the live objects.
+	live *projection
 }
-
-// A Reference is a chain of selections in a package that starts at one of the
-// fields that the engine fills or orders by: components, live, cr or inputs.
-type Reference struct {
-	// Path is the chain, such as live, web, deployment, status. It ends before
-	// the first selection that is not a literal.
-	Path     []string
-	Position Position
-}
-
-// String returns the chain in CUE's notation.
-func (r Reference) String() string { return strings.Join(r.Path, ".") }
 
 // members are the literal names written below a path. They are open when more may
-// come from an embedding, a dynamic name or a pattern.
+// come from an embedding or a dynamic name.
 type members struct {
 	names map[string]Position
 	open  bool
@@ -48,141 +52,256 @@ type members struct {
 
 func newIndex(files []*ast.File) *index {
 	x := &index{
-		fields:     map[string][]*ast.Field{},
-		lets:       map[string][]*ast.LetClause{},
-		components: map[string][]Reference{},
-		names:      map[string]members{},
+		fields:           map[string][]member{},
+		conditionalParts: map[string][]string{},
+		bodies:           map[string][]member{},
+		names:            map[string]members{},
+		paths:            map[*ast.StructLit][]string{},
+		edges:            map[string][]Edge{},
 	}
 	for _, f := range files {
-		x.root = orFirst(x.root, Position{File: f.Filename, Line: 1})
-		for _, d := range f.Decls {
-			x.addRoot(d)
+		if x.root == (Position{}) {
+			x.root = Position{File: f.Filename, Line: 1}
 		}
+		eachDecl(f.Decls, nil, func(m member) {
+			if m.name != "" {
+				x.fields[m.name] = append(x.fields[m.name], m)
+			}
+		})
 	}
-	for _, f := range x.fields["components"] {
-		x.addComponents(f.Value)
+	for _, m := range x.fields["components"] {
+		x.addComponents(m)
 	}
+	for _, m := range x.guarded {
+		x.conditionals = append(x.conditionals, x.conditionalOf(m))
+	}
+	x.guarded = nil
+	for name := range x.bodies {
+		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
+	}
+	x.otherEdges = x.derive("", slices.Concat(x.dynamicBody, x.anyBody))
+	x.references = x.allReferences(files)
+	x.live = projectionOf("live", x.references)
 	return x
 }
 
-func orFirst(a, b Position) Position {
-	if a != (Position{}) {
-		return a
-	}
-	return b
-}
-
-// addRoot records a declaration at the root of a file, or in a comprehension
-// there.
-func (x *index) addRoot(d ast.Node) {
-	switch d := d.(type) {
-	case *ast.Field:
-		if name, ok := literalLabel(d.Label); ok {
-			x.fields[name] = append(x.fields[name], d)
-		}
-	case *ast.LetClause:
-		x.lets[d.Ident.Name] = append(x.lets[d.Ident.Name], d)
-	case *ast.Comprehension:
-		if s, ok := d.Value.(*ast.StructLit); ok {
-			for _, e := range s.Elts {
-				x.addRoot(e)
-			}
-		}
-	}
-}
+// computedName stands for the names of components that are not written out. It is
+// no valid name.
+const computedName = "*"
 
 // addComponents records what is written below components.
-func (x *index) addComponents(v ast.Node) {
-	x.addMembers("components", v)
-	eachField(v, func(component string, body ast.Expr) {
-		if !slices.Contains(x.order, component) {
-			x.order = append(x.order, component)
+func (x *index) addComponents(components member) {
+	x.addMembers("components", components)
+	eachMember(components.value, components.guards, func(m member) {
+		if m.name != "" && !isRegular(m.name) {
+			return
 		}
-		refs := &references{index: x, following: map[string]bool{}}
-		refs.walk(body)
-		x.components[component] = append(x.components[component], refs.found...)
-		eachField(body, func(part string, value ast.Expr) {
-			x.addMembers("components."+component+"."+part, value)
-		})
+		if len(m.guards) > 0 || m.kind == dynamic {
+			x.guarded = append(x.guarded, m)
+		}
+		switch m.kind {
+		case pattern:
+			x.anyBody = append(x.anyBody, m)
+			x.addParts(computedName, m)
+		case dynamic:
+			x.dynamicBody = append(x.dynamicBody, m)
+			x.addParts(computedName, m)
+		case named:
+			if !slices.Contains(x.order, m.name) && m.field.Constraint == token.ILLEGAL {
+				x.order = append(x.order, m.name)
+			}
+			x.bodies[m.name] = append(x.bodies[m.name], m)
+			x.addMembers("components."+m.name, m)
+			x.addParts(m.name, m)
+		}
+	})
+	x.addPaths(components.value, []string{"components"})
+}
+
+// addParts records what is written below the parts of a component.
+func (x *index) addParts(component string, m member) {
+	eachMember(m.value, nil, func(part member) {
+		if part.name != "" {
+			x.addMembers("components."+component+"."+part.name, part)
+		}
+		if len(part.guards) > 0 {
+			x.conditionalParts[component] = append(x.conditionalParts[component], part.name)
+		}
 	})
 }
 
 // addMembers records the names written directly below a path.
-func (x *index) addMembers(path string, v ast.Node) {
+func (x *index) addMembers(path string, owner member) {
 	m, ok := x.names[path]
 	if !ok {
 		m.names = map[string]Position{}
 	}
-	eachDecl(v, func(d ast.Node) {
-		switch d := d.(type) {
-		case *ast.Field:
-			name, literal := literalLabel(d.Label)
-			if !literal {
-				m.open = true
-				return
+	eachMember(owner.value, owner.guards, func(d member) {
+		switch {
+		case d.name != "" && isRegular(d.name):
+			if _, seen := m.names[d.name]; !seen {
+				m.names[d.name] = positionAt(d.field.Label.Pos())
 			}
-			if _, seen := m.names[name]; !seen {
-				m.names[name] = positionAt(d.Label.Pos())
-			}
-		case *ast.EmbedDecl:
-			m.open = true
-		case ast.Expr:
+		case d.kind == dynamic || d.kind == embedded:
 			m.open = true
 		}
 	})
 	x.names[path] = m
 }
 
-// eachField calls f for each field with a literal name directly in a value, also
-// within comprehensions and unifications.
-func eachField(v ast.Node, f func(name string, value ast.Expr)) {
-	eachDecl(v, func(d ast.Node) {
-		if field, ok := d.(*ast.Field); ok {
-			if name, ok := literalLabel(field.Label); ok {
-				f(name, field.Value)
-			}
-		}
-	})
-}
-
-// eachDecl calls f for each declaration directly in a value. What is not a
-// struct literal is passed as it is.
-func eachDecl(v ast.Node, f func(ast.Node)) {
+// addPaths records the paths of the struct literals in a value, so that a name
+// that is resolved to one of them, such as a sibling's, has a path as well.
+func (x *index) addPaths(v ast.Node, path []string) {
 	switch v := v.(type) {
 	case *ast.StructLit:
+		x.paths[v] = path
 		for _, e := range v.Elts {
-			if c, ok := e.(*ast.Comprehension); ok {
-				eachDecl(c.Value, f)
-				continue
+			switch e := e.(type) {
+			case *ast.Field:
+				if name, ok := literalLabel(e.Label); ok {
+					x.addPaths(e.Value, append(slices.Clone(path), name))
+				}
+			case *ast.Comprehension:
+				x.addPaths(e.Value, path)
+			case *ast.EmbedDecl:
+				x.addPaths(e.Expr, path)
 			}
-			f(e)
 		}
 	case *ast.BinaryExpr:
-		if v.Op == token.AND || v.Op == token.OR {
-			eachDecl(v.X, f)
-			eachDecl(v.Y, f)
+		x.addPaths(v.X, path)
+		x.addPaths(v.Y, path)
+	case *ast.ParenExpr:
+		x.addPaths(v.X, path)
+	case *ast.UnaryExpr:
+		x.addPaths(v.X, path)
+	case *ast.Alias:
+		x.addPaths(v.Expr, path)
+	}
+}
+
+// rank returns the place of a component in the text; components that only an
+// evaluation knows come last.
+func (x *index) rank(component string) int {
+	if i := slices.Index(x.order, component); i >= 0 {
+		return i
+	}
+	return len(x.order)
+}
+
+// mayHave reports whether a component may have a part, or a part a member: false
+// saves looking it up, which costs more than evaluating one.
+func (x *index) mayHave(member string, path ...string) bool {
+	m, ok := x.names[strings.Join(append([]string{"components"}, path...), ".")]
+	if !ok || m.open || len(x.anyBody) > 0 {
+		return true
+	}
+	_, written := m.names[member]
+	return written
+}
+
+// written returns where a member below a path is written.
+func (x *index) written(member string, path []string) (Position, bool) {
+	pos, ok := x.names[strings.Join(path, ".")].names[member]
+	return pos, ok
+}
+
+// edgesOf returns the edges of a component that follow from its references.
+func (x *index) edgesOf(component string) []Edge {
+	if edges, ok := x.edges[component]; ok {
+		return edges
+	}
+	return slices.DeleteFunc(slices.Clone(x.otherEdges), func(e Edge) bool { return e.To == component })
+}
+
+// isRegular reports whether a name is neither hidden nor a definition.
+func isRegular(name string) bool {
+	return !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "#")
+}
+
+// A memberKind says what a member is.
+type memberKind int
+
+const (
+	named    memberKind = iota // a field with a literal name
+	dynamic                    // a field whose name is computed
+	pattern                    // a constraint on fields
+	embedded                   // anything else: what it brings in is not written here
+)
+
+// A member is something that is declared directly in a value.
+type member struct {
+	kind  memberKind
+	name  string // of a named one
+	field *ast.Field
+	value ast.Expr
+	// guards are the clauses of the comprehensions around it.
+	guards []ast.Clause
+}
+
+// eachMember calls f for each member of a value, also within comprehensions,
+// unifications and disjunctions.
+func eachMember(v ast.Node, guards []ast.Clause, f func(member)) {
+	switch v := v.(type) {
+	case *ast.StructLit:
+		eachDecl(v.Elts, guards, f)
+	case *ast.BinaryExpr:
+		if v.Op != token.AND && v.Op != token.OR {
+			f(member{kind: embedded, value: v, guards: guards})
 			return
 		}
-		f(v)
+		eachMember(v.X, guards, f)
+		eachMember(v.Y, guards, f)
 	case *ast.UnaryExpr:
-		eachDecl(v.X, f)
+		eachMember(v.X, guards, f)
 	case *ast.ParenExpr:
-		eachDecl(v.X, f)
-	default:
-		f(v)
+		eachMember(v.X, guards, f)
+	case *ast.Alias:
+		eachMember(v.Expr, guards, f)
+	case ast.Expr:
+		f(member{kind: embedded, value: v, guards: guards})
+	}
+}
+
+// eachDecl calls f for each member that declarations make.
+func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(member)) {
+	for _, d := range decls {
+		switch d := d.(type) {
+		case *ast.Field:
+			m := member{kind: dynamic, field: d, value: d.Value, guards: guards}
+			if name, ok := literalLabel(d.Label); ok {
+				m.kind, m.name = named, name
+			} else if _, ok := unaliased(d.Label).(*ast.ListLit); ok {
+				m.kind = pattern
+			}
+			f(m)
+		case *ast.Comprehension:
+			eachMember(d.Value, slices.Concat(guards, d.Clauses), f)
+		case *ast.EmbedDecl:
+			eachMember(d.Expr, guards, f)
+		case *ast.Ellipsis:
+			f(member{kind: embedded, value: d.Type, guards: guards})
+		}
 	}
 }
 
 // literalLabel returns the name of a label that is written out.
-func literalLabel(l ast.Label) (string, bool) {
-	switch l := l.(type) {
+func literalLabel(l ast.Node) (string, bool) {
+	switch l := unaliased(l).(type) {
 	case *ast.Ident:
 		return l.Name, true
 	case *ast.BasicLit:
 		if l.Kind == token.STRING {
-			s, err := strconv.Unquote(l.Value)
+			s, err := literal.Unquote(l.Value)
 			return s, err == nil
 		}
 	}
 	return "", false
+}
+
+// unaliased returns a label or value without the alias in front of it.
+func unaliased(n ast.Node) ast.Node {
+	if a, ok := n.(*ast.Alias); ok {
+		return a.Expr
+	}
+	return n
 }

@@ -9,7 +9,6 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
-	"cuelang.org/go/cue/load"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/source"
@@ -24,13 +23,15 @@ const contractPath = "operetta.dev/schemas/operator"
 // It owns a CUE context of its own, which is freed with it: reloading packages
 // into one context would keep every version of them.
 type Program struct {
-	name     string
-	digest   string
-	base     cue.Value
-	contract cue.Value
-	files    []*ast.File
-	index    *index
-	meta     Meta
+	name   string
+	digest string
+	base   cue.Value // the whole package
+	// reconcile is what an evaluation fills: base without what it does not need.
+	reconcile cue.Value
+	contract  cue.Value
+	files     []*ast.File
+	index     *index
+	meta      Meta
 }
 
 // Meta is what a package says about its custom resource.
@@ -62,13 +63,9 @@ type Column struct {
 // Load compiles a snapshot. It errors with Faults when the package does not
 // parse, does not resolve, contradicts itself, or is not a controller.
 func Load(s *source.Snapshot) (*Program, error) {
-	inst := load.Instances([]string{"./" + s.Dir()}, &load.Config{
-		FS:         s.FS(),
-		Dir:        "/",
-		FromFSPath: func(name string) string { return s.Display(name) },
-	})[0]
-	if inst.Err != nil {
-		return nil, faultsOf(inst.Err)
+	inst, faults := buildInstance(s)
+	if len(faults) > 0 {
+		return nil, faults
 	}
 	base := cuecontext.New().BuildInstance(inst)
 	p := &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files}
@@ -93,8 +90,8 @@ func Load(s *source.Snapshot) (*Program, error) {
 
 // findContract finds the contract among the package's imports.
 func (p *Program) findContract(inst *build.Instance) error {
-	for _, imp := range inst.Imports {
-		if path, _, _ := strings.Cut(imp.ImportPath, "@"); path == contractPath {
+	for _, imp := range inst.Dependencies() {
+		if imp.ImportPath == contractPath {
 			p.contract = p.base.Context().BuildInstance(imp)
 			return nil
 		}
@@ -132,7 +129,7 @@ func (p *Program) readMeta() (Meta, error) {
 	var m Meta
 	var faults Faults
 	m.Group, faults = p.required("group", "for example group: \"example.com\"", faults)
-	m.Kind, faults = p.required("kind", "for example kind: \"WebApp\"", faults)
+	m.Kind, faults = p.required("kind", "for example kind: \"Shop\"", faults)
 	if len(faults) > 0 {
 		return m, faults
 	}

@@ -27,14 +27,19 @@ func (p Predicate) Explain() string {
 }
 
 // predicates evaluates the named conditions of one part of a component.
-func (p *Program) predicates(component cue.Value, part string) []Predicate {
-	it, err := component.LookupPath(cue.MakePath(cue.Str(part))).Fields()
-	if err != nil {
-		return nil
-	}
+func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
 	var out []Predicate
-	for it.Next() {
-		out = append(out, p.predicate(it.Selector().Unquoted(), it.Value()))
+	for name, condition := range fields(v) {
+		out = append(out, p.predicate(component, name, condition))
+	}
+	// Conditions that cannot even be listed must not look as if there were none.
+	for _, f := range ownFaults(v) {
+		verdict := Broken
+		if cue.IsIncomplete(v.Err()) {
+			verdict = Unknown
+		}
+		f = p.explained(f)
+		out = append(out, Predicate{Name: part, Verdict: verdict, Position: f.Position, Detail: f.Message})
 	}
 	return out
 }
@@ -42,7 +47,7 @@ func (p *Program) predicates(component cue.Value, part string) []Predicate {
 // predicate evaluates one condition. The rule that tells unknown from broken is
 // CUE's own: Validate ignores what is only incomplete and reports what can never
 // become right.
-func (p *Program) predicate(name string, v cue.Value) Predicate {
+func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 	out := Predicate{Name: name}
 	b, err := v.Bool()
 	if err == nil && b {
@@ -54,16 +59,18 @@ func (p *Program) predicate(name string, v cue.Value) Predicate {
 		out.Position = positionAt(node.Pos())
 		out.Source = sourceText(node)
 	}
-	switch broken := v.Validate(); {
-	case err == nil:
-		out.Verdict = False
-		out.Detail = comparison(expr)
-	case broken == nil:
-		out.Verdict = Unknown
-		out.Detail = missingIn(expr, err)
+	if err == nil {
+		out.Verdict, out.Detail = False, comparison(expr)
+		return out
+	}
+	own, others := p.sorted(component, faultsOf(v.Validate()))
+	switch {
+	case len(own) > 0:
+		out.Verdict, out.Detail = Broken, own[0].Message
+	case len(others) > 0:
+		out.Verdict, out.Detail = Unknown, others[0].at()
 	default:
-		out.Verdict = Broken
-		out.Detail = firstMessage(broken)
+		out.Verdict, out.Detail = Unknown, p.missingIn(expr, err)
 	}
 	return out
 }
@@ -142,11 +149,14 @@ func scalarText(v cue.Value) (string, bool) {
 
 // missingIn says what an unknown predicate waits for: the first part of a
 // reference in it that is not there.
-func missingIn(v cue.Value, err error) string {
+func (p *Program) missingIn(v cue.Value, err error) string {
 	if path, ok := missingReference(v, 4); ok {
-		return path + " is not there yet"
+		return path + notThere
 	}
-	return firstMessage(err)
+	for _, f := range faultsOf(err) {
+		return p.explained(f).Message
+	}
+	return err.Error()
 }
 
 // missingReference looks for a reference in an expression that leads nowhere.
@@ -170,11 +180,4 @@ func missingReference(v cue.Value, depth int) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-func firstMessage(err error) string {
-	for _, f := range faultsOf(err) {
-		return f.Message
-	}
-	return err.Error()
 }

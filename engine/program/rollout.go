@@ -105,6 +105,8 @@ type Edge struct {
 type Object struct {
 	// Name is its name within the component.
 	Name string
+	// Identity is known also of an object that is not complete yet.
+	Identity Identity
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
 	Policy   Policy

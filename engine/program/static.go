@@ -16,11 +16,11 @@ func (p *Program) unknownFields() Faults {
 	known := p.vocabulary()
 	var faults Faults
 	for _, name := range slices.Sorted(maps.Keys(p.index.fields)) {
-		if strings.HasPrefix(name, "#") || strings.HasPrefix(name, "_") || slices.Contains(known, name) {
+		if !isRegular(name) || slices.Contains(known, name) {
 			continue
 		}
 		faults = append(faults, Fault{
-			Position: positionAt(p.index.fields[name][0].Label.Pos()),
+			Position: positionAt(p.index.fields[name][0].field.Label.Pos()),
 			Path:     name,
 			Message:  "unknown field at the root of the package",
 			Hint:     p.unknownFieldHint(name, known),
@@ -68,15 +68,9 @@ func (p *Program) CRSchema() cue.Value {
 
 // Template returns the package evaluated without any custom resource: what is
 // known of every reconcile. Its predicates are mostly unknown.
-func (p *Program) Template() []Component { return p.components(p.base) }
-
-// rank returns the place of a component in the text; components that only an
-// evaluation knows come last.
-func (x *index) rank(component string) int {
-	if i := slices.Index(x.order, component); i >= 0 {
-		return i
-	}
-	return len(x.order)
+func (p *Program) Template() []Component {
+	out, _ := p.components(p.base)
+	return out
 }
 
 // Nearest returns the candidate that a misspelled name most likely means: the
@@ -92,22 +86,28 @@ func Nearest(name string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// levenshtein returns the edit distance, by the two-row algorithm.
+// levenshtein returns the edit distance; two letters that changed places are one
+// edit.
 func levenshtein(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }

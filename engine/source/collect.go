@@ -23,33 +23,43 @@ const (
 	// contractPrefix is the import path below which they are.
 	contractPrefix = contractModule + "/schemas/"
 	moduleFile     = "cue.mod/module.cue"
+	// defaultLanguage is the version of CUE that a folder outside any module is
+	// written in.
+	defaultLanguage = "v0.17.0"
 )
+
+// vendorRoots are the folders in which a module keeps the packages of others.
+// One package may be spread over all of them.
+var vendorRoots = []string{"cue.mod/gen", "cue.mod/pkg", "cue.mod/usr"}
 
 // collector gathers the files that one package of a module needs.
 type collector struct {
-	fsys   fs.FS
-	module string
-	files  fstest.MapFS
-	seen   map[string]bool
+	fsys     fs.FS
+	module   string
+	language string
+	files    fstest.MapFS
+	seen     map[string]bool
 }
 
-// collect gathers the files of the package in dir and of what it imports from its
-// own module. It errors when the folder cannot be read or holds no CUE files.
+// collect gathers the files of the package in dir and of all that it imports. It
+// errors when the folder cannot be read or holds no CUE files.
 //
-// A file that does not parse is kept as it is, without following its imports:
-// the compiler reports syntax errors better, and with all positions.
+// A file that does not parse is kept as it is, without following its imports, and
+// an import that leads nowhere is left alone: the compiler reports both better,
+// and with positions.
 func collect(fsys fs.FS, dir string) (*collector, error) {
 	c := &collector{fsys: fsys, files: fstest.MapFS{}, seen: map[string]bool{}}
 	if err := c.readModule(); err != nil {
 		return nil, err
 	}
-	if err := c.addPackage(clean(dir)); err != nil {
+	names, err := cueFiles(fsys, dir)
+	if err != nil {
 		return nil, err
 	}
-	if len(c.files) == 1 { // the module's declaration alone
+	if len(names) == 0 {
 		return nil, errors.New("no CUE files in this folder")
 	}
-	return c, c.addVendored()
+	return c, c.addPackage(dir)
 }
 
 // readModule reads the module's declaration. A folder outside any module is a
@@ -58,27 +68,45 @@ func (c *collector) readModule() error {
 	data, err := fs.ReadFile(c.fsys, moduleFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.module = "package.local"
-		data = []byte("module: \"" + c.module + "@v0\"\nlanguage: version: \"v0.17.0\"\n")
+		c.module, c.language = "package.local", defaultLanguage
+		return nil
 	case err != nil:
 		return fmt.Errorf("reading the module: %w", err)
-	default:
-		f, err := modfile.ParseNonStrict(data, moduleFile)
-		if err != nil {
-			return fmt.Errorf("reading the module: %w", err)
-		}
-		c.module = f.ModulePath()
+	}
+	f, err := modfile.ParseNonStrict(data, moduleFile)
+	if err != nil {
+		return fmt.Errorf("reading the module: %w", err)
+	}
+	c.module, c.language = f.ModulePath(), defaultLanguage
+	if f.Language != nil && f.Language.Version != "" {
+		c.language = f.Language.Version
 	}
 	c.files[moduleFile] = &fstest.MapFile{Data: data}
 	return nil
 }
 
-// addPackage adds the CUE files of a folder and follows their imports.
+// addPackage adds the CUE files of a folder, and those above it that belong to
+// the same package, and follows their imports.
 func (c *collector) addPackage(dir string) error {
 	if c.seen[dir] {
 		return nil
 	}
 	c.seen[dir] = true
+	packages := map[string]bool{}
+	if err := c.addFolder(dir, func(name string) bool { packages[name] = true; return true }); err != nil {
+		return err
+	}
+	for at := dir; at != "." && !slices.Contains(vendorRoots, at); {
+		at = path.Dir(at)
+		if err := c.addFolder(at, func(name string) bool { return packages[name] }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFolder adds the files of a folder whose package is wanted.
+func (c *collector) addFolder(dir string, wanted func(packageName string) bool) error {
 	names, err := cueFiles(c.fsys, dir)
 	if err != nil {
 		return err
@@ -88,69 +116,67 @@ func (c *collector) addPackage(dir string) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
-		c.files[name] = &fstest.MapFile{Data: data}
-		if err := c.follow(name, data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// follow adds the packages of the same module that a file imports.
-func (c *collector) follow(name string, data []byte) error {
-	f, err := parser.ParseFile(name, data, parser.ImportsOnly)
-	if err != nil {
-		return nil // see collect
-	}
-	for spec := range f.ImportSpecs() {
-		dir, ok := c.ownPackage(spec)
-		if !ok {
+		f, err := parser.ParseFile(name, data, parser.ImportsOnly)
+		if f == nil || !wanted(f.PackageName()) {
 			continue
 		}
-		if err := c.addPackage(dir); err != nil {
+		c.files[name] = &fstest.MapFile{Data: data}
+		if err != nil {
+			continue // see collect
+		}
+		if err := c.follow(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ownPackage returns the folder of an import that is in the same module.
-func (c *collector) ownPackage(spec *ast.ImportSpec) (string, bool) {
-	imp, err := strconv.Unquote(spec.Path.Value)
-	if err != nil || strings.HasPrefix(imp, contractPrefix) {
-		return "", false
-	}
-	imp, _, _ = strings.Cut(imp, ":")
-	imp, _, _ = strings.Cut(imp, "@")
-	rest, ok := strings.CutPrefix(imp, c.module+"/")
-	return rest, ok
-}
-
-// addVendored adds what the module vendors below cue.mod.
-func (c *collector) addVendored() error {
-	for _, root := range []string{"cue.mod/pkg", "cue.mod/gen", "cue.mod/usr"} {
-		err := fs.WalkDir(c.fsys, root, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || path.Ext(name) != ".cue" || strings.HasPrefix(name, root+"/"+contractPrefix) {
+// follow adds the packages that a file imports.
+func (c *collector) follow(f *ast.File) error {
+	for spec := range f.ImportSpecs() {
+		imp, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		for _, dir := range foldersOf(c.module, imp) {
+			if strings.HasPrefix(imp, contractPrefix) {
+				continue // the engine's own
+			}
+			if _, err := fs.Stat(c.fsys, dir); err != nil {
+				continue
+			}
+			if err := c.addPackage(dir); err != nil {
 				return err
 			}
-			data, err := fs.ReadFile(c.fsys, name)
-			if err != nil {
-				return err
-			}
-			c.files[name] = &fstest.MapFile{Data: data}
-			return nil
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("reading %s: %w", root, err)
 		}
 	}
 	return nil
+}
+
+// foldersOf returns the folders in which a module may hold the package of an
+// import path: its own, or else those of what it vendors.
+func foldersOf(module, importPath string) []string {
+	p := ast.ParseImportPath(importPath).Path
+	if p == module {
+		return []string{"."}
+	}
+	if rest, ok := strings.CutPrefix(p, module+"/"); ok {
+		return []string{path.Clean(rest)}
+	}
+	var out []string
+	for _, root := range vendorRoots {
+		out = append(out, path.Join(root, p))
+	}
+	return out
 }
 
 // withContract returns the files together with the engine's schemas, which stand
 // where the module expects them.
 func (c *collector) withContract() (fstest.MapFS, error) {
 	out := maps.Clone(c.files)
+	if out[moduleFile] == nil {
+		out[moduleFile] = &fstest.MapFile{Data: fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", c.module+"@v0", c.language)}
+	}
 	prefix := "cue.mod/pkg/" + contractModule + "/"
 	if c.module == contractModule {
 		prefix = ""
@@ -172,7 +198,22 @@ func (c *collector) withContract() (fstest.MapFS, error) {
 	return out, nil
 }
 
-// cueFiles returns the files of a folder that belong to its package, sorted.
+// packageName returns the name of the package in dir: that of its folder, or, at
+// the root of a file system, which has no name, the one that its files say.
+func (c *collector) packageName(dir string) string {
+	if dir != "." {
+		return path.Base(dir)
+	}
+	names, _ := cueFiles(c.files, dir)
+	for _, name := range names {
+		if f, _ := parser.ParseFile(name, c.files[name].Data, parser.PackageClauseOnly); f != nil && f.PackageName() != "" {
+			return f.PackageName()
+		}
+	}
+	return dir
+}
+
+// cueFiles returns the files of a folder that may belong to a package, sorted.
 func cueFiles(fsys fs.FS, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
@@ -181,8 +222,8 @@ func cueFiles(fsys fs.FS, dir string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		n := e.Name()
-		// The loader ignores tests, tools and hidden files as well.
-		if path.Ext(n) != ".cue" || strings.HasSuffix(n, "_test.cue") || strings.HasSuffix(n, "_tool.cue") || n[0] == '.' || n[0] == '_' {
+		// Stock cue ignores tests, tools and hidden files as well.
+		if e.IsDir() || path.Ext(n) != ".cue" || strings.HasSuffix(n, "_test.cue") || strings.HasSuffix(n, "_tool.cue") || n[0] == '.' || n[0] == '_' {
 			continue
 		}
 		names = append(names, path.Join(dir, n))

@@ -22,13 +22,19 @@ func Folder(dir string) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
 	}
-	return New(os.DirFS(root), filepath.ToSlash(rel), shownFrom(root))
+	s, err := New(os.DirFS(root), filepath.ToSlash(rel), shownFrom(root))
+	if err != nil {
+		return nil, err
+	}
+	s.name = filepath.Base(abs) // a package may be the root of its module
+	return s, nil
 }
 
 // New returns a snapshot of the package in the folder dir of a module's file
 // system. Display gives the name under which a file is shown to a person; nil
 // leaves names as they are.
 func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error) {
+	dir = clean(dir)
 	c, err := collect(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
@@ -40,7 +46,15 @@ func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error)
 	if display == nil {
 		display = func(name string) string { return name }
 	}
-	return &Snapshot{name: path.Base(clean(dir)), dir: clean(dir), digest: digestOf(c.files), display: display, files: all}, nil
+	return &Snapshot{
+		name:     c.packageName(dir),
+		dir:      dir,
+		module:   c.module,
+		language: c.language,
+		digest:   digestOf(c.files),
+		display:  display,
+		files:    all,
+	}, nil
 }
 
 // moduleRoot returns the closest folder at or above dir that holds a CUE module,

@@ -8,17 +8,20 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"testing/fstest"
 )
 
 // A Snapshot is one version of an operator package: its files and their digest.
 // It is immutable.
 type Snapshot struct {
-	name    string
-	dir     string
-	digest  string
-	display func(string) string
-	files   fstest.MapFS
+	name     string
+	dir      string
+	module   string
+	language string
+	digest   string
+	display  func(string) string
+	files    fstest.MapFS
 }
 
 // Name returns the package's name: the last element of its folder.
@@ -26,6 +29,9 @@ func (s *Snapshot) Name() string { return s.name }
 
 // Dir returns the package's folder, slash-separated and relative to the root of FS.
 func (s *Snapshot) Dir() string { return s.dir }
+
+// Language returns the version of CUE that the package's module is written in.
+func (s *Snapshot) Language() string { return s.language }
 
 // Digest returns "sha256:" and the hexadecimal digest over the author's files.
 func (s *Snapshot) Digest() string { return s.digest }
@@ -36,6 +42,38 @@ func (s *Snapshot) FS() fs.FS { return s.files }
 
 // Display returns the name under which a file of FS is shown to a person.
 func (s *Snapshot) Display(name string) string { return s.display(name) }
+
+// Folders returns the folders of FS that hold the package of an import path. They
+// are none when the snapshot does not have it, and several when a vendored
+// package is spread over cue.mod/gen, pkg and usr.
+func (s *Snapshot) Folders(importPath string) []string {
+	candidates := foldersOf(s.module, importPath)
+	if strings.HasPrefix(importPath, contractPrefix) && s.module != contractModule {
+		// Only the engine's own will do, whatever the module vendors.
+		candidates = foldersOf("", importPath)[1:2]
+	}
+	return slices.DeleteFunc(candidates, func(dir string) bool {
+		names, err := cueFiles(s.files, dir)
+		return err != nil || len(names) == 0
+	})
+}
+
+// Files returns the CUE files of FS that may belong to the package in a folder,
+// in the order in which stock cue unifies them: those of the folders above come
+// first, because a package extends its namesakes there.
+func (s *Snapshot) Files(dir string) []string {
+	var out []string
+	for at := dir; ; at = path.Dir(at) {
+		names, err := cueFiles(s.files, at)
+		if err != nil && at == dir {
+			return nil
+		}
+		out = append(names, out...)
+		if at == "." || slices.Contains(vendorRoots, at) {
+			return out
+		}
+	}
+}
 
 // digestOf returns the digest over names and contents, in the order of the names.
 func digestOf(files fstest.MapFS) string {

@@ -1,0 +1,210 @@
+package program
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/source"
+)
+
+// A builder turns the files of a snapshot into CUE instances.
+//
+// It stands in for cue/load, which in v0.17.1 cannot import a vendored package
+// from an fs.FS (cue issue 4439), and which sets up a module cache and a registry
+// for a world that is closed here: what a package needs is in its snapshot.
+type builder struct {
+	snapshot *source.Snapshot
+	context  *build.Context
+	loading  []string
+}
+
+// buildInstance returns the parsed package of a snapshot with all its imports.
+func buildInstance(s *source.Snapshot) (*build.Instance, Faults) {
+	b := &builder{snapshot: s, context: build.NewContext()}
+	inst := b.instance(s.Dir())
+	if faults := b.addFiles(inst, s.Dir(), ""); len(faults) > 0 {
+		return nil, faults
+	}
+	if err := inst.Complete(); err != nil {
+		return nil, faultsOf(err)
+	}
+	prune(inst)
+	return inst, nil
+}
+
+func (b *builder) instance(dir string) *build.Instance {
+	inst := b.context.NewInstance(dir, b.load)
+	inst.CanonicalImportPath = canonical
+	return inst
+}
+
+// canonical returns an import path without its version: a snapshot holds one
+// version of each package.
+func canonical(importPath string) string {
+	p := ast.ParseImportPath(importPath).Canonical()
+	p.Version = ""
+	return p.String()
+}
+
+// load returns the instance of an import; nil leaves the path to CUE's own
+// packages.
+func (b *builder) load(pos token.Pos, importPath string) *build.Instance {
+	if !strings.Contains(strings.Split(importPath, "/")[0], ".") {
+		return nil
+	}
+	inst := b.instance(importPath)
+	if slices.Contains(b.loading, importPath) {
+		inst.Err = errors.Newf(pos, "import cycle: %s", strings.Join(append(b.loading, importPath), " -> "))
+		return inst
+	}
+	b.loading = append(b.loading, importPath)
+	defer func() { b.loading = b.loading[:len(b.loading)-1] }()
+	p := ast.ParseImportPath(importPath)
+	folders := b.snapshot.Folders(p.Path)
+	if len(folders) == 0 {
+		inst.Err = errors.Newf(pos, "cannot find the package %s", importPath)
+		return inst
+	}
+	inst.ImportPath = importPath
+	for _, dir := range folders {
+		for _, f := range b.addFiles(inst, dir, p.Qualifier) {
+			inst.ReportError(errors.Newf(pos, "%s", f.Error()))
+		}
+	}
+	_ = inst.Complete() // it keeps the error
+	return inst
+}
+
+// addFiles adds the files of a folder's package to an instance. Without a name,
+// the package is the one that is named as its folder, or the only one there.
+func (b *builder) addFiles(inst *build.Instance, dir, name string) Faults {
+	var files []*ast.File
+	for _, file := range b.snapshot.Files(dir) {
+		f, err := b.parse(file)
+		if err != nil {
+			return faultsOf(err)
+		}
+		if !excluded(f) {
+			files = append(files, f)
+		}
+	}
+	if name == "" {
+		var fault *Fault
+		if name, fault = b.choose(dir, files); fault != nil {
+			return Faults{*fault}
+		}
+	}
+	var faults Faults
+	for _, f := range files {
+		if f.PackageName() != name {
+			continue
+		}
+		if a := fileAttribute(f, "extern"); a != nil {
+			faults = append(faults, Fault{
+				Position: positionAt(a.Pos()),
+				Message:  "@extern is not supported yet, so that what it should bring in would be missing",
+				Hint:     "write the data as CUE: cue import turns YAML, JSON and text into it",
+			})
+		}
+		if err := inst.AddSyntax(f); err != nil {
+			faults = append(faults, faultsOf(err)...)
+		}
+	}
+	if len(inst.Files) == 0 && len(faults) == 0 {
+		faults = Faults{{Message: fmt.Sprintf("no file in %s is of package %s", b.snapshot.Display(dir), name)}}
+	}
+	return faults
+}
+
+func (b *builder) parse(name string) (*ast.File, error) {
+	data, err := fs.ReadFile(b.snapshot.FS(), name)
+	if err != nil {
+		return nil, err
+	}
+	return parser.ParseFile(b.snapshot.Display(name), data, parser.ParseComments, parser.Version(b.snapshot.Language()))
+}
+
+// choose returns the name of the package in a folder.
+func (b *builder) choose(dir string, files []*ast.File) (string, *Fault) {
+	var names []string
+	for _, f := range files {
+		name := f.PackageName()
+		// Files of the folders above do not decide.
+		if name == "" || path.Dir(f.Filename) != path.Clean(b.snapshot.Display(dir)) || slices.Contains(names, name) {
+			continue
+		}
+		names = append(names, name)
+	}
+	switch {
+	case slices.Contains(names, b.snapshot.Name()):
+		return b.snapshot.Name(), nil
+	case len(names) == 1:
+		return names[0], nil
+	case len(names) == 0:
+		return "", &Fault{
+			Message: "no file in " + b.snapshot.Display(dir) + " says which package it belongs to",
+			Hint:    "write package " + b.snapshot.Name() + " at the top of each file",
+		}
+	}
+	return "", &Fault{
+		Message: fmt.Sprintf("the folder %s holds several packages: %s", b.snapshot.Display(dir), strings.Join(names, ", ")),
+		Hint:    "move all but one into folders of their own",
+	}
+}
+
+// excluded reports whether a file says that it is not part of its package. No
+// tag is ever set here.
+func excluded(f *ast.File) bool {
+	if fileAttribute(f, "ignore") != nil {
+		return true
+	}
+	a := fileAttribute(f, "if")
+	if a == nil {
+		return false
+	}
+	_, body := a.Split()
+	expr, err := parser.ParseExpr("", body)
+	return err == nil && !holdsWithoutTags(expr)
+}
+
+// holdsWithoutTags evaluates the expression of an @if attribute.
+func holdsWithoutTags(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return holdsWithoutTags(e.X)
+	case *ast.UnaryExpr:
+		return !holdsWithoutTags(e.X)
+	case *ast.BinaryExpr:
+		if e.Op == token.LAND {
+			return holdsWithoutTags(e.X) && holdsWithoutTags(e.Y)
+		}
+		return holdsWithoutTags(e.X) || holdsWithoutTags(e.Y)
+	}
+	return false // a tag
+}
+
+// fileAttribute returns the attribute of a name that stands above a file's
+// package clause.
+func fileAttribute(f *ast.File, name string) *ast.Attribute {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.Attribute:
+			if key, _ := d.Split(); key == name {
+				return d
+			}
+		case *ast.CommentGroup:
+		default:
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/token"
+)
+
+// unsetMessage says of a required field that nothing sets it.
+const unsetMessage = "required, but not set"
+
+// notThere says of a reference that it leads nowhere, for now.
+const notThere = " is not there yet"
+
+// The formats of the errors of CUE that are put differently for a person. They
+// decide only what a person reads, never what the engine does.
+const (
+	emptyDisjunction  = "%d errors in empty disjunction:"
+	conflictingValues = "conflicting values %s and %s"
+	mismatchedTypes   = "conflicting values %s and %s (mismatched types %s and %s)"
+	invalidValue      = "invalid value"
+	incompleteValue   = "incomplete value %v"
+	requiredField     = "field is required but not present"
+	notAllowed        = "field not allowed"
+	noReference       = "reference %q not found"
+	undefinedField    = "undefined field: "
+	optionalField     = "cannot reference optional field: "
+)
+
+// faultsOf returns the faults that a CUE error stands for, without the noise of
+// disjunctions: for `int & <=100 | *3` and 500 CUE reports the failed default as
+// well as the bound, and only the bound helps.
+func faultsOf(err error) Faults {
+	if err == nil {
+		return nil
+	}
+	var paths []string
+	groups := map[string][]errors.Error{}
+	for _, e := range errors.Errors(err) {
+		path := pathOf(e)
+		if _, seen := groups[path]; !seen {
+			paths = append(paths, path)
+		}
+		groups[path] = append(groups[path], e)
+	}
+	var out Faults
+	for _, path := range paths {
+		for _, f := range faultsAt(path, groups[path]) {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// faultsAt returns the faults that the errors of one field stand for.
+func faultsAt(path string, errs []errors.Error) Faults {
+	disjunct := slices.ContainsFunc(errs, func(e errors.Error) bool { return formatOf(e) == emptyDisjunction })
+	bounded := slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), invalidValue) })
+	if disjunct && !bounded {
+		if f, ok := oneOf(path, errs); ok {
+			return Faults{f}
+		}
+	}
+	var out Faults
+	for _, e := range errs {
+		switch formatOf(e) {
+		case emptyDisjunction:
+			if len(errs) > 1 {
+				continue
+			}
+		case conflictingValues, mismatchedTypes:
+			if disjunct && bounded {
+				continue
+			}
+		}
+		out = append(out, Fault{Position: positionOf(e), Path: path, Message: messageOf(e), Hint: hintFor(e)})
+	}
+	return out
+}
+
+// oneOf says what a value may be that fits none of the alternatives.
+func oneOf(path string, errs []errors.Error) (Fault, bool) {
+	var found []conflict
+	var at Position
+	for _, e := range errs {
+		if c, ok := conflictOf(e); ok {
+			found = append(found, c)
+			at = orFirst(at, positionOf(e))
+		}
+	}
+	if len(found) < 2 {
+		return Fault{}, false
+	}
+	// The value is the one that is in every conflict.
+	actual := found[0][0]
+	if !slices.ContainsFunc(found[1][:], func(s side) bool { return s == actual }) {
+		actual = found[0][1]
+	}
+	var wanted []side
+	for _, c := range found {
+		other := c[0]
+		if other == actual {
+			other = c[1]
+		}
+		wanted = append(wanted, other)
+	}
+	var texts []string
+	for _, w := range wanted {
+		// A default says nothing that its type does not.
+		ofItsType := w.text != w.kind && w.kind != "" && slices.Contains(wanted, side{w.kind, w.kind})
+		if !ofItsType && !slices.Contains(texts, w.text) {
+			texts = append(texts, w.text)
+		}
+	}
+	return Fault{Position: at, Path: path, Message: fmt.Sprintf("invalid value %s (must be %s)", actual.text, alternatives(texts))}, true
+}
+
+// A side is one of the two values of a conflict; the kind is known only if they
+// differ in it.
+type side struct{ text, kind string }
+
+type conflict [2]side
+
+func conflictOf(e errors.Error) (conflict, bool) {
+	format, args := e.Msg()
+	text := make([]string, len(args))
+	for i, a := range args {
+		text[i] = fmt.Sprint(a)
+	}
+	switch {
+	case format == conflictingValues && len(args) == 2:
+		return conflict{{text[0], ""}, {text[1], ""}}, true
+	case format == mismatchedTypes && len(args) == 4:
+		return conflict{{text[0], text[2]}, {text[1], text[3]}}, true
+	}
+	return conflict{}, false
+}
+
+func alternatives(texts []string) string {
+	if last := len(texts) - 1; last > 0 {
+		return strings.Join(texts[:last], ", ") + " or " + texts[last]
+	}
+	return strings.Join(texts, "")
+}
+
+func formatOf(e errors.Error) string {
+	format, _ := e.Msg()
+	return format
+}
+
+func messageOf(e errors.Error) string {
+	format, args := e.Msg()
+	switch {
+	case format == requiredField:
+		return unsetMessage
+	case format == incompleteValue:
+		return fmt.Sprintf(unsetMessage+" (must be %v)", args...)
+	case format == notAllowed:
+		return "unknown field"
+	case format == mismatchedTypes:
+		if c, ok := conflictOf(e); ok && c[0].isType() != c[1].isType() {
+			value, want := c[0], c[1]
+			if value.isType() {
+				value, want = want, value
+			}
+			return fmt.Sprintf("invalid value %s (must be %s)", value.text, want.kind)
+		}
+	}
+	text := strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf(format, args...)), ":")
+	if cause, ok := errors.Unwrap(e).(errors.Error); ok && !strings.Contains(text, messageOf(cause)) {
+		return text + ": " + messageOf(cause)
+	}
+	return text
+}
+
+// isType reports whether a side of a conflict is no value but a type.
+func (s side) isType() bool {
+	return s.text == s.kind || s.text != "{}" && s.text != "[]" && strings.ContainsAny(s.text[:1], "{[<>=!")
+}
+
+// hintFor returns what to write instead, where the error alone tells.
+func hintFor(e errors.Error) string {
+	format, args := e.Msg()
+	if format != noReference || len(args) != 1 {
+		return ""
+	}
+	switch name := fmt.Sprint(args[0]); name {
+	case "cr", "live", "inputs", "components":
+		return fmt.Sprintf("write %s: _ at the root of the package: only fields that it writes itself are in scope", name)
+	}
+	return ""
+}
+
+// pathOf returns the path of an error in CUE's notation.
+func pathOf(e errors.Error) string {
+	var b strings.Builder
+	for _, label := range e.Path() {
+		if _, err := strconv.Atoi(label); err == nil {
+			b.WriteString("[" + label + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(".")
+		}
+		b.WriteString(label)
+	}
+	return b.String()
+}
+
+// positionOf returns the position of an error in the author's own files, or any at
+// all: "conflicting values" names the contract's line as well, and that is rarely
+// the line to change.
+func positionOf(e errors.Error) Position {
+	var first Position
+	// Not errors.Positions, which sorts: CUE names the most specific one first.
+	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
+		p := positionAt(pos)
+		first = orFirst(first, p)
+		if p.File != "" && !isContract(p.File) {
+			return p
+		}
+	}
+	return first
+}
+
+// isContract reports whether a file is one of the engine's own.
+func isContract(file string) bool {
+	return strings.Contains(file, "schemas/operator/")
+}
+
+func orFirst(a, b Position) Position {
+	if a != (Position{}) {
+		return a
+	}
+	return b
+}
+
+func positionAt(pos token.Pos) Position {
+	if !pos.IsValid() {
+		return Position{}
+	}
+	p := pos.Position()
+	return Position{File: p.Filename, Line: p.Line}
+}

@@ -1,0 +1,36 @@
+package program_test
+
+import (
+	"strings"
+	"testing"
+
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/test/golden"
+)
+
+// TestEvaluation evaluates the package of each golden file with its cr.yaml and
+// live.yaml, and compares the whole rollout.
+func TestEvaluation(t *testing.T) {
+	t.Parallel()
+	golden.Run(t, "testdata/eval/*.txtar", func(t *testing.T, c *golden.Case) {
+		s, err := source.New(c.FS("module"), strings.TrimSpace(string(c.File("dir"))), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := program.Load(s)
+		if err != nil {
+			c.Want("want", "load: "+err.Error())
+			return
+		}
+		var session program.Session
+		decode(t, c.File("cr.yaml"), &session.CR)
+		decode(t, c.File("live.yaml"), &session.Live)
+		r, err := p.Evaluate(session)
+		if err != nil {
+			c.Want("want", "error: "+err.Error())
+			return
+		}
+		c.Want("want", golden.Rollout(r))
+	})
+}

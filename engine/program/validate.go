@@ -1,0 +1,107 @@
+package program
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+)
+
+// ValidateCR returns what is wrong with a custom resource by the package's
+// schema, each fault with the path and the bound.
+func (p *Program) ValidateCR(cr map[string]any) Faults {
+	data := crValue(cr)
+	var out Faults
+	// CUE reports some faults only where there are no others, so that a user would
+	// get them one after the other. What is known to be wrong is taken out.
+	for range maxRounds {
+		fresh := 0
+		for _, f := range p.crFaults(p.CRSchema().FillPath(cue.Path{}, data)) {
+			known := slices.ContainsFunc(out, func(o Fault) bool { return o.Path == f.Path })
+			if !known {
+				out = append(out, f)
+				fresh++
+			}
+			data = without(data, cue.ParsePath(f.Path).Selectors()).(map[string]any)
+		}
+		if fresh == 0 {
+			break
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Fault) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// maxRounds bounds how often a faulty resource is validated.
+const maxRounds = 4
+
+// crFaults returns what is wrong with an evaluated custom resource.
+func (p *Program) crFaults(cr cue.Value) Faults {
+	err := cr.Validate(cue.Concrete(true))
+	if err == nil {
+		return nil
+	}
+	faults := faultsOf(err)
+	for i, f := range faults {
+		// The user of the resource knows spec.replicas, not cr.spec.replicas.
+		f.Path = strings.TrimPrefix(f.Path, "cr.")
+		if f.Message == "unknown field" {
+			f.Hint = p.knownFields(f.Path)
+		}
+		faults[i] = f
+	}
+	return faults
+}
+
+// knownFields returns a hint that says which fields there are beside an unknown
+// one.
+func (p *Program) knownFields(path string) string {
+	sels := cue.ParsePath(path).Selectors()
+	parent := p.CRSchema().LookupPath(cue.MakePath(sels[:len(sels)-1]...))
+	it, err := parent.Fields(cue.Optional(true))
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for it.Next() {
+		names = append(names, it.Selector().Unquoted())
+	}
+	if near, ok := Nearest(sels[len(sels)-1].Unquoted(), names); ok {
+		return "did you mean " + near + "?"
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// without returns data without the value at a path. It copies what it changes.
+func without(data any, path []cue.Selector) any {
+	if len(path) == 0 {
+		return data
+	}
+	switch v := data.(type) {
+	case map[string]any:
+		key := path[0].Unquoted()
+		inner, ok := v[key]
+		if !ok {
+			return v
+		}
+		out := maps.Clone(v)
+		_, list := inner.([]any)
+		if len(path) == 1 || list && len(path) == 2 {
+			// Without one of its elements a list would be another one.
+			delete(out, key)
+			return out
+		}
+		out[key] = without(inner, path[1:])
+		return out
+	case []any:
+		i := path[0].Index()
+		if i >= len(v) {
+			return v
+		}
+		out := slices.Clone(v)
+		out[i] = without(v[i], path[1:])
+		return out
+	}
+	return data
+}

@@ -1,0 +1,103 @@
+package golden
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"operetta.dev/engine/program"
+)
+
+// Rollout returns a rollout as text for a golden file: everything that it holds,
+// except what is as it is by default.
+func Rollout(r program.Rollout) string {
+	w := &writer{}
+	w.faults("invalid", r.Invalid)
+	for _, c := range r.Components {
+		w.component(c)
+	}
+	if len(r.Status) > 0 {
+		w.line(0, "status:")
+		w.yaml(1, r.Status)
+	}
+	w.faults("status faults", r.StatusFaults)
+	if r.RequeueAfter != 0 {
+		w.line(0, "requeue after %v", r.RequeueAfter)
+	}
+	return w.String()
+}
+
+type writer struct{ strings.Builder }
+
+func (w *writer) line(depth int, format string, args ...any) {
+	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n ")
+	for l := range strings.SplitSeq(text, "\n") {
+		w.WriteString(strings.Repeat("  ", depth) + l + "\n")
+	}
+}
+
+func (w *writer) yaml(depth int, v any) {
+	b, err := yaml.Marshal(v)
+	if err != nil {
+		b = []byte(err.Error())
+	}
+	w.line(depth, "%s", b)
+}
+
+func (w *writer) faults(title string, faults program.Faults) {
+	if len(faults) > 0 {
+		w.line(0, "%s:", title)
+		w.line(1, "%v", faults)
+	}
+}
+
+func (w *writer) component(c program.Component) {
+	w.line(0, "component %s: %s", c.Name, c.Rendering)
+	if c.When.Verdict != program.True {
+		w.line(1, "when %s: %s", c.When.Verdict, c.When.Detail)
+	}
+	for _, e := range c.Edges {
+		optional := ""
+		if e.Optional && e.Origin == program.Declared {
+			optional = ", optional"
+		}
+		w.line(1, "after %s until %s, %s%s (%v)", e.To, e.Until, e.Origin, optional, e.Position)
+		if e.Check != nil {
+			w.predicates("", []program.Predicate{*e.Check})
+		}
+	}
+	w.predicates("requires ", c.Requires)
+	for _, o := range c.Objects {
+		w.object(o)
+	}
+	for _, f := range c.Faults {
+		w.line(1, "fault: %v", f)
+	}
+	for _, m := range c.Missing {
+		w.line(1, "missing: %s", m)
+	}
+	w.predicates("verify ", c.Verify)
+	w.predicates("failed ", c.Failed)
+}
+
+func (w *writer) predicates(part string, ps []program.Predicate) {
+	for _, p := range ps {
+		if p.Verdict == program.True {
+			w.line(1, "%s%s: True", part, p.Name)
+			continue
+		}
+		w.line(1, "%s%s: %s: %s", part, p.Name, p.Verdict, p.Explain())
+	}
+}
+
+func (w *writer) object(o program.Object) {
+	policy := ""
+	if p := (program.Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}); o.Policy != p {
+		policy = fmt.Sprintf(" %+v", o.Policy)
+	}
+	w.line(1, "object %s (%v)%s", o.Name, o.Position, policy)
+	if o.Manifest != nil {
+		w.yaml(2, o.Manifest)
+	}
+}
