@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,14 +10,22 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// loadOne loads the one package that a folder or pattern names.
-func loadOne(args []string) (*program.Program, error) {
+// loadOne checks and loads the one package that a folder or pattern names. The check
+// comes first because it is a worker's: a package that passes it can be loaded here.
+func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	dirs, err := source.Expand(orDefault(args, "."))
 	if err != nil {
 		return nil, err
 	}
 	if len(dirs) > 1 {
 		return nil, usageError{fmt.Errorf("%d packages: %s; name one", len(dirs), strings.Join(dirs, ", "))}
+	}
+	found, err := examine(ctx, dirs[0], examineCheck)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Faults) > 0 {
+		return nil, found.Faults
 	}
 	return load(dirs[0])
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -59,7 +60,7 @@ func newRender(s streams) *cobra.Command {
 		Args:              usage(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: folders,
 		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.check(cmd) },
-		RunE:              func(_ *cobra.Command, args []string) error { return runRender(s, o, args) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), s, o, args) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is the standard input")
@@ -93,13 +94,10 @@ func (o renderOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func runRender(s streams, o renderOptions, args []string) error {
-	p, err := loadOne(args)
+func runRender(ctx context.Context, s streams, o renderOptions, args []string) error {
+	p, err := loadOne(ctx, args)
 	if err != nil {
 		return err
-	}
-	if faults := staticFaults(p); len(faults) > 0 {
-		return faults
 	}
 	if o.file == "" {
 		out := render.Static(p)

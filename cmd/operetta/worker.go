@@ -33,23 +33,24 @@ const (
 	workerStack = 128 << 20
 )
 
-// What a worker does with a package.
+// What a worker does with a package besides compiling it.
 const (
-	examineCRD = "crd"
-	examineAll = "all"
+	examineCheck = "check" // the static check
+	examineCRD   = "crd"   // the CustomResourceDefinition
+	examineAll   = "all"   // both
 )
 
 // A finding is what a worker says about one package.
 type finding struct {
 	// Faults are what is wrong with the package.
 	Faults program.Faults `json:"faults,omitempty"`
-	// CRD is the CustomResourceDefinition, when there are no faults.
+	// CRD is the CustomResourceDefinition, when it was asked for and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
 }
 
 func newWorker(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:    "worker {crd|all} DIR",
+		Use:    "worker {check|crd|all} DIR",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
 		Args:   usage(cobra.ExactArgs(2)),
@@ -66,15 +67,19 @@ func examineHere(mode, dir string) finding {
 	if err != nil {
 		return finding{Faults: faultsOf(err)}
 	}
-	var faults program.Faults
-	if mode == examineAll {
-		faults = staticFaults(p)
+	var f finding
+	if mode != examineCRD {
+		f.Faults = staticFaults(p)
 	}
-	generated, err := crd.Generate(definitionOf(p.Meta()))
-	if faults = append(faults, faultsOf(err)...); len(faults) > 0 {
-		return finding{Faults: faults}
+	if mode != examineCheck {
+		var err error
+		f.CRD, err = crd.Generate(definitionOf(p.Meta()))
+		f.Faults = append(f.Faults, faultsOf(err)...)
 	}
-	return finding{CRD: generated}
+	if len(f.Faults) > 0 {
+		f.CRD = nil
+	}
+	return f
 }
 
 // examine examines the package in a folder in a process of its own. It errors when that
