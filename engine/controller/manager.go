@@ -51,7 +51,7 @@ type Options struct {
 // Manager runs one controller for each package.
 type Manager struct {
 	manager     manager.Manager
-	controllers map[string]*served
+	controllers map[schema.GroupKind]*served
 }
 
 // served is one package's controller.
@@ -84,7 +84,7 @@ func New(config *rest.Config, options Options, programs ...*program.Program) (*M
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{manager: mgr, controllers: map[string]*served{}}
+	m := &Manager{manager: mgr, controllers: map[schema.GroupKind]*served{}}
 	kinds := map[schema.GroupKind]string{}
 	for _, p := range programs {
 		kind := p.GroupVersionKind().GroupKind()
@@ -183,7 +183,8 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 	}
 	r := &reconciler{lifecycle: l}
 	r.program.Store(p)
-	name := strings.ToLower(gvk.Kind)
+	// With the group: another package may serve a kind of the same name.
+	name := strings.ToLower(gvk.GroupKind().String())
 	c, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: max(1, o.Concurrency),
@@ -202,7 +203,7 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 	w := &watches{owner: gvk.GroupKind(), cache: kids.cache, controller: c, started: map[schema.GroupVersionKind]bool{}}
 	l.Cluster = &cluster.Live{Client: kids.client, API: m.manager.GetAPIReader(), Watch: w.ensure}
 	s := &served{reconciler: r, wake: make(chan event.TypedGenericEvent[client.Object])}
-	m.controllers[p.Name()] = s
+	m.controllers[gvk.GroupKind()] = s
 	if err := s.watch(c, m.manager.GetCache(), gvk); err != nil {
 		return err
 	}
@@ -226,9 +227,9 @@ func (m *Manager) Start(ctx context.Context) error { return m.manager.Start(ctx)
 // every custom resource with that. It errors, and changes nothing, when no
 // controller serves the package or the new version serves another kind.
 func (m *Manager) Swap(ctx context.Context, p *program.Program) error {
-	s, ok := m.controllers[p.Name()]
+	s, ok := m.controllers[p.GroupVersionKind().GroupKind()]
 	if !ok {
-		return errNotServed(p.Name())
+		return errNotServed(p)
 	}
 	if got, want := p.GroupVersionKind(), s.reconciler.lifecycle.Kind; got != want {
 		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)

@@ -86,6 +86,6 @@ func (r recorder) Record(resource *unstructured.Unstructured, e rollout.Event) {
 }
 
 // errNotServed names a package without a controller.
-func errNotServed(name string) error {
-	return fmt.Errorf("package %s is not served by this process; start it anew", name)
+func errNotServed(p *program.Program) error {
+	return fmt.Errorf("package %s serves %s, which this process does not; start it anew", p.Name(), p.GroupVersionKind().GroupKind())
 }
