@@ -182,7 +182,7 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 		Now:      time.Now,
 	}
 	r := &reconciler{lifecycle: l}
-	r.program.Store(p)
+	r.use(p)
 	// With the group: another package may serve a kind of the same name.
 	name := strings.ToLower(gvk.GroupKind().String())
 	c, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
@@ -234,7 +234,7 @@ func (m *Manager) Swap(ctx context.Context, p *program.Program) error {
 	if got, want := p.GroupVersionKind(), s.reconciler.lifecycle.Kind; got != want {
 		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)
 	}
-	s.reconciler.program.Store(p)
+	s.reconciler.use(p)
 	return s.wakeAll(ctx, m.manager.GetClient())
 }
 

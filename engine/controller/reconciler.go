@@ -22,7 +22,7 @@ import (
 // reconciler reconciles the custom resources of one package, in the version that
 // is current when a reconcile begins.
 type reconciler struct {
-	program   atomic.Pointer[program.Program]
+	program   atomic.Pointer[program.Memo]
 	lifecycle *lifecycle.Lifecycle
 }
 
@@ -83,6 +83,15 @@ func (r recorder) Record(resource *unstructured.Unstructured, e rollout.Event) {
 		kind = corev1.EventTypeWarning
 	}
 	r.events.Eventf(resource, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
+}
+
+// remembered is how many resources of a package keep their last evaluation. One of
+// eight objects takes about 30 KiB.
+const remembered = 1000
+
+// use makes the next reconciles use a version of the package.
+func (r *reconciler) use(p *program.Program) {
+	r.program.Store(program.NewMemo(p, remembered))
 }
 
 // errNotServed names a package without a controller.

@@ -241,12 +241,16 @@ func liveThrough(t *testing.T, p *program.Program, w workload, f fault) (outcome
 	t.Helper()
 	c := &faulty{Memory: cluster.NewMemory(), fault: f}
 	c.Serve(shopKind.GroupKind(), cluster.Namespaced)
-	c.store = &lifecycle.MemoryStore{Kind: shopKind, Memory: c.Memory}
+	c.store = newStore(c.Memory)
 	for i, spec := range w {
 		act(t, c.Memory, spec)
 		settle(t, c, p, i == len(w)-1)
 	}
 	return observe(t, c.Memory), c
+}
+
+func newStore(m *cluster.Memory) *lifecycle.MemoryStore {
+	return &lifecycle.MemoryStore{Kind: shopKind, Memory: m}
 }
 
 // act is one thing that a person does.
