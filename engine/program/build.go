@@ -14,6 +14,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/source"
+	"operetta.dev/schemas"
 )
 
 // A builder turns the files of a snapshot into CUE instances.
@@ -71,7 +72,7 @@ func (b *builder) load(pos token.Pos, importPath string) *build.Instance {
 	p := ast.ParseImportPath(importPath)
 	folders := b.snapshot.Folders(p.Path)
 	if len(folders) == 0 {
-		inst.Err = errors.Newf(pos, "cannot find the package %s", importPath)
+		inst.Err = errors.Newf(pos, "cannot find the package %s%s", importPath, b.nearby(p.Path))
 		return inst
 	}
 	inst.ImportPath = importPath
@@ -82,6 +83,21 @@ func (b *builder) load(pos token.Pos, importPath string) *build.Instance {
 	}
 	_ = inst.Complete() // it keeps the error
 	return inst
+}
+
+// nearby says which of the engine's schemas an import path probably means.
+func (b *builder) nearby(importPath string) string {
+	var known []string
+	for _, depth := range []string{"*", "*/*", "*/*/*"} {
+		names, _ := fs.Glob(schemas.Light(), "schemas/"+depth+"/*.cue")
+		for _, name := range names {
+			known = append(known, "operetta.dev/"+path.Dir(name))
+		}
+	}
+	if near, ok := Nearest(importPath, known); ok && strings.HasPrefix(importPath, "operetta.dev/") {
+		return " (" + didYouMean(near) + ")"
+	}
+	return ""
 }
 
 // addFiles adds the files of a folder's package to an instance. Without a name,

@@ -13,6 +13,9 @@ import (
 // unsetMessage says of a required field that nothing sets it.
 const unsetMessage = "required, but not set"
 
+// unknownField says of a field that a closed struct does not have it.
+const unknownField = "unknown field"
+
 // notThere says of a reference that it leads nowhere, for now.
 const notThere = " is not there yet"
 
@@ -27,6 +30,7 @@ const (
 	requiredField     = "field is required but not present"
 	notAllowed        = "field not allowed"
 	noReference       = "reference %q not found"
+	importFailed      = "import failed"
 	undefinedField    = "undefined field: "
 	optionalField     = "cannot reference optional field: "
 )
@@ -162,7 +166,7 @@ func messageOf(e errors.Error) string {
 	case format == incompleteValue:
 		return fmt.Sprintf(unsetMessage+" (must be %v)", args...)
 	case format == notAllowed:
-		return "unknown field"
+		return unknownField
 	case format == mismatchedTypes:
 		if c, ok := conflictOf(e); ok && c[0].isType() != c[1].isType() {
 			value, want := c[0], c[1]
@@ -173,7 +177,9 @@ func messageOf(e errors.Error) string {
 		}
 	}
 	text := strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf(format, args...)), ":")
-	if cause, ok := errors.Unwrap(e).(errors.Error); ok && !strings.Contains(text, messageOf(cause)) {
+	if cause, ok := errors.Unwrap(e).(errors.Error); ok && text == importFailed {
+		return messageOf(cause) // once is enough, however deep it is
+	} else if ok && !strings.Contains(text, messageOf(cause)) {
 		return text + ": " + messageOf(cause)
 	}
 	return text

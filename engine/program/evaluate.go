@@ -28,7 +28,7 @@ var (
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	defer p.recovered(&r, &err)
 	// One fill: each one evaluates the whole package.
-	v := p.base.FillPath(cue.Path{}, map[string]any{"cr": crValue(s.CR), "live": p.index.live.live(s.Live)})
+	v := p.fill(map[string]any{"cr": crValue(s.CR), "live": p.index.live.live(s.Live)})
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
 	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
@@ -43,6 +43,16 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	after, faults := p.requeueAfter(v.LookupPath(requeueAfterPath))
 	r.RequeueAfter, r.StatusFaults = after, append(r.StatusFaults, faults...)
 	return r, nil
+}
+
+// fill returns the package with data in it: a tree of its own, that shares nothing
+// mutable with another.
+//
+// Everything is evaluated in such a tree, always filled at the root. What is filled
+// further down, or evaluated in the package itself, resolves its references in the
+// shared tree, and CUE v0.17.1 writes to that: the race detector sees it.
+func (p *Program) fill(data map[string]any) cue.Value {
+	return p.base.FillPath(cue.Path{}, data)
 }
 
 // A PanicError is a panic of the evaluator.

@@ -1,7 +1,9 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -64,6 +66,14 @@ func (fs Faults) Error() string {
 		lines[i] = f.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// sorted returns the faults by position, then path, each once.
+func (fs Faults) sorted() Faults {
+	slices.SortStableFunc(fs, func(a, b Fault) int {
+		return cmp.Or(comparePositions(a.Position, b.Position), cmp.Compare(a.Path, b.Path))
+	})
+	return slices.Compact(fs)
 }
 
 // OrNil returns the faults as an error, or nil when there are none.

@@ -73,16 +73,10 @@ func Load(s *source.Snapshot) (*Program, error) {
 	if err := p.findContract(inst); err != nil {
 		return nil, err
 	}
-	// Names outside the contract are looked for first: CUE would accept them.
-	if faults := p.unknownFields(); len(faults) > 0 {
-		return nil, faults
-	}
-	if err := base.Validate(); err != nil {
-		return nil, faultsOf(err)
-	}
-	meta, err := p.readMeta()
-	if err != nil {
-		return nil, err
+	meta, faults := p.readMeta()
+	faults = slices.Concat(p.vocabularyFaults(), p.withHints(faultsOf(base.Validate())), faults)
+	if len(faults) > 0 {
+		return nil, faults.sorted()
 	}
 	p.meta = meta
 	return p, nil
@@ -93,12 +87,23 @@ func (p *Program) findContract(inst *build.Instance) error {
 	for _, imp := range inst.Dependencies() {
 		if imp.ImportPath == contractPath {
 			p.contract = p.base.Context().BuildInstance(imp)
-			return nil
 		}
 	}
+	if p.base.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {
+		return nil
+	}
+	// A package that does not compile has no fields at all.
+	if err := p.base.Validate(); err != nil {
+		return p.withHints(faultsOf(err))
+	}
+	return p.noOperator()
+}
+
+// noOperator is the fault of a package that is some other CUE.
+func (p *Program) noOperator() error {
 	return Faults{{
-		Position: Position{File: inst.Files[0].Filename, Line: 1},
-		Message:  "this package is not an operator: it does not import the contract",
+		Position: p.index.root,
+		Message:  "this package is not an operator: it does not embed the contract",
 		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", contractPath),
 	}}
 }
@@ -125,38 +130,39 @@ func (p *Program) GroupVersionKind() schema.GroupVersionKind {
 }
 
 // readMeta reads what the package says about its custom resource.
-func (p *Program) readMeta() (Meta, error) {
+func (p *Program) readMeta() (Meta, Faults) {
 	var m Meta
 	var faults Faults
 	m.Group, faults = p.required("group", "for example group: \"example.com\"", faults)
 	m.Kind, faults = p.required("kind", "for example kind: \"Shop\"", faults)
-	if len(faults) > 0 {
+	versions, more := p.readVersions()
+	if faults = append(faults, more...); len(faults) > 0 {
 		return m, faults
 	}
+	m.Versions = versions
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: m.Group, Kind: m.Kind})
 	m.Plural = p.stringAt("plural", plural.Resource)
 	m.Singular = p.stringAt("singular", singular.Resource)
 	m.ClusterScoped = p.stringAt("scope", "Namespaced") == "Cluster"
 	m.ShortNames = p.keysAt("shortNames")
 	m.Categories = p.keysAt("categories")
-	m.Versions, faults = p.readVersions()
 	m.Description = p.stringAt("description", specDoc(m.Versions))
-	return m, faults.OrNil()
+	return m, nil
 }
 
 // required returns a string field that every package must have.
 func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
 	v := p.base.LookupPath(cue.MakePath(cue.Str(name)))
 	s, err := v.String()
-	if err == nil {
+	if err == nil || !cue.IsIncomplete(err) { // what is wrong with it, CUE says
 		return s, faults
 	}
-	return "", append(faults, Fault{
-		Position: p.index.root,
-		Path:     name,
-		Message:  "the package has no " + name,
-		Hint:     "write one, " + hint,
-	})
+	return "", append(faults, p.lacking(name, hint))
+}
+
+// lacking is the fault of a package without a field that it must have.
+func (p *Program) lacking(name, hint string) Fault {
+	return Fault{Position: p.index.root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
 }
 
 func (p *Program) readVersions() ([]VersionMeta, Faults) {
@@ -178,14 +184,24 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 		})
 	}
 	if len(out) == 0 {
-		return nil, Faults{{Position: p.index.root, Path: "versions", Message: "the package has no versions", Hint: "write versions: v1: spec: #Spec"}}
+		return nil, Faults{p.lacking("versions", "for example versions: v1: spec: #Spec")}
 	}
-	stored := slices.IndexFunc(out, func(v VersionMeta) bool { return v.Storage })
-	if stored < 0 && len(out) == 1 {
-		out[0].Storage, stored = true, 0
+	if len(out) == 1 {
+		out[0].Storage = true
 	}
-	if stored < 0 {
-		return nil, Faults{{Position: p.index.root, Path: "versions", Message: "no version is the storage version", Hint: "write storage: true in one of them"}}
+	stored := 0
+	for _, v := range out {
+		if v.Storage {
+			stored++
+		}
+	}
+	if stored != 1 {
+		return nil, Faults{{
+			Position: p.index.root,
+			Path:     "versions",
+			Message:  fmt.Sprintf("%d versions are the storage version", stored),
+			Hint:     "write storage: true in exactly one of them",
+		}}
 	}
 	return out, nil
 }
@@ -244,7 +260,9 @@ func specDoc(versions []VersionMeta) string {
 			continue
 		}
 		for _, g := range v.Spec.Doc() {
-			return strings.TrimSpace(g.Text())
+			if !isContract(positionAt(g.Pos()).File) {
+				return strings.TrimSpace(g.Text())
+			}
 		}
 	}
 	return ""

@@ -9,45 +9,77 @@ import (
 	"cuelang.org/go/cue"
 )
 
-// unknownFields returns the root fields that the contract does not have. CUE
-// accepts them, because a field written beside an embedding belongs to it, so a
-// misspelled `componets` would silently do nothing.
-func (p *Program) unknownFields() Faults {
-	known := p.vocabulary()
-	var faults Faults
+// vocabularyFaults returns the fields that the contract does not have. CUE accepts
+// them: what is written beside an embedding is not bound by its closedness, at any
+// depth, so that a misspelled dependOn would silently do nothing.
+func (p *Program) vocabularyFaults() Faults {
+	controller := p.contract.LookupPath(cue.MakePath(cue.Def("#Controller")))
+	var members []member
 	for _, name := range slices.Sorted(maps.Keys(p.index.fields)) {
-		if !isRegular(name) || slices.Contains(known, name) {
+		members = append(members, p.index.fields[name]...)
+	}
+	out := unknownMembers(nil, members, controller)
+	// What comes from a reference is not written in place.
+	closed := controller.Unify(p.base)
+	for _, f := range faultsOf(closed.Validate()) {
+		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
+		seen := slices.ContainsFunc(out, func(o Fault) bool { return o.Path == f.Path })
+		sels := cue.ParsePath(f.Path).Selectors()
+		if f.Message != unknownField || seen || len(sels) == 0 {
 			continue
 		}
-		faults = append(faults, Fault{
-			Position: positionAt(p.index.fields[name][0].field.Label.Pos()),
-			Path:     name,
-			Message:  "unknown field at the root of the package",
-			Hint:     p.unknownFieldHint(name, known),
-		})
-	}
-	return faults
-}
-
-func (p *Program) unknownFieldHint(name string, known []string) string {
-	if near, ok := Nearest(name, known); ok {
-		return fmt.Sprintf("did you mean %s?", near)
-	}
-	return fmt.Sprintf("fields of your own are written _%s (hidden) or #%s (a definition); the contract has %s",
-		name, strings.ToUpper(name[:1])+name[1:], strings.Join(known, ", "))
-}
-
-// vocabulary returns the fields of the contract's #Controller.
-func (p *Program) vocabulary() []string {
-	it, err := p.contract.LookupPath(cue.MakePath(cue.Def("#Controller"))).Fields(cue.Optional(true))
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for it.Next() {
-		out = append(out, it.Selector().Unquoted())
+		last := len(sels) - 1
+		name := sels[last].Unquoted()
+		known := fieldNames(closed.LookupPath(cue.MakePath(sels[:last]...)))
+		f.Hint = hintAmong(name, slices.DeleteFunc(known, func(k string) bool { return k == name }))
+		out = append(out, f)
 	}
 	return out
+}
+
+// unknownMembers returns which members a closed schema does not have.
+func unknownMembers(at []cue.Selector, members []member, schema cue.Value) Faults {
+	var out Faults
+	for _, m := range members {
+		if m.name == "" || !isRegular(m.name) {
+			continue
+		}
+		name := cue.Str(m.name)
+		path := append(slices.Clone(at), name)
+		if !schema.Allows(name) {
+			out = append(out, Fault{
+				Position: positionAt(m.field.Label.Pos()),
+				Path:     cue.MakePath(path...).String(),
+				Message:  unknownField,
+				Hint:     unknownHint(m.name, len(at) == 0, schema),
+			})
+			continue
+		}
+		below := schema.LookupPath(cue.MakePath(name))
+		if !below.Exists() {
+			below = schema.LookupPath(cue.MakePath(name.Optional()))
+		}
+		if below.IncompleteKind() != cue.StructKind {
+			continue
+		}
+		var inner []member
+		eachMember(m.value, nil, func(m member) { inner = append(inner, m) })
+		out = append(out, unknownMembers(path, inner, below)...)
+	}
+	return out
+}
+
+// unknownHint says what to write in place of a field that a schema does not have.
+func unknownHint(name string, root bool, schema cue.Value) string {
+	known := fieldNames(schema)
+	if len(known) == 0 {
+		return patternHint(schema)
+	}
+	if _, near := Nearest(name, known); near || !root {
+		return hintAmong(name, known)
+	}
+	return fmt.Sprintf("fields of your own are written _%s (hidden) or #%s (a definition); %s",
+		name, strings.ToUpper(name[:1])+name[1:], hintAmong(name, known))
 }
 
 // Names returns the names that the package writes below a path of its
@@ -61,15 +93,16 @@ func (p *Program) Names(path ...string) (names []string, open bool) {
 	return slices.Sorted(maps.Keys(m.names)), m.open
 }
 
-// CRSchema returns the schema of the custom resource.
+// CRSchema returns the schema of the custom resource: a tree of its own with each
+// call, see fill.
 func (p *Program) CRSchema() cue.Value {
-	return p.base.LookupPath(cue.MakePath(cue.Str("cr")))
+	return p.fill(nil).LookupPath(crPath)
 }
 
 // Template returns the package evaluated without any custom resource: what is
 // known of every reconcile. Its predicates are mostly unknown.
 func (p *Program) Template() []Component {
-	out, _ := p.components(p.base)
+	out, _ := p.components(p.fill(nil))
 	return out
 }
 

@@ -17,7 +17,7 @@ func (p *Program) ValidateCR(cr map[string]any) Faults {
 	// get them one after the other. What is known to be wrong is taken out.
 	for range maxRounds {
 		fresh := 0
-		for _, f := range p.crFaults(p.CRSchema().FillPath(cue.Path{}, data)) {
+		for _, f := range p.crFaults(p.fill(map[string]any{"cr": data}).LookupPath(crPath)) {
 			known := slices.ContainsFunc(out, func(o Fault) bool { return o.Path == f.Path })
 			if !known {
 				out = append(out, f)
@@ -46,31 +46,14 @@ func (p *Program) crFaults(cr cue.Value) Faults {
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")
-		if f.Message == "unknown field" {
-			f.Hint = p.knownFields(f.Path)
+		if sels := cue.ParsePath(f.Path).Selectors(); f.Message == unknownField && len(sels) > 0 {
+			last := len(sels) - 1
+			beside := p.CRSchema().LookupPath(cue.MakePath(sels[:last]...))
+			f.Hint = hintAmong(sels[last].Unquoted(), fieldNames(beside))
 		}
 		faults[i] = f
 	}
 	return faults
-}
-
-// knownFields returns a hint that says which fields there are beside an unknown
-// one.
-func (p *Program) knownFields(path string) string {
-	sels := cue.ParsePath(path).Selectors()
-	parent := p.CRSchema().LookupPath(cue.MakePath(sels[:len(sels)-1]...))
-	it, err := parent.Fields(cue.Optional(true))
-	if err != nil {
-		return ""
-	}
-	var names []string
-	for it.Next() {
-		names = append(names, it.Selector().Unquoted())
-	}
-	if near, ok := Nearest(sels[len(sels)-1].Unquoted(), names); ok {
-		return "did you mean " + near + "?"
-	}
-	return "there are " + strings.Join(names, ", ")
 }
 
 // without returns data without the value at a path. It copies what it changes.

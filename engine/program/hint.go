@@ -1,0 +1,106 @@
+package program
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast/astutil"
+)
+
+// withHints adds to the faults of a whole package what to write instead.
+func (p *Program) withHints(faults Faults) Faults {
+	for i, f := range faults {
+		switch {
+		case f.Hint != "":
+		case strings.HasPrefix(f.Message, unresolvedName):
+			name, _, _ := strings.Cut(f.Message[len(unresolvedName):], "\"")
+			if near, ok := Nearest(name, p.namesInScope()); ok {
+				faults[i].Hint = didYouMean(near)
+			}
+		case strings.HasPrefix(f.Message, undefinedField):
+			faults[i] = p.noSuchField(f)
+		}
+	}
+	return faults
+}
+
+// unresolvedName is how CUE begins to say that a name means nothing.
+const unresolvedName = "reference \""
+
+// namesInScope returns the names that any place of the package may use.
+func (p *Program) namesInScope() []string {
+	names := slices.Sorted(maps.Keys(p.index.fields))
+	for _, f := range p.files {
+		for spec := range f.ImportSpecs() {
+			if info, err := astutil.ParseImportSpec(spec); err == nil {
+				names = append(names, info.Ident)
+			}
+		}
+	}
+	return names
+}
+
+// noSuchField explains that a reference leads to a field that can never be there.
+func (p *Program) noSuchField(f Fault) Fault {
+	sels := cue.ParsePath(strings.TrimPrefix(f.Message, undefinedField)).Selectors()
+	if len(sels) != 1 {
+		return f
+	}
+	r, ok := p.index.referenceTo(sels[0].Unquoted(), f.Position)
+	if !ok {
+		return f
+	}
+	f.Message = r.String() + " does not exist"
+	f.Hint = p.fieldHint(r.Path)
+	return f
+}
+
+// fieldHint says which fields there are in place of the last of a path.
+func (p *Program) fieldHint(path []string) string {
+	last := len(path) - 1
+	sels := make([]cue.Selector, last)
+	for i, name := range path[:last] {
+		sels[i] = label(name)
+	}
+	return hintAmong(path[last], fieldNames(p.base.LookupPath(cue.MakePath(sels...))))
+}
+
+// fieldNames returns the fields of a struct, also those that it only allows.
+func fieldNames(v cue.Value) []string {
+	var out []string
+	if !v.Exists() {
+		return nil
+	}
+	it, err := v.Fields(cue.Optional(true))
+	for err == nil && it.Next() {
+		out = append(out, it.Selector().Unquoted())
+	}
+	return out
+}
+
+// patternHint says which form the names of a struct's fields have.
+func patternHint(v cue.Value) string {
+	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	for err == nil && it.Next() {
+		if sel := it.Selector(); sel.ConstraintType() == cue.PatternConstraint {
+			return fmt.Sprintf("a name has to match %v", sel.Pattern())
+		}
+	}
+	return ""
+}
+
+// hintAmong says which name was probably meant, or which there are.
+func hintAmong(name string, known []string) string {
+	if near, ok := Nearest(name, known); ok {
+		return didYouMean(near)
+	}
+	if len(known) == 0 {
+		return ""
+	}
+	return "there are " + strings.Join(known, ", ")
+}
+
+func didYouMean(name string) string { return "did you mean " + name + "?" }
