@@ -51,6 +51,8 @@ type Package interface {
 	// Name and Digest identify it in status.
 	Name() string
 	Digest() string
+	// Reach is where its objects may be.
+	Reach() program.Reach
 }
 
 var _ Package = (*program.Program)(nil)
@@ -94,6 +96,8 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 		return 0, nil
 	case s.cr.GetDeletionTimestamp() != nil:
 		return s.teardown(ctx)
+	case s.paused():
+		return s.pause(ctx)
 	}
 	return s.rollOut(ctx)
 }
@@ -109,7 +113,7 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	}
 	s := &state{
 		Lifecycle: l,
-		log:       logr.FromContextOrDiscard(ctx),
+		log:       leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel]),
 		program:   p,
 		cr:        cr,
 		owner: plan.Owner{
@@ -125,11 +129,14 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 
 // rollOut runs the package once and reports what came of it.
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
-	engine := &rollout.Engine{Package: s.program, Cluster: s.Cluster, Parallel: parallel}
+	engine := &rollout.Engine{Package: s.program, Cluster: s.Cluster, Reach: s.program.Reach(), Parallel: parallel}
 	result, failure := engine.Run(ctx, rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Protect: s.protect,
 	})
 	s.inventory = result.Inventory
+	for _, c := range result.Completion.Components {
+		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
+	}
 	again, err := s.report(ctx, result)
 	if err != nil {
 		return 0, err
@@ -146,9 +153,9 @@ func earliest(a, b time.Duration) time.Duration {
 }
 
 // protect stores an inventory before its objects are written, and before that the
-// finalizer, if the objects have to be deleted in an order.
+// finalizer, if garbage collection would not do.
 func (s *state) protect(ctx context.Context, inventory plan.Inventory, preview status.Completion) error {
-	if inventory.NeedsOrder() {
+	if inventory.NeedsTeardown() {
 		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
 			return err
 		}

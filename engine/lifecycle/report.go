@@ -50,6 +50,7 @@ func (s *state) build(c status.Completion) map[string]any {
 		Digest:     s.program.Digest(),
 		Version:    s.Kind.Version,
 		Inventory:  encodeInventory(s.inventory),
+		HandledAt:  s.cr.GetAnnotations()[AnnotationReconcileAt],
 	})
 }
 

@@ -32,9 +32,11 @@ type Entry struct {
 	Object     string `json:"object"`
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Namespace is left out when it is the owner's.
+	// Namespace is left out when it is the owner's, and when there is none.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	// ClusterScoped says that the object has no namespace.
+	ClusterScoped bool `json:"clusterScoped,omitempty"`
 	// Digest is that of the manifest that was last applied; it is empty before.
 	// While a gate is closed, an object is repaired only towards that manifest.
 	Digest string `json:"digest,omitempty"`
@@ -45,7 +47,7 @@ type Entry struct {
 // Ref returns the identity of an entry, given its owner's namespace.
 func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 	ns := e.Namespace
-	if ns == "" {
+	if ns == "" && !e.ClusterScoped {
 		ns = ownerNamespace
 	}
 	return cluster.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Namespace: ns, Name: e.Name}
@@ -56,22 +58,25 @@ func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 const clusterScopedMark = "*"
 
 // RefOf returns the identity of an object that a package renders, in the namespace
-// of its owner unless it says otherwise.
-func RefOf(o program.Object, ownerNamespace string) cluster.Ref {
+// of its owner unless it says otherwise or has none.
+func RefOf(o program.Object, ownerNamespace string, scope cluster.Scope) cluster.Ref {
 	ref := cluster.Ref{
 		GroupVersionKind: schema.FromAPIVersionAndKind(o.Identity.APIVersion, o.Identity.Kind),
 		Namespace:        o.Identity.Namespace,
 		Name:             o.Identity.Name,
 	}
-	if ref.Namespace == "" {
+	switch {
+	case scope == cluster.ClusterScoped:
+		ref.Namespace = ""
+	case ref.Namespace == "":
 		ref.Namespace = ownerNamespace
 	}
 	return ref
 }
 
 // EntryOf returns the entry of an object that is to be applied.
-func EntryOf(o program.Object, ownerNamespace string) Entry {
-	ref := RefOf(o, ownerNamespace)
+func EntryOf(o program.Object, ownerNamespace string, scope cluster.Scope) Entry {
+	ref := RefOf(o, ownerNamespace, scope)
 	e := Entry{
 		Object:     o.Name,
 		APIVersion: ref.GroupVersion().String(),
@@ -79,7 +84,11 @@ func EntryOf(o program.Object, ownerNamespace string) Entry {
 		Name:       ref.Name,
 		Orphan:     o.Policy.Delete == "orphan",
 	}
-	if ref.Namespace != ownerNamespace {
+	switch {
+	case ref.Namespace == ownerNamespace:
+	case ref.Namespace == "":
+		e.ClusterScoped = true
+	default:
 		e.Namespace = ref.Namespace
 	}
 	return e
@@ -210,9 +219,12 @@ func (e Entry) sameObject(other Entry) bool {
 	return a.Identity() == b.Identity()
 }
 
-// NeedsOrder reports whether the objects have to be deleted in an order.
-func (inv Inventory) NeedsOrder() bool {
-	return slices.ContainsFunc(inv, func(g Group) bool { return len(g.DependsOn) > 0 })
+// NeedsTeardown reports whether garbage collection would not do: the objects have
+// to be deleted in an order, or are where it does not reach.
+func (inv Inventory) NeedsTeardown() bool {
+	return slices.ContainsFunc(inv, func(g Group) bool {
+		return len(g.DependsOn) > 0 || slices.ContainsFunc(g.Objects, func(e Entry) bool { return e.Namespace != "" || e.ClusterScoped })
+	})
 }
 
 // Blocked returns the components that depend on one and still have objects that

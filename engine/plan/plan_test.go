@@ -36,7 +36,7 @@ func rendered(policy program.Policy) program.Object {
 
 func stamp(t *testing.T, o program.Object) plan.Desired {
 	t.Helper()
-	d, err := plan.Stamp(owner, "config", o, cluster.Namespaced)
+	d, err := plan.Stamp(owner, "config", o, plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,15 +72,40 @@ func TestStampMarksAnObject(t *testing.T) {
 	}
 }
 
-func TestStampRefusesWhatItsOwnerCannotHave(t *testing.T) {
+func TestStampRefusesWhatReachesBeyondTheOwner(t *testing.T) {
 	t.Parallel()
 	elsewhere := rendered(program.Policy{})
 	elsewhere.Manifest["metadata"] = map[string]any{"name": "shop", "namespace": "kube-system"}
-	if _, err := plan.Stamp(owner, "config", elsewhere, cluster.Namespaced); err == nil || !strings.Contains(err.Error(), "not supported yet") {
-		t.Errorf("J3: got %v for an object in another namespace", err)
+	elsewhere.Identity.Namespace = "kube-system"
+	wide := owner
+	wide.Namespace = ""
+	rows := map[string]struct {
+		reason string
+		owner  plan.Owner
+		object program.Object
+		at     plan.Place
+		want   string
+		refs   int
+	}{
+		"another namespace":             {"J3", owner, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace}, "it is in namespace kube-system, and its owner is in namespace default", 0},
+		"no namespace":                  {"J3", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped, Reach: program.OwnNamespace}, "ConfigMap is cluster-scoped, and its owner is in namespace default", 0},
+		"another namespace, allowed":    {"the package says so; garbage collection does not reach there", owner, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: program.Anywhere}, "", 0},
+		"no namespace, allowed":         {"the package says so", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped, Reach: program.Anywhere}, "", 0},
+		"the owner has no namespace":    {"garbage collection reaches everywhere", wide, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace}, "", 1},
+		"neither of them has":           {"both are cluster-scoped", wide, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped, Reach: program.OwnNamespace}, "", 1},
+		"its own namespace, as written": {"the usual case", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace}, "", 1},
 	}
-	if _, err := plan.Stamp(owner, "config", rendered(program.Policy{}), cluster.ClusterScoped); err == nil || !strings.Contains(err.Error(), "not supported yet") {
-		t.Errorf("J3: got %v for a cluster-scoped object", err)
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, err := plan.Stamp(row.owner, "config", row.object, row.at)
+			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+				t.Fatalf("%s: got error %v, want %q", row.reason, err, row.want)
+			}
+			if err == nil && len(d.Manifest.GetOwnerReferences()) != row.refs {
+				t.Errorf("%s: got %d references, want %d", row.reason, len(d.Manifest.GetOwnerReferences()), row.refs)
+			}
+		})
 	}
 }
 
@@ -171,8 +196,8 @@ func TestInventory(t *testing.T) {
 		return plan.Entry{Object: object, APIVersion: "v1", Kind: "ConfigMap", Name: object}
 	}
 	inv := plan.Inventory{}.With("a", nil, []plan.Entry{entry("x"), entry("y")}).With("b", []string{"a"}, []plan.Entry{entry("z")})
-	if inv.Len() != 3 || !inv.NeedsOrder() {
-		t.Errorf("got %d objects, order %v", inv.Len(), inv.NeedsOrder())
+	if inv.Len() != 3 || !inv.NeedsTeardown() {
+		t.Errorf("got %d objects, order %v", inv.Len(), inv.NeedsTeardown())
 	}
 	all := func(string, plan.Entry) bool { return true }
 	if diff := cmp.Diff([]string{"b"}, inv.Blocked("a", all)); diff != "" {

@@ -26,18 +26,25 @@ type Desired struct {
 // Ref returns the object's identity.
 func (d Desired) Ref() cluster.Ref { return cluster.RefOf(d.Manifest) }
 
+// A Place is where an object is and may be.
+type Place struct {
+	Scope cluster.Scope
+	Reach program.Reach
+}
+
 // Stamp returns a rendered object with the engine's marks: namespace, owner
 // label and annotations, the controller reference where one is allowed, and the
 // digest. It errors when the manifest cannot be an object of that owner.
-func Stamp(owner Owner, component string, object program.Object, scope cluster.Scope) (Desired, error) {
+func Stamp(owner Owner, component string, object program.Object, at Place) (Desired, error) {
 	d := Desired{Component: component, Object: object.Name, Policy: object.Policy}
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object.Manifest)}
-	if err := place(u, owner, scope); err != nil {
+	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
+	if err := allowed(u, owner, at); err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
 	mark(u, owner, component+"/"+object.Name)
 	// An orphaned object outlives its owner: a reference would delete it.
-	if object.Policy.Delete != "orphan" {
+	if object.Policy.Delete != "orphan" && !outside(u.GetNamespace(), owner) {
 		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})
 	}
 	digest, err := digestOf(u.Object)
@@ -49,23 +56,24 @@ func Stamp(owner Owner, component string, object program.Object, scope cluster.S
 	return d, nil
 }
 
-// place sets the namespace. Garbage collection forbids a namespaced owner of
-// objects elsewhere, and the engine does not track those by other means yet.
-func place(u *unstructured.Unstructured, owner Owner, scope cluster.Scope) error {
-	if scope == cluster.ClusterScoped {
-		if owner.Namespace != "" {
-			return fmt.Errorf("%s is cluster-scoped, and %s is not: not supported yet", u.GetKind(), owner.Kind)
-		}
-		u.SetNamespace("")
+// outside reports whether an object is where its owner's garbage collection does
+// not reach: that is forbidden for a namespaced owner of objects elsewhere.
+func outside(namespace string, owner Owner) bool {
+	return owner.Namespace != "" && namespace != owner.Namespace
+}
+
+// allowed checks that a resource of a namespace owns nothing elsewhere, unless the
+// package says so: whoever may write the resource could otherwise reach beyond
+// what they may do themselves.
+func allowed(u *unstructured.Unstructured, owner Owner, at Place) error {
+	if at.Reach == program.Anywhere || !outside(u.GetNamespace(), owner) {
 		return nil
 	}
-	if u.GetNamespace() == "" {
-		u.SetNamespace(owner.Namespace)
+	where := "it is in namespace " + u.GetNamespace()
+	if at.Scope == cluster.ClusterScoped {
+		where = u.GetKind() + " is cluster-scoped"
 	}
-	if owner.Namespace != "" && u.GetNamespace() != owner.Namespace {
-		return fmt.Errorf("it is in namespace %s, and its owner in %s: not supported yet", u.GetNamespace(), owner.Namespace)
-	}
-	return nil
+	return fmt.Errorf("%s, and its owner is in namespace %s; clusterScoped: true at the root of the package allows that", where, owner.Namespace)
 }
 
 func mark(u *unstructured.Unstructured, owner Owner, component string) {

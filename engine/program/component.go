@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"cuelang.org/go/cue"
 )
@@ -18,6 +19,8 @@ func (p *Program) component(name string, v cue.Value) Component {
 	c.Requires = p.predicates(name, "requires", p.part(name, v, "requires"))
 	c.Verify = p.predicates(name, "verify", p.part(name, v, "verify"))
 	c.Failed = p.predicates(name, "failed", p.part(name, v, "failed"))
+	c.Timeout, _ = time.ParseDuration(stringOr(p.part(name, v, "timeout"), "0s"))
+	c.Unserved = stringOr(p.part(name, v, "unserved"), UnservedWait)
 	p.render(&c, p.part(name, v, "objects"), p.part(name, v, "policy"))
 	if len(own) > 0 && cue.IsIncomplete(v.Err()) {
 		p.holdParts(&c, own[0])

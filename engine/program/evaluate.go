@@ -16,6 +16,9 @@ var (
 	componentsPath   = cue.MakePath(cue.Str("components"))
 	statusPath       = cue.MakePath(cue.Str("status"))
 	requeueAfterPath = cue.MakePath(cue.Str("requeueAfter"))
+	inputsPath       = cue.MakePath(cue.Str("inputs"))
+	hooksPath        = cue.MakePath(cue.Str("hooks"))
+	configPath       = cue.MakePath(cue.Str("config"))
 )
 
 // Evaluate returns what the package says to a session. It is pure and safe for
@@ -38,11 +41,29 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	if len(faults) > 0 {
 		return Rollout{}, fmt.Errorf("package %s: which components there are cannot be decided: %w", p.name, faults)
 	}
+	if faults := p.configFaults(v.LookupPath(configPath), s.Config); len(faults) > 0 {
+		return Rollout{Misconfigured: faults}, nil
+	}
 	r.Components = components
-	r.Status, r.StatusFaults = p.status(v.LookupPath(statusPath))
+	r.Hooks = p.hooks(v.LookupPath(hooksPath))
+	r.Inputs, r.StatusFaults = p.inputs(v.LookupPath(inputsPath))
+	own, faults := p.status(v.LookupPath(statusPath))
+	r.Status, r.StatusFaults = own, append(r.StatusFaults, faults...)
 	after, faults := p.requeueAfter(v.LookupPath(requeueAfterPath))
 	r.RequeueAfter, r.StatusFaults = after, append(r.StatusFaults, faults...)
 	return r, nil
+}
+
+// filling returns everything of a session that is filled into the package.
+func (p *Program) filling(s Session) map[string]any {
+	out := map[string]any{"cr": crValue(s.CR), "live": p.index.live.live(s.Live)}
+	if len(s.Inputs) > 0 {
+		out["inputs"] = inputValues(s.Inputs)
+	}
+	if len(s.Config) > 0 {
+		out["config"] = integral(merged(s.Config))
+	}
+	return out
 }
 
 // fill returns the package with data in it: a tree of its own, that shares nothing

@@ -1,6 +1,9 @@
 package program
 
-import "cuelang.org/go/cue"
+import (
+	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Identity is what tells an object from all others. It is often known before the
 // object is complete, so that the object can be announced before it is written.
@@ -24,6 +27,11 @@ func identityIn(manifest map[string]any) Identity {
 		Namespace:  text(metadata, "namespace"),
 		Name:       text(metadata, "name"),
 	}
+}
+
+// GroupVersionKind returns the object's type.
+func (i Identity) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(i.APIVersion, i.Kind)
 }
 
 // identityOf returns what is known of an object's identity. A namespace that is

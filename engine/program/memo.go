@@ -60,8 +60,17 @@ func (s Session) fingerprint() (uid, fingerprint string) {
 	if err != nil {
 		return "", ""
 	}
+	// Inputs and configuration are few and small.
+	rest, err := json.Marshal(struct {
+		Inputs map[string]Found
+		Config []Layer
+	}{s.Inputs, s.Config})
+	if err != nil {
+		return "", ""
+	}
 	var b strings.Builder
 	b.Write(text)
+	b.Write(rest)
 	for _, component := range slices.Sorted(maps.Keys(s.Live)) {
 		for _, object := range slices.Sorted(maps.Keys(s.Live[component])) {
 			meta, _ := s.Live[component][object]["metadata"].(map[string]any)

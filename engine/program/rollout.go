@@ -10,6 +10,13 @@ type Rollout struct {
 	// Invalid is what is wrong with the custom resource. When it is not empty,
 	// nothing else is set.
 	Invalid Faults
+	// Misconfigured is what contradicts the package in its configuration. When it
+	// is not empty, nothing else is set.
+	Misconfigured Faults
+	// Inputs are what the package reads.
+	Inputs []Input
+	// Hooks run at the phases of the rollout.
+	Hooks []Hook
 	// Components are the package's components in the author's order.
 	Components []Component
 	// Status are the author's status fields that could be evaluated.
@@ -42,7 +49,20 @@ type Component struct {
 	Verify []Predicate
 	// Failed are the conditions of failure for good.
 	Failed []Predicate
+	// Timeout is how long it may wait; 0 is for ever.
+	Timeout time.Duration
+	// Unserved is what becomes of it while the cluster does not serve a kind of its
+	// objects: UnservedWait or UnservedSkip.
+	Unserved string
 }
+
+// What becomes of a component whose kinds are not served.
+const (
+	// UnservedWait: it waits, and what depends on it as well.
+	UnservedWait = "wait"
+	// UnservedSkip: it counts as not being there.
+	UnservedSkip = "skip"
+)
 
 // Decision is the outcome of a component's when.
 type Decision struct {

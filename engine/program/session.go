@@ -13,6 +13,19 @@ type Session struct {
 	// Live holds the observed objects by component and object name. An object
 	// that does not exist has no entry.
 	Live map[string]map[string]map[string]any
+	// Inputs holds what was found of the package's inputs, by their names.
+	Inputs map[string]Found
+	// Config are the layers of configuration over the package's defaults, the
+	// weakest first.
+	Config []Layer
+}
+
+// Found is what was found of one input.
+type Found struct {
+	// Several says that the input has a selector.
+	Several bool
+	// Objects are what was found, by name.
+	Objects []map[string]any
 }
 
 // metadataFields are the fields of metadata that a package may read. The others

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -130,10 +131,10 @@ func (r *run) judge(c program.Component) status.Component {
 		case verify.Ready:
 			continue
 		case verify.Failed, verify.Broken:
-			return failed(c.Name, status.ReasonObjectFailed, r.objectText(o)+": "+j.Message)
+			return failed(c.Name, status.ReasonObjectFailed, r.objectText(c.Name, o)+": "+j.Message)
 		case verify.Progressing:
 			if out.State == status.Verified {
-				out.State, out.Reason, out.Message = status.Applied, status.ReasonNotReady, r.objectText(o)+": "+j.Message
+				out.State, out.Reason, out.Message = status.Applied, status.ReasonNotReady, r.objectText(c.Name, o)+": "+j.Message
 			}
 		}
 	}
@@ -154,11 +155,12 @@ func (r *run) judge(c program.Component) status.Component {
 	return out
 }
 
-func (r *run) objectText(o program.Object) string {
-	if !o.Identity.Known() {
-		return "object " + o.Name
+// objectText names an object that may not be there.
+func (r *run) objectText(component string, o program.Object) string {
+	if u := r.live[component][o.Name]; u != nil {
+		return cluster.RefOf(u).String()
 	}
-	return r.refOf(o).String()
+	return "object " + o.Name
 }
 
 // rescaled reports whether two versions of an object differ in numbers of

@@ -123,7 +123,7 @@ func (r *run) discover(ctx context.Context) (bool, error) {
 	for _, c := range r.rollout.Components {
 		for _, o := range c.Objects {
 			known := r.live[c.Name][o.Name]
-			ref := r.refOf(o)
+			ref := r.refOf(ctx, o)
 			if o.Identity.Known() && (known == nil || cluster.RefOf(known).Identity() != ref.Identity()) {
 				places = append(places, place{c.Name, o.Name, ref})
 			}
@@ -133,8 +133,18 @@ func (r *run) discover(ctx context.Context) (bool, error) {
 }
 
 // refOf returns the identity of an object.
-func (r *run) refOf(o program.Object) cluster.Ref {
-	return plan.RefOf(o, r.in.Owner.Namespace)
+func (r *run) refOf(ctx context.Context, o program.Object) cluster.Ref {
+	return plan.RefOf(o, r.in.Owner.Namespace, r.scopeOf(ctx, o))
+}
+
+// scopeOf returns the scope of an object's kind. One that is not served is taken
+// for namespaced until it is; nothing is written before.
+func (r *run) scopeOf(ctx context.Context, o program.Object) cluster.Scope {
+	scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+	if err != nil {
+		return cluster.Namespaced
+	}
+	return scope
 }
 
 // values returns the live objects as the program takes them.

@@ -29,12 +29,12 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 	}
 	var out []plan.Desired
 	for _, o := range c.Objects {
-		scope, err := r.Cluster.Scope(ctx, r.refOf(o).GroupVersionKind)
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
 		if err != nil {
 			r.refuse(c.Name, o.Name, err)
 			return
 		}
-		d, err := plan.Stamp(r.in.Owner, c.Name, o, scope)
+		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach})
 		if err != nil {
 			r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 			return
@@ -66,7 +66,7 @@ func (r *run) store(ctx context.Context) error {
 		var entries []plan.Entry
 		for _, o := range c.Objects {
 			if o.Identity.Known() {
-				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace))
+				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace, r.scopeOf(ctx, o)))
 			}
 		}
 		grown = grown.With(c.Name, r.graph.Dependencies(c.Name), entries)

@@ -42,6 +42,8 @@ type Evaluator interface {
 type Engine struct {
 	Package Evaluator
 	Cluster cluster.Cluster
+	// Reach is where the objects of a resource may be.
+	Reach program.Reach
 	// Parallel is how many components are applied at once; at least one is.
 	Parallel int
 }

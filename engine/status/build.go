@@ -16,6 +16,8 @@ const (
 	ConditionReady       = "Ready"
 	ConditionReconciling = "Reconciling"
 	ConditionStalled     = "Stalled"
+	// ConditionPaused is there only while a person has paused the resource.
+	ConditionPaused = "Paused"
 )
 
 // Input is what a status is built from.
@@ -33,6 +35,8 @@ type Input struct {
 	Version string
 	// Inventory is the resource's inventory, as JSON values.
 	Inventory []any
+	// HandledAt is the value of the annotation that asked for this reconcile, or "".
+	HandledAt string
 }
 
 // EngineFields are the fields of status that the engine writes. An author's own
@@ -65,6 +69,9 @@ func Build(in Input) map[string]any {
 	out["versions"] = versions(in)
 	if len(in.Inventory) > 0 {
 		out["inventory"] = in.Inventory
+	}
+	if in.HandledAt != "" {
+		out["lastHandledReconcileAt"] = in.HandledAt
 	}
 	return out
 }
@@ -121,6 +128,26 @@ func conditions(in Input, phase Phase) []any {
 		c.LastTransitionTime = transition(in, c)
 		out[i] = toMap(c)
 	}
+	return out
+}
+
+// Paused returns a status with the condition that a person has paused the resource.
+// Everything else stays as it was last observed.
+func Paused(before map[string]any, generation int64, now time.Time) map[string]any {
+	out := maps.Clone(before)
+	if out == nil {
+		out = map[string]any{}
+	}
+	c := metav1.Condition{
+		Type: ConditionPaused, Status: metav1.ConditionTrue, ObservedGeneration: generation, Reason: ConditionPaused,
+		Message: "nothing is applied until the annotation operetta.dev/paused is removed; deletion still works",
+	}
+	c.LastTransitionTime = transition(Input{Before: before, Now: now}, c)
+	others := slices.DeleteFunc(slices.Clone(list(before, "conditions")), func(c any) bool {
+		m, _ := c.(map[string]any)
+		return m["type"] == ConditionPaused
+	})
+	out["conditions"] = append(others, toMap(c))
 	return out
 }
 
@@ -213,7 +240,7 @@ func Weigh(before, after map[string]any) Weight {
 // substance returns what of a status has to be known at once.
 func substance(s map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, k := range []string{"observedGeneration", "package", "versions"} {
+	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt"} {
 		out[k] = s[k]
 	}
 	// The inventory was stored before the first write; what a rollout adds to it

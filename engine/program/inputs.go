@@ -1,0 +1,111 @@
+package program
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// An Input is something that the package reads and does not own: one object by its
+// name, or all that a selector selects.
+type Input struct {
+	// Name is the author's name for it.
+	Name string
+	Kind schema.GroupVersionKind
+	// Namespace is where to look; "" is the custom resource's.
+	Namespace string
+	// Object is the name of the one object, or "" with a selector.
+	Object string
+	// Selector are the labels of the objects.
+	Selector map[string]string
+	// Missing is why it cannot be said yet what to read, or "".
+	Missing  string
+	Position Position
+}
+
+// inputs returns what the package reads. An input whose identity is not known yet
+// says so, and is not read.
+func (p *Program) inputs(v cue.Value) ([]Input, Faults) {
+	var out []Input
+	var faults Faults
+	for name, in := range fields(v) {
+		i, wrong := p.input(name, in)
+		out = append(out, i)
+		faults = append(faults, wrong...)
+	}
+	slices.SortStableFunc(out, func(a, b Input) int { return strings.Compare(a.Name, b.Name) })
+	return out, faults
+}
+
+func (p *Program) input(name string, v cue.Value) (Input, Faults) {
+	i := Input{Name: name, Position: positionAt(v.Pos())}
+	var faults Faults
+	read := func(field string) any {
+		part := v.LookupPath(cue.MakePath(cue.Str(field)))
+		if !part.Exists() {
+			return nil
+		}
+		value, err := data(part)
+		if err == nil {
+			return value
+		}
+		if own := faultsOf(part.Validate()); len(own) > 0 {
+			faults = append(faults, own...)
+		} else if i.Missing == "" {
+			i.Missing = field + " is not known yet: " + err.Error()
+		}
+		return nil
+	}
+	i.Kind = schema.FromAPIVersionAndKind(text(read("apiVersion")), text(read("kind")))
+	i.Namespace, i.Object = text(read("namespace")), text(read("name"))
+	i.Selector = labelsOf(read("selector"))
+	if len(faults) == 0 && i.Missing == "" && i.Object == "" && i.Selector == nil {
+		faults = append(faults, Fault{Position: i.Position, Path: "inputs." + name, Message: "it has neither a name nor a selector", Hint: "write name: for one object, or selector: for several"})
+	}
+	if len(faults) > 0 {
+		i.Missing = faults[0].Message
+	}
+	return i, faults
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func labelsOf(v any) map[string]string {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, value := range m {
+		out[k] = text(value)
+	}
+	return out
+}
+
+// inputValues returns what was found as the package sees it: the object of an input
+// by name, or the objects of one by selector, by their names.
+func inputValues(found map[string]Found) map[string]any {
+	out := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		f := found[name]
+		if !f.Several {
+			if len(f.Objects) == 1 {
+				out[name] = map[string]any{"object": integral(withoutManagedFields(f.Objects[0]))}
+			}
+			continue
+		}
+		objects := map[string]any{}
+		for _, o := range f.Objects {
+			meta, _ := o["metadata"].(map[string]any)
+			objects[text(meta["name"])] = integral(withoutManagedFields(o))
+		}
+		out[name] = map[string]any{"objects": objects}
+	}
+	return out
+}
