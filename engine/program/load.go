@@ -269,6 +269,9 @@ func specDoc(versions []VersionMeta) string {
 }
 
 func stringOr(v cue.Value, fallback string) string {
+	if !v.Exists() {
+		return fallback // a Value of nothing panics when it is asked
+	}
 	if s, err := v.String(); err == nil {
 		return s
 	}
