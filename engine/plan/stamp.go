@@ -42,6 +42,7 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	if err := allowed(u, owner, at); err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
+	foldStringData(u)
 	mark(u, owner, component+"/"+object.Name)
 	// An orphaned object outlives its owner: a reference would delete it.
 	if object.Policy.Delete != "orphan" && !outside(u.GetNamespace(), owner) {
