@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 )
 
@@ -65,4 +66,41 @@ func (s *site) expectNone(kind string) {
 		}
 		return nil
 	})
+}
+
+func TestG1DeletionNamesTheFinalizerThatHoldsItAndResumes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(packageOf("webapp"))
+	cr := s.create(s.webapp("shop", everything()))
+	s.expectReady("shop")
+	service := s.ref("Service", "shop")
+	s.patch(service, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/dns"}}})
+	s.expectReady("shop")
+	s.settle()
+	config := s.get("ConfigMap", "shop")
+	s.delete(cr)
+	held := s.expectThat(cr, "to be held", func(u *unstructured.Unstructured) error {
+		message, _ := condition(u, "Ready")["message"].(string)
+		if field(u, "status", "phase") == "Deleting" && containsAll(message, []string{"Service " + s.namespace + "/shop", "example.com/dns"}) {
+			return nil
+		}
+		return fmt.Errorf("phase %v, message %s", field(u, "status", "phase"), message)
+	})
+	t.Logf("Ready: %v: %v", condition(held, "Ready")["reason"], condition(held, "Ready")["message"])
+	s.expectGone(s.ref("Ingress", "shop"))
+	// It is quiet while it waits, and what the Service depends on is untouched.
+	s.settle()
+	after := s.get("ConfigMap", "shop")
+	if after.GetResourceVersion() != config.GetResourceVersion() || after.GetDeletionTimestamp() != nil {
+		t.Error("the ConfigMap was touched while the Service was still there")
+	}
+	began := time.Now()
+	s.jsonPatch(service, map[string]any{"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/dns"},
+		map[string]any{"op": "remove", "path": "/metadata/finalizers/0"})
+	s.expectGone(cr)
+	t.Logf("gone %s after the finalizer", since(began))
+	for _, kind := range append([]string{"ReplicaSet", "Pod"}, kinds...) {
+		s.expectNone(kind)
+	}
 }

@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"operetta.dev/test/controlplane"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // world is what all tests of the package share.
@@ -93,6 +95,7 @@ func connect(kubeconfig string) (client.WithWatch, error) {
 		return nil, err
 	}
 	config.QPS = -1
+	ctrllog.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	return client.NewWithWatch(config, client.Options{Scheme: runtime.NewScheme()})
 }

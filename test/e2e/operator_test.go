@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"os"
@@ -53,6 +54,7 @@ func (s *site) operate(args ...string) *operator {
 		}
 	})
 	o.expectLog("running")
+	s.operator = o
 	return o
 }
 
@@ -209,5 +211,16 @@ func writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// lines returns the lines of a text that hold a part.
+func lines(text, part string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, part) && !yield(strings.TrimSpace(line)) {
+				return
+			}
+		}
 	}
 }

@@ -32,6 +32,7 @@ type site struct {
 	namespace  string
 	user       string
 	kubeconfig string
+	operator   *operator // the last that was started
 }
 
 var (
@@ -337,3 +338,17 @@ var errNotYet = errors.New("not yet")
 func listFrom(resourceVersion string) *metav1.ListOptions {
 	return &metav1.ListOptions{ResourceVersion: resourceVersion}
 }
+
+// component returns what a WebApp's status says about a component.
+func component(cr *unstructured.Unstructured, name string) map[string]any {
+	list, _ := field(cr, "status", "components").([]any)
+	for _, c := range list {
+		if m, _ := c.(map[string]any); m["name"] == name {
+			return m
+		}
+	}
+	return map[string]any{}
+}
+
+// exists is the check of an object that has to be there and no more.
+func exists(*unstructured.Unstructured) error { return nil }
