@@ -39,8 +39,8 @@ func snapshot(t testing.TB, text string) *source.Snapshot {
 	return s
 }
 
-// load compiles a package that is head and more.
-func load(t testing.TB, more string) *program.Program {
+// compile compiles a package that is head and more.
+func compile(t testing.TB, more string) *program.Program {
 	t.Helper()
 	p, err := program.Load(snapshot(t, head+more))
 	if err != nil {

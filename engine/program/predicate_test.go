@@ -151,7 +151,7 @@ func TestAPredicateHasFourVerdicts(t *testing.T) {
 	for name, c := range verdicts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := load(t, c.more+"\ncomponents: web: verify: it: "+c.predicate+"\n")
+			p := compile(t, c.more+"\ncomponents: web: verify: it: "+c.predicate+"\n")
 			web := evaluate(t, p, session(t, `{}`, c.live)).Components[0]
 			got := web.Verify[0]
 			want := program.Predicate{Name: "it", Verdict: c.want, Detail: c.detail}

@@ -110,7 +110,7 @@ func rolloutJSON(t testing.TB, p *program.Program, s program.Session) string {
 // run of this is a hundred different orders.
 func TestTheSameSessionGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
-	p := load(t, large)
+	p := compile(t, large)
 	s := largeSession(t)
 	want := rolloutJSON(t, p, s)
 	for range 100 {
@@ -118,7 +118,7 @@ func TestTheSameSessionGivesTheSameBytes(t *testing.T) {
 			t.Fatalf("-first +this:\n%s", diff)
 		}
 	}
-	if diff := cmp.Diff(want, rolloutJSON(t, load(t, large), s)); diff != "" {
+	if diff := cmp.Diff(want, rolloutJSON(t, compile(t, large), s)); diff != "" {
 		t.Fatalf("another program of the same package (-first +this):\n%s", diff)
 	}
 }
@@ -126,7 +126,7 @@ func TestTheSameSessionGivesTheSameBytes(t *testing.T) {
 // What has been through encoding/json in another process has floats for integers.
 func TestFloatsFromJSONAreIntegers(t *testing.T) {
 	t.Parallel()
-	p := load(t, large)
+	p := compile(t, large)
 	s := largeSession(t)
 	var floats program.Session
 	b, err := json.Marshal(s)
@@ -146,7 +146,7 @@ func TestEvaluationLeavesTheSessionAlone(t *testing.T) {
 	t.Parallel()
 	s := largeSession(t)
 	before := copied(s)
-	evaluate(t, load(t, large), s)
+	evaluate(t, compile(t, large), s)
 	if diff := cmp.Diff(before, s); diff != "" {
 		t.Errorf("-before +after:\n%s", diff)
 	}
@@ -155,7 +155,7 @@ func TestEvaluationLeavesTheSessionAlone(t *testing.T) {
 // Run with -race: the program is shared, the sessions differ.
 func TestOneProgramServesManyGoroutines(t *testing.T) {
 	t.Parallel()
-	p := load(t, large)
+	p := compile(t, large)
 	want := map[int64]string{}
 	sessions := map[int64]program.Session{}
 	for size := int64(1); size <= 4; size++ {
@@ -167,7 +167,7 @@ func TestOneProgramServesManyGoroutines(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 16 {
 		group.Go(func() {
-			for n := range 8 {
+			for n := range 4 {
 				size := int64((i+n)%4 + 1)
 				if got := rolloutJSON(t, p, sessions[size]); got != want[size] {
 					t.Errorf("size %d: %s", size, cmp.Diff(want[size], got))
@@ -185,10 +185,10 @@ func TestOneProgramServesManyGoroutines(t *testing.T) {
 // A context that kept something of each evaluation would end in an out of memory
 // after days. CUE keeps each name of a field for good, so the names do not change.
 func TestEvaluationsKeepNothing(t *testing.T) {
-	p := load(t, large)
+	p := compile(t, large)
 	s := largeSession(t)
 	invalid := session(t, `{size: 500}`, `{}`)
-	const evaluations = 300
+	const evaluations = 150
 	round := func() {
 		for i := range evaluations {
 			s.CR["metadata"].(map[string]any)["uid"] = fmt.Sprint(i)
@@ -220,7 +220,7 @@ func heap() uint64 {
 
 // BenchmarkEvaluate is an evaluation of a package with eight objects.
 func BenchmarkEvaluate(b *testing.B) {
-	p := load(b, large)
+	p := compile(b, large)
 	s := largeSession(b)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -135,7 +135,7 @@ func TestAReferenceIsAnEdge(t *testing.T) {
 	for name, c := range edges {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := load(t, c.text+db)
+			p := compile(t, c.text+db)
 			var got []string
 			for _, component := range p.Template() {
 				if component.Name != "web" {
@@ -156,7 +156,7 @@ func TestAReferenceIsAnEdge(t *testing.T) {
 // is written, once, and as what it stands for.
 func TestReferencesAreThoseOfTheText(t *testing.T) {
 	t.Parallel()
-	p := load(t, `
+	p := compile(t, `
 let s = cr.spec
 _name: cr.metadata.name
 components: {

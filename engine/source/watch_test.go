@@ -1,0 +1,128 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"operetta.dev/engine/source"
+)
+
+// version returns a snapshot of a package whose only difference is some text.
+func version(t testing.TB, text string) *source.Snapshot {
+	t.Helper()
+	s, err := source.New(tree(t, "-- x.cue --\npackage x\n\n// "+text+"\n"), ".", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Each row is what a package reads as, reading by reading; the last one repeats.
+// The clock is synctest's, so that the readings take no time.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	a, b, half := version(t, "a"), version(t, "b"), version(t, "half")
+	names := map[string]string{a.Digest(): "a", b.Digest(): "b", half.Digest(): "half"}
+	gone, other := errors.New("gone"), errors.New("other")
+	cases := map[string]struct {
+		reason   string
+		readings []any
+		want     []string
+	}{
+		"nothing is reported while nothing changes": {
+			"at rest nothing happens", []any{a, a, a}, nil,
+		},
+		"an edit is reported once": {
+			"a new version is swapped in once", []any{a, b, b, b, b}, []string{"b"},
+		},
+		"a half written file is not a version": {
+			"two readings have to agree", []any{a, half, b, b, b}, []string{"b"},
+		},
+		"a file that is written for long is not a version": {
+			"as long as each reading differs", []any{half, b, half, b, half, a, a}, nil,
+		},
+		"going back is a change as well": {
+			"an author reverts", []any{b, b, a, a}, []string{"b", "a"},
+		},
+		"a package that cannot be read is reported": {
+			"the author sees why nothing changes", []any{gone, gone, gone}, []string{"gone"},
+		},
+		"another error is another report": {
+			"the message is about what is wrong now", []any{gone, gone, other, other}, []string{"gone", "other"},
+		},
+		"one failed reading is not reported": {
+			"editors replace files by renaming", []any{gone, a, a}, nil,
+		},
+		"a package that can be read again is reported": {
+			"also when it is the same one: the error is over", []any{gone, gone, a, a}, []string{"gone", "a"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				next := 0
+				read := func() (*source.Snapshot, error) {
+					r := c.readings[min(next, len(c.readings)-1)]
+					if next++; next > len(c.readings)+3 {
+						cancel()
+					}
+					if err, ok := r.(error); ok {
+						return nil, err
+					}
+					return r.(*source.Snapshot), nil
+				}
+				source.Watch(ctx, a.Digest(), read, func(s *source.Snapshot, err error) {
+					if err != nil {
+						got = append(got, err.Error())
+						return
+					}
+					got = append(got, names[s.Digest()])
+				})
+			})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// The real clock and the real file system, once.
+func TestWatchSeesAnEditOnDisk(t *testing.T) {
+	t.Parallel()
+	dir := onDisk(t, "-- x.cue --\npackage x\n")
+	read := func() (*source.Snapshot, error) { return source.Folder(dir) }
+	first, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	changed := make(chan *source.Snapshot)
+	go source.Watch(ctx, first.Digest(), read, func(s *source.Snapshot, err error) {
+		if err != nil {
+			t.Errorf("reading: %v", err)
+		}
+		select {
+		case changed <- s:
+		case <-ctx.Done():
+		}
+	})
+	writeFile(t, dir+"/x.cue", "package x\n\ny: 1\n")
+	select {
+	case s := <-changed:
+		if s.Digest() == first.Digest() {
+			t.Error("the digest is the same")
+		}
+	case <-ctx.Done():
+		t.Error("the edit was not seen")
+	}
+}
