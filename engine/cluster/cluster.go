@@ -26,6 +26,9 @@ import (
 // product's contract: another name would orphan every field written before.
 const FieldManager = "operetta"
 
+// relinquisher is the name under which fields stay that the engine has given up.
+const relinquisher = FieldManager + "-relinquished"
+
 // A Ref identifies one object.
 type Ref struct {
 	schema.GroupVersionKind
@@ -76,6 +79,11 @@ type Cluster interface {
 	// the result. With a UID in the object it fails with a conflict unless
 	// exactly that object exists.
 	Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
+
+	// Relinquish takes over fields of an object, with the values that they have,
+	// under a name of its own: what the engine then no longer applies stays as it
+	// is until somebody else changes it. It takes a UID as Apply does.
+	Relinquish(ctx context.Context, fields *unstructured.Unstructured) error
 
 	// Delete removes the object with that UID, its dependents first. It is no
 	// error when the object is gone or was replaced by another.

@@ -73,6 +73,15 @@ func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*u
 	return out, nil
 }
 
+// Relinquish implements Cluster.
+func (l *Live) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
+	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(relinquisher), client.ForceOwnership)
+	if err != nil {
+		return failure(RefOf(fields), "relinquishing", err)
+	}
+	return nil
+}
+
 // Delete implements Cluster.
 //
 // The deletion is a foreground one: a Deployment is absent only after its pods

@@ -110,6 +110,16 @@ func (m *Memory) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 
 // Apply implements Cluster.
 func (m *Memory) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.applyAs(ctx, FieldManager, object)
+}
+
+// Relinquish implements Cluster.
+func (m *Memory) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
+	_, err := m.applyAs(ctx, relinquisher, fields)
+	return err
+}
+
+func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ref := RefOf(object)
 	if _, err := m.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
@@ -120,7 +130,7 @@ func (m *Memory) Apply(ctx context.Context, object *unstructured.Unstructured) (
 	if err := precondition(ref, live, object.GetUID()); err != nil {
 		return nil, err
 	}
-	merged, err := m.fields.apply(live, object)
+	merged, err := m.fields.apply(live, object, manager)
 	if err != nil {
 		return nil, fmt.Errorf("%s: applying: %w", ref, err)
 	}

@@ -67,12 +67,12 @@ func (f *fieldManagers) managerFor(kind schema.GroupVersionKind) (*managedfields
 
 // apply returns the result of a forced apply of an object to a live one, or to
 // none.
-func (f *fieldManagers) apply(live, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (f *fieldManagers) apply(live, object *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	m, err := f.managerFor(object.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	out, err := m.Apply(orEmpty(live, object), withoutServerFields(object), FieldManager, true)
+	out, err := m.Apply(orEmpty(live, object), withoutServerFields(object), manager, true)
 	return asUnstructured(out, err)
 }
 

@@ -121,6 +121,11 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 		// Exactly the object that was judged, or none.
 		manifest = manifest.DeepCopy()
 		manifest.SetUID(s.live.GetUID())
+		if fields := plan.Relinquished(s.want, s.live); fields != nil {
+			if err := r.Cluster.Relinquish(ctx, fields); err != nil {
+				return err
+			}
+		}
 	}
 	result, err := r.Cluster.Apply(ctx, manifest)
 	if err != nil {

@@ -145,6 +145,37 @@ func TestDriftIsRepaired(t *testing.T) {
 	}
 }
 
+func TestReplicasThatAreRenderedNoLongerStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	replicas := func(w *world) any {
+		n, _, _ := unstructured.NestedFieldNoCopy(w.object("Deployment", "shop").Object, "spec", "replicas")
+		return n
+	}
+	w := newWorld(t, chain)
+	w.spec["size"] = int64(5)
+	w.mustRun()
+	without := strings.Replace(chain, "replicas: cr.spec.size\n", "\n", 1)
+	w.load(without)
+	w.wrote()
+	w.mustRun()
+	if got := replicas(w); got != int64(5) {
+		t.Errorf("E1: got %v replicas, want the 5 that an autoscaler takes over", got)
+	}
+	w.change("Deployment", "shop", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(7), "spec", "replicas")
+	})
+	w.mustRun()
+	w.expectWrites("E1: they are the autoscaler's now")
+	if got := replicas(w); got != int64(7) {
+		t.Errorf("E1: got %v replicas, want the autoscaler's 7", got)
+	}
+	w.load(chain)
+	w.mustRun()
+	if got := replicas(w); got != int64(5) {
+		t.Errorf("got %v replicas, want the package's 5 again", got)
+	}
+}
+
 func TestADeletedObjectReturns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, chain)
