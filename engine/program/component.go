@@ -63,13 +63,22 @@ func (p *Program) note(c *Component, faults Faults, err error) {
 func (p *Program) wait(c *Component, faults Faults) {
 	for _, f := range faults {
 		f = p.explained(f)
-		if within, ok := strings.CutPrefix(f.Path, cue.MakePath(cue.Str("components"), cue.Str(c.Name)).String()); ok {
+		if within, ok := strings.CutPrefix(f.Path, componentPath(c.Name)); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
 		if text := f.at(); !slices.Contains(c.Missing, text) {
 			c.Missing = append(c.Missing, text)
 		}
 	}
+}
+
+// componentPath returns the path of a component, or of a hook, whose name is its
+// path.
+func componentPath(name string) string {
+	if parts := strings.SplitN(name, ".", 3); len(parts) == 3 && parts[0] == "hooks" {
+		return cue.MakePath(cue.Str("hooks"), cue.Str(parts[1]), cue.Str(parts[2])).String()
+	}
+	return cue.MakePath(cue.Str("components"), cue.Str(name)).String()
 }
 
 // sorted tells the faults of one component from those of others that it refers
@@ -274,7 +283,9 @@ func (p *Program) positionOf(v cue.Value, path ...string) Position {
 	if pos, ok := p.index.written(path[last], path[:last]); ok {
 		return pos
 	}
-	path[1] = computedName
+	if path[0] == "components" {
+		path[1] = computedName
+	}
 	if pos, ok := p.index.written(path[last], path[:last]); ok {
 		return pos
 	}

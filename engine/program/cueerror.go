@@ -83,9 +83,16 @@ func faultsAt(path string, errs []errors.Error) Faults {
 				continue
 			}
 		}
-		out = append(out, Fault{Position: positionOf(e), Path: path, Message: messageOf(e), Hint: hintFor(e)})
+		out = append(out, faultOf(path, e))
+	}
+	if len(out) == 0 {
+		out = append(out, faultOf(path, errs[0])) // an error is never nothing
 	}
 	return out
+}
+
+func faultOf(path string, e errors.Error) Fault {
+	return Fault{Position: positionOf(e), Path: path, Message: messageOf(e), Hint: hintFor(e)}
 }
 
 // oneOf says what a value may be that fits none of the alternatives.

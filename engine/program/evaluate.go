@@ -31,18 +31,20 @@ var (
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	defer p.recovered(&r, &err)
 	// One fill: each one evaluates the whole package.
-	v := p.fill(map[string]any{"cr": crValue(s.CR), "live": p.index.live.live(s.Live)})
+	filling := p.filling(s)
+	v := p.fill(filling)
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
 	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: p.ValidateCR(s.CR)}, nil
+		return Rollout{Invalid: p.invalid(filling)}, nil
+	}
+	// So would a configuration that contradicts the package.
+	if faults := p.configFaults(v.LookupPath(configPath), s.Config); len(faults) > 0 {
+		return Rollout{Misconfigured: faults}, nil
 	}
 	components, faults := p.components(v)
 	if len(faults) > 0 {
 		return Rollout{}, fmt.Errorf("package %s: which components there are cannot be decided: %w", p.name, faults)
-	}
-	if faults := p.configFaults(v.LookupPath(configPath), s.Config); len(faults) > 0 {
-		return Rollout{Misconfigured: faults}, nil
 	}
 	r.Components = components
 	r.Hooks = p.hooks(v.LookupPath(hooksPath))

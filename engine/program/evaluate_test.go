@@ -26,6 +26,8 @@ func TestEvaluation(t *testing.T) {
 		var session program.Session
 		decode(t, c.File("cr.yaml"), &session.CR)
 		decode(t, c.File("live.yaml"), &session.Live)
+		decode(t, c.File("inputs.yaml"), &session.Inputs)
+		decode(t, c.File("config.yaml"), &session.Config)
 		r, err := p.Evaluate(session)
 		if err != nil {
 			c.Want("want", "error: "+err.Error())

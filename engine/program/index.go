@@ -72,6 +72,12 @@ func newIndex(files []*ast.File) *index {
 	for _, m := range x.fields["components"] {
 		x.addComponents(m)
 	}
+	for _, m := range x.fields["inputs"] {
+		x.addMembers("inputs", m)
+	}
+	for _, m := range x.fields["hooks"] {
+		x.addHooks(m)
+	}
 	for _, m := range x.guarded {
 		x.conditionals = append(x.conditionals, x.conditionalOf(m))
 	}
@@ -116,6 +122,18 @@ func (x *index) addComponents(components member) {
 		}
 	})
 	x.addPaths(components.value, []string{"components"})
+}
+
+// addHooks records what is written below hooks, which are components of a name that
+// is their path.
+func (x *index) addHooks(hooks member) {
+	eachMember(hooks.value, nil, func(phase member) {
+		eachMember(phase.value, nil, func(hook member) {
+			if phase.name != "" && hook.name != "" {
+				x.addParts("hooks."+phase.name+"."+hook.name, hook)
+			}
+		})
+	})
 }
 
 // addParts records what is written below the parts of a component.

@@ -41,7 +41,7 @@ func (p *Program) inputs(v cue.Value) ([]Input, Faults) {
 }
 
 func (p *Program) input(name string, v cue.Value) (Input, Faults) {
-	i := Input{Name: name, Position: positionAt(v.Pos())}
+	i := Input{Name: name, Position: p.positionOf(v, "inputs", name)}
 	var faults Faults
 	read := func(field string) any {
 		part := v.LookupPath(cue.MakePath(cue.Str(field)))
@@ -55,7 +55,7 @@ func (p *Program) input(name string, v cue.Value) (Input, Faults) {
 		if own := faultsOf(part.Validate()); len(own) > 0 {
 			faults = append(faults, own...)
 		} else if i.Missing == "" {
-			i.Missing = field + " is not known yet: " + err.Error()
+			i.Missing = field + " is not known yet: " + p.explained(faultsOf(err)[0]).at()
 		}
 		return nil
 	}

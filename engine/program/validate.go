@@ -11,19 +11,25 @@ import (
 // ValidateCR returns what is wrong with a custom resource by the package's
 // schema, each fault with the path and the bound.
 func (p *Program) ValidateCR(cr map[string]any) Faults {
-	data := crValue(cr)
+	return p.invalid(map[string]any{"cr": crValue(cr)})
+}
+
+// invalid returns what is wrong with the custom resource in what is filled into the
+// package: its schema may refer to the rest, such as a limit in the configuration.
+func (p *Program) invalid(filling map[string]any) Faults {
+	filling = maps.Clone(filling)
 	var out Faults
 	// CUE reports some faults only where there are no others, so that a user would
 	// get them one after the other. What is known to be wrong is taken out.
 	for range maxRounds {
 		fresh := 0
-		for _, f := range p.crFaults(p.fill(map[string]any{"cr": data}).LookupPath(crPath)) {
+		for _, f := range p.crFaults(p.fill(filling).LookupPath(crPath)) {
 			known := slices.ContainsFunc(out, func(o Fault) bool { return o.Path == f.Path })
 			if !known {
 				out = append(out, f)
 				fresh++
 			}
-			data = without(data, cue.ParsePath(f.Path).Selectors()).(map[string]any)
+			filling["cr"] = without(filling["cr"], cue.ParsePath(f.Path).Selectors())
 		}
 		if fresh == 0 {
 			break

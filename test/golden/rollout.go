@@ -14,8 +14,15 @@ import (
 func Rollout(r program.Rollout) string {
 	w := &writer{}
 	w.faults("invalid", r.Invalid)
+	w.faults("misconfigured", r.Misconfigured)
+	for _, i := range r.Inputs {
+		w.input(i)
+	}
 	for _, c := range r.Components {
 		w.component(c)
+	}
+	for _, h := range r.Hooks {
+		w.component(h.Component)
 	}
 	if len(r.Status) > 0 {
 		w.line(0, "status:")
@@ -52,8 +59,25 @@ func (w *writer) faults(title string, faults program.Faults) {
 	}
 }
 
+func (w *writer) input(i program.Input) {
+	what := i.Object
+	if i.Selector != nil {
+		what = fmt.Sprint(i.Selector)
+	}
+	if i.Missing != "" {
+		what = "missing: " + i.Missing
+	}
+	w.line(0, "input %s: %s %s/%s (%v)", i.Name, i.Kind.GroupKind(), i.Namespace, what, i.Position)
+}
+
 func (w *writer) component(c program.Component) {
 	w.line(0, "component %s: %s", c.Name, c.Rendering)
+	if c.Timeout != 0 {
+		w.line(1, "timeout %v", c.Timeout)
+	}
+	if c.Unserved != "" && c.Unserved != program.UnservedWait {
+		w.line(1, "unserved %s", c.Unserved)
+	}
 	if c.When.Verdict != program.True {
 		w.line(1, "when %s: %s", c.When.Verdict, c.When.Detail)
 	}
