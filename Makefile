@@ -13,6 +13,10 @@ cluster := --kubeconfig '$(abspath $(KUBECONFIG))'
 export OPERETTA_TEST_KUBECONFIG := $(abspath $(KUBECONFIG))
 endif
 
+# How the binary is built everywhere, here, in test/demo, in test/suite and in the
+# Dockerfile: one that needs nothing at run time, and one set of compiled packages.
+static := CGO_ENABLED=0
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -35,7 +39,7 @@ cc: go
 
 .PHONY: build
 build: go ## build bin/operetta
-	@go build -o bin/operetta ./cmd/operetta
+	@$(static) go build -trimpath -o bin/operetta ./cmd/operetta
 
 # The helpers of this Makefile are Go programs, built in seconds but for the first time.
 bin/demo bin/suite: bin/%: go
@@ -76,15 +80,22 @@ generate: go ## write the generated files and format the source
 verify: bin/suite ## check that generated files, formatting and go.mod files are current
 	@exec bin/suite cue generated modules
 
-# golangci-lint is pinned in a module of its own, whose requirements are not the product's.
-bin/golangci-lint: test/lint/go.mod | go
-	@echo "  … build golangci-lint (minutes the first time)"
-	@go -C test/lint build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+# The linters are pinned in a module of their own, whose requirements are not the product's.
+# Each is the last part of a package that go.mod there names as a tool.
+bin/golangci-lint bin/govulncheck: bin/%: test/lint/go.mod | go
+	@echo "  … build $* (minutes the first time)"
+	@go -C test/lint build -o ../../$@ "$$(awk '$$1 == "tool" && /$*$$/ {print $$2} $$1 ~ /\/$*$$/ {print $$1}' test/lint/go.mod)"
 
 .PHONY: lint
 lint: bin/golangci-lint ## all linters
 	@for module in . test/controlplane schemas/internal/k8sgen; do \
-	  (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit; done
+	  (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; [ -z "$$failed" ]
+
+.PHONY: vuln
+vuln: bin/govulncheck ## look for known vulnerabilities in what is used
+	@bin/govulncheck ./... 2>&1 | tee bin/vuln.log; status=$${PIPESTATUS[0]}; \
+	if grep -q 'fetching vulnerabilities' bin/vuln.log; then \
+	  echo "make vuln: nothing was checked: the vulnerability database, https://vuln.go.dev, cannot be reached from here" >&2; fi; exit $$status
 
 .PHONY: clean
 clean: ## remove what was built here (what the control plane consists of stays in the user's cache folder)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/internal/binary"
 	"operetta.dev/test/internal/screen"
 )
 
@@ -87,8 +88,8 @@ func (d *demo) prepare(ctx context.Context) error {
 		started <- err
 	}()
 	st := d.screen.Start("build operetta")
-	err := buildOperetta(ctx, st)
-	st.End(err, operettaBinary)
+	err := binary.Build(ctx, st)
+	st.End(err, binary.Path)
 	if err != nil {
 		cancel(err)
 	}
@@ -124,7 +125,7 @@ func (d *demo) startOperator(ctx context.Context) error {
 }
 
 func (d *demo) serve(ctx context.Context) (err error) {
-	if d.operator, err = startChild(d.logLine, operettaBinary, "run", d.packages, "--kubeconfig", d.plane.Kubeconfig()); err != nil {
+	if d.operator, err = startChild(d.logLine, binary.Path, "run", d.packages, "--kubeconfig", d.plane.Kubeconfig()); err != nil {
 		return err
 	}
 	d.cluster = connect(d.plane.Kubectl(), d.plane.Kubeconfig(), d.plane.Dir())

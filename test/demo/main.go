@@ -8,7 +8,7 @@
 // line, its log and the status that it writes.
 //
 //	main ──> demo (the steps) ──> screen (what a person sees)
-//	                          ──> builder, child, cluster (what it starts and asks)
+//	                          ──> child, cluster (what it starts and asks)
 //	                          ──> view (a status drawn as a tree)
 //
 // Whatever it started is gone when it ends, however it ends: the control plane

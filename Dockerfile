@@ -1,0 +1,32 @@
+# The image of the engine: it has no operator in it. Packages are mounted at /packages, or
+# copied there by an image that builds on this one:
+#
+#	docker build -t operetta .
+#	docker run --rm -v "$PWD/cue:/packages/cue:ro" operetta vet /packages/...
+#
+# It needs no privilege, no shell and no writable file but /tmp.
+
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+WORKDIR /src
+
+# The modules change less often than the source, so they are a layer of their own. The
+# module below test is one that go.mod replaces by its folder.
+COPY go.mod go.sum ./
+COPY test/controlplane/go.mod test/controlplane/
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+
+COPY . .
+ARG TARGETOS
+ARG TARGETARCH
+ARG VERSION
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /operetta ./cmd/operetta
+
+FROM gcr.io/distroless/static-debian12:nonroot
+COPY --from=build /operetta /operetta
+# CUE keeps what it unpacks there; the root file system may be read-only.
+ENV CUE_CACHE_DIR=/tmp/cue
+USER 65532:65532
+WORKDIR /packages
+ENTRYPOINT ["/operetta"]
+CMD ["run", "/packages/..."]
