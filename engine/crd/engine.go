@@ -16,6 +16,7 @@ func engineStatus() map[string]schemaProps {
 		"package":                object("The package that realises this resource.", "name", "Its name.", "version", "Its version.", "digest", "The digest of its content."),
 		"versions":               object("The versions of the package.", "desired", "The one to roll out.", "reconciled", "The last one that was rolled out entirely."),
 		"inventory":              inventory(),
+		"hooks":                  hooks(),
 	}
 }
 
@@ -46,6 +47,7 @@ func components() schemaProps {
 		"state", "Its state, in one word.",
 		"reason", "Why it is in this state, in one word.",
 		"message", "Why it is in this state, and what it waits for.")
+	item.Properties["since"] = schemaProps{Type: "string", Format: "date-time", Description: "Since when it has not been ready, for this generation of the spec."}
 	item.Required = []string{"name"}
 	return listMap("The state of each component.", "name", item)
 }
@@ -69,6 +71,13 @@ func inventory() schemaProps {
 	group.Properties["dependsOn"] = atomic("The components that are deleted after this one.", name)
 	group.Properties["objects"] = atomic("The objects.", entry)
 	return atomic("The objects that the operator wrote for this resource. Deletion goes by it; do not edit it.", group)
+}
+
+// hooks are atomic for the same reason.
+func hooks() schemaProps {
+	item := object("A hook that has run.", "name", "Its phase and name.", "digest", "The content that it ran with.", "state", "How it ended: Verified or Failed.")
+	item.Required = []string{"name"}
+	return atomic("The hooks that have run, each once for its content.", item)
 }
 
 func atomic(description string, item schemaProps) schemaProps {

@@ -16,6 +16,11 @@ const (
 	// AnnotationReconcileAt asks for a reconcile whenever its value changes; the
 	// value that was acted upon is in status.lastHandledReconcileAt.
 	AnnotationReconcileAt = "operetta.dev/reconcile-at"
+	// AnnotationSkipHooks set to "true" deletes a resource whose hooks before
+	// deletion fail.
+	AnnotationSkipHooks = "operetta.dev/skip-hooks"
+	// AnnotationConfig holds configuration of the package for one resource, as YAML.
+	AnnotationConfig = "operetta.dev/config"
 	// AnnotationLogLevel set to "debug" logs every decision about this resource.
 	AnnotationLogLevel = "operetta.dev/log-level"
 )

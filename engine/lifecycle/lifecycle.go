@@ -14,6 +14,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,6 +54,8 @@ type Package interface {
 	Digest() string
 	// Reach is where its objects may be.
 	Reach() program.Reach
+	// Configurable reports whether it takes configuration.
+	Configurable() bool
 }
 
 var _ Package = (*program.Program)(nil)
@@ -68,6 +71,10 @@ type Lifecycle struct {
 	Cluster  cluster.Cluster
 	Recorder Recorder
 	Now      func() time.Time
+	// Inputs reads what packages do not own; nil reads nothing.
+	Inputs rollout.Inputs
+	// ConfigMap names the operator's configuration; its zero value is none.
+	ConfigMap types.NamespacedName
 
 	pace pace
 }
@@ -81,6 +88,7 @@ type state struct {
 	before    map[string]any
 	owner     plan.Owner
 	inventory plan.Inventory
+	finished  map[string]rollout.Finish
 }
 
 // Step takes a resource one step further with a package, and returns when to come
@@ -93,6 +101,9 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 		return 0, err
 	case s == nil:
 		l.pace.forget(key)
+		if l.Inputs != nil {
+			l.Inputs.Forget(key)
+		}
 		return 0, nil
 	case s.cr.GetDeletionTimestamp() != nil:
 		return s.teardown(ctx)
@@ -124,24 +135,74 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	if s.inventory, err = decodeInventory(s.before); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}
+	if s.finished, err = decodeHooks(s.before); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.owner, err)
+	}
 	return s, nil
 }
 
 // rollOut runs the package once and reports what came of it.
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
-	engine := &rollout.Engine{Package: s.program, Cluster: s.Cluster, Reach: s.program.Reach(), Parallel: parallel}
-	result, failure := engine.Run(ctx, rollout.Input{
-		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Protect: s.protect,
-	})
-	s.inventory = result.Inventory
+	in, err := s.input(ctx)
+	if bad := (*badConfig)(nil); errors.As(err, &bad) {
+		return s.misconfigured(ctx, bad)
+	}
+	if err != nil {
+		return 0, err
+	}
+	result, failure := s.engine().Run(ctx, in)
+	return s.conclude(ctx, result, failure)
+}
+
+func (s *state) engine() *rollout.Engine {
+	return &rollout.Engine{Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel}
+}
+
+// input gathers what a rollout starts from.
+func (s *state) input(ctx context.Context) (rollout.Input, error) {
+	config, err := s.config(ctx)
+	return rollout.Input{
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
+		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect,
+	}, err
+}
+
+// conclude stores what came of a rollout.
+func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
+	s.inventory, s.finished = result.Inventory, result.Finished
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}
+	if result.Teardown {
+		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+			return 0, err
+		}
+	}
+	expires := s.expire(&result.Completion)
 	again, err := s.report(ctx, result)
 	if err != nil {
 		return 0, err
 	}
-	return earliest(result.RequeueAfter, again), failure
+	return earliest(earliest(result.RequeueAfter, again), expires), failure
+}
+
+// expire turns components that have waited longer than their timeout into failed
+// ones, and returns when the next one will be.
+func (s *state) expire(c *status.Completion) time.Duration {
+	var next time.Duration
+	for i, comp := range c.Components {
+		if comp.Timeout == 0 || comp.Settled() || comp.State == status.Failed {
+			continue
+		}
+		left := comp.Timeout - s.Now().Sub(status.Since(s.before, comp, s.cr.GetGeneration(), s.Now()))
+		if left > 0 {
+			next = earliest(next, left)
+			continue
+		}
+		c.Components[i].State, c.Components[i].Reason = status.Failed, status.ReasonTimedOut
+		c.Components[i].Message = fmt.Sprintf("not ready within %s: %s", comp.Timeout, comp.Message)
+	}
+	return next
 }
 
 // earliest returns the shorter of two waits, of which 0 is none.
@@ -154,12 +215,12 @@ func earliest(a, b time.Duration) time.Duration {
 
 // protect stores an inventory before its objects are written, and before that the
 // finalizer, if garbage collection would not do.
-func (s *state) protect(ctx context.Context, inventory plan.Inventory, preview status.Completion) error {
-	if inventory.NeedsTeardown() {
+func (s *state) protect(ctx context.Context, p rollout.Protection) error {
+	if p.Teardown {
 		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
 			return err
 		}
 	}
-	s.inventory = inventory
-	return s.write(ctx, s.build(preview))
+	s.inventory = p.Inventory
+	return s.write(ctx, s.build(p.Preview))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +52,7 @@ func (s *state) build(c status.Completion) map[string]any {
 		Digest:     s.program.Digest(),
 		Version:    s.Kind.Version,
 		Inventory:  encodeInventory(s.inventory),
+		Hooks:      encodeHooks(s.finished),
 		HandledAt:  s.cr.GetAnnotations()[AnnotationReconcileAt],
 	})
 }
@@ -162,6 +165,32 @@ func decodeInventory(s map[string]any) (plan.Inventory, error) {
 	var out plan.Inventory
 	if err := json.Unmarshal(b, &out); err != nil {
 		return nil, fmt.Errorf("reading status.inventory: %w", err)
+	}
+	return out, nil
+}
+
+// encodeHooks returns the finished hooks as JSON values, sorted by name.
+func encodeHooks(finished map[string]rollout.Finish) []any {
+	var out []any
+	for _, name := range slices.Sorted(maps.Keys(finished)) {
+		out = append(out, map[string]any{"name": name, "digest": finished[name].Digest, "state": string(finished[name].State)})
+	}
+	return out
+}
+
+// decodeHooks reads the finished hooks of a status.
+func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
+	all, ok := s["hooks"].([]any)
+	if !ok && s["hooks"] != nil {
+		return nil, fmt.Errorf("reading status.hooks: it is a %T", s["hooks"])
+	}
+	out := map[string]rollout.Finish{}
+	for _, h := range all {
+		m, _ := h.(map[string]any)
+		name, _ := m["name"].(string)
+		digest, _ := m["digest"].(string)
+		state, _ := m["state"].(string)
+		out[name] = rollout.Finish{Digest: digest, State: status.State(state)}
 	}
 	return out, nil
 }

@@ -139,6 +139,7 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 // fail records an error of the cluster as the component's outcome.
 func (a application) fail(component string, d plan.Desired, err error) application {
 	if cluster.IsKindNotServed(err) {
+		// Its definition was there when the rollout began.
 		a.outcome = waiting(component, status.ReasonKindNotServed, fmt.Sprintf("object %s: %v", d.Object, err))
 		return a
 	}

@@ -60,6 +60,9 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 			}
 			return failed(c.Name, status.ReasonInvalidPackage, fmt.Sprintf("it depends on %s, which is not a component (%s)", e.To, e.Position)), true
 		}
+		if up.State == status.Excluded {
+			continue // it was skipped, and counts as not being there
+		}
 		if !reached(up, e.Until) {
 			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for %s to be %s: %s", e.To, e.Until, up.Message)), true
 		}

@@ -2,11 +2,14 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/graph"
 	"operetta.dev/engine/plan"
@@ -77,8 +80,9 @@ func (r *run) see(component, object string, u *unstructured.Unstructured) {
 	r.live[component][object] = u
 }
 
-// evaluate evaluates the package, and again as long as that reveals objects that
-// exist already: after a lost status the first evaluation knows none.
+// evaluate evaluates the package, and again as long as that reveals what was not
+// seen before: objects that exist already, since after a lost status the first
+// evaluation knows none, and inputs, which the resource names.
 func (r *run) evaluate(ctx context.Context) error {
 	for range maxRounds {
 		if err := r.evaluateOnce(); err != nil {
@@ -88,31 +92,90 @@ func (r *run) evaluate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !found {
+		read, err := r.readInputs(ctx)
+		if err != nil {
+			return err
+		}
+		if !found && !read {
 			return nil
 		}
 	}
 	return fmt.Errorf("the rendered identities keep changing with what is observed; an object's name must not depend on that object")
 }
 
-// maxRounds bounds how often one evaluation may reveal further objects. Each
-// round but the last finds at least one component's objects.
+// maxRounds bounds how often one evaluation may reveal more. Each round but the
+// last finds at least one component's objects.
 const maxRounds = 100
 
 func (r *run) evaluateOnce() error {
-	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values()})
+	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values(), Inputs: r.found, Config: r.in.Config})
 	if err != nil {
-		text, detail, _ := strings.Cut(err.Error(), "\n")
-		r.fault(status.ReasonEvaluationFailed, text)
-		r.result.Detail = detail
-		return errStop
+		return r.evaluationFailed(err)
 	}
 	r.rollout = out
-	if len(out.Invalid) > 0 {
+	switch {
+	case len(out.Invalid) > 0:
 		r.fault(status.ReasonInvalidSpec, oneLine(out.Invalid.Error()))
+		return errStop
+	case len(out.Misconfigured) > 0:
+		r.fault(status.ReasonInvalidConfig, oneLine(out.Misconfigured.Error()))
 		return errStop
 	}
 	return nil
+}
+
+// evaluationFailed reports an evaluation without a result. Nothing is tried again
+// for it: the same package says the same to the same resource.
+func (r *run) evaluationFailed(err error) error {
+	var panicked *program.PanicError
+	if errors.As(err, &panicked) {
+		r.result.Detail = string(panicked.Stack)
+		r.fault(status.ReasonEvaluationFailed, oneLine(err.Error()))
+		return errStop
+	}
+	r.fault(status.ReasonInvalidPackage, oneLine(err.Error()))
+	return errStop
+}
+
+// readInputs reads what the package reads, and reports whether it sees something
+// else than before.
+func (r *run) readInputs(ctx context.Context) (bool, error) {
+	if r.Inputs == nil {
+		return false, nil
+	}
+	owner := types.NamespacedName{Namespace: r.in.Owner.Namespace, Name: r.in.Owner.Name}
+	found := map[string]program.Found{}
+	refers := slices.Clone(r.in.ConfigInputs)
+	for _, i := range r.rollout.Inputs {
+		if i.Missing != "" {
+			continue // the components that use it say what it waits for
+		}
+		if i.Namespace == "" {
+			i.Namespace = r.in.Owner.Namespace
+		}
+		f, err := r.Inputs.Read(ctx, owner, i)
+		if err != nil && !cluster.IsKindNotServed(err) {
+			return false, fmt.Errorf("input %s: %w", i.Name, err)
+		}
+		found[i.Name] = f
+		refers = append(refers, i)
+	}
+	changed := !sameFound(r.found, found)
+	r.found = found
+	if !changed {
+		r.Inputs.Refer(owner, refers)
+	}
+	return changed, nil
+}
+
+// sameFound compares what was found by identity and version.
+func sameFound(a, b map[string]program.Found) bool {
+	return maps.EqualFunc(a, b, func(a, b program.Found) bool {
+		return a.Several == b.Several && slices.EqualFunc(a.Objects, b.Objects, func(a, b map[string]any) bool {
+			x, y := unstructured.Unstructured{Object: a}, unstructured.Unstructured{Object: b}
+			return x.GetUID() == y.GetUID() && x.GetResourceVersion() == y.GetResourceVersion()
+		})
+	})
 }
 
 // discover reads rendered objects that are not known yet, or known by another
@@ -182,7 +245,6 @@ func (r *run) decide(context.Context) error {
 	}
 	r.graph = g
 	r.exclude()
-	r.outcomes = map[string]status.Component{}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"operetta.dev/engine/cluster"
@@ -47,7 +48,7 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 // refuse records that an object's kind could not be looked up.
 func (r *run) refuse(component, object string, err error) {
 	if cluster.IsKindNotServed(err) {
-		r.outcomes[component] = waiting(component, status.ReasonKindNotServed, "object "+object+": "+err.Error())
+		r.outcomes[component] = r.unserved(component, "object "+object+": "+err.Error())
 		return
 	}
 	r.failures = append(r.failures, err)
@@ -71,15 +72,25 @@ func (r *run) store(ctx context.Context) error {
 		}
 		grown = grown.With(c.Name, r.graph.Dependencies(c.Name), entries)
 	}
-	grown = grown.Ordered(r.graph.Nodes())
+	return r.guard(ctx, grown.Ordered(r.graph.Nodes()))
+}
+
+// guard has a larger inventory stored before what is new in it is written.
+func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
-	if err := r.in.Protect(ctx, grown, r.preview()); err != nil {
+	if err := r.in.Protect(ctx, Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: r.preview()}); err != nil {
 		return err
 	}
 	r.inventory = grown
 	return nil
+}
+
+// needsTeardown reports whether garbage collection would not do for an inventory:
+// it has an order, is out of reach, or something has to run before.
+func (r *run) needsTeardown(inventory plan.Inventory) bool {
+	return inventory.NeedsTeardown() || slices.ContainsFunc(r.rollout.Hooks, func(h program.Hook) bool { return h.Phase == program.BeforeDelete })
 }
 
 // open reports whether nothing but its turn keeps a component from being applied.
@@ -97,7 +108,7 @@ func (r *run) open(c program.Component) bool {
 func (r *run) preview() status.Completion {
 	before := r.outcomes
 	defer func() { r.outcomes = before }()
-	r.outcomes = map[string]status.Component{}
+	r.outcomes = maps.Clone(before)
 	order, _ := r.graph.Order()
 	for _, name := range order {
 		c, _ := r.component(name)
@@ -120,6 +131,15 @@ func (r *run) inSync(component string) bool {
 	return !slices.ContainsFunc(r.desired[component], func(d plan.Desired) bool {
 		return plan.Decide(d, r.live[component][d.Object], r.in.Owner).Verb != plan.Keep
 	})
+}
+
+// unserved is the outcome of a component one of whose kinds the cluster does not
+// know. A skipped one counts as not being there, and keeps what it has.
+func (r *run) unserved(component, message string) status.Component {
+	if c, _ := r.component(component); c.Unserved == program.UnservedSkip {
+		return status.Component{Name: component, State: status.Excluded, Reason: status.ReasonKindNotServed, Message: message}
+	}
+	return waiting(component, status.ReasonKindNotServed, message)
 }
 
 func failed(name string, reason status.Reason, message string) status.Component {

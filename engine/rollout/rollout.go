@@ -3,13 +3,14 @@
 // wanted, and returns what came of it. It knows no controller and no queue, and
 // keeps nothing between runs.
 //
-//	observe -> evaluate -> decide -> protect -> deploy -> prune -> Result
+//	observe -> evaluate -> decide -> protect -> deploy -> afterDeploy -> afterVerify -> prune -> Result
 //
 //	observe   the live objects that the inventory names
 //	evaluate  the package over the resource and those, until no more are found
 //	decide    the order, and which components are excluded
 //	protect   the inventory is stored, before the first write
 //	deploy    layer by layer: gate, apply, evaluate again, verify
+//	after...  the hooks of that phase
 //	prune     what left the rendering, dependents first
 //
 // Teardown deletes everything in an inventory; it needs no package.
@@ -21,10 +22,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/graph"
 	"operetta.dev/engine/plan"
@@ -38,10 +40,24 @@ type Evaluator interface {
 	Evaluate(program.Session) (program.Rollout, error)
 }
 
+// Inputs reads what packages read and do not own, and sees to it that a change of
+// it leads to another rollout of exactly the resources that refer to it. An owner
+// refers to what it has read until it says what else it refers to, or is forgotten.
+type Inputs interface {
+	// Read returns what is there of one input.
+	Read(ctx context.Context, owner types.NamespacedName, input program.Input) (program.Found, error)
+	// Refer drops the references of an owner to all but some inputs.
+	Refer(owner types.NamespacedName, inputs []program.Input)
+	// Forget drops all references of an owner that is gone.
+	Forget(owner types.NamespacedName)
+}
+
 // Engine runs rollouts. It is safe for concurrent use.
 type Engine struct {
 	Package Evaluator
 	Cluster cluster.Cluster
+	// Inputs reads the package's inputs; it may be nil for a package without any.
+	Inputs Inputs
 	// Reach is where the objects of a resource may be.
 	Reach program.Reach
 	// Parallel is how many components are applied at once; at least one is.
@@ -55,10 +71,30 @@ type Input struct {
 	CR map[string]any
 	// Inventory is what the resource has written so far.
 	Inventory plan.Inventory
-	// Protect stores an inventory, and the finalizer where one is needed, before
-	// the first of its objects is written. The completion is what is about to
-	// happen.
-	Protect func(context.Context, plan.Inventory, status.Completion) error
+	// Finished are the hooks that have run, by name.
+	Finished map[string]Finish
+	// Config are the layers of configuration, the weakest first, and ConfigInputs
+	// what they were read from.
+	Config       []program.Layer
+	ConfigInputs []program.Input
+	// Protect stores what has to be known before the first write.
+	Protect func(context.Context, Protection) error
+}
+
+// A Protection is what is stored before something is written.
+type Protection struct {
+	Inventory plan.Inventory
+	// Teardown says that the resource must not go before its objects were deleted.
+	Teardown bool
+	// Preview is what is about to happen.
+	Preview status.Completion
+}
+
+// A Finish is how a hook ended.
+type Finish struct {
+	// Digest is the content that it ran with.
+	Digest string
+	State  status.State
 }
 
 // Result is what came of a rollout.
@@ -69,6 +105,10 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Events are what happened, in the past tense.
 	Events []Event
+	// Finished are the hooks that have run, by name.
+	Finished map[string]Finish
+	// Teardown says that the resource must not go before its objects were deleted.
+	Teardown bool
 	// Detail is for the log, and too long for a status: where the evaluator failed.
 	Detail string
 }
@@ -87,12 +127,14 @@ type run struct {
 	in Input
 
 	live      live
+	found     map[string]program.Found
 	rollout   program.Rollout
 	graph     *graph.Graph[string, program.Edge]
 	excluded  map[string]string
 	desired   map[string][]plan.Desired
 	outcomes  map[string]status.Component
 	inventory plan.Inventory
+	finished  map[string]Finish
 	change    status.Change
 	result    Result
 	// failures are errors of the cluster, to be retried with backoff.
@@ -108,8 +150,20 @@ var errStop = errors.New("the rollout is complete")
 // Run rolls a package out once. The result is valid also with an error, which
 // says that the cluster refused something and that it should be tried again.
 func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
-	r := &run{Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged}
-	phases := []func(context.Context) error{r.observe, r.evaluate, r.decide, r.protect, r.deploy, r.prune}
+	r := newRun(e, in)
+	r.through(ctx, r.observe, r.evaluate, r.decide, r.protect, r.deploy, r.afterDeploy, r.afterVerify, r.prune)
+	return r.finish(), errors.Join(r.failures...)
+}
+
+func newRun(e *Engine, in Input) *run {
+	return &run{
+		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
+		outcomes: map[string]status.Component{}, finished: maps.Clone(in.Finished),
+	}
+}
+
+// through runs phases until one of them ends the rollout.
+func (r *run) through(ctx context.Context, phases ...func(context.Context) error) {
 	for _, phase := range phases {
 		err := phase(ctx)
 		if errors.Is(err, errStop) {
@@ -121,7 +175,6 @@ func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 			break
 		}
 	}
-	return r.finish(), errors.Join(r.failures...)
 }
 
 // fault records what is wrong with the resource or the package as a whole.
@@ -133,6 +186,8 @@ func (r *run) fault(reason status.Reason, message string) {
 func (r *run) finish() Result {
 	out := r.result
 	out.Inventory = r.inventory
+	out.Finished = r.finished
+	out.Teardown = r.needsTeardown(r.inventory)
 	out.RequeueAfter = r.rollout.RequeueAfter
 	out.Completion.Components = r.components()
 	out.Completion.Change = r.change
@@ -166,6 +221,13 @@ func (r *run) components() []status.Component {
 	var out []status.Component
 	for _, c := range r.rollout.Components {
 		if o, ok := r.outcomes[c.Name]; ok {
+			o.Timeout = c.Timeout
+			out = append(out, o)
+		}
+	}
+	for _, h := range r.rollout.Hooks {
+		if o, ok := r.outcomes[h.Component.Name]; ok {
+			o.Timeout = h.Component.Timeout
 			out = append(out, o)
 		}
 	}
@@ -174,11 +236,17 @@ func (r *run) components() []status.Component {
 
 // component returns a component of the current evaluation.
 func (r *run) component(name string) (program.Component, bool) {
-	i := slices.IndexFunc(r.rollout.Components, func(c program.Component) bool { return c.Name == name })
-	if i < 0 {
-		return program.Component{}, false
+	for _, c := range r.rollout.Components {
+		if c.Name == name {
+			return c, true
+		}
 	}
-	return r.rollout.Components[i], true
+	for _, h := range r.rollout.Hooks {
+		if h.Component.Name == name {
+			return h.Component, true
+		}
+	}
+	return program.Component{}, false
 }
 
 // event records what happened to an object.

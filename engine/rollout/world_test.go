@@ -14,7 +14,6 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
-	"operetta.dev/engine/status"
 )
 
 // world is a cluster in memory with one package and one custom resource.
@@ -26,6 +25,7 @@ type world struct {
 	spec      map[string]any
 	owner     plan.Owner
 	inventory plan.Inventory
+	finished  map[string]rollout.Finish
 	// protects counts how often the inventory was stored before a write.
 	protects int
 	seen     int
@@ -88,13 +88,14 @@ func (w *world) run() (rollout.Result, error) {
 	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Parallel: 4}
 	result, err := e.Run(context.Background(), rollout.Input{
 		Owner: w.owner, CR: w.cr(), Inventory: w.inventory,
-		Protect: func(_ context.Context, inv plan.Inventory, _ status.Completion) error {
+		Finished: w.finished,
+		Protect: func(_ context.Context, p rollout.Protection) error {
 			w.protects++
-			w.inventory = inv
+			w.inventory = p.Inventory
 			return nil
 		},
 	})
-	w.inventory = result.Inventory
+	w.inventory, w.finished = result.Inventory, result.Finished
 	return result, err
 }
 

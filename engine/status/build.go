@@ -35,6 +35,8 @@ type Input struct {
 	Version string
 	// Inventory is the resource's inventory, as JSON values.
 	Inventory []any
+	// Hooks are the hooks that have run, as JSON values.
+	Hooks []any
 	// HandledAt is the value of the annotation that asked for this reconcile, or "".
 	HandledAt string
 }
@@ -43,7 +45,7 @@ type Input struct {
 // field of that name is not written.
 var EngineFields = []string{
 	"observedGeneration", "phase", "conditions", "componentsReady", "components", "package", "versions", "inventory",
-	"lastHandledReconcileAt",
+	"lastHandledReconcileAt", "hooks",
 }
 
 // Build returns the status of a custom resource. It is deterministic, and equal
@@ -62,18 +64,33 @@ func Build(in Input) map[string]any {
 	out["phase"] = string(phase)
 	out["conditions"] = conditions(in, phase)
 	out["componentsReady"] = c.tally()
-	if list := components(c); len(list) > 0 {
+	if list := components(in); len(list) > 0 {
 		out["components"] = list
+	}
+	if c.Fault.Reason != "" && len(c.Components) == 0 {
+		keep(out, in.Before) // nothing was evaluated, and the objects are as they were
 	}
 	out["package"] = map[string]any{"name": in.Package, "digest": in.Digest}
 	out["versions"] = versions(in)
 	if len(in.Inventory) > 0 {
 		out["inventory"] = in.Inventory
 	}
+	if len(in.Hooks) > 0 {
+		out["hooks"] = in.Hooks
+	}
 	if in.HandledAt != "" {
 		out["lastHandledReconcileAt"] = in.HandledAt
 	}
 	return out
+}
+
+// keep takes over what a status said before of what was not looked at now.
+func keep(out, before map[string]any) {
+	for k, v := range before {
+		if k == "components" || k == "componentsReady" || !slices.Contains(EngineFields, k) {
+			out[k] = v
+		}
+	}
 }
 
 // versions returns the desired version, and the reconciled one: what was last
@@ -90,16 +107,34 @@ func versions(in Input) map[string]any {
 	return out
 }
 
-func components(c Completion) []any {
+func components(in Input) []any {
 	var out []any
-	for _, comp := range c.Components {
+	for _, comp := range in.Completion.Components {
 		m := map[string]any{"name": comp.Name, "state": string(comp.State), "reason": string(comp.Reason)}
 		if comp.Message != "" {
 			m["message"] = comp.Message
 		}
+		if !comp.Settled() {
+			m["since"] = Since(in.Before, comp, in.Generation, in.Now).UTC().Format(time.RFC3339)
+		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// Since returns when a component that is not settled began to be so: as the status
+// before says, if it is about the same generation of the spec, or now.
+func Since(before map[string]any, c Component, generation int64, now time.Time) time.Time {
+	if observed, _ := before["observedGeneration"].(int64); observed == generation {
+		for _, b := range list(before, "components") {
+			m, _ := b.(map[string]any)
+			text, _ := m["since"].(string)
+			if t, err := time.Parse(time.RFC3339, text); err == nil && m["name"] == c.Name {
+				return t
+			}
+		}
+	}
+	return now.Truncate(time.Second)
 }
 
 // conditions returns the three conditions, in a fixed order.
@@ -240,7 +275,7 @@ func Weigh(before, after map[string]any) Weight {
 // substance returns what of a status has to be known at once.
 func substance(s map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt"} {
+	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt", "hooks"} {
 		out[k] = s[k]
 	}
 	// The inventory was stored before the first write; what a rollout adds to it

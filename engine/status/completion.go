@@ -18,6 +18,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // State is how far a component is.
@@ -64,6 +65,10 @@ const (
 	ReasonUndecided        Reason = "Undecided"
 	ReasonInvalidSpec      Reason = "InvalidSpec"
 	ReasonInvalidPackage   Reason = "InvalidPackage"
+	ReasonInvalidConfig    Reason = "InvalidConfig"
+	ReasonHookFailed       Reason = "HookFailed"
+	ReasonHooksRunning     Reason = "HooksRunning"
+	ReasonTimedOut         Reason = "TimedOut"
 	ReasonEvaluationFailed Reason = "EvaluationFailed"
 	ReasonPruning          Reason = "Pruning"
 	ReasonPruneRefused     Reason = "PruneRefused"
@@ -78,6 +83,8 @@ type Component struct {
 	State   State
 	Reason  Reason
 	Message string
+	// Timeout is how long it may be unsettled; 0 is for ever.
+	Timeout time.Duration
 }
 
 // counts reports whether the component is part of what should be there.

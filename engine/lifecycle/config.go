@@ -1,0 +1,81 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+	"sigs.k8s.io/yaml"
+)
+
+// configuration is what a resource is configured with, and what that was read from.
+type configuration struct {
+	layers []program.Layer
+	inputs []program.Input
+}
+
+// config returns the configuration of a resource: the operator's ConfigMap, under
+// the key of the package's name, below the resource's annotation. A ConfigMap that
+// is not there is none. It errors with a badConfig when a layer is no YAML.
+func (s *state) config(ctx context.Context) (configuration, error) {
+	var out configuration
+	if !s.program.Configurable() {
+		return out, nil
+	}
+	if s.ConfigMap.Name != "" && s.Inputs != nil {
+		from := program.Input{Name: "config", Kind: configMapKind, Namespace: s.ConfigMap.Namespace, Object: s.ConfigMap.Name}
+		found, err := s.Inputs.Read(ctx, s.key(), from)
+		if err != nil {
+			return out, fmt.Errorf("%s: configuration: %w", s.owner, err)
+		}
+		out.inputs = append(out.inputs, from)
+		key := s.program.Name() + ".yaml"
+		for _, o := range found.Objects {
+			data, _ := o["data"].(map[string]any)
+			text, _ := data[key].(string)
+			if err := out.add(fmt.Sprintf("ConfigMap %s, key %s", s.ConfigMap, key), text); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, out.add("annotation "+AnnotationConfig, s.cr.GetAnnotations()[AnnotationConfig])
+}
+
+var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+
+// badConfig says that a layer of configuration is no YAML.
+type badConfig struct {
+	origin string
+	cause  error
+}
+
+// Error names the layer.
+func (e *badConfig) Error() string { return e.origin + ": " + e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *badConfig) Unwrap() error { return e.cause }
+
+// add parses one layer.
+func (c *configuration) add(origin, text string) error {
+	layer := program.Layer{Origin: origin}
+	if err := yaml.Unmarshal([]byte(text), &layer.Values); err != nil {
+		return &badConfig{origin, err}
+	}
+	if len(layer.Values) > 0 {
+		c.layers = append(c.layers, layer)
+	}
+	return nil
+}
+
+// misconfigured reports a layer that is no YAML: the running objects stay as they
+// are.
+func (s *state) misconfigured(ctx context.Context, bad *badConfig) (time.Duration, error) {
+	result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
+	result.Completion.Change = status.Unchanged
+	result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}
+	return s.conclude(ctx, result, nil)
+}
