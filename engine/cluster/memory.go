@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -253,4 +254,22 @@ func (m *Memory) amend(object *unstructured.Unstructured, change func(*unstructu
 	next := live.DeepCopy()
 	change(next)
 	m.store(ref, live, next)
+}
+
+// Select returns the objects of a kind and namespace that have some labels, sorted
+// by name.
+func (m *Memory) Select(kind schema.GroupVersionKind, namespace string, selector map[string]string) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, ref := range m.Refs() {
+		if ref.GroupKind() != kind.GroupKind() || ref.Namespace != namespace {
+			continue
+		}
+		m.mu.Lock()
+		u := m.objects[ref]
+		m.mu.Unlock()
+		if u != nil && labels.SelectorFromSet(selector).Matches(labels.Set(u.GetLabels())) {
+			out = append(out, u.DeepCopy())
+		}
+	}
+	return out
 }

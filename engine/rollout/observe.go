@@ -150,11 +150,13 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 		if i.Missing != "" {
 			continue // the components that use it say what it waits for
 		}
-		if i.Namespace == "" {
+		if scope, err := r.Cluster.Scope(ctx, i.Kind); err != nil {
+			continue // a kind that is not served has no objects
+		} else if i.Namespace == "" && scope == cluster.Namespaced {
 			i.Namespace = r.in.Owner.Namespace
 		}
 		f, err := r.Inputs.Read(ctx, owner, i)
-		if err != nil && !cluster.IsKindNotServed(err) {
+		if err != nil {
 			return false, fmt.Errorf("input %s: %w", i.Name, err)
 		}
 		found[i.Name] = f

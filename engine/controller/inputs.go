@@ -1,0 +1,204 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// inputs watches what the resources of a package read and do not own: of each input
+// just the objects that it names or selects, as long as a resource refers to it.
+type inputs struct {
+	// open starts a cache for one input.
+	open func(inputKey) (cache.Cache, error)
+	// wake reconciles a resource.
+	wake func(context.Context, types.NamespacedName)
+
+	mu sync.Mutex
+	// ctx is that of the manager; watches end with it.
+	ctx     context.Context
+	watched map[inputKey]*inputWatch
+	refers  map[types.NamespacedName]map[inputKey]bool
+}
+
+var _ rollout.Inputs = (*inputs)(nil)
+
+// inputKey tells one input from another, whoever refers to it.
+type inputKey struct {
+	kind      schema.GroupVersionKind
+	namespace string
+	name      string
+	selector  string
+}
+
+func keyOf(in program.Input) inputKey {
+	return inputKey{kind: in.Kind, namespace: in.Namespace, name: in.Object, selector: labels.SelectorFromSet(in.Selector).String()}
+}
+
+// inputWatch is a running watch.
+type inputWatch struct {
+	cache cache.Cache
+	stop  context.CancelFunc
+}
+
+// Start implements manager.Runnable: it lends the watches the manager's life.
+func (i *inputs) Start(ctx context.Context) error {
+	i.mu.Lock()
+	i.ctx = ctx
+	i.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// Read implements rollout.Inputs.
+func (i *inputs) Read(ctx context.Context, owner types.NamespacedName, in program.Input) (program.Found, error) {
+	out := program.Found{Several: in.Object == ""}
+	w, err := i.watch(owner, keyOf(in))
+	if err != nil {
+		return out, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	list := newList(in.Kind)
+	if err := w.cache.List(ctx, list, client.InNamespace(in.Namespace)); err != nil {
+		return out, fmt.Errorf("reading %s: %w (may the operator list and watch it?)", in.Kind.Kind, err)
+	}
+	sort.Slice(list.Items, func(a, b int) bool { return list.Items[a].GetName() < list.Items[b].GetName() })
+	for _, u := range list.Items {
+		out.Objects = append(out.Objects, u.Object)
+	}
+	return out, nil
+}
+
+// watch returns the watch of an input, which it starts if nobody referred to it.
+func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.refers[owner] == nil {
+		i.refers[owner] = map[inputKey]bool{}
+	}
+	i.refers[owner][key] = true
+	if w := i.watched[key]; w != nil {
+		return w, nil
+	}
+	if i.ctx == nil {
+		return nil, fmt.Errorf("the manager has not started yet")
+	}
+	c, err := i.open(key)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(i.ctx)
+	w := &inputWatch{cache: c, stop: cancel}
+	go func() { _ = c.Start(ctx) }() // it ends with its context, and errors only then
+	informer, err := c.GetInformer(ctx, object(key.kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if _, err := informer.AddEventHandler(i.handler(key)); err != nil {
+		cancel()
+		return nil, err
+	}
+	i.watched[key] = w
+	return w, nil
+}
+
+// handler reconciles whoever refers to an input that changed. What was there when
+// the watch began was read by whoever began it.
+func (i *inputs) handler(key inputKey) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(_ any, initial bool) {
+			if !initial {
+				i.changed(key)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			a, aok := before.(*unstructured.Unstructured)
+			b, bok := after.(*unstructured.Unstructured)
+			if !aok || !bok || a.GetResourceVersion() != b.GetResourceVersion() {
+				i.changed(key)
+			}
+		},
+		DeleteFunc: func(any) { i.changed(key) },
+	}
+}
+
+func (i *inputs) changed(key inputKey) {
+	i.mu.Lock()
+	var owners []types.NamespacedName
+	for owner, keys := range i.refers {
+		if keys[key] {
+			owners = append(owners, owner)
+		}
+	}
+	ctx := i.ctx
+	i.mu.Unlock()
+	sort.Slice(owners, func(a, b int) bool { return strings.Compare(owners[a].String(), owners[b].String()) < 0 })
+	for _, owner := range owners {
+		i.wake(ctx, owner)
+	}
+}
+
+// Refer implements rollout.Inputs.
+func (i *inputs) Refer(owner types.NamespacedName, to []program.Input) {
+	keep := map[inputKey]bool{}
+	for _, in := range to {
+		keep[keyOf(in)] = true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(keep) == 0 {
+		delete(i.refers, owner)
+	} else {
+		i.refers[owner] = keep
+	}
+	i.release()
+}
+
+// Forget implements rollout.Inputs.
+func (i *inputs) Forget(owner types.NamespacedName) { i.Refer(owner, nil) }
+
+// release ends the watches that nobody refers to.
+func (i *inputs) release() {
+	used := map[inputKey]bool{}
+	for _, keys := range i.refers {
+		for key := range keys {
+			used[key] = true
+		}
+	}
+	for key, w := range i.watched {
+		if !used[key] {
+			w.stop()
+			delete(i.watched, key)
+		}
+	}
+}
+
+// inputOptions restrict a cache to one input.
+func inputOptions(key inputKey) (cache.Options, error) {
+	out := cache.Options{}
+	if key.namespace != "" {
+		out.DefaultNamespaces = map[string]cache.Config{key.namespace: {}}
+	}
+	if key.name != "" {
+		out.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.name", key.name)
+		return out, nil
+	}
+	selector, err := labels.Parse(key.selector)
+	out.DefaultLabelSelector = selector
+	return out, err
+}
