@@ -101,15 +101,16 @@ func (r requests) String() string {
 // progress of a status may be held back.
 const calm = 3500 * time.Millisecond
 
-// settle waits until the site's operator has asked for nothing but watches for a
-// while, so that what it asks for afterwards has a cause of its own.
+// settle waits until the site's operator has asked for nothing but watches and its
+// lease for a while, so that what it asks for afterwards has a cause of its own.
 func (s *site) settle() {
 	s.t.Helper()
 	began, from := time.Now(), mark(s.t)
 	quiet := time.Now()
 	eventually(s.t, "the operator to be quiet", func() error {
 		at := mark(s.t)
-		if busy := s.operatorRequests(from).verbs("get", "list", "create", "update", "patch", "delete"); len(busy) > 0 {
+		busy := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" && e.Resource != "leases" })
+		if len(busy) > 0 {
 			quiet, from = time.Now(), at
 			return fmt.Errorf("it was busy: %s", busy)
 		}

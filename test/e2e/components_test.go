@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -59,4 +60,63 @@ func TestF1ComponentWaitsForItsDependencyAndSaysForWhat(t *testing.T) {
 	s.patch(cr, spec(map[string]any{"resources": map[string]any{"cpu": "100m"}}))
 	s.expectReady("shop")
 	s.get("Ingress", "shop")
+}
+
+// front is a package that renders a custom resource of somebody else's.
+const front = `package front
+
+import "operetta.dev/schemas/operator"
+
+operator.#Controller
+
+group: "front.example.com"
+kind:  "Front"
+versions: v1: spec: {}
+cr: _
+
+components: route: objects: route: {
+	apiVersion: "late.example.com/v1"
+	kind:       "Greeting"
+	metadata: name: cr.metadata.name
+	spec: text: "hello"
+}
+components: config: objects: configmap: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: cr.metadata.name
+	data: kind: "front"
+}
+`
+
+// kindLimit is how soon a kind is used whose definition appears.
+const kindLimit = 10 * time.Second
+
+func TestH1KindWhoseDefinitionAppearsLaterIsAwaited(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(writePackage(t, "front", front))
+	cr := object("front.example.com/v1", "Front", s.namespace, "shop")
+	cr.Object["spec"] = map[string]any{}
+	s.create(cr)
+	t.Log(s.expectNotReady(cr, "KindNotServed", "route: ", "late.example.com/v1 Greeting"))
+	// F4: what does not need the kind goes on.
+	s.expectThat(s.ref("ConfigMap", "shop"), "to exist", exists)
+
+	late := writePackage(t, "greeting", strings.Replace(greeting, "greetings.example.com", "late.example.com", 1))
+	if err := installCRDs(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	route := object("late.example.com/v1", "Greeting", s.namespace, "shop")
+	took := within(t, kindLimit, "the object of the kind that appeared", func() error {
+		u, err := read(t.Context(), route)
+		if err == nil && u == nil {
+			err = errNotYet
+		}
+		return err
+	})
+	t.Logf("applied %s after its definition", took.Round(time.Millisecond))
+	// Nobody serves it here, so that its status stays empty: existence is all there is.
+	s.expectAllReady(cr)
+	s.delete(route)
+	s.expectThat(route, "to return", exists)
 }

@@ -18,7 +18,7 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 	cr.Object["spec"] = map[string]any{}
 	from := mark(t)
 	s.create(cr)
-	got := s.expectThat(cr, "to be Ready", ready)
+	got := s.expectAllReady(cr)
 	s.settle()
 	created := s.operatorRequests(from).mutating()
 	kinds := map[string]bool{}

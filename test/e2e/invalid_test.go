@@ -41,7 +41,7 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 	cr := object("loose.example.com/v1", "WebApp", s.namespace, "shop")
 	cr.Object["spec"] = map[string]any{"image": "nginx:1.25", "replicas": int64(2)}
 	s.create(cr)
-	s.expectThat(cr, "to be Ready", ready)
+	s.expectAllReady(cr)
 	s.settle()
 	for name, row := range map[string]struct {
 		patch map[string]any
@@ -63,7 +63,7 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 			t.Errorf("%s: objects changed: %v, were %v", name, after, before)
 		}
 		s.patch(cr, spec(map[string]any{"image": "nginx:1.25", "replicas": int64(2), "imagee": nil, "port": nil}))
-		s.expectThat(cr, "to be Ready again", ready)
+		s.expectAllReady(cr)
 	}
 }
 

@@ -29,20 +29,28 @@ components: text: objects: configmap: {
 }
 `
 
-func TestTwoPackagesInOneProcessBothReconcile(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	dir := filepath.Join(t.TempDir(), "greeting")
+// writePackage writes a package of one file into a folder of its own, without any
+// module, and returns the folder.
+func writePackage(t *testing.T, name, content string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(dir, "greeting.cue"), greeting)
+	writeFile(t, filepath.Join(dir, name+".cue"), content)
+	return dir
+}
+
+func TestTwoPackagesInOneProcessBothReconcile(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	dir := writePackage(t, "greeting", greeting)
 	o := s.operate(packageOf("webapp"), dir)
 	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 	g := object("greetings.example.com/v1", "Greeting", s.namespace, "world")
 	s.create(g)
 	s.expectReady("shop")
-	s.expectThat(g, "to be Ready", ready)
+	s.expectAllReady(g)
 	if got := field(s.get("ConfigMap", "greeting-world"), "data", "text"); got != "hello" {
 		t.Errorf("the text is %v", got)
 	}
@@ -54,7 +62,7 @@ func TestTwoPackagesInOneProcessBothReconcile(t *testing.T) {
 	position := o.log.len()
 	writeFile(t, filepath.Join(dir, "greeting.cue"), greeting+"\ncomponents: text: objects: configmap: data: more: \"yes\"\n")
 	o.expectLogAfter(position, "package replaced", "package=greeting")
-	s.expectThat(g, "to be Ready", ready)
+	s.expectAllReady(g)
 	s.settle()
 	if got := field(s.get("ConfigMap", "greeting-world"), "data", "more"); got != "yes" {
 		t.Errorf("the edited package has not taken effect: %v", got)
@@ -79,5 +87,5 @@ func TestTwoPackagesWithTheSameKindOfDifferentGroups(t *testing.T) {
 	other.Object["spec"] = spec
 	s.create(other)
 	s.expectReady("one")
-	s.expectThat(other, "to be Ready", ready)
+	s.expectAllReady(other)
 }

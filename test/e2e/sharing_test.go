@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -144,4 +145,75 @@ func TestE1SwitchingAutoscalingOnKeepsTheReplicasThatRun(t *testing.T) {
 	if got := field(s.get("Deployment", "shop"), "spec", "replicas"); got != int64(5) {
 		t.Errorf("the Deployment has %v replicas, not the 5 that ran", got)
 	}
+}
+
+func TestE2ChangesOfAnAdmissionPolicyAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.mutateDeployments()
+	s.operate(packageOf("webapp"))
+	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
+	for _, image := range []string{"nginx:1.25", "nginx:1.26"} {
+		s.patch(cr, spec(map[string]any{"image": image}))
+		s.expectReady("shop")
+		d := s.get("Deployment", "shop")
+		if err := rolledOut(d, "mirror.example.com/"+image, 1); err != nil || d.GetLabels()["injected"] != "yes" {
+			t.Fatalf("the policy has not taken effect: labels %v, %v", d.GetLabels(), err)
+		}
+		s.settle()
+		from := mark(t)
+		for range pokes {
+			s.reconcileOnce("shop")
+		}
+		if writes := s.operatorRequests(from).mutating(); len(writes) > 0 {
+			t.Errorf("%d reconciles beside an admission policy wrote: %s", pokes, writes)
+		}
+	}
+}
+
+// mutateDeployments makes the API server itself change each Deployment of the site:
+// it rewrites the image and adds a label, as policies and injectors do.
+func (s *site) mutateDeployments() {
+	s.t.Helper()
+	const version = "admissionregistration.k8s.io/v1"
+	policy := object(version, "MutatingAdmissionPolicy", "", s.namespace)
+	image := "object.spec.template.spec.containers[0].image"
+	policy.Object["spec"] = map[string]any{
+		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
+		"matchConstraints": map[string]any{
+			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.namespace}},
+			"resourceRules": []any{map[string]any{
+				"apiGroups": []any{"apps"}, "apiVersions": []any{"v1"}, "resources": []any{"deployments"}, "operations": []any{"CREATE", "UPDATE"},
+			}},
+		},
+		"mutations": []any{
+			map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
+				"expression": `Object{metadata: Object.metadata{labels: {"injected": "yes"}}}`,
+			}},
+			map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{
+				"expression": `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image",
+					value: ` + image + `.startsWith("mirror.") ? ` + image + ` : "mirror.example.com/" + ` + image + `}]`,
+			}},
+		},
+	}
+	binding := object(version, "MutatingAdmissionPolicyBinding", "", s.namespace)
+	binding.Object["spec"] = map[string]any{"policyName": s.namespace}
+	for _, u := range []*unstructured.Unstructured{policy, binding} {
+		s.create(u)
+		s.t.Cleanup(func() { _ = world.admin.Delete(context.WithoutCancel(s.t.Context()), u) })
+	}
+	// The API server follows its policies after a moment.
+	probe := s.ref("Deployment", "probe")
+	probe.Object["spec"] = podSpec("probe")
+	eventually(s.t, "the admission policy", func() error {
+		u := probe.DeepCopy()
+		if err := world.admin.Create(s.t.Context(), u); err != nil {
+			return err
+		}
+		defer s.delete(u)
+		if u.GetLabels()["injected"] != "yes" {
+			return errNotYet
+		}
+		return nil
+	})
 }

@@ -200,10 +200,26 @@ func ready(u *unstructured.Unstructured) error {
 // expectReady waits until a WebApp is Ready, and returns it.
 func (s *site) expectReady(name string) *unstructured.Unstructured {
 	s.t.Helper()
-	return s.expectThat(s.ref("WebApp", name), "to be Ready", ready)
+	return s.expectAllReady(s.ref("WebApp", name))
 }
 
-// expectCondition waits for a Ready condition that is not true for a reason, and
+// expectAllReady waits until a custom resource is Ready. All else that its status
+// says has to agree with that (D5).
+func (s *site) expectAllReady(u *unstructured.Unstructured) *unstructured.Unstructured {
+	s.t.Helper()
+	u = s.expectThat(u, "to be Ready", ready)
+	for _, kind := range []string{"Reconciling", "Stalled"} {
+		if c := condition(u, kind); c["status"] != "False" || c["observedGeneration"] != u.GetGeneration() || c["message"] != "" {
+			s.t.Errorf("D5: %s is Ready and %s is %v", u.GetName(), kind, c)
+		}
+	}
+	if field(u, "status", "phase") != "Ready" || field(u, "status", "observedGeneration") != u.GetGeneration() {
+		s.t.Errorf("D5: %s is Ready, its phase %v and its observedGeneration %v", u.GetName(), field(u, "status", "phase"), field(u, "status", "observedGeneration"))
+	}
+	return u
+}
+
+// expectNotReady waits for a Ready condition that is not true for a reason, and
 // whose message has all parts. It returns the message.
 func (s *site) expectNotReady(u *unstructured.Unstructured, reason string, parts ...string) string {
 	s.t.Helper()
