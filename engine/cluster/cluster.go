@@ -85,6 +85,19 @@ type Cluster interface {
 	// is until somebody else changes it. It takes a UID as Apply does.
 	Relinquish(ctx context.Context, fields *unstructured.Unstructured) error
 
+	// Replace writes an object as a whole over the one with its UID and resource
+	// version, as FieldManager, and returns the result.
+	Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
+
+	// Probe errors as the API server would if it were to create the object under
+	// another name. It tells a manifest that is wrong from a change that is not
+	// allowed, and writes nothing.
+	Probe(ctx context.Context, object *unstructured.Unstructured) error
+
+	// Owned returns everything that has the owner label with a value, of whatever
+	// kind, with its metadata alone. It asks for each kind, and is for emergencies.
+	Owned(ctx context.Context, label, value string) ([]*unstructured.Unstructured, error)
+
 	// Delete removes the object with that UID, its dependents first. It is no
 	// error when the object is gone or was replaced by another.
 	Delete(ctx context.Context, ref Ref, uid types.UID) error

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,8 +19,10 @@ import (
 type Live struct {
 	// Client writes, and reads from a cache that sees its own writes.
 	Client client.Client
-	// API reads from the API server.
-	API client.Reader
+	// Direct reads from the API server, and writes without waiting for a cache.
+	Direct client.Client
+	// Kinds lists every kind that can be listed and deleted.
+	Kinds func() ([]schema.GroupVersionKind, error)
 	// Watch makes sure that changes of a kind are observed. It is called before
 	// each read and must be cheap once the watch runs.
 	Watch func(ctx context.Context, kind schema.GroupVersionKind) error
@@ -43,7 +46,7 @@ func (l *Live) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, e
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
-	return get(ctx, l.API, ref)
+	return get(ctx, l.Direct, ref)
 }
 
 func get(ctx context.Context, r client.Reader, ref Ref) (*unstructured.Unstructured, error) {
@@ -80,6 +83,65 @@ func (l *Live) Relinquish(ctx context.Context, fields *unstructured.Unstructured
 		return failure(RefOf(fields), "relinquishing", err)
 	}
 	return nil
+}
+
+// Replace implements Cluster.
+func (l *Live) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out := object.DeepCopy()
+	if err := l.Direct.Update(ctx, out, client.FieldOwner(FieldManager)); err != nil {
+		return nil, failure(RefOf(object), "replacing", err)
+	}
+	return out, nil
+}
+
+// Probe implements Cluster.
+func (l *Live) Probe(ctx context.Context, object *unstructured.Unstructured) error {
+	probe := object.DeepCopy()
+	probe.SetName("")
+	probe.SetGenerateName("operetta-probe-")
+	probe.SetUID("")
+	if err := l.Direct.Create(ctx, probe, client.DryRunAll); err != nil {
+		return failure(RefOf(object), "probing", err)
+	}
+	return nil
+}
+
+// Owned implements Cluster.
+func (l *Live) Owned(ctx context.Context, label, value string) ([]*unstructured.Unstructured, error) {
+	kinds, err := l.Kinds()
+	if err != nil {
+		return nil, fmt.Errorf("listing kinds: %w", err)
+	}
+	var out []*unstructured.Unstructured
+	for _, kind := range kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := l.Direct.List(ctx, list, client.MatchingLabels{label: value})
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue // what the operator may not see it has not written either
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			u, err := metadataOnly(&list.Items[i], kind)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+func metadataOnly(m *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metadata of %s %s: %w", kind.Kind, m.Name, err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind)
+	return u, nil
 }
 
 // Delete implements Cluster.

@@ -32,6 +32,26 @@ type Memory struct {
 	changes []Change
 	version int64
 	fields  *fieldManagers
+	refuse  Refusal
+}
+
+// A Refusal refuses writes as admission does: it is given what is there and what
+// is to be, either of which may be nil.
+type Refusal func(before, after *unstructured.Unstructured) error
+
+// Refuse makes the cluster refuse writes.
+func (m *Memory) Refuse(r Refusal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refuse = r
+}
+
+// admit asks the refusal.
+func (m *Memory) admit(before, after *unstructured.Unstructured) error {
+	if m.refuse == nil {
+		return nil
+	}
+	return m.refuse(before, after)
 }
 
 var _ Cluster = (*Memory)(nil)
@@ -135,7 +155,36 @@ func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructur
 	if err != nil {
 		return nil, fmt.Errorf("%s: applying: %w", ref, err)
 	}
+	if err := m.admit(live, merged); err != nil {
+		return nil, fmt.Errorf("%s: applying: %w", ref, err)
+	}
 	return m.store(ref, live, merged), nil
+}
+
+// Replace implements Cluster.
+func (m *Memory) Replace(_ context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.Put(FieldManager, object)
+}
+
+// Probe implements Cluster.
+func (m *Memory) Probe(_ context.Context, object *unstructured.Unstructured) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.admit(nil, object)
+}
+
+// Owned implements Cluster.
+func (m *Memory) Owned(_ context.Context, label, value string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, ref := range m.Refs() {
+		m.mu.Lock()
+		u := m.objects[ref]
+		m.mu.Unlock()
+		if u != nil && u.GetLabels()[label] == value {
+			out = append(out, u.DeepCopy())
+		}
+	}
+	return out, nil
 }
 
 // precondition checks the UID that a write names.
@@ -212,6 +261,9 @@ func (m *Memory) Delete(_ context.Context, ref Ref, uid types.UID) error {
 	live := m.objects[ref.Identity()]
 	if live == nil || live.GetUID() != uid || live.GetDeletionTimestamp() != nil {
 		return nil
+	}
+	if err := m.admit(live, nil); err != nil {
+		return fmt.Errorf("%s: deleting: %w", ref, err)
 	}
 	if len(live.GetFinalizers()) == 0 {
 		delete(m.objects, ref.Identity())

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/plan"
@@ -129,6 +130,10 @@ func consistentClient(config *rest.Config, options client.Options) (client.Clien
 type children struct {
 	cache  cache.Cache
 	client client.Client
+	// direct is a client without a cache.
+	direct client.Client
+	// kinds lists what can be listed and deleted.
+	kinds func() ([]schema.GroupVersionKind, error)
 }
 
 // childCache returns a cache that holds only what the engine has written, by its
@@ -158,7 +163,33 @@ func childCache(config *rest.Config, mgr manager.Manager, o Options) (children, 
 	if err != nil {
 		return children{}, fmt.Errorf("creating the client: %w", err)
 	}
-	return children{cache: c, client: cl}, nil
+	direct, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return children{}, fmt.Errorf("creating the client: %w", err)
+	}
+	return children{cache: c, client: cl, direct: direct, kinds: kindsOf(config)}, nil
+}
+
+// kindsOf returns every kind of the cluster, in its preferred version, that can be
+// listed and deleted.
+func kindsOf(config *rest.Config) func() ([]schema.GroupVersionKind, error) {
+	return func() ([]schema.GroupVersionKind, error) {
+		d, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		lists, err := d.ServerPreferredResources()
+		if err != nil && len(lists) == 0 { // a broken aggregated API hides its own kinds only
+			return nil, err
+		}
+		var out []schema.GroupVersionKind
+		for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+			for _, r := range list.APIResources {
+				out = append(out, schema.FromAPIVersionAndKind(list.GroupVersion, r.Kind))
+			}
+		}
+		return out, nil
+	}
 }
 
 // Start runs the controllers until the context ends or one of them fails.

@@ -57,7 +57,7 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 		return err
 	}
 	w := &watches{owner: gvk.GroupKind(), cache: kids.cache, controller: c, started: map[schema.GroupVersionKind]bool{}}
-	l.Cluster = &cluster.Live{Client: kids.client, API: m.manager.GetAPIReader(), Watch: w.ensure}
+	l.Cluster = &cluster.Live{Client: kids.client, Direct: kids.direct, Kinds: kids.kinds, Watch: w.ensure}
 	s := &served{reconciler: r, wake: make(chan event.TypedGenericEvent[client.Object])}
 	read := m.newInputs(s)
 	l.Inputs, l.ConfigMap = read, o.ConfigMap

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -135,10 +136,27 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	if s.inventory, err = decodeInventory(s.before); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}
+	if err := s.rebuild(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.owner, err)
+	}
 	if s.finished, err = decodeHooks(s.before); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}
 	return s, nil
+}
+
+// rebuild finds the objects of a resource whose status was wiped: it has the
+// finalizer of one with objects, and a status that knows nothing.
+func (s *state) rebuild(ctx context.Context) error {
+	if s.before["observedGeneration"] != nil || !slices.Contains(s.cr.GetFinalizers(), Finalizer) {
+		return nil
+	}
+	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())
+	if err != nil {
+		return fmt.Errorf("rebuilding the inventory: %w", err)
+	}
+	s.inventory = plan.Rebuild(s.owner, objects)
+	return nil
 }
 
 // rollOut runs the package once and reports what came of it.

@@ -61,7 +61,7 @@ func decideOwned(want Desired, live *unstructured.Unstructured) Action {
 	if live.GetAnnotations()[AppliedMark] != want.Digest {
 		return Action{Verb: Update}
 	}
-	if path, ok := lostField(want.Manifest, live); ok {
+	if path, ok := lostField(want, live); ok {
 		return Action{Verb: Repair, Reason: path + " was changed by somebody else"}
 	}
 	return Action{Verb: Keep}

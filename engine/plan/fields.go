@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -18,8 +19,9 @@ import (
 //
 // The engine needs no schema for that: managedFields say of each list whether it
 // is owned as a whole or item by item, and by which keys.
-func lostField(manifest, live *unstructured.Unstructured) (string, bool) {
-	owned := ownedFields(live)
+func lostField(want Desired, live *unstructured.Unstructured) (string, bool) {
+	manifest := want.Manifest
+	owned := ownedFields(live, operationOf(want.Policy))
 	if owned == nil {
 		return "every field", true
 	}
@@ -59,10 +61,18 @@ func lostInMetadata(meta map[string]any, owned *fieldpath.Set) (string, bool) {
 	return "", false
 }
 
-// ownedFields returns the fields that the engine owns by apply, or nil.
-func ownedFields(live *unstructured.Unstructured) *fieldpath.Set {
+// operationOf returns how an object is written, which is how its fields are owned.
+func operationOf(p program.Policy) metav1.ManagedFieldsOperationType {
+	if p.Apply == "replace" {
+		return metav1.ManagedFieldsOperationUpdate
+	}
+	return metav1.ManagedFieldsOperationApply
+}
+
+// ownedFields returns the fields that the engine owns by an operation, or nil.
+func ownedFields(live *unstructured.Unstructured, operation metav1.ManagedFieldsOperationType) *fieldpath.Set {
 	for _, m := range live.GetManagedFields() {
-		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || m.FieldsV1 == nil {
+		if m.Manager != cluster.FieldManager || m.Operation != operation || m.Subresource != "" || m.FieldsV1 == nil {
 			continue
 		}
 		set := &fieldpath.Set{}

@@ -21,6 +21,9 @@ const (
 	// ComponentMark is the annotation that says which component and object of the
 	// package it is, as component/object.
 	ComponentMark = "operetta.dev/component"
+	// AfterMark is the annotation that names the components that are deleted after
+	// the object's own, so that an inventory can be rebuilt from objects.
+	AfterMark = "operetta.dev/after"
 	// AppliedMark is the annotation with the digest of the manifest that was last applied.
 	AppliedMark = "operetta.dev/applied"
 )

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +31,8 @@ func (d Desired) Ref() cluster.Ref { return cluster.RefOf(d.Manifest) }
 type Place struct {
 	Scope cluster.Scope
 	Reach program.Reach
+	// After are the components that the object's own depends on.
+	After []string
 }
 
 // Stamp returns a rendered object with the engine's marks: namespace, owner
@@ -44,6 +47,9 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	}
 	foldStringData(u)
 	mark(u, owner, component+"/"+object.Name)
+	if len(at.After) > 0 {
+		annotate(u, AfterMark, strings.Join(at.After, ","))
+	}
 	// An orphaned object outlives its owner: a reference would delete it.
 	if object.Policy.Delete != "orphan" && !outside(u.GetNamespace(), owner) {
 		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
@@ -17,6 +18,8 @@ type application struct {
 	writes []write
 	// settled are the objects that are now as they are wanted.
 	settled []plan.Desired
+	// recreated are the objects that were deleted to be created anew.
+	recreated []plan.Desired
 	// outcome is set when the component could not be applied.
 	outcome status.Component
 	err     error
@@ -116,23 +119,49 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 		return nil
 	case plan.Create, plan.Update, plan.Repair, plan.Adopt:
 	}
-	manifest := s.want.Manifest
-	if s.live != nil {
-		// Exactly the object that was judged, or none.
-		manifest = manifest.DeepCopy()
-		manifest.SetUID(s.live.GetUID())
-		if fields := plan.Relinquished(s.want, s.live); fields != nil {
-			if err := r.Cluster.Relinquish(ctx, fields); err != nil {
-				return err
-			}
-		}
+	result, err := r.write(ctx, s)
+	if apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == "recreateOnImmutable" {
+		return r.recreate(ctx, s, out, err)
 	}
-	result, err := r.Cluster.Apply(ctx, manifest)
 	if err != nil {
 		return err
 	}
 	out.settled = append(out.settled, s.want)
 	out.writes = append(out.writes, write{want: s.want, verb: s.action.Verb, reason: s.action.Reason, before: s.live, result: result})
+	return nil
+}
+
+// write applies or replaces one object: exactly the one that was judged, or none.
+func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	if s.live == nil {
+		return r.Cluster.Apply(ctx, s.want.Manifest)
+	}
+	manifest := s.want.Manifest.DeepCopy()
+	manifest.SetUID(s.live.GetUID())
+	if s.want.Policy.Apply == "replace" {
+		manifest.SetResourceVersion(s.live.GetResourceVersion())
+		return r.Cluster.Replace(ctx, manifest)
+	}
+	if fields := plan.Relinquished(s.want, s.live); fields != nil {
+		if err := r.Cluster.Relinquish(ctx, fields); err != nil {
+			return nil, err
+		}
+	}
+	return r.Cluster.Apply(ctx, manifest)
+}
+
+// recreate deletes an object whose change the API server refuses, to create it
+// anew in a later rollout. It does so only when the manifest itself is right: a
+// mistake in it must not cost the running object.
+func (r *run) recreate(ctx context.Context, s step, out *application, refused error) error {
+	if err := r.Cluster.Probe(ctx, s.want.Manifest); err != nil {
+		return refused
+	}
+	if err := r.Cluster.Delete(ctx, s.want.Ref(), s.live.GetUID()); err != nil {
+		return err
+	}
+	out.recreated = append(out.recreated, s.want)
+	out.outcome = waiting(s.want.Component, status.ReasonObjectGoing, fmt.Sprintf("%s: it is deleted to be created anew: %v", s.want.Ref(), refused))
 	return nil
 }
 

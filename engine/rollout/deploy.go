@@ -89,6 +89,11 @@ func (r *run) collect(layer []string, applied []application) bool {
 		for _, d := range a.settled {
 			r.inventory = r.inventory.Applied(d, r.in.Owner.Namespace)
 		}
+		for _, d := range a.recreated {
+			written = true
+			r.event("Recreating", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
+			delete(r.live[name], d.Object)
+		}
 		if a.err != nil {
 			r.failures = append(r.failures, a.err)
 		}

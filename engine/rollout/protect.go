@@ -35,7 +35,7 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 			r.refuse(c.Name, o.Name, err)
 			return
 		}
-		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach})
+		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name)})
 		if err != nil {
 			r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 			return
@@ -70,9 +70,17 @@ func (r *run) store(ctx context.Context) error {
 				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace, r.scopeOf(ctx, o)))
 			}
 		}
-		grown = grown.With(c.Name, r.graph.Dependencies(c.Name), entries)
+		grown = grown.With(c.Name, r.dependencies(c.Name), entries)
 	}
 	return r.guard(ctx, grown.Ordered(r.graph.Nodes()))
+}
+
+// dependencies returns what a component depends on; a hook depends on nothing.
+func (r *run) dependencies(component string) []string {
+	if !r.graph.Has(component) {
+		return nil
+	}
+	return r.graph.Dependencies(component)
 }
 
 // guard has a larger inventory stored before what is new in it is written.
