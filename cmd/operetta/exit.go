@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/crd"
@@ -65,7 +64,7 @@ func faultsOf(err error) program.Faults {
 		}
 		return faults
 	}
-	return program.Faults{{Message: withoutStack(err.Error())}}
+	return program.Faults{{Message: err.Error()}}
 }
 
 func positionOf(f crd.Fault) program.Position {
@@ -74,13 +73,6 @@ func positionOf(f crd.Fault) program.Position {
 	}
 	p := f.Pos.Position()
 	return program.Position{File: p.Filename, Line: p.Line}
-}
-
-// withoutStack cuts the trace that the evaluator adds to an error when it panics:
-// it helps nobody who writes CUE.
-func withoutStack(text string) string {
-	text, _, _ = strings.Cut(text, "\ngoroutine ")
-	return text
 }
 
 // printFaults prints one fault a line.

@@ -31,11 +31,6 @@ func TestErrorsArePrintedForPeople(t *testing.T) {
 			&crd.Error{Faults: []crd.Fault{{Path: "kind", Problem: "is wrong", Hint: "write y"}}},
 			1, "operetta: kind: is wrong (write y)\n",
 		},
-		"Panic": {
-			"nobody who writes CUE reads Go's stack",
-			errors.New("the evaluator panicked: oh\ngoroutine 1 [running]:\nmain.main()"), 1,
-			"operetta: the evaluator panicked: oh\n",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer

@@ -30,9 +30,9 @@ on comes first. On stderr stands what becomes of each component: which are left 
 because they are excluded, incomplete or invalid, which wait for what, and where in the
 package that is written.
 
-Some objects need to know others as the cluster has them. --live takes those from a
-file: manifests as kubectl prints them, which are matched by kind, namespace and name,
-or a map by component and object name:
+Some objects need to know others as the cluster has them. --live takes those, and the
+inputs of the package, from a file: manifests as kubectl prints them, which are matched
+by kind, namespace and name, or a map by component and object name:
 
   web:
     deployment: {apiVersion: apps/v1, kind: Deployment, status: {availableReplicas: 3}}
@@ -182,6 +182,12 @@ func explain(w io.Writer, out render.Output) {
 		case render.Incomplete:
 			explainState(w, c, ink.warn("incomplete, not rendered yet"))
 		}
+	}
+	for _, h := range out.Hooks {
+		fmt.Fprintf(w, "%s: %s, not rendered: a hook runs at its phase\n", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+	}
+	for _, a := range out.Absent {
+		fmt.Fprintf(w, "note: %s was not found; give it with --live\n", a)
 	}
 	for _, u := range out.Unmatched {
 		fmt.Fprintf(w, "note: live object %s matches no rendered object\n", u)

@@ -4,14 +4,17 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"operetta.dev/engine/program"
 )
 
-// matcher finds the live objects of a package among manifests.
+// matcher finds the live objects and the inputs of a package among manifests.
 type matcher struct {
 	namespace string
 	// live is what was given or found, by component and object name.
 	live map[string]map[string]map[string]any
+	// inputs is what was found of the package's inputs, by their names.
+	inputs map[string]program.Found
 	// given are the names under which live objects were given.
 	given [][2]string
 	// manifests are the objects to match, in the order in which they were given.
@@ -24,6 +27,7 @@ func newMatcher(in Input, cr map[string]any, namespace string) *matcher {
 	m := &matcher{
 		namespace: namespace,
 		live:      map[string]map[string]map[string]any{},
+		inputs:    map[string]program.Found{},
 		known:     map[Identity]map[string]any{},
 		matched:   map[Identity]bool{},
 	}
@@ -52,12 +56,15 @@ func (m *matcher) put(component, name string, object map[string]any) {
 	m.live[component][name] = object
 }
 
-// match adds the manifests that are the live form of an object of the package, and reports
-// whether there were any. An object that has been found stays found, so that
-// matching ends after as many rounds as there are objects.
-func (m *matcher) match(components []program.Component) bool {
+// match adds the manifests that are the live form of an object of the package, or
+// that it reads, and reports whether there were any. What has been found stays found,
+// so that matching ends after as many rounds as there are objects and inputs.
+func (m *matcher) match(r program.Rollout) bool {
 	found := false
-	for _, c := range components {
+	for _, in := range r.Inputs {
+		found = m.matchInput(in) || found
+	}
+	for _, c := range r.Components {
 		for _, o := range c.Objects {
 			id, known := identityIn(m.namespace, o)
 			if !known || m.live[c.Name][o.Name] != nil {
@@ -73,7 +80,62 @@ func (m *matcher) match(components []program.Component) bool {
 	return found
 }
 
-// unmatched describes the live objects that no rendered object accounts for.
+// matchInput adds the manifests that an input reads, once it is known which.
+func (m *matcher) matchInput(in program.Input) bool {
+	if _, done := m.inputs[in.Name]; done || in.Missing != "" {
+		return false
+	}
+	f := program.Found{Several: in.Object == ""}
+	wanted := Identity{GroupKind: in.Kind.GroupKind(), Namespace: in.Namespace, Name: in.Object}.in(m.namespace)
+	for _, id := range m.manifests {
+		if f.Several {
+			wanted.Name = id.Name
+		}
+		if id != wanted || f.Several && !selects(in.Selector, m.known[id]) {
+			continue
+		}
+		f.Objects = append(f.Objects, m.known[id])
+		m.matched[id] = true
+	}
+	if len(f.Objects) == 0 {
+		return false
+	}
+	m.inputs[in.Name] = f
+	return true
+}
+
+// absent describes the inputs that nothing was found of.
+func (m *matcher) absent(inputs []program.Input) []string {
+	var out []string
+	for _, in := range inputs {
+		if _, found := m.inputs[in.Name]; found {
+			continue
+		}
+		id := Identity{GroupKind: in.Kind.GroupKind(), Namespace: in.Namespace, Name: in.Object}.in(m.namespace)
+		what := id.String()
+		switch {
+		case in.Missing != "":
+			what = in.Missing
+		case in.Object == "":
+			what += labels.FormatLabels(in.Selector)
+		}
+		out = append(out, "inputs."+in.Name+": "+what+at(in.Position))
+	}
+	return out
+}
+
+// selects reports whether an object has all labels of a selector.
+func selects(selector map[string]string, object map[string]any) bool {
+	have, _ := metadataOf(object)["labels"].(map[string]any)
+	for k, v := range selector {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// unmatched describes the live objects that are no rendered object and no input.
 func (m *matcher) unmatched(components []program.Component) []string {
 	var out []string
 	for _, given := range m.given {

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,5 +110,64 @@ func TestAnObjectIsObservedBeforeItIsComplete(t *testing.T) {
 	}})
 	if diff := cmp.Diff([]string{"a.o", "b.o"}, paths(out)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestInputsAreReadFromManifests(t *testing.T) {
+	p := load(t, `
+inputs: {
+	settings: {apiVersion: "v1", kind: "ConfigMap", name: "settings"}
+	nodes: {apiVersion: "v1", kind: "Node", selector: role: "edge"}
+	chained: {apiVersion: "v1", kind: "ConfigMap", name: inputs.settings.object.data.next, namespace: "other"}
+}
+components: web: objects: o: #CM & {
+	metadata: name: "web"
+	data: {
+		color: inputs.settings.object.data.color
+		last:  inputs.chained.object.data.x
+		for n, _ in inputs.nodes.objects {(n): "yes"}
+	}
+}`)
+	node := func(name, role string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{
+			"name": name, "labels": map[string]any{"role": role},
+		}}
+	}
+	chained := configMap("chained", map[string]any{"x": "y"})
+	chained["metadata"] = map[string]any{"name": "chained", "namespace": "other"}
+	out := mustRender(t, p, render.Input{Manifests: []map[string]any{
+		configMap("settings", map[string]any{"color": "red", "next": "chained"}),
+		node("n1", "edge"), node("n2", "core"), node("n3", "edge"),
+		chained,
+	}})
+	want := map[string]any{"color": "red", "last": "y", "n1": "yes", "n3": "yes"}
+	if diff := cmp.Diff(want, component(t, out, "web").Objects[0].Manifest["data"]); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Node n2"}, out.Unmatched); diff != "" {
+		t.Errorf("unmatched (-want +got):\n%s", diff)
+	}
+}
+
+func TestInputsThatAreNotThereAreNamed(t *testing.T) {
+	p := load(t, `
+inputs: {
+	settings: {apiVersion: "v1", kind: "ConfigMap", name: "settings"}
+	nodes: {apiVersion: "v1", kind: "Node", selector: role: "edge"}
+	chained: {apiVersion: "v1", kind: "ConfigMap", name: inputs.settings.object.data.next}
+}
+components: {}`)
+	var got []string
+	for _, line := range mustRender(t, p, render.Input{}).Absent {
+		what, _, _ := strings.Cut(line, " is not known")
+		got = append(got, what)
+	}
+	want := []string{
+		"inputs.chained: name",
+		"inputs.nodes: Node role=edge (site/site.cue:13)",
+		"inputs.settings: ConfigMap default/settings (site/site.cue:12)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("absent (-want +got):\n%s", diff)
 	}
 }

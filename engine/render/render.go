@@ -14,10 +14,12 @@ type Input struct {
 	// Namespace is where a namespaced custom resource lives that does not say;
 	// DefaultNamespace when empty.
 	Namespace string
+	// Config are layers of configuration over the package's defaults, the weakest first.
+	Config []program.Layer
 	// Live holds observed objects by component and object name.
 	Live map[string]map[string]map[string]any
-	// Manifests are observed objects whose place in the package is found by their
-	// identity.
+	// Manifests are observed objects whose place in the package, or among its inputs,
+	// is found by their identity.
 	Manifests []map[string]any
 }
 
@@ -31,12 +33,17 @@ type Output struct {
 	// Components are all components, dependencies first; in the author's order when
 	// the dependencies have no order.
 	Components []Component
+	// Hooks run at the phases of a rollout. They are no part of Objects.
+	Hooks []program.Hook
 	// Faults are what is wrong with the package as far as this custom resource
-	// shows, in the order of the components.
+	// shows, in the order of the components. When they are in its configuration,
+	// there are no components.
 	Faults program.Faults
 	// Status are the author's status fields that could be evaluated.
 	Status map[string]any
-	// Unmatched are the live objects that belong to no rendered object.
+	// Absent are the inputs that were not found, with what was looked for.
+	Absent []string
+	// Unmatched are the live objects that are neither a rendered object nor read.
 	Unmatched []string
 }
 
@@ -74,31 +81,44 @@ func Render(p *program.Program, in Input) (Output, error) {
 	var rollout program.Rollout
 	for again := true; again; {
 		var err error
-		rollout, err = p.Evaluate(program.Session{CR: cr, Live: m.live})
+		rollout, err = p.Evaluate(program.Session{CR: cr, Live: m.live, Inputs: m.inputs, Config: in.Config})
 		if err != nil {
 			return Output{}, err
 		}
 		if len(rollout.Invalid) > 0 {
 			return Output{CR: cr, Invalid: rollout.Invalid}, nil
 		}
+		if len(rollout.Misconfigured) > 0 {
+			return Output{CR: cr, Faults: rollout.Misconfigured}, nil
+		}
 		for _, c := range rollout.Components {
 			enterNamespace(c.Objects, namespace)
 		}
-		again = m.match(rollout.Components)
+		again = m.match(rollout)
 	}
+	return outputOf(cr, rollout, m), nil
+}
+
+// outputOf judges and orders what was evaluated last.
+func outputOf(cr map[string]any, rollout program.Rollout, m *matcher) Output {
 	ordered, faults := order(rollout.Components)
 	components := judge(ordered, m.live)
 	for _, c := range components {
 		faults = append(faults, c.faults()...)
 	}
 	faults = append(faults, duplicates(components)...)
+	for _, h := range rollout.Hooks {
+		faults = append(faults, h.Component.Faults...)
+	}
 	return Output{
 		CR:         cr,
 		Components: components,
+		Hooks:      rollout.Hooks,
 		Faults:     once(append(faults, rollout.StatusFaults...)),
 		Status:     rollout.Status,
+		Absent:     m.absent(rollout.Inputs),
 		Unmatched:  m.unmatched(rollout.Components),
-	}, nil
+	}
 }
 
 // once leaves out what was said before about the same field: a broken predicate, for
