@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"operetta.dev/engine/controller"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// runFlags are the settings of `operetta run`.
+type runFlags struct {
+	kubeconfig string
+	context    string
+	crds       string
+	logFormat  string
+	configMap  string
+	options    controller.Options
+}
+
+// What run does about CustomResourceDefinitions.
+const (
+	crdsApply = "apply"
+	crdsLeave = "leave"
+)
+
+func newRun(s streams) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [packages]",
+		Short: "Run the operators of packages on a cluster",
+		Long: `Run the operators of packages on a cluster, until interrupted.
+
+Each package is checked, its CustomResourceDefinition is installed, and its custom resources
+are reconciled. While it runs, the folders are watched: a saved change takes effect within
+two seconds, and one that is wrong is reported with its file and line while the last good
+version goes on running.
+
+Without packages, it is the package in the current folder. The cluster is that of --kubeconfig,
+of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.`,
+		Example: `  operetta run ./cue/...
+  operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json`,
+		ValidArgsFunction: folders,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dirs, err := source.Expand(orDefault(args, "."))
+			if err != nil {
+				return err
+			}
+			return runOperators(cmd.Context(), s, f, dirs)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster")
+	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve custom resources of this namespace only")
+	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with configuration, under the key PACKAGE.yaml")
+	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled at once")
+	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "", "where to serve Prometheus metrics, such as 127.0.0.1:8080")
+	flags.StringVar(&f.options.HealthAddress, "health-address", "", "where to serve /healthz and /readyz, such as 127.0.0.1:8081")
+	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "let only one of several processes act, by a Lease")
+	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "where the Lease is; by default the namespace that the process runs in")
+	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
+	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
+	return cmd
+}
+
+// choiceFlag adds a flag with its allowed values, the first of which is the default.
+func choiceFlag(cmd *cobra.Command, into *string, name, help string, values ...string) {
+	*into = values[0]
+	cmd.Flags().Var(&choice{value: into, values: values}, name, help)
+	complete(cmd, name, values)
+}
+
+// operator is a running `operetta run`.
+type operator struct {
+	log     logr.Logger
+	config  *rest.Config
+	flags   runFlags
+	manager *controller.Manager
+}
+
+// runOperators serves packages until the context ends.
+func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) error {
+	log := newLog(s, f.logFormat)
+	ctrllog.SetLogger(log)
+	klog.SetLogger(log)
+	f.options.Log = log
+	if f.configMap != "" {
+		namespace, name, ok := strings.Cut(f.configMap, "/")
+		if !ok {
+			return usageError{fmt.Errorf("--config-map %s: write namespace/name", f.configMap)}
+		}
+		f.options.ConfigMap = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	config, err := clusterConfig(f)
+	if err != nil {
+		return err
+	}
+	noticeOutages(config, log)
+	o := &operator{log: log, config: config, flags: f}
+	var programs []*program.Program
+	for _, dir := range dirs {
+		p, err := o.prepare(ctx, dir)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, p)
+	}
+	if o.manager, err = controller.New(config, f.options, programs...); err != nil {
+		return err
+	}
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i, dir := range dirs {
+		watchers.Go(func() { o.follow(ctx, dir, programs[i]) })
+	}
+	log.Info("running", "packages", dirs)
+	return o.manager.Start(ctx)
+}
+
+// prepare checks a package, installs its CustomResourceDefinition and compiles it.
+// It keeps trying as long as the API server cannot be reached.
+func (o *operator) prepare(ctx context.Context, dir string) (*program.Program, error) {
+	found, err := examine(ctx, dir, examineAll)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Faults) > 0 {
+		return nil, found.Faults
+	}
+	p, err := load(dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.flags.crds == crdsApply {
+		if err := installCRD(ctx, o.config, o.log, found.CRD); err != nil {
+			return nil, err
+		}
+	}
+	o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", short(p.Digest()))
+	return p, nil
+}
+
+// follow swaps a package whenever its files change, and keeps the version that
+// runs when the new one is wrong.
+func (o *operator) follow(ctx context.Context, dir string, running *program.Program) {
+	last := running
+	source.Watch(ctx, running.Digest(), func() (*source.Snapshot, error) { return source.Folder(dir) }, func(_ *source.Snapshot, err error) {
+		var next *program.Program
+		if err == nil {
+			next, err = o.prepare(ctx, dir)
+		}
+		if err == nil {
+			err = o.manager.Swap(ctx, next)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				o.reportBroken(last, err)
+			}
+			return
+		}
+		o.log.Info("package replaced", "package", next.Name(), "was", short(last.Digest()), "now", short(next.Digest()))
+		last = next
+	})
+}
+
+// reportBroken says what is wrong with a changed package, a line for each fault.
+func (o *operator) reportBroken(last *program.Program, err error) {
+	for _, f := range faultsOf(err) {
+		o.log.Error(nil, "the changed package is wrong, the last good version keeps running",
+			"package", last.Name(), "running", short(last.Digest()), "fault", f.Error())
+	}
+}
+
+// clusterConfig returns how to reach the cluster.
+func clusterConfig(f runFlags) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	info, _ := debug.ReadBuildInfo()
+	config.UserAgent = "operetta/" + productVersion(info)
+	// The API server's priority and fairness limits the rate, not the client.
+	config.QPS = -1
+	return config, nil
+}
+
+// newLog returns the log: one line for an event, for people or for machines.
+func newLog(s streams, format string) logr.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: shortTime}
+	if format == formatJSON {
+		return logr.FromSlogHandler(slog.NewJSONHandler(s.err, nil))
+	}
+	return logr.FromSlogHandler(slog.NewTextHandler(s.err, options))
+}
+
+// shortTime leaves the date out of what a person reads live.
+func shortTime(groups []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey && len(groups) == 0 {
+		return slog.String(slog.TimeKey, a.Value.Time().Format("15:04:05.000"))
+	}
+	return a
+}
+
+// short returns a digest as people compare it.
+func short(digest string) string {
+	const shown = len("sha256:") + 12
+	return digest[:min(shown, len(digest))]
+}
+
+// outageRetry is how often an API server that is away is tried at start-up.
+const outageRetry = 2 * time.Second
