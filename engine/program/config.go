@@ -66,3 +66,6 @@ func holds(m map[string]any, path []string) bool {
 	below, isMap := v.(map[string]any)
 	return !isMap || holds(below, path[1:])
 }
+
+// Configurable reports whether the package takes configuration.
+func (p *Program) Configurable() bool { return len(p.index.fields["config"]) > 0 }
