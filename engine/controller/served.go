@@ -47,10 +47,10 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		LogConstructor: func(req *reconcile.Request) logr.Logger {
 			l := o.Log.WithValues("package", p.Name())
-			if req != nil {
-				l = l.WithValues(gvk.Kind, req.NamespacedName)
+			if req == nil {
+				return l.V(1) // what the library says of its watches interests few
 			}
-			return l
+			return l.WithValues(gvk.Kind, req.NamespacedName)
 		},
 	})
 	if err != nil {
