@@ -185,19 +185,37 @@ func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
 		p.note(c, cycles, nil)
 		return
 	}
-	missing := faultsOf(v.Validate(cue.Concrete(true)))
-	awaited := slices.ContainsFunc(missing, func(f Fault) bool { return f.Message != unsetMessage })
-	if awaited {
-		p.wait(c, missing)
-		return
+	var unset, missing Faults
+	for _, f := range faultsOf(v.Validate(cue.Concrete(true))) {
+		if f.Message == unsetMessage && decided(v, f.Path) {
+			if isContract(f.Position.File) {
+				f.Position = o.Position
+			}
+			unset = append(unset, f) // nobody would ever set it
+			continue
+		}
+		missing = append(missing, f)
 	}
-	// It waits for nothing: nobody would ever set the field.
-	for i, f := range missing {
-		if isContract(f.Position.File) {
-			missing[i].Position = o.Position
+	p.note(c, unset, nil)
+	p.wait(c, missing)
+}
+
+// decided reports whether the fields of the struct around a path below v are all
+// known: no comprehension in it, and nothing that it is unified with, can add one
+// to it.
+func decided(v cue.Value, path string) bool {
+	at := v.Path().Selectors()
+	below := cue.ParsePath(path).Selectors()
+	if len(below) < len(at) {
+		return false
+	}
+	below = below[len(at):]
+	for i := range below {
+		if around := v.LookupPath(cue.MakePath(below[:i]...)); !around.Exists() || around.Err() != nil {
+			return false
 		}
 	}
-	p.note(c, missing, nil)
+	return true
 }
 
 // cyclesIn returns the fields of a value that refer to themselves. They are

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"cuelang.org/go/cue"
 )
 
 // A Position is a place in a package's files.
@@ -19,6 +21,22 @@ func (p Position) String() string {
 		return ""
 	}
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// PositionOf returns where a value is written by the author, or at all.
+func PositionOf(v cue.Value) Position {
+	at := positionAt(v.Pos())
+	if !isContract(at.File) {
+		return at
+	}
+	if op, args := v.Expr(); op == cue.AndOp {
+		for _, a := range args {
+			if own := positionAt(a.Pos()); own.File != "" && !isContract(own.File) {
+				return own
+			}
+		}
+	}
+	return at
 }
 
 // A Fault is something that is wrong with a package, or with a value that was
@@ -68,12 +86,13 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted returns the faults by position, then path, each once.
-func (fs Faults) sorted() Faults {
-	slices.SortStableFunc(fs, func(a, b Fault) int {
-		return cmp.Or(comparePositions(a.Position, b.Position), cmp.Compare(a.Path, b.Path))
+// Sorted returns the faults by position, path and message, each once.
+func (fs Faults) Sorted() Faults {
+	out := slices.Clone(fs)
+	slices.SortStableFunc(out, func(a, b Fault) int {
+		return cmp.Or(comparePositions(a.Position, b.Position), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(fs)
+	return slices.Compact(out)
 }
 
 // OrNil returns the faults as an error, or nil when there are none.

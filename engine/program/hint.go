@@ -65,7 +65,7 @@ func (p *Program) fieldHint(path []string) string {
 	for i, name := range path[:last] {
 		sels[i] = label(name)
 	}
-	return hintAmong(path[last], fieldNames(p.base.LookupPath(cue.MakePath(sels...))))
+	return HintAmong(path[last], fieldNames(p.base.LookupPath(cue.MakePath(sels...))))
 }
 
 // fieldNames returns the fields of a struct, also those that it only allows.
@@ -92,8 +92,9 @@ func patternHint(v cue.Value) string {
 	return ""
 }
 
-// hintAmong says which name was probably meant, or which there are.
-func hintAmong(name string, known []string) string {
+// HintAmong says which name was probably meant, or which there are. It is empty
+// when there are none.
+func HintAmong(name string, known []string) string {
 	if near, ok := Nearest(name, known); ok {
 		return didYouMean(near)
 	}

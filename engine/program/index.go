@@ -72,8 +72,15 @@ func newIndex(files []*ast.File) *index {
 	for _, m := range x.fields["components"] {
 		x.addComponents(m)
 	}
-	for _, m := range x.fields["inputs"] {
-		x.addMembers("inputs", m)
+	for _, root := range []string{"inputs", "versions"} {
+		for _, m := range x.fields[root] {
+			x.addMembers(root, m)
+			eachMember(m.value, nil, func(below member) {
+				if below.name != "" {
+					x.addMembers(root+"."+below.name, below)
+				}
+			})
+		}
 	}
 	for _, m := range x.fields["hooks"] {
 		x.addHooks(m)

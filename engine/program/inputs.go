@@ -55,7 +55,7 @@ func (p *Program) input(name string, v cue.Value) (Input, Faults) {
 		if own := faultsOf(part.Validate()); len(own) > 0 {
 			faults = append(faults, own...)
 		} else if i.Missing == "" {
-			i.Missing = field + " is not known yet: " + p.explained(faultsOf(err)[0]).at()
+			i.Missing = field + " is not known yet: " + p.explained(faultsOf(err)[0]).Text()
 		}
 		return nil
 	}

@@ -76,7 +76,7 @@ func Load(s *source.Snapshot) (*Program, error) {
 	meta, faults := p.readMeta()
 	faults = slices.Concat(p.vocabularyFaults(), p.withHints(faultsOf(base.Validate())), faults)
 	if len(faults) > 0 {
-		return nil, faults.sorted()
+		return nil, faults.Sorted()
 	}
 	p.meta = meta
 	return p, nil

@@ -31,7 +31,7 @@ func (p *Program) vocabularyFaults() Faults {
 		last := len(sels) - 1
 		name := sels[last].Unquoted()
 		known := fieldNames(closed.LookupPath(cue.MakePath(sels[:last]...)))
-		f.Hint = hintAmong(name, slices.DeleteFunc(known, func(k string) bool { return k == name }))
+		f.Hint = HintAmong(name, slices.DeleteFunc(known, func(k string) bool { return k == name }))
 		out = append(out, f)
 	}
 	return out
@@ -76,10 +76,10 @@ func unknownHint(name string, root bool, schema cue.Value) string {
 		return patternHint(schema)
 	}
 	if _, near := Nearest(name, known); near || !root {
-		return hintAmong(name, known)
+		return HintAmong(name, known)
 	}
 	return fmt.Sprintf("fields of your own are written _%s (hidden) or #%s (a definition); %s",
-		name, strings.ToUpper(name[:1])+name[1:], hintAmong(name, known))
+		name, strings.ToUpper(name[:1])+name[1:], HintAmong(name, known))
 }
 
 // Names returns the names that the package writes below a path of its
@@ -91,6 +91,48 @@ func (p *Program) Names(path ...string) (names []string, open bool) {
 		return nil, true
 	}
 	return slices.Sorted(maps.Keys(m.names)), m.open
+}
+
+// PositionOf returns where a member below a path is written, such as components,
+// web, objects, service. It is empty for what only an evaluation knows.
+func (p *Program) PositionOf(path ...string) Position {
+	if len(path) == 1 {
+		for _, m := range p.index.fields[path[0]] {
+			return positionAt(m.field.Label.Pos())
+		}
+		return Position{}
+	}
+	last := len(path) - 1
+	pos, _ := p.index.written(path[last], path[:last])
+	return pos
+}
+
+// Edges returns the edges of a component as far as the text tells: those that are
+// written in dependsOn, which an evaluation may leave out, and those that follow
+// from references.
+func (p *Program) Edges(component string) []Edge {
+	var out []Edge
+	declared, _ := p.Names("components", component, "dependsOn")
+	for _, to := range declared {
+		out = append(out, Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.PositionOf("components", component, "dependsOn", to)})
+	}
+	for _, e := range p.index.edgesOf(component) {
+		if !slices.Contains(declared, e.To) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Parts returns the parts that the contract has for a component.
+func (p *Program) Parts() []string {
+	return fieldNames(p.contract.LookupPath(cue.MakePath(cue.Def("#Component"))))
+}
+
+// ConfigSchema returns the schema of the operator's configuration, which may not
+// exist.
+func (p *Program) ConfigSchema() cue.Value {
+	return p.fill(nil).LookupPath(configPath)
 }
 
 // CRSchema returns the schema of the custom resource: a tree of its own with each

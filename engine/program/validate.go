@@ -55,7 +55,7 @@ func (p *Program) crFaults(cr cue.Value) Faults {
 		if sels := cue.ParsePath(f.Path).Selectors(); f.Message == unknownField && len(sels) > 0 {
 			last := len(sels) - 1
 			beside := p.CRSchema().LookupPath(cue.MakePath(sels[:last]...))
-			f.Hint = hintAmong(sels[last].Unquoted(), fieldNames(beside))
+			f.Hint = HintAmong(sels[last].Unquoted(), fieldNames(beside))
 		}
 		faults[i] = f
 	}
