@@ -1,6 +1,6 @@
 //go:build !linux
 
-package docs
+package play
 
 import "syscall"
 
