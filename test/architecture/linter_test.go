@@ -68,7 +68,7 @@ func layerFiles(layer int) []string {
 	for _, name := range slices.Concat(layers[:layer+1]...) {
 		out = append(out, "!**/engine/"+name+"/**")
 	}
-	return out
+	return append(out, "!$test")
 }
 
 func layerPackages(layer []string) []string {

@@ -12,5 +12,7 @@ func ofMainThread() *syscall.SysProcAttr {
 // endWithParent makes the kernel end this process in order when its parent, which is
 // make, is killed.
 func endWithParent() {
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0)
+	// It cannot fail: the signal is one.
+	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0)
+	_ = errno
 }

@@ -98,9 +98,10 @@ func (c *cluster) kind(ctx context.Context, k kindKey) (kindInfo, error) {
 	}
 	var list struct {
 		Resources []struct {
-			Name, Kind string
-			Namespaced bool
-		}
+			Name       string `json:"name"`
+			Kind       string `json:"kind"`
+			Namespaced bool   `json:"namespaced"`
+		} `json:"resources"`
 	}
 	if err := c.get(ctx, groupPath(k.apiVersion), &list); err != nil {
 		return kindInfo{}, err
@@ -176,21 +177,25 @@ type resource struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
-		Name, Namespace   string
-		Generation        int64
-		DeletionTimestamp string `json:"deletionTimestamp"`
+		Name       string `json:"name"`
+		Namespace  string `json:"namespace"`
+		Generation int64  `json:"generation"`
 	} `json:"metadata"`
 	Status struct {
-		ObservedGeneration int64  `json:"observedGeneration"`
-		Phase              string `json:"phase"`
-		ComponentsReady    string `json:"componentsReady"`
-		Components         []component
-		Inventory          []group
+		ObservedGeneration int64       `json:"observedGeneration"`
+		Phase              string      `json:"phase"`
+		ComponentsReady    string      `json:"componentsReady"`
+		Components         []component `json:"components"`
+		Inventory          []group     `json:"inventory"`
 	} `json:"status"`
 }
 
 // component is one of status.components.
-type component struct{ Name, State, Reason, Message string }
+type component struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`
+	Message string `json:"message"`
+}
 
 // group is one of status.inventory.
 type group struct {
@@ -220,7 +225,9 @@ type live struct {
 		Metadata struct {
 			DeletionTimestamp string `json:"deletionTimestamp"`
 		} `json:"metadata"`
-		Spec   struct{ Replicas *int }
+		Spec struct {
+			Replicas *int `json:"replicas"`
+		} `json:"spec"`
 		Status struct {
 			ReadyReplicas int `json:"readyReplicas"`
 		} `json:"status"`

@@ -75,17 +75,16 @@ func (d *demo) steps(ctx context.Context) error {
 }
 
 // prepare builds operetta and starts the control plane at the same time: when both
-// are built already, each waits more than it computes.
+// are built already, each waits more than it computes. The first that fails ends both.
 func (d *demo) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	started := make(chan error, 1)
+	started := make(chan struct{})
 	go func() {
-		err := d.startControlPlane(ctx)
-		if err != nil {
+		defer close(started)
+		if err := d.startControlPlane(ctx); err != nil {
 			cancel(err)
 		}
-		started <- err
 	}()
 	st := d.screen.Start("build operetta")
 	err := binary.Build(ctx, st)
@@ -93,7 +92,8 @@ func (d *demo) prepare(ctx context.Context) error {
 	if err != nil {
 		cancel(err)
 	}
-	return errors.Join(err, <-started)
+	<-started
+	return context.Cause(ctx)
 }
 
 func (d *demo) startControlPlane(ctx context.Context) (err error) {

@@ -52,7 +52,7 @@ type options struct {
 
 // The main goroutine keeps the main thread: the kernel ties a child's life to the
 // thread that started it, and only this one lives as long as the process.
-func init() { runtime.LockOSThread() }
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only an init runs on the main thread for sure
 
 func main() {
 	o, err := parse(os.Args[1:])

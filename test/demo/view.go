@@ -34,8 +34,10 @@ func (v view) draw(ink screen.Ink) []string {
 		head += "  " + ink.Dim("(of the spec before)")
 	}
 	lines := []string{head}
-	if picture, err := v.graph().Tree(v.style(ink)); err == nil {
-		lines = append(lines, strings.Split(strings.TrimRight(picture, "\n"), "\n")...)
+	// Edges that the operator wrote have no cycle.
+	picture, _ := v.graph().Tree(v.style(ink))
+	for line := range strings.Lines(picture) {
+		lines = append(lines, strings.TrimSuffix(line, "\n"))
 	}
 	if out := v.excluded(); len(out) > 0 {
 		lines = append(lines, ink.Dim("not wanted by the spec: "+strings.Join(out, ", ")))

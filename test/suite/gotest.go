@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// A testEvent is one line of `go test -json`; see `go doc test2json`.
+// A testEvent is one line of `go test -json`; see `go doc test2json`. The case of names
+// does not matter when they are read.
 type testEvent struct {
-	Action  string
-	Package string
-	Test    string
-	Output  string
-	// ImportPath is the package of a line of the compiler.
-	ImportPath string
+	Action  string `json:"action"`
+	Package string `json:"package"`
+	Test    string `json:"test"`
+	Output  string `json:"output"`
 }
 
 type testKey struct{ pkg, test string }

@@ -22,21 +22,25 @@ type testRun struct {
 	flags, env []string
 }
 
-// controlPlanePackage is what the tests import that run on a control plane.
-const controlPlanePackage = "operetta.dev/test/controlplane"
+// Tests run on a control plane when they import the one, or start it with a command.
+const (
+	controlPlanePackage = "operetta.dev/test/controlplane"
+	playPackage         = "operetta.dev/test/docs/play"
+)
 
-// A listedPackage is what `go list -json` says about a package.
+// A listedPackage is what `go list -json` says about a package. The case of names does
+// not matter when they are read.
 type listedPackage struct {
-	ImportPath   string   `json:"ImportPath"`
-	TestImports  []string `json:"TestImports"`
-	XTestImports []string `json:"XTestImports"`
+	ImportPath   string   `json:"importPath"`
+	TestImports  []string `json:"testImports"`
+	XTestImports []string `json:"xTestImports"`
 }
 
 func anyPackage(listedPackage) bool { return true }
 
 // withCluster tells the packages whose tests need a control plane.
 func withCluster(p listedPackage) bool {
-	return slices.Contains(slices.Concat(p.TestImports, p.XTestImports), controlPlanePackage)
+	return p.ImportPath == playPackage || slices.Contains(slices.Concat(p.TestImports, p.XTestImports), controlPlanePackage)
 }
 
 func withoutCluster(p listedPackage) bool { return !withCluster(p) }

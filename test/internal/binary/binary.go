@@ -34,6 +34,17 @@ const patience = 10 * time.Second
 // packagePath is a line with which `go build -v` names a package that it compiles.
 var packagePath = regexp.MustCompile(`^[A-Za-z0-9_.~/+-]+$`)
 
+// Command returns the go command that builds the binary. It names the packages that it
+// compiles, and ends with the context. Its folder has to be the root of the repository.
+func Command(ctx context.Context) *exec.Cmd {
+	args := append([]string{"build", "-v"}, Flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "-o", Path, "./cmd/operetta")...)
+	cmd.Env = append(os.Environ(), Environment...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = patience
+	return cmd
+}
+
 // Build builds the binary. The working folder has to be the root of the repository.
 func Build(ctx context.Context, st *screen.Step) error {
 	if _, err := os.Stat(filepath.Join("cmd", "operetta")); err != nil {
@@ -49,12 +60,8 @@ func Build(ctx context.Context, st *screen.Step) error {
 		packages++
 		st.Detail(fmt.Sprintf("%d packages compiled", packages))
 	}}
-	args := append([]string{"build", "-v"}, Flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "-o", Path, "./cmd/operetta")...)
-	cmd.Env = append(os.Environ(), Environment...)
+	cmd := Command(ctx)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = patience
 	err := cmd.Run()
 	out.Flush()
 	switch {

@@ -11,6 +11,7 @@ import (
 // terminalSize returns columns and rows, or false for what is no terminal.
 func terminalSize(f *os.File) (columns, rows int, ok bool) {
 	var size struct{ rows, columns, x, y uint16 }
+	//nolint:gosec // it is how the kernel is given an address
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
 	if errno != 0 {
 		return 0, 0, false

@@ -1,0 +1,103 @@
+package live
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"operetta.dev/test/controlplane"
+)
+
+func TestDemoEndsWellWhenTheSampleIsReady(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--once")
+	s.expectExit(0)
+	for _, want := range []string{"WebApp/nginx-app  Ready  3/3 components", "└─ web  ✓ Verified", "Deployment/nginx-app  3/3 ready", "Ready after "} {
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("it did not say %q", want)
+		}
+	}
+	s.expectNothingLeft()
+}
+
+func TestRunStaysAndShowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.await("export KUBECONFIG=")
+	s.await("Ctrl-C ends it")
+	before := s.ask("get", "deployment", "nginx-app", "-o", "jsonpath={.metadata.uid}")
+	s.ask("delete", "deployment", "nginx-app")
+	s.ask("patch", "webapp", "nginx-app", "--type=merge", "-p", `{"spec":{"replicas":5}}`)
+	s.await("Deployment/nginx-app  5/5 ready")
+	if after := s.ask("get", "deployment", "nginx-app", "-o", "jsonpath={.metadata.uid}"); after == before {
+		t.Error("the Deployment that was deleted is still there")
+	}
+	s.ask("delete", "webapp", "nginx-app")
+	s.await("WebApp/nginx-app  does not exist")
+	s.signal(syscall.SIGINT)
+	s.expectExit(0)
+	s.expectNothingLeft()
+}
+
+func TestRunThatIsKilledLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.await("Ctrl-C ends it")
+	s.signal(syscall.SIGKILL)
+	<-s.done
+	s.expectNothingLeft()
+}
+
+func TestDemoThatIsInterruptedOnItsWaySaysSo(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--once")
+	s.await("start the operators")
+	s.signal(syscall.SIGTERM)
+	s.expectExit(130)
+	s.expectNothingLeft()
+}
+
+func TestDemoThatDoesNotGetThereFails(t *testing.T) {
+	t.Parallel()
+	sample := t.TempDir() + "/webapp.yaml"
+	const wrong = "apiVersion: example.com/v1\nkind: WebApp\nmetadata: {name: shop}\nspec: {image: nginx, replicas: 500}\n"
+	if err := os.WriteFile(sample, []byte(wrong), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, "--once", "--sample", sample)
+	s.expectExit(1)
+	if !strings.Contains(s.String(), "failed: ") || !strings.Contains(s.String(), "spec.replicas") {
+		t.Error("it did not say why")
+	}
+	s.expectNothingLeft()
+}
+
+func TestDemoThatTakesTooLongFails(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--once", "--timeout", "1ms")
+	s.expectExit(1)
+	if !strings.Contains(s.String(), "failed: waited 0.0 s for the operator") {
+		t.Error("it did not say what it waited for")
+	}
+	s.expectNothingLeft()
+}
+
+func TestDemoOnAClusterThatIsGivenLeavesItAsItIs(t *testing.T) {
+	t.Parallel()
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cp.Stop() }()
+	s := begin(t, "--once", "--kubeconfig", cp.Kubeconfig())
+	s.expectExit(0)
+	if !strings.Contains(s.String(), "WebApp/nginx-app stays in your cluster") {
+		t.Error("it did not say what it leaves")
+	}
+	out, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", cp.Kubeconfig(), "--cache-dir", t.TempDir(), "get", "webapp", "nginx-app").CombinedOutput()
+	if err != nil {
+		t.Errorf("kubectl get webapp: %v: %s", err, out)
+	}
+}
