@@ -149,10 +149,10 @@ func (p *Program) Template() []Component {
 }
 
 // Nearest returns the candidate that a misspelled name most likely means: the
-// one at the smallest Levenshtein distance, if that is at most a third of its
-// length.
+// one at the smallest edit distance, if that is at most a third of its length, or one
+// in a short one.
 func Nearest(name string, candidates []string) (string, bool) {
-	best, distance := "", len(name)/3+1
+	best, distance := "", max(len(name)/3, min(len(name)/2, 1))+1
 	for _, c := range candidates {
 		if d := levenshtein(strings.ToLower(name), strings.ToLower(c)); d < distance {
 			best, distance = c, d

@@ -1,0 +1,56 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/program"
+)
+
+// rules are all that is looked for.
+var rules = []func(*view) program.Faults{
+	references,
+	edges,
+	cycles,
+	rendering,
+	waitsForItself,
+	identities,
+	defaults,
+	comparisons,
+	unsupported,
+}
+
+// Package returns what is wrong with a package, by position.
+func Package(p *program.Program) program.Faults {
+	v := &view{Program: p, template: p.Template(), samples: samples(p)}
+	var out program.Faults
+	for _, rule := range rules {
+		out = append(out, rule(v)...)
+	}
+	return out.Sorted()
+}
+
+// A view is a program with what several rules look at.
+type view struct {
+	*program.Program
+	// template is the package without a custom resource.
+	template []program.Component
+	// samples are evaluations with custom resources made up from the schema.
+	samples []sample
+}
+
+// missing reports whether a name cannot be there below a path of the text, and
+// which names are.
+func (v *view) missing(name string, path ...string) (known []string, missing bool) {
+	known, open := v.Names(path...)
+	return known, !open && !slices.Contains(known, name)
+}
+
+// joined returns a path in CUE's notation.
+func joined(path ...string) string { return program.Reference{Path: path}.String() }
+
+// waits reports whether a text says that a component's own live objects are not
+// there yet.
+func waits(text, component string) bool {
+	return strings.Contains(text, joined("live", component)+" is not there yet")
+}

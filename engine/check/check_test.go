@@ -1,0 +1,31 @@
+package check_test
+
+import (
+	"testing"
+
+	"operetta.dev/engine/check"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/test/golden"
+)
+
+// TestPackage checks the package of each golden file, and compares the faults.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	golden.Run(t, "testdata/*.txtar", func(t *testing.T, c *golden.Case) {
+		s, err := source.New(c.FS("module"), "shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := program.Load(s)
+		if err != nil {
+			t.Fatalf("not a question of the check: %v", err)
+		}
+		faults := check.Package(p)
+		if len(faults) == 0 {
+			c.Want("want", "no faults")
+			return
+		}
+		c.Want("want", faults.Error())
+	})
+}

@@ -1,0 +1,22 @@
+// Package check says what is wrong with an operator package, whatever the custom
+// resource: what would otherwise show as a component that waits for ever.
+//
+// It views a loaded program and changes nothing. What CUE and the contract can tell
+// by themselves has been said by program.Load already; the rules here are about what
+// they accept:
+//
+//	references    names of components, objects, outputs and fields that do not exist
+//	edges         dependsOn on what does not exist, and cycles
+//	rendering     fields that nobody sets, and components that wait for themselves
+//	identity      one object that is rendered twice, or where it may not be
+//	defaults      a default that CUE drops, or that widens its type
+//	comparisons   == between values that can never be equal
+//	support       what the contract has and the engine does not act on yet
+//
+// Every rule errs on the side of silence: where only an evaluation with real data
+// could tell, it says nothing. Faults come all at once, sorted, each with what to
+// write instead.
+//
+//	p, err := program.Load(snapshot)
+//	faults := check.Package(p)
+package check

@@ -1,0 +1,105 @@
+package check
+
+import (
+	"errors"
+	"slices"
+
+	"operetta.dev/engine/graph"
+	"operetta.dev/engine/program"
+)
+
+// edges finds edges to components that do not exist, and from one to itself. An
+// edge that follows from a reference has the rule of references.
+func edges(v *view) program.Faults {
+	known, open := v.Names("components")
+	var out program.Faults
+	for _, c := range v.named() {
+		for _, e := range v.edgesOf(c) {
+			f := program.Fault{Position: e.Position, Path: joined("components", c, "dependsOn", e.To)}
+			switch {
+			case e.Origin != program.Declared:
+				continue
+			case e.To == c:
+				f.Message, f.Hint = "a component cannot depend on itself", "remove it"
+			case !open && !slices.Contains(known, e.To):
+				f.Message, f.Hint = "there is no component "+e.To, program.HintAmong(e.To, known)
+			default:
+				continue
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// cycles finds components that wait for each other.
+func cycles(v *view) program.Faults {
+	g := graph.New[string, program.Position]()
+	names := v.named()
+	g.AddNode(names...)
+	for _, from := range names {
+		for _, e := range v.edgesOf(from) {
+			if e.To == from || !g.Has(e.To) {
+				continue // see edges
+			}
+			if err := g.AddEdge(from, e.To, e.Position); err != nil {
+				return program.Faults{{Position: e.Position, Message: err.Error()}}
+			}
+		}
+	}
+	_, err := g.Order()
+	var out program.Faults
+	for _, one := range split(err) {
+		var cycle *graph.CycleError[string, program.Position]
+		if errors.As(one, &cycle) {
+			out = append(out, program.Fault{
+				Position: cycle.Path[0].Data,
+				Path:     joined("components", cycle.Path[0].From),
+				Message:  cycle.Error(),
+				Hint:     "they wait for each other for ever: remove one of the edges; what is known from cr needs no reference to live objects or outputs",
+			})
+		}
+	}
+	return out
+}
+
+// split returns the errors that one error joins.
+func split(err error) []error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		return several.Unwrap()
+	}
+	return []error{err}
+}
+
+// named returns the components that the template has, in the author's order, and
+// those that only the text names.
+func (v *view) named() []string {
+	var out []string
+	for _, c := range v.template {
+		out = append(out, c.Name)
+	}
+	known, _ := v.Names("components")
+	for _, name := range known {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// edgesOf returns the edges of a component: those that an evaluation finds, and
+// those that the text has besides.
+func (v *view) edgesOf(component string) []program.Edge {
+	var out []program.Edge
+	for _, c := range v.template {
+		if c.Name == component {
+			out = append(out, c.Edges...)
+		}
+	}
+	for _, e := range v.Edges(component) {
+		if !slices.ContainsFunc(out, func(o program.Edge) bool { return o.To == e.To }) {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package check
+
+import (
+	"fmt"
+
+	"operetta.dev/engine/program"
+)
+
+// identities finds objects that two places of a package render, which would undo
+// each other's changes for ever, and objects where the package may have none.
+//
+// It looks at evaluations: most names depend on the custom resource.
+func identities(v *view) program.Faults {
+	var out program.Faults
+	for _, s := range v.samples {
+		first := map[program.Identity]placed{}
+		for _, o := range s.objects() {
+			out = append(out, v.reachable(s, o)...)
+			key := o.Identity
+			key.APIVersion = key.GroupVersionKind().Group // one object in all its versions
+			if key.Namespace == "" {
+				key.Namespace = s.namespace
+			}
+			before, twice := first[key]
+			switch {
+			case !twice:
+				first[key] = o
+			case !s.coincides:
+				out = append(out, duplicate(before, o))
+			}
+		}
+	}
+	return out
+}
+
+// placed is an object with its component.
+type placed struct {
+	component string
+	program.Object
+}
+
+func (p placed) path(below ...string) string {
+	return joined(append([]string{"components", p.component, "objects", p.Name}, below...)...)
+}
+
+// objects returns the objects of a sample that should exist and whose identity is
+// known. Components that exclude each other may share an object.
+func (s sample) objects() []placed {
+	var out []placed
+	for _, c := range s.rollout.Components {
+		for _, o := range c.Objects {
+			if c.When.Verdict == program.True && o.Identity.Known() {
+				out = append(out, placed{c.Name, o})
+			}
+		}
+	}
+	return out
+}
+
+func duplicate(first, second placed) program.Fault {
+	return program.Fault{
+		Position: second.Position,
+		Path:     second.path(),
+		Message:  fmt.Sprintf("is the same %s as %s (%s)", second.Identity.Kind, first.path(), first.Position),
+		Hint:     "give one of them another name, or make them one object",
+	}
+}
+
+// reachable finds an object outside the namespace of its custom resource, in a
+// package that says that there are none.
+func (v *view) reachable(s sample, o placed) program.Faults {
+	inside := o.Identity.Namespace == "" || o.Identity.Namespace == s.namespace
+	if inside || v.Reach() == program.Anywhere || v.Meta().ClusterScoped {
+		return nil
+	}
+	return program.Faults{{
+		Position: o.Position,
+		Path:     o.path("metadata", "namespace"),
+		Message:  "the object is in another namespace than its custom resource",
+		Hint:     "leave the namespace out, or write clusterScoped: true at the root of the package to allow it",
+	}}
+}
