@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"cuelang.org/go/cue/format"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 	"operetta.dev/test/docs/internal/markdown"
 )
 
@@ -77,4 +80,43 @@ func TestCUEInDocumentsIsWrittenAsCueFmtWritesIt(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestCUEInTheQuestionsExtendsTheReferencePackage(t *testing.T) {
+	blocks, err := read(t, "docs/faq.md").Blocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		if b.Language != "cue" {
+			continue
+		}
+		t.Run(b.At, func(t *testing.T) {
+			if err := loadWith(t, b.Text); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// loadWith loads the reference package with a further file.
+func loadWith(t *testing.T, text string) error {
+	t.Helper()
+	module := t.TempDir()
+	dir := filepath.Join(module, "cue", "webapp")
+	for _, folder := range []string{"cue.mod", filepath.Join("cue", "webapp")} {
+		if err := os.CopyFS(filepath.Join(module, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
+			return err
+		}
+	}
+	file := fmt.Appendf(nil, "package webapp\n\n%s\n", text)
+	if err := os.WriteFile(filepath.Join(dir, "question.cue"), file, 0o600); err != nil {
+		return err
+	}
+	s, err := source.Folder(dir)
+	if err != nil {
+		return err
+	}
+	_, err = program.Load(s)
+	return err
 }

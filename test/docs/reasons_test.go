@@ -111,7 +111,7 @@ func rows(text string) [][]string {
 			continue
 		}
 		var cells []string
-		for _, c := range strings.Split(strings.Trim(line, "|"), "|") {
+		for c := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
 			cells = append(cells, strings.Trim(strings.TrimSpace(c), "`"))
 		}
 		out = append(out, cells)

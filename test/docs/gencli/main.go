@@ -9,6 +9,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"operetta.dev/test/internal/binary"
 )
 
 // output is the generated file, from the root of the repository.
@@ -35,19 +38,19 @@ terminal, or when NO_COLOR is set.
 func main() {
 	check := flag.Bool("check", false, "fail if the file is not current, and write nothing")
 	flag.Parse()
-	if err := run(*check); err != nil {
+	if err := run(context.Background(), *check); err != nil {
 		fmt.Fprintln(os.Stderr, "gencli:", err)
 		os.Exit(1)
 	}
 }
 
-func run(check bool) error {
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "operetta.dev").Output()
+func run(ctx context.Context, check bool) error {
+	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "operetta.dev").Output()
 	if err != nil {
 		return fmt.Errorf("finding the repository: %w", err)
 	}
 	root := strings.TrimSpace(string(module))
-	want, err := generate(root)
+	want, err := generate(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -66,20 +69,14 @@ func run(check bool) error {
 }
 
 // generate builds the binary and returns the page.
-func generate(root string) (string, error) {
-	dir, err := os.MkdirTemp("", "operetta-gencli-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "operetta")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/operetta")
+func generate(ctx context.Context, root string) (string, error) {
+	build := binary.Command(ctx)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the binary: %w\n%s", err, out)
 	}
 	return page(func(args ...string) (string, error) {
-		cmd := exec.Command(binary, args...)
+		cmd := exec.CommandContext(ctx, filepath.Join(root, binary.Path), args...)
 		var complaint bytes.Buffer
 		cmd.Stderr = &complaint
 		out, err := cmd.Output()

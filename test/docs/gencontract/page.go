@@ -66,7 +66,7 @@ func writeField(b *strings.Builder, d definition, f field, all []definition) {
 		fmt.Fprintf(b, ": %s", code(f.expr))
 	}
 	b.WriteString("\n\n")
-	for _, p := range strings.Split(prose(f.doc), "\n\n") {
+	for p := range strings.SplitSeq(prose(f.doc), "\n\n") {
 		fmt.Fprintf(b, "%s  %s\n\n", indent, strings.ReplaceAll(p, "\n", "\n"+indent+"  "))
 	}
 	if note, ok := notSupported[d.name+"."+f.path]; ok {
@@ -149,7 +149,7 @@ func prose(doc string) string { return strings.ReplaceAll(doc, "<", "&lt;") }
 // paragraphs returns a doc comment as Markdown: what is indented is CUE.
 func paragraphs(doc string) string {
 	var out strings.Builder
-	for _, p := range strings.Split(doc, "\n\n") {
+	for p := range strings.SplitSeq(doc, "\n\n") {
 		if source, ok := strings.CutPrefix(p, "\t"); ok {
 			out.WriteString("```cue\n" + formatted(strings.ReplaceAll(source, "\n\t", "\n")) + "```\n\n")
 			continue

@@ -100,7 +100,7 @@ func (s *stage) edit(b markdown.Block) error {
 		return err
 	}
 	var old, changed []string
-	for _, line := range strings.Split(b.Text, "\n") {
+	for line := range strings.SplitSeq(b.Text, "\n") {
 		kind, rest := line[:1], line[1:]
 		if kind != "+" {
 			old = append(old, rest)
@@ -123,7 +123,7 @@ func (s *stage) edit(b markdown.Block) error {
 
 // commands runs the lines of a block, each of which has to succeed.
 func (s *stage) commands(b markdown.Block) error {
-	for _, line := range strings.Split(b.Text, "\n") {
+	for line := range strings.SplitSeq(b.Text, "\n") {
 		if err := s.command(line); err != nil {
 			return fmt.Errorf("%s: %w", line, err)
 		}
@@ -243,7 +243,7 @@ var duration = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(ms|s|m)\b`)
 // the end of a line, and what three dots stand for.
 func prints(out, want string) bool {
 	pattern := ""
-	for _, line := range strings.Split(normal(want), "\n") {
+	for line := range strings.SplitSeq(normal(want), "\n") {
 		if line == "..." {
 			pattern += `(.*\n)*`
 			continue
@@ -255,7 +255,7 @@ func prints(out, want string) bool {
 
 func normal(text string) string {
 	var lines []string
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		lines = append(lines, strings.TrimRight(duration.ReplaceAllString(line, "<age>"), " "))
 	}
 	return strings.Join(lines, "\n")
