@@ -50,11 +50,21 @@ func (s *state) build(c status.Completion) map[string]any {
 		Now:        s.Now(),
 		Package:    s.program.Name(),
 		Digest:     s.program.Digest(),
-		Version:    s.Kind.Version,
+		Version:    s.version(),
 		Inventory:  encodeInventory(s.inventory),
 		Hooks:      encodeHooks(s.finished),
 		HandledAt:  s.cr.GetAnnotations()[AnnotationReconcileAt],
 	})
+}
+
+// version returns which version of the application the resource asks for: what its
+// spec.version says, for packages that hold behaviour for several, or else the
+// version of the API.
+func (s *state) version() string {
+	if v, ok, _ := unstructured.NestedString(s.cr.Object, "spec", "version"); ok && v != "" {
+		return v
+	}
+	return s.Kind.Version
 }
 
 // write stores a status.
@@ -89,16 +99,18 @@ func (s *state) identity() *unstructured.Unstructured {
 func (s *state) recordObjects(happened []rollout.Event) {
 	var order []string
 	messages := map[string][]string{}
+	warn := map[string]bool{}
 	for _, e := range happened {
 		if _, seen := messages[e.Reason]; !seen {
 			order = append(order, e.Reason)
 		}
+		warn[e.Reason] = warn[e.Reason] || e.Warning
 		messages[e.Reason] = append(messages[e.Reason], e.Message)
 	}
 	for _, reason := range order {
 		text := strings.Join(messages[reason], "; ")
 		s.log.Info(reason, "objects", text)
-		s.Recorder.Record(s.cr, rollout.Event{Reason: reason, Message: shorten(text)})
+		s.Recorder.Record(s.cr, rollout.Event{Reason: reason, Message: shorten(text), Warning: warn[reason]})
 	}
 }
 
