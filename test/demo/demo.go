@@ -96,23 +96,39 @@ func (d *demo) prepare(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// startControlPlane builds and starts a control plane, or looks at the cluster that is
+// given.
 func (d *demo) startControlPlane(ctx context.Context) (err error) {
-	name := "start a control plane"
+	name := "start the control plane"
 	if d.kubeconfig != "" {
-		name = "use the cluster of your kubeconfig"
+		name = "use the cluster of " + d.kubeconfig
 		if err := os.Setenv(controlplane.KubeconfigEnv, d.kubeconfig); err != nil {
 			return err
 		}
+	} else if err := d.buildControlPlane(ctx); err != nil {
+		return err
 	}
 	st := d.screen.Start(name)
-	out := &screen.Lines{Say: func(line string) { st.Detail(strings.TrimPrefix(line, "controlplane: ")) }}
-	d.plane, err = controlplane.FromEnv(ctx, controlplane.Options{Progress: out})
+	d.plane, err = controlplane.FromEnv(ctx, controlplane.Options{Progress: detailsOf(st)})
 	if err != nil {
 		st.End(err, "")
 		return err
 	}
 	st.End(nil, d.plane.Kubeconfig())
 	return nil
+}
+
+// buildControlPlane is a step of its own because it takes minutes the first time.
+func (d *demo) buildControlPlane(ctx context.Context) error {
+	st := d.screen.Start("build the control plane")
+	_, err := controlplane.Build(ctx, detailsOf(st))
+	st.End(err, "")
+	return err
+}
+
+// detailsOf gives what the control plane says of its build to a step.
+func detailsOf(st *screen.Step) *screen.Lines {
+	return &screen.Lines{Say: func(line string) { st.Detail(strings.TrimPrefix(line, "controlplane: ")) }}
 }
 
 // startOperator starts the operators and waits until the API server knows the kind of
