@@ -146,9 +146,11 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 }
 
 // rebuild finds the objects of a resource whose status was wiped: it has the
-// finalizer of one with objects, and a status that knows nothing.
+// finalizer of one with objects, or was changed since it was created, and a status
+// that knows nothing.
 func (s *state) rebuild(ctx context.Context) error {
-	if s.before["observedGeneration"] != nil || !slices.Contains(s.cr.GetFinalizers(), Finalizer) {
+	had := slices.Contains(s.cr.GetFinalizers(), Finalizer) || s.cr.GetGeneration() > 1
+	if s.before["observedGeneration"] != nil || !had {
 		return nil
 	}
 	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())
@@ -182,6 +184,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	return rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
 		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect,
+		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}, err
 }
 
@@ -209,18 +212,26 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 func (s *state) expire(c *status.Completion) time.Duration {
 	var next time.Duration
 	for i, comp := range c.Components {
-		if comp.Timeout == 0 || comp.Settled() || comp.State == status.Failed {
-			continue
-		}
-		left := comp.Timeout - s.Now().Sub(status.Since(s.before, comp, s.cr.GetGeneration(), s.Now()))
-		if left > 0 {
-			next = earliest(next, left)
-			continue
-		}
-		c.Components[i].State, c.Components[i].Reason = status.Failed, status.ReasonTimedOut
-		c.Components[i].Message = fmt.Sprintf("not ready within %s: %s", comp.Timeout, comp.Message)
+		late, left := s.expired(comp)
+		c.Components[i] = late
+		next = earliest(next, left)
 	}
 	return next
+}
+
+// expired returns a component that has had its time as a failed one, and any other
+// as it is, with the time that it has left, or 0 when there is no limit.
+func (s *state) expired(c status.Component) (status.Component, time.Duration) {
+	if c.Timeout == 0 || c.Settled() || c.State == status.Failed {
+		return c, 0
+	}
+	now := s.Now()
+	if left := c.Timeout - now.Sub(status.Since(s.before, c, s.cr.GetGeneration(), now)); left > 0 {
+		return c, left
+	}
+	c.State, c.Reason = status.Failed, status.ReasonTimedOut
+	c.Message = fmt.Sprintf("not ready within %s: %s", c.Timeout, c.Message)
+	return c, 0
 }
 
 // earliest returns the shorter of two waits, of which 0 is none.

@@ -2,10 +2,13 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -35,6 +38,9 @@ func (s *state) teardown(ctx context.Context) (time.Duration, error) {
 	if ready, again, err := s.beforeDelete(ctx); err != nil || !ready {
 		return again, err
 	}
+	if slices.Contains(s.cr.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		s.inventory = s.inventory.Orphaned() // kubectl delete --cascade=orphan
+	}
 	result, failure := rollout.Teardown(ctx, s.Cluster, s.owner, s.inventory)
 	s.inventory = result.Inventory
 	if failure == nil && s.inventory.Len() == 0 {
@@ -56,21 +62,37 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		return true, 0, nil
 	}
 	in, err := s.input(ctx)
+	if bad := (*badConfig)(nil); errors.As(err, &bad) {
+		// Without its configuration the package has no say.
+		s.recordObjects([]rollout.Event{{Reason: "HooksSkipped", Warning: true, Message: "The hooks before deletion were skipped: " + bad.Error()}})
+		return true, 0, s.begun(ctx, rollout.Result{Inventory: s.inventory, Finished: s.finished})
+	}
 	if err != nil {
-		return true, 0, nil // without its configuration the package has no say
+		return false, 0, err
 	}
 	result, done, failure := s.engine().BeforeDelete(ctx, in)
 	if done {
-		s.inventory, s.finished = result.Inventory, result.Finished
 		s.recordObjects(result.Events)
-		if s.finished == nil {
-			s.finished = map[string]rollout.Finish{}
-		}
-		s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
-		return true, 0, nil
+		return true, 0, s.begun(ctx, result)
 	}
 	again, err := s.conclude(ctx, result, failure)
 	return false, again, err
+}
+
+// begun notes that the objects may go, before the first one does: a hook must not
+// run again because a crash has forgotten it.
+func (s *state) begun(ctx context.Context, result rollout.Result) error {
+	ran := len(result.Completion.Components) > 0
+	s.inventory, s.finished = result.Inventory, maps.Clone(result.Finished)
+	if s.finished == nil {
+		s.finished = map[string]rollout.Finish{}
+	}
+	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	if !ran {
+		return nil
+	}
+	result.Completion.Deleting = true
+	return s.write(ctx, s.build(result.Completion))
 }
 
 // deletionBegun stands among the finished hooks once the objects may go. It is no

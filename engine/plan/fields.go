@@ -21,7 +21,7 @@ import (
 // is owned as a whole or item by item, and by which keys.
 func lostField(want Desired, live *unstructured.Unstructured) (string, bool) {
 	manifest := want.Manifest
-	owned := ownedFields(live, operationOf(want.Policy))
+	owned := ownedFields(live, operationsOf(want.Policy)...)
 	if owned == nil {
 		return "every field", true
 	}
@@ -61,26 +61,33 @@ func lostInMetadata(meta map[string]any, owned *fieldpath.Set) (string, bool) {
 	return "", false
 }
 
-// operationOf returns how an object is written, which is how its fields are owned.
-func operationOf(p program.Policy) metav1.ManagedFieldsOperationType {
+// operationsOf returns how an object is written, which is how its fields are owned.
+// One that is replaced was created by an apply, and a replacement owns what it changed.
+func operationsOf(p program.Policy) []metav1.ManagedFieldsOperationType {
 	if p.Apply == "replace" {
-		return metav1.ManagedFieldsOperationUpdate
+		return []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate}
 	}
-	return metav1.ManagedFieldsOperationApply
+	return []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply}
 }
 
-// ownedFields returns the fields that the engine owns by an operation, or nil.
-func ownedFields(live *unstructured.Unstructured, operation metav1.ManagedFieldsOperationType) *fieldpath.Set {
+// ownedFields returns the fields that the engine owns by some operations, or nil.
+func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFieldsOperationType) *fieldpath.Set {
+	var out *fieldpath.Set
 	for _, m := range live.GetManagedFields() {
-		if m.Manager != cluster.FieldManager || m.Operation != operation || m.Subresource != "" || m.FieldsV1 == nil {
+		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" || m.FieldsV1 == nil {
 			continue
 		}
 		set := &fieldpath.Set{}
-		if set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) == nil {
-			return set
+		if set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
+			continue
+		}
+		if out == nil {
+			out = set
+		} else {
+			out = out.Union(set)
 		}
 	}
-	return nil
+	return out
 }
 
 // lostIn looks for a lost field in the value at one element of a set.

@@ -82,7 +82,7 @@ func EntryOf(o program.Object, ownerNamespace string, scope cluster.Scope) Entry
 		APIVersion: ref.GroupVersion().String(),
 		Kind:       ref.Kind,
 		Name:       ref.Name,
-		Orphan:     o.Policy.Delete == "orphan",
+		Orphan:     o.Policy.Delete == orphan,
 	}
 	switch {
 	case ref.Namespace == ownerNamespace:
@@ -209,6 +209,19 @@ func (inv Inventory) Without(component string, entry Entry) Inventory {
 			}
 		}
 		out = append(out, g)
+	}
+	return out
+}
+
+// Orphaned returns the inventory with every object to be left behind.
+func (inv Inventory) Orphaned() Inventory {
+	out := slices.Clone(inv)
+	for i, g := range out {
+		g.Objects = slices.Clone(g.Objects)
+		for j := range g.Objects {
+			g.Objects[j].Orphan = true
+		}
+		out[i] = g
 	}
 	return out
 }

@@ -24,9 +24,15 @@ const (
 	// AfterMark is the annotation that names the components that are deleted after
 	// the object's own, so that an inventory can be rebuilt from objects.
 	AfterMark = "operetta.dev/after"
+	// DeleteMark is the annotation of an object that is left behind when it is no
+	// longer wanted. Its value is that of the policy.
+	DeleteMark = "operetta.dev/delete"
 	// AppliedMark is the annotation with the digest of the manifest that was last applied.
 	AppliedMark = "operetta.dev/applied"
 )
+
+// orphan is the policy that leaves an object behind.
+const orphan = "orphan"
 
 // An Owner is the custom resource that objects belong to.
 type Owner struct {

@@ -30,13 +30,12 @@ func Rebuild(owner Owner, objects []*unstructured.Unstructured) Inventory {
 	return out
 }
 
-// entryOf returns the entry of an object that exists. One without a reference to
-// an owner of its own namespace was to be left behind.
+// entryOf returns the entry of an object that exists.
 func entryOf(u *unstructured.Unstructured, object, ownerNamespace string) Entry {
 	e := Entry{Object: object, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), Digest: u.GetAnnotations()[AppliedMark]}
+	e.Orphan = u.GetAnnotations()[DeleteMark] == orphan
 	switch {
 	case u.GetNamespace() == ownerNamespace:
-		e.Orphan = len(u.GetOwnerReferences()) == 0
 	case u.GetNamespace() == "":
 		e.ClusterScoped = true
 	default:

@@ -16,7 +16,7 @@ func Relinquished(want Desired, live *unstructured.Unstructured) *unstructured.U
 	replicas := []string{"spec", "replicas"}
 	value, exists, _ := unstructured.NestedInt64(live.Object, replicas...)
 	_, rendered, _ := unstructured.NestedFieldNoCopy(want.Manifest.Object, replicas...)
-	owned := ownedFields(live, operationOf(want.Policy))
+	owned := ownedFields(live, operationsOf(want.Policy)...)
 	if !exists || rendered || owned == nil || !owned.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
 		return nil
 	}

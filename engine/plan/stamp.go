@@ -50,8 +50,10 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	if len(at.After) > 0 {
 		annotate(u, AfterMark, strings.Join(at.After, ","))
 	}
-	// An orphaned object outlives its owner: a reference would delete it.
-	if object.Policy.Delete != "orphan" && !outside(u.GetNamespace(), owner) {
+	switch {
+	case object.Policy.Delete == orphan:
+		annotate(u, DeleteMark, orphan) // it outlives its owner: a reference would delete it
+	case !outside(u.GetNamespace(), owner):
 		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})
 	}
 	digest, err := digestOf(u.Object)

@@ -140,6 +140,7 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 	manifest.SetUID(s.live.GetUID())
 	if s.want.Policy.Apply == "replace" {
 		manifest.SetResourceVersion(s.live.GetResourceVersion())
+		manifest.SetFinalizers(s.live.GetFinalizers()) // somebody else's work depends on them
 		return r.Cluster.Replace(ctx, manifest)
 	}
 	if fields := plan.Relinquished(s.want, s.live); fields != nil {

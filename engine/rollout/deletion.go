@@ -20,7 +20,9 @@ type deletion struct {
 	waits map[string][]string
 	order []string
 	// later are the components all of whose objects wait for those of others.
-	later    map[string]bool
+	later map[string]bool
+	// refused are the components that have an object which could not be deleted.
+	refused  map[string]bool
 	events   []Event
 	failures []error
 }
@@ -31,7 +33,8 @@ type deletion struct {
 func (d *deletion) sweep(ctx context.Context) {
 	for progress := true; progress; {
 		progress = false
-		d.waits, d.order, d.later = map[string][]string{}, nil, map[string]bool{}
+		d.waits, d.order, d.later, d.refused = map[string][]string{}, nil, map[string]bool{}, map[string]bool{}
+		d.failures = nil // what is refused is tried again with each round
 		for _, g := range d.inventory {
 			for _, e := range g.Objects {
 				if d.doomed[e] && d.remove(ctx, g.Component, e) {
@@ -54,6 +57,7 @@ func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) b
 	gone, err := d.delete(ctx, component, e)
 	if err != nil {
 		d.failures = append(d.failures, err)
+		d.refused[component] = true
 		d.wait(component, err.Error())
 		return false
 	}

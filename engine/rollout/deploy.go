@@ -31,6 +31,7 @@ func (r *run) deploy(ctx context.Context) error {
 			if o, ok := r.outcomes[name]; !ok || o.State == status.Applied {
 				c, _ := r.component(name)
 				r.outcomes[name] = r.judge(c)
+				r.judged[name] = true
 			}
 		}
 	}

@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"operetta.dev/engine/program"
@@ -101,7 +103,13 @@ func (r *run) gateRendering(c program.Component) (status.Component, bool) {
 	if c.Rendering != program.RenderedIncomplete {
 		return status.Component{}, false
 	}
-	return waiting(c.Name, status.ReasonValue, "waiting for "+strings.Join(c.Missing, "; ")), true
+	missing := slices.Clone(c.Missing)
+	for _, name := range slices.Sorted(maps.Keys(r.unread)) {
+		if slices.ContainsFunc(c.Missing, func(m string) bool { return strings.Contains(m, "inputs."+name) }) {
+			missing = append(missing, "input "+name+": "+r.unread[name])
+		}
+	}
+	return waiting(c.Name, status.ReasonValue, "waiting for "+strings.Join(missing, "; ")), true
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }

@@ -5,17 +5,18 @@ import (
 	"errors"
 	"strings"
 
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
 
 // afterDeploy runs the hooks that follow the deploy phase: those of success when
-// every component was applied, those of failure when one has failed. While
+// every component was applied, those of failure when one could not be. While
 // components merely wait, neither is the case.
 func (r *run) afterDeploy(ctx context.Context) error {
 	switch {
-	case r.anyIn(status.Failed):
+	case r.anyFailed(func(component string) bool { return !r.judged[component] }):
 		return r.runHooks(ctx, program.AfterDeployUnsuccessful)
 	case !r.anyIn(status.Waiting, status.Held):
 		return r.runHooks(ctx, program.AfterDeploy)
@@ -25,15 +26,43 @@ func (r *run) afterDeploy(ctx context.Context) error {
 
 // afterVerify runs the hooks that follow the verify phase: those of success when
 // every component and the hooks before are verified, those of failure when a
-// component has failed.
+// component that was applied has failed, or one was not ready in time.
 func (r *run) afterVerify(ctx context.Context) error {
+	r.expire()
 	switch {
-	case r.anyIn(status.Failed):
+	case r.anyFailed(func(component string) bool { return r.judged[component] }):
 		return r.runHooks(ctx, program.AfterVerifyUnsuccessful)
-	case !r.anyIn(status.Waiting, status.Held, status.Applied):
+	case !r.anyIn(status.Failed, status.Waiting, status.Held, status.Applied):
 		return r.runHooks(ctx, program.AfterVerify)
 	}
 	return nil
+}
+
+// expire finds the components that have had their time.
+func (r *run) expire() {
+	if r.in.Expire == nil {
+		return
+	}
+	for _, c := range r.rollout.Components {
+		o, ok := r.outcomes[c.Name]
+		if o.Timeout = c.Timeout; !ok {
+			continue
+		}
+		if late := r.in.Expire(o); late.Reason == status.ReasonTimedOut {
+			r.outcomes[c.Name] = late
+			r.judged[c.Name] = true
+		}
+	}
+}
+
+// anyFailed reports whether one of some components has failed.
+func (r *run) anyFailed(which func(component string) bool) bool {
+	for name, o := range r.outcomes {
+		if o.State == status.Failed && r.graph.Has(name) && which(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // anyIn reports whether an outcome has one of some states.
@@ -65,14 +94,12 @@ func (r *run) runHooks(ctx context.Context, phase program.Phase) error {
 // how it ended. One that has ended with this content is not run again, also when
 // its objects are gone since; one that failed is, once they are.
 func (r *run) runHook(ctx context.Context, c program.Component) error {
-	switch {
-	case c.When.Verdict == program.False:
+	if c.When.Verdict == program.False {
+		r.excluded[c.Name] = "its when is false"
 		return nil
-	case c.Rendering == program.RenderedInvalid:
-		r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, oneLine(c.Faults.Error()))
-		return nil
-	case c.Rendering == program.RenderedIncomplete:
-		r.outcomes[c.Name] = waiting(c.Name, status.ReasonValue, "waiting for "+strings.Join(c.Missing, "; "))
+	}
+	if blocked, closed := r.gateHook(c); closed {
+		r.outcomes[c.Name] = blocked
 		return nil
 	}
 	named, digest, err := plan.ByContent(c)
@@ -80,23 +107,61 @@ func (r *run) runHook(ctx context.Context, c program.Component) error {
 		r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 		return nil
 	}
-	if done, ok := r.finished[c.Name]; ok && done.Digest == digest && (done.State == status.Verified || r.exists(ctx, named)) {
+	ended, err := r.ended(ctx, named, digest)
+	if err != nil {
+		return err
+	}
+	if ended {
 		r.stamp(ctx, named) // what it left is wanted, and not pruned
-		r.outcomes[c.Name] = hookOutcome(c.Name, done.State, "it failed; delete its objects to run it again, or change it")
+		r.outcomes[c.Name] = hookOutcome(c.Name, r.finished[c.Name].State, r.remains(ctx, named)+": it failed; delete it to run the hook again, or change the hook")
 		return nil
 	}
 	return r.performHook(ctx, named, digest)
 }
 
-// exists reports whether any of a hook's objects is there.
-func (r *run) exists(ctx context.Context, c program.Component) bool {
-	for _, o := range c.Objects {
-		u, err := r.Cluster.Get(ctx, r.refOf(ctx, o))
-		if err == nil && u != nil {
-			return true
+// gateHook asks of a hook what is asked of a component, but for its edges: its
+// phase is what it waits for.
+func (r *run) gateHook(c program.Component) (status.Component, bool) {
+	delete(r.outcomes, c.Name)
+	for _, ask := range []func(program.Component) (status.Component, bool){
+		r.gateExistence, r.gateFaults, r.gateRequirements, r.gateRendering,
+	} {
+		if blocked, ok := ask(c); ok {
+			return blocked, true
 		}
 	}
-	return false
+	return status.Component{}, false
+}
+
+// ended reports whether a hook has run with its content: one that succeeded has for
+// good, one that failed as long as any of its objects is there.
+func (r *run) ended(ctx context.Context, c program.Component, digest string) (bool, error) {
+	done, ok := r.finished[c.Name]
+	if !ok || done.Digest != digest {
+		return false, nil
+	}
+	if done.State == status.Verified {
+		return true, nil
+	}
+	for _, o := range c.Objects {
+		u, err := r.Cluster.Read(ctx, r.refOf(ctx, o))
+		if err != nil && !cluster.IsKindNotServed(err) {
+			return false, err
+		}
+		if u != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// remains names the objects of a hook.
+func (r *run) remains(ctx context.Context, c program.Component) string {
+	names := make([]string, len(c.Objects))
+	for i, o := range c.Objects {
+		names[i] = r.refOf(ctx, o).String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // performHook applies a hook and judges it.
@@ -157,7 +222,11 @@ func hookOutcome(name string, s status.State, message string) status.Component {
 // resource for ever.
 func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, done bool, err error) {
 	r := newRun(e, in)
+	r.deleting = true
 	r.through(ctx, r.observe, r.evaluate, r.decide)
+	if len(r.failures) > 0 {
+		return Result{Inventory: in.Inventory, Finished: in.Finished}, false, errors.Join(r.failures...)
+	}
 	if r.result.Completion.Fault.Reason != "" {
 		return Result{
 			Inventory: in.Inventory, Finished: in.Finished,
@@ -168,7 +237,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	if err := r.runHooks(ctx, program.BeforeDelete); err != nil {
 		r.failures = append(r.failures, err)
 	}
-	done = len(r.failures) == 0 && !r.anyIn(status.Failed, status.Applied, status.Waiting)
+	done = len(r.failures) == 0 && !r.anyIn(status.Failed, status.Applied, status.Waiting, status.Held)
 	out := r.finish()
 	out.Completion.Deleting = true
 	return out, done, errors.Join(r.failures...)

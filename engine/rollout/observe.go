@@ -150,10 +150,12 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 		if i.Missing != "" {
 			continue // the components that use it say what it waits for
 		}
-		if scope, err := r.Cluster.Scope(ctx, i.Kind); err != nil {
-			continue // a kind that is not served has no objects
-		} else if i.Namespace == "" && scope == cluster.Namespaced {
-			i.Namespace = r.in.Owner.Namespace
+		i, readable, err := r.placed(ctx, i)
+		if err != nil {
+			return false, err
+		}
+		if !readable {
+			continue
 		}
 		f, err := r.Inputs.Read(ctx, owner, i)
 		if err != nil {
@@ -168,6 +170,35 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 		r.Inputs.Refer(owner, refers)
 	}
 	return changed, nil
+}
+
+// placed returns an input with its namespace, and whether it can be read. One of a
+// kind that is not served has no objects; one that is out of the resource's reach is
+// an error of the package: whoever may write the resource could otherwise read what
+// they may not see themselves.
+func (r *run) placed(ctx context.Context, i program.Input) (program.Input, bool, error) {
+	scope, err := r.Cluster.Scope(ctx, i.Kind)
+	if cluster.IsKindNotServed(err) {
+		r.unread[i.Name] = err.Error()
+		return i, false, nil
+	}
+	if err != nil {
+		return i, false, fmt.Errorf("input %s: %w", i.Name, err)
+	}
+	delete(r.unread, i.Name)
+	if scope == cluster.ClusterScoped {
+		i.Namespace = ""
+		return i, true, nil // cluster-scoped objects are read by everybody who knows them
+	}
+	if i.Namespace == "" {
+		i.Namespace = r.in.Owner.Namespace
+	}
+	if r.Reach != program.Anywhere && r.in.Owner.Namespace != "" && i.Namespace != r.in.Owner.Namespace {
+		r.fault(status.ReasonInvalidPackage, fmt.Sprintf("input %s is in namespace %s, and its reader in namespace %s; clusterScoped: true at the root of the package allows that (%s)",
+			i.Name, i.Namespace, r.in.Owner.Namespace, i.Position))
+		return i, false, errStop
+	}
+	return i, true, nil
 }
 
 // sameFound compares what was found by identity and version.

@@ -114,6 +114,9 @@ func (r *run) open(c program.Component) bool {
 // preview returns what the status says while the rollout is on its way: what is in
 // sync is judged as it is, and the rest is about to be applied or waits.
 func (r *run) preview() status.Completion {
+	if r.deleting {
+		return status.Completion{Components: r.components(), Change: status.Changed, Deleting: true}
+	}
 	before := r.outcomes
 	defer func() { r.outcomes = before }()
 	r.outcomes = maps.Clone(before)
@@ -131,7 +134,7 @@ func (r *run) preview() status.Completion {
 			r.outcomes[name] = status.Component{Name: name, State: status.Applied, Reason: status.ReasonProgressing, Message: "being applied"}
 		}
 	}
-	return status.Completion{Components: r.components(), Change: status.Changed, Own: r.rollout.Status}
+	return status.Completion{Components: r.components(), Change: status.Changed, Own: r.rollout.Status, Planned: true}
 }
 
 // inSync reports whether there is nothing to write for a component.

@@ -33,6 +33,7 @@ func (r *run) prune(ctx context.Context) error {
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
 	r.result.Completion.Pruning = d.message()
+	r.result.Completion.Refused = len(d.refused) > 0
 	if len(d.events) > 0 {
 		r.change = status.Changed
 	}
@@ -93,7 +94,10 @@ func (d *deletion) components() []status.Component {
 	var held, later []status.Component
 	for _, g := range d.inventory {
 		c := status.Component{Name: g.Component, State: status.Deleting, Reason: status.ReasonDeleting, Message: strings.Join(d.waits[g.Component], "; ")}
-		if d.later[g.Component] {
+		switch {
+		case d.refused[g.Component]:
+			c.Reason = status.ReasonDeleteFailed
+		case d.later[g.Component]:
 			c.Reason = status.ReasonObjectGoing
 			later = append(later, c)
 			continue

@@ -79,6 +79,9 @@ type Input struct {
 	ConfigInputs []program.Input
 	// Protect stores what has to be known before the first write.
 	Protect func(context.Context, Protection) error
+	// Expire returns an outcome as one that is TimedOut when the component has had
+	// its time; nil never does.
+	Expire func(status.Component) status.Component
 }
 
 // A Protection is what is stored before something is written.
@@ -126,17 +129,23 @@ type run struct {
 	*Engine
 	in Input
 
-	live      live
-	found     map[string]program.Found
-	rollout   program.Rollout
-	graph     *graph.Graph[string, program.Edge]
-	excluded  map[string]string
-	desired   map[string][]plan.Desired
-	outcomes  map[string]status.Component
+	live  live
+	found map[string]program.Found
+	// unread are the inputs of kinds that are not served, with why.
+	unread   map[string]string
+	rollout  program.Rollout
+	graph    *graph.Graph[string, program.Edge]
+	excluded map[string]string
+	desired  map[string][]plan.Desired
+	outcomes map[string]status.Component
+	// judged are the components whose outcome is about what was applied.
+	judged    map[string]bool
 	inventory plan.Inventory
 	finished  map[string]Finish
 	change    status.Change
 	result    Result
+	// deleting says that the resource is on its way out.
+	deleting bool
 	// failures are errors of the cluster, to be retried with backoff.
 	failures []error
 }
@@ -158,7 +167,7 @@ func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 func newRun(e *Engine, in Input) *run {
 	return &run{
 		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
-		outcomes: map[string]status.Component{}, finished: maps.Clone(in.Finished),
+		outcomes: map[string]status.Component{}, judged: map[string]bool{}, unread: map[string]string{}, finished: maps.Clone(in.Finished),
 	}
 }
 
@@ -194,6 +203,9 @@ func (r *run) finish() Result {
 	out.Completion.Own = r.rollout.Status
 	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
+	}
+	if len(r.unread) > 0 {
+		out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
 	}
 	for _, c := range out.Completion.Components {
 		switch c.Reason {

@@ -10,6 +10,13 @@
 //	                │            │         │
 //	                └────────────┴─> Failed┘         any ─> Deleting
 //
+//	Created      what is to be done is stored, and its first object is not written yet
+//	Reconciling  the last rollout wrote or deleted something
+//	Waiting      it wrote nothing, and something is not ready
+//	Scaling      it was Ready, and only numbers of replicas were changed since
+//	Failed       a person has to change something
+//	Deleting     the resource is deleted, its objects are on their way out
+//
 // Conditions have the meaning that kstatus and kubectl wait give them: Ready is
 // true only for the generation that it names, Reconciling is true while there is
 // something to do, Stalled is true when a person has to act.
@@ -120,6 +127,10 @@ type Completion struct {
 	Change Change
 	// Deleting says that the resource is being deleted.
 	Deleting bool
+	// Planned says that this is what is about to be done, and nothing of it was yet.
+	Planned bool
+	// Refused says that the API server refused to delete what Pruning names.
+	Refused bool
 	// Own are the author's status fields.
 	Own map[string]any
 }
@@ -127,7 +138,7 @@ type Completion struct {
 // Ready reports whether everything that should be there is healthy and nothing
 // else is left.
 func (c Completion) Ready() bool {
-	if c.Deleting || c.Fault.Reason != "" || c.Pruning != "" {
+	if c.Deleting || c.Planned || c.Fault.Reason != "" || c.Pruning != "" {
 		return false
 	}
 	for _, comp := range c.Components {
@@ -180,7 +191,12 @@ func (c Completion) summary() (Reason, string) {
 		return ReasonReady, "all components are verified: " + c.tally()
 	}
 	worst, more := c.worst()
-	if worst.Name == "" {
+	switch {
+	case worst.Name == "" && c.Refused:
+		return ReasonDeleteFailed, c.Pruning
+	case worst.Name == "" && c.Planned:
+		return ReasonProgressing, "all components are up to date: " + c.tally()
+	case worst.Name == "":
 		return ReasonPruning, c.Pruning
 	}
 	var b strings.Builder

@@ -23,14 +23,14 @@ func next(before Phase, c Completion) Phase {
 		return PhaseFailed
 	case c.Ready():
 		return PhaseReady
+	case c.Planned && (before == "" || before == PhaseCreated):
+		return PhaseCreated
 	case c.anyIn(Failed):
 		return PhaseFailed
 	case c.scaling(before):
 		return PhaseScaling
 	case c.Change != Unchanged || c.Pruning != "":
 		return PhaseReconciling
-	case len(c.Components) == 0 && before == "":
-		return PhaseCreated
 	}
 	return PhaseWaiting
 }
