@@ -177,7 +177,7 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 
 // noteObject adds why an object could not be rendered.
 func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
-	if faults := valueFaults(v, err); len(faults) > 0 {
+	if faults := withoutSecrets(v, valueFaults(v, err)); len(faults) > 0 {
 		p.note(c, faults, nil)
 		return
 	}
