@@ -214,6 +214,11 @@ func TestEveryStateAndConditionIsExplained(t *testing.T) {
 		[]string{status.ConditionReady, status.ConditionReconciling, status.ConditionStalled, status.ConditionPaused})
 }
 
+func TestEveryReasonOfAPatchIsExplained(t *testing.T) {
+	d := read(t, "docs/reasons.md")
+	agree(t, "reason of a patch", column(rows(section(t, d, "Patches").Text)), constants(t, "patch", "Reason"))
+}
+
 func TestEveryFieldOfTheStatusIsExplained(t *testing.T) {
 	table, _, _ := strings.Cut(read(t, "docs/reasons.md").Text, "\n## ")
 	documented := column(rows(table))

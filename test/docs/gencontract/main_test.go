@@ -1,10 +1,17 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"operetta.dev/engine/check"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 )
 
 const root = "../../.."
@@ -50,4 +57,45 @@ func TestAMarkAboutNothingIsAnError(t *testing.T) {
 	if err := checkMarks([]definition{{name: "#Controller"}}); err == nil {
 		t.Error("there is no error about a field that does not exist")
 	}
+}
+
+// uses are packages that use what is marked as not supported.
+var uses = map[string]string{
+	"#Controller.versions": "versions: {v1: {spec: {}, storage: true}, v2: spec: {}}",
+	"#Version.convert":     "versions: v1: {spec: {}, convert: {}}",
+}
+
+func TestWhatIsMarkedAsNotSupportedIsRefused(t *testing.T) {
+	if want, got := slices.Sorted(maps.Keys(notSupported)), slices.Sorted(maps.Keys(uses)); !slices.Equal(want, got) {
+		t.Fatalf("marked are %v, and tried are %v", want, got)
+	}
+	for path, text := range uses {
+		t.Run(path, func(t *testing.T) {
+			faults := check.Package(load(t, text))
+			refused := slices.ContainsFunc(faults, func(f program.Fault) bool { return strings.HasSuffix(f.Message, " is not supported yet") })
+			if !refused {
+				t.Errorf("it is not refused, there are only %v", faults)
+			}
+		})
+	}
+}
+
+// load loads a package with some lines.
+func load(t *testing.T, lines string) *program.Program {
+	t.Helper()
+	text := `package a
+import "operetta.dev/schemas/operator"
+operator.#Controller
+group: "example.com"
+kind: "A"
+` + lines + "\n"
+	s, err := source.New(fstest.MapFS{"a/a.cue": {Data: []byte(text)}}, "a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
