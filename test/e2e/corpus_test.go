@@ -53,17 +53,7 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 		t.Errorf("%d further reconciles wrote: %s", pokes, writes)
 		s.logRepairs(o)
 	}
-	// What the API server stores under another name is repaired all the same.
-	secret := s.ref("Secret", "all")
-	s.patch(secret, map[string]any{"data": map[string]any{"plain": "Zm9yZ2Vk"}})
-	within(t, repairLimit, "the repair of the Secret", func() error {
-		if got := field(s.get("Secret", "all"), "data", "plain"); got != "dGV4dA==" {
-			return fmt.Errorf("data.plain is %v", got)
-		}
-		return nil
-	})
-	s.settle()
-
+	s.expectSecretRepaired()
 	o.stop()
 	from = mark(t)
 	s.operate(dir)
@@ -71,6 +61,20 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 	if writes := s.operatorRequests(from).mutating(); len(writes) > len(writes.about("customresourcedefinitions")) {
 		t.Errorf("D2: a restart wrote: %s", writes)
 	}
+}
+
+// expectSecretRepaired changes what the API server stores under another name than
+// the package renders it, and expects that it is repaired all the same.
+func (s *site) expectSecretRepaired() {
+	s.t.Helper()
+	s.patch(s.ref("Secret", "all"), map[string]any{"data": map[string]any{"plain": "Zm9yZ2Vk"}})
+	within(s.t, repairLimit, "the repair of the Secret", func() error {
+		if got := field(s.get("Secret", "all"), "data", "plain"); got != "dGV4dA==" {
+			return fmt.Errorf("data.plain is %v", got)
+		}
+		return nil
+	})
+	s.settle()
 }
 
 // logRepairs shows which fields the operator believes to have lost.

@@ -4,8 +4,9 @@
 // and looks at the objects, at the log, and at what the API server's audit log
 // says about the operator's requests.
 //
-// Ids in the names, such as E7 or G1, are those of the catalogue of scenarios in
-// docs/design.
+// Ids in the names, such as E7 or G1, are those of the scenarios that the project
+// is held against: A crashes, B missed events, D rest, E living with others, F graph
+// and verification, G deletion, H kinds that come and go, I cost, J security.
 //
 //	go test ./test/e2e                     // the first run builds a control plane
 //	go test ./test/e2e -run Drift -v       // with the measured figures

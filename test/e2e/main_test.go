@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,6 +68,9 @@ func run(m *testing.M) (int, error) {
 	if world.root, err = filepath.Abs("../.."); err != nil {
 		return 0, err
 	}
+	if err := noticeSources(world.root); err != nil {
+		return 0, err
+	}
 	world.operetta = filepath.Join(dir, "operetta")
 	build := exec.CommandContext(ctx, "go", "build", "-o", world.operetta, "./cmd/operetta")
 	build.Dir = world.root
@@ -86,6 +90,24 @@ func run(m *testing.M) (int, error) {
 	}
 	fmt.Printf("e2e: built in %s, control plane up in %s\n", built.Sub(began).Round(time.Millisecond), time.Since(built).Round(time.Millisecond))
 	return m.Run(), nil
+}
+
+// noticeSources looks at every source of the binary, so that the go command does not
+// answer with a cached result after one of them has changed.
+func noticeSources(root string) error {
+	for _, dir := range []string{"cmd", "engine", "schemas", "cue", "go.mod"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			_, err = os.Stat(path)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // connect returns a client that reads from the API server itself.
