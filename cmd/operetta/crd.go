@@ -10,7 +10,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
 	"sigs.k8s.io/yaml"
 )
 
@@ -30,7 +29,7 @@ Without packages, it is the package in the current folder.`,
   operetta crd ./cue/... -o json`,
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dirs, err := source.Expand(orDefault(args, "."))
+			dirs, err := expand(args, ".")
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"operetta.dev/engine/program"
@@ -13,7 +14,7 @@ import (
 // loadOne checks and loads the one package that a folder or pattern names. The check
 // comes first because it is a worker's: a package that passes it can be loaded here.
 func loadOne(ctx context.Context, args []string) (*program.Program, error) {
-	dirs, err := source.Expand(orDefault(args, "."))
+	dirs, err := expand(args, ".")
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +35,12 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 func load(dir string) (p *program.Program, err error) {
 	snapshot, err := source.Folder(dir)
 	if err != nil {
-		return nil, err
+		return nil, noPackage(fmt.Errorf("package %s: %w", dir, cause(err)))
 	}
 	// The CUE compiler panics on a few inputs that it should refuse.
 	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("package %s: the CUE compiler failed: %v", dir, cause)
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("package %s: the CUE compiler failed: %v", dir, problem)
 		}
 	}()
 	p, err = program.Load(snapshot)
@@ -47,6 +48,30 @@ func load(dir string) (p *program.Program, err error) {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
 	}
 	return p, err
+}
+
+// expand returns the folders that arguments name, or those of the pattern that stands
+// for none.
+func expand(args []string, fallback string) ([]string, error) {
+	dirs, err := source.Expand(orDefault(args, fallback))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noPackage(err)
+	}
+	return dirs, err
+}
+
+// noPackage is the fault of a folder in which there is nothing to load.
+func noPackage(err error) error {
+	return program.Faults{{Message: err.Error(), Hint: "name a folder with the CUE files of a package, or ./... for all packages below this one"}}
+}
+
+// cause returns what is behind the name that the source gives to a folder: it is
+// relative to the module, and nobody typed it.
+func cause(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
 }
 
 func orDefault(args []string, fallback string) []string {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -24,7 +24,7 @@ write instead. Without packages, all packages at or below the current folder are
   operetta vet -q ./cue/... && git commit`,
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dirs, err := source.Expand(orDefault(args, "./..."))
+			dirs, err := expand(args, "./...")
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ write instead. Without packages, all packages at or below the current folder are
 }
 
 // staticFaults returns what is wrong with a package whatever the custom resource.
-func staticFaults(_ *program.Program) program.Faults { return nil }
+func staticFaults(p *program.Program) program.Faults { return check.Package(p) }
 
 // count returns a number with its noun.
 func count(n int, noun string) string {
