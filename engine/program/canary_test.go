@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/load"
 
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 )
 
 // canaries are what this package takes for granted of CUE, or works around. A row
@@ -128,6 +129,12 @@ func TestAPanicOfTheEvaluatorIsAnError(t *testing.T) {
 	var panicked *program.PanicError
 	if !errors.As(err, &panicked) {
 		t.Fatalf("got %v", err)
+	}
+	if faults := new(program.Program).ValidateCR(nil); len(faults) != 1 {
+		t.Errorf("validating a resource: %v", faults)
+	}
+	if _, err := program.Load(new(source.Snapshot)); err == nil {
+		t.Error("a snapshot of nothing was loaded")
 	}
 	if len(panicked.Stack) == 0 || panicked.Cause == nil {
 		t.Errorf("the panic says nothing: %+v", panicked)

@@ -65,7 +65,7 @@ func (p *Program) fieldHint(path []string) string {
 	for i, name := range path[:last] {
 		sels[i] = label(name)
 	}
-	return HintAmong(path[last], fieldNames(p.base.LookupPath(cue.MakePath(sels...))))
+	return HintAmong(path[last], fieldNames(p.static.LookupPath(cue.MakePath(sels...))))
 }
 
 // fieldNames returns the fields of a struct, also those that it only allows.

@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -25,13 +26,14 @@ const contractPath = "operetta.dev/schemas/operator"
 type Program struct {
 	name   string
 	digest string
-	base   cue.Value // the whole package
-	// reconcile is what an evaluation fills: base without what it does not need.
-	reconcile cue.Value
-	contract  cue.Value
-	files     []*ast.File
-	index     *index
-	meta      Meta
+	// base is the package as it was compiled. Only fill looks at it.
+	base cue.Value
+	// static is the package evaluated with nothing filled in.
+	static   cue.Value
+	contract cue.Value
+	files    []*ast.File
+	index    *index
+	meta     Meta
 }
 
 // Meta is what a package says about its custom resource.
@@ -62,19 +64,25 @@ type Column struct {
 
 // Load compiles a snapshot. It errors with Faults when the package does not
 // parse, does not resolve, contradicts itself, or is not a controller.
-func Load(s *source.Snapshot) (*Program, error) {
+func Load(s *source.Snapshot) (p *Program, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p, err = nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
+		}
+	}()
 	inst, faults := buildInstance(s)
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	base := cuecontext.New().BuildInstance(inst)
-	p := &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files}
+	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files}
+	p.static = p.fill(nil)
 	p.index = newIndex(inst.Files)
 	if err := p.findContract(inst); err != nil {
 		return nil, err
 	}
 	meta, faults := p.readMeta()
-	faults = slices.Concat(p.vocabularyFaults(), p.withHints(faultsOf(base.Validate())), faults)
+	faults = slices.Concat(p.vocabularyFaults(), p.withHints(faultsOf(p.static.Validate())), faults)
 	if len(faults) > 0 {
 		return nil, faults.Sorted()
 	}
@@ -89,11 +97,11 @@ func (p *Program) findContract(inst *build.Instance) error {
 			p.contract = p.base.Context().BuildInstance(imp)
 		}
 	}
-	if p.base.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {
+	if p.static.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {
 		return nil
 	}
 	// A package that does not compile has no fields at all.
-	if err := p.base.Validate(); err != nil {
+	if err := p.static.Validate(); err != nil {
 		return p.withHints(faultsOf(err))
 	}
 	return p.noOperator()
@@ -152,7 +160,7 @@ func (p *Program) readMeta() (Meta, Faults) {
 
 // required returns a string field that every package must have.
 func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
-	v := p.base.LookupPath(cue.MakePath(cue.Str(name)))
+	v := p.static.LookupPath(cue.MakePath(cue.Str(name)))
 	s, err := v.String()
 	if err == nil || !cue.IsIncomplete(err) { // what is wrong with it, CUE says
 		return s, faults
@@ -166,7 +174,7 @@ func (p *Program) lacking(name, hint string) Fault {
 }
 
 func (p *Program) readVersions() ([]VersionMeta, Faults) {
-	it, err := p.base.LookupPath(cue.MakePath(cue.Str("versions"))).Fields()
+	it, err := p.static.LookupPath(cue.MakePath(cue.Str("versions"))).Fields()
 	if err != nil {
 		return nil, faultsOf(err)
 	}
@@ -212,7 +220,7 @@ func (p *Program) statusSchema(version cue.Value) cue.Value {
 	if own := version.LookupPath(cue.MakePath(cue.Str("status"))); own.Exists() {
 		return own
 	}
-	return p.base.LookupPath(cue.MakePath(cue.Str("status")))
+	return p.static.LookupPath(cue.MakePath(cue.Str("status")))
 }
 
 func columnsOf(version cue.Value) []Column {
@@ -238,11 +246,11 @@ func columnsOf(version cue.Value) []Column {
 }
 
 func (p *Program) stringAt(name, fallback string) string {
-	return stringOr(p.base.LookupPath(cue.MakePath(cue.Str(name))), fallback)
+	return stringOr(p.static.LookupPath(cue.MakePath(cue.Str(name))), fallback)
 }
 
 func (p *Program) keysAt(name string) []string {
-	it, err := p.base.LookupPath(cue.MakePath(cue.Str(name))).Fields()
+	it, err := p.static.LookupPath(cue.MakePath(cue.Str(name))).Fields()
 	if err != nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ const (
 
 // Reach returns where the package says that objects may be.
 func (p *Program) Reach() Reach {
-	if boolAt(p.base, "clusterScoped", false) {
+	if boolAt(p.static, "clusterScoped", false) {
 		return Anywhere
 	}
 	return OwnNamespace

@@ -20,7 +20,7 @@ func (p *Program) vocabularyFaults() Faults {
 	}
 	out := unknownMembers(nil, members, controller)
 	// What comes from a reference is not written in place.
-	closed := controller.Unify(p.base)
+	closed := controller.Unify(p.static)
 	for _, f := range faultsOf(closed.Validate()) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
 		seen := slices.ContainsFunc(out, func(o Fault) bool { return o.Path == f.Path })

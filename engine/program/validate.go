@@ -1,6 +1,7 @@
 package program
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +11,12 @@ import (
 
 // ValidateCR returns what is wrong with a custom resource by the package's
 // schema, each fault with the path and the bound.
-func (p *Program) ValidateCR(cr map[string]any) Faults {
+func (p *Program) ValidateCR(cr map[string]any) (faults Faults) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			faults = Faults{{Message: fmt.Sprintf("the evaluator panicked: %v", cause)}}
+		}
+	}()
 	return p.invalid(map[string]any{"cr": crValue(cr)})
 }
 
