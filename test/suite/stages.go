@@ -45,6 +45,7 @@ func stages() []stage {
 			testRun{module: ".", wanted: withoutCluster, flags: []string{"-race"}}.run,
 			testRun{module: generatorModule, wanted: anyPackage}.run,
 		}},
+		{name: "sweep", about: "a crash after every single write", runs: []run{testRun{module: ".", wanted: swept}.run}},
 		{name: "plane", about: "the control plane builds and works", runs: []run{
 			goCommand("-C", controlPlaneModule, "run", "./cmd/controlplane", "build"),
 			testRun{module: controlPlaneModule, wanted: anyPackage, flags: []string{"-timeout=20m"}}.run,

@@ -45,6 +45,9 @@ func withCluster(p listedPackage) bool {
 
 func withoutCluster(p listedPackage) bool { return !withCluster(p) }
 
+// swept tells the package whose sweeps run every plan only without the race detector.
+func swept(p listedPackage) bool { return p.ImportPath == "operetta.dev/engine/lifecycle" }
+
 // run is the run itself.
 func (t testRun) run(ctx context.Context, s *screen.Screen, step *screen.Step) (tally, error) {
 	packages, err := t.packages(ctx)
