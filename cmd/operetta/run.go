@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -29,6 +27,7 @@ type runFlags struct {
 	logFormat  string
 	configMap  string
 	options    controller.Options
+	dryRun     dryRun
 }
 
 // What run does about CustomResourceDefinitions.
@@ -50,14 +49,22 @@ two seconds, and one that is wrong is reported with its file and line while the 
 version goes on running.
 
 Without packages, it is the package in the current folder. The cluster is that of --kubeconfig,
-of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.`,
+of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
+` + dryRunLong,
 		Example: `  operetta run ./cue/...
-  operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json`,
+  operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
+
+  # What would happen, step by step? No cluster is needed.
+  operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete`,
+		PreRunE:           func(*cobra.Command, []string) error { return f.dryRun.check() },
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dirs, err := source.Expand(orDefault(args, "."))
 			if err != nil {
 				return err
+			}
+			if f.dryRun.on {
+				return rehearse(cmd.Context(), s, f, dirs)
 			}
 			return runOperators(cmd.Context(), s, f, dirs)
 		},
@@ -73,6 +80,7 @@ of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.`,
 	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "let only one of several processes act, by a Lease")
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "where the Lease is; by default the namespace that the process runs in")
 	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
+	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd
 }
@@ -98,12 +106,9 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
 	f.options.Log = log
-	if f.configMap != "" {
-		namespace, name, ok := strings.Cut(f.configMap, "/")
-		if !ok {
-			return usageError{fmt.Errorf("--config-map %s: write namespace/name", f.configMap)}
-		}
-		f.options.ConfigMap = types.NamespacedName{Namespace: namespace, Name: name}
+	var err error
+	if f.options.ConfigMap, err = f.configKey(); err != nil {
+		return err
 	}
 	config, err := clusterConfig(f)
 	if err != nil {

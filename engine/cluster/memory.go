@@ -98,6 +98,20 @@ func (m *Memory) Refs() []Ref {
 	})
 }
 
+// Objects returns all objects, sorted as their identities are.
+func (m *Memory) Objects() []*unstructured.Unstructured {
+	refs := m.Refs()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []*unstructured.Unstructured
+	for _, ref := range refs {
+		if u := m.objects[ref]; u != nil {
+			out = append(out, u.DeepCopy())
+		}
+	}
+	return out
+}
+
 // Scope implements Cluster.
 func (m *Memory) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, error) {
 	m.mu.Lock()

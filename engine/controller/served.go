@@ -36,6 +36,10 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 		Store:    &store{kind: gvk, client: m.manager.GetClient()},
 		Recorder: recorder{m.manager.GetEventRecorder("operetta")},
 		Now:      time.Now,
+		Subsystem: func(kind schema.GroupKind) bool {
+			_, ours := m.controllers[kind]
+			return ours
+		},
 	}
 	r := &reconciler{lifecycle: l}
 	r.use(p)

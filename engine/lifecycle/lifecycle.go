@@ -61,8 +61,8 @@ type Package interface {
 
 var _ Package = (*program.Program)(nil)
 
-// parallel is how many components of one resource are applied at once.
-const parallel = 4
+// defaultParallel is how many components of one resource are applied at once.
+const defaultParallel = 4
 
 // A Lifecycle steps the resources of one kind. It is safe for concurrent use, for
 // one resource at a time.
@@ -76,6 +76,11 @@ type Lifecycle struct {
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
+	// Parallel is how many components of one resource are applied at once; 0 is a
+	// few, and 1 makes the order of writes the same every time.
+	Parallel int
+	// Subsystem reports whether a kind is another operator's; nil knows none.
+	Subsystem func(schema.GroupKind) bool
 
 	pace pace
 }
@@ -175,7 +180,13 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 }
 
 func (s *state) engine() *rollout.Engine {
-	return &rollout.Engine{Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel}
+	parallel := s.Parallel
+	if parallel == 0 {
+		parallel = defaultParallel
+	}
+	return &rollout.Engine{
+		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+	}
 }
 
 // input gathers what a rollout starts from.

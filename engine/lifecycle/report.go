@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,7 +50,7 @@ func (s *state) build(c status.Completion) map[string]any {
 		Package:    s.program.Name(),
 		Digest:     s.program.Digest(),
 		Version:    s.version(),
-		Inventory:  encodeInventory(s.inventory),
+		Inventory:  s.inventory.Encode(),
 		Hooks:      encodeHooks(s.finished),
 		HandledAt:  s.cr.GetAnnotations()[AnnotationReconcileAt],
 	})
@@ -152,17 +151,6 @@ func conditionMessage(s map[string]any, kind string) string {
 	return ""
 }
 
-// encodeInventory returns an inventory as JSON values.
-func encodeInventory(inventory plan.Inventory) []any {
-	b, err := json.Marshal(inventory)
-	if err != nil {
-		return nil // plain strings always encode
-	}
-	var out []any
-	_ = json.Unmarshal(b, &out)
-	return out
-}
-
 // decodeInventory reads the inventory of a status. One that cannot be read is an
 // error, and nothing is done: acting without it would lose objects.
 func decodeInventory(s map[string]any) (plan.Inventory, error) {
@@ -170,12 +158,12 @@ func decodeInventory(s map[string]any) (plan.Inventory, error) {
 	if !ok {
 		return nil, nil
 	}
-	b, err := json.Marshal(raw)
-	if err != nil {
-		return nil, fmt.Errorf("reading status.inventory: %w", err)
+	list, isList := raw.([]any)
+	if !isList {
+		return nil, fmt.Errorf("reading status.inventory: it is a %T", raw)
 	}
-	var out plan.Inventory
-	if err := json.Unmarshal(b, &out); err != nil {
+	out, err := plan.Decode(list)
+	if err != nil {
 		return nil, fmt.Errorf("reading status.inventory: %w", err)
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,6 +93,28 @@ func EntryOf(o program.Object, ownerNamespace string, scope cluster.Scope) Entry
 		e.Namespace = ref.Namespace
 	}
 	return e
+}
+
+// Encode returns an inventory as JSON values.
+func (inv Inventory) Encode() []any {
+	b, err := json.Marshal(inv)
+	if err != nil {
+		return nil // plain strings always encode
+	}
+	var out []any
+	_ = json.Unmarshal(b, &out)
+	return out
+}
+
+// Decode returns the inventory that some JSON values are.
+func Decode(values []any) (Inventory, error) {
+	b, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	var out Inventory
+	err = json.Unmarshal(b, &out)
+	return out, err
 }
 
 // Equal reports whether two inventories are the same, also in order.

@@ -16,6 +16,8 @@ type deletion struct {
 	owner     plan.Owner
 	inventory plan.Inventory
 	doomed    map[plan.Entry]bool
+	// teardown says that the owner is being deleted.
+	teardown bool
 
 	waits map[string][]string
 	order []string
@@ -88,7 +90,7 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 		return false, nil
 	case plan.Owned:
 	}
-	if e.Orphan {
+	if e.Orphan || (d.teardown && plan.Released(live, d.owner)) {
 		d.events = append(d.events, Event{Reason: "Orphaned", Message: fmt.Sprintf("Left %s of component %s behind", ref, component)})
 		return true, nil
 	}

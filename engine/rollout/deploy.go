@@ -132,7 +132,7 @@ func (r *run) noteChange(w write) {
 func (r *run) judge(c program.Component) status.Component {
 	out := status.Component{Name: c.Name, State: status.Verified, Reason: status.ReasonVerified}
 	for _, o := range c.Objects {
-		j := verify.Object(r.live[c.Name][o.Name], o.Policy.Verify)
+		j := r.health(r.live[c.Name][o.Name], o.Policy.Verify)
 		switch j.Health {
 		case verify.Ready:
 			continue
@@ -159,6 +159,16 @@ func (r *run) judge(c program.Component) status.Component {
 	case verify.Ready:
 	}
 	return out
+}
+
+// health judges an object. The resource of another operator is ready when that has
+// said so of its present generation.
+func (r *run) health(live *unstructured.Unstructured, policy string) verify.Judgement {
+	j := verify.Object(live, policy)
+	if j.Health == verify.Ready && policy == "ready" && r.Subsystem != nil && r.Subsystem(live.GroupVersionKind().GroupKind()) {
+		return verify.Reported(live)
+	}
+	return j
 }
 
 // objectText names an object that may not be there.

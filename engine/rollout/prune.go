@@ -80,7 +80,7 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner plan.Owner, inventor
 			doomed[e] = true
 		}
 	}
-	d := &deletion{cluster: c, owner: owner, inventory: inventory, doomed: doomed}
+	d := &deletion{cluster: c, owner: owner, inventory: inventory, doomed: doomed, teardown: true}
 	d.sweep(ctx)
 	out := Result{Inventory: d.inventory, Events: d.events}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}

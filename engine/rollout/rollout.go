@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/graph"
@@ -62,6 +63,9 @@ type Engine struct {
 	Reach program.Reach
 	// Parallel is how many components are applied at once; at least one is.
 	Parallel int
+	// Subsystem reports whether a kind is a custom resource that reports Ready: one
+	// without a status is then not taken for ready. It may be nil.
+	Subsystem func(schema.GroupKind) bool
 }
 
 // Input is what one rollout starts from.

@@ -319,6 +319,23 @@ func TestTeardownGoesBackwards(t *testing.T) {
 	}
 }
 
+func TestTeardownLeavesWhatWasReleased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, chain)
+	w.mustRun()
+	w.available("shop")
+	w.mustRun()
+	w.change("Deployment", "shop", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
+	result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expectWrites("G5: the garbage collector has orphaned the Deployment", "delete Service shop", "delete ConfigMap shop")
+	if result.Inventory.Len() != 0 {
+		t.Errorf("left in the inventory: %v", result.Inventory)
+	}
+}
+
 func TestAMissingKindIsAwaited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `

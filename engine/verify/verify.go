@@ -100,6 +100,27 @@ func complete(job *unstructured.Unstructured) bool {
 	return false
 }
 
+// Reported judges a custom resource by its condition Ready alone, which must be there
+// and be about the present generation.
+func Reported(live *unstructured.Unstructured) Judgement {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if m["type"] != "Ready" {
+			continue
+		}
+		if observed, ok := m["observedGeneration"].(int64); ok && observed != live.GetGeneration() {
+			return Judgement{Health: Progressing, Message: "its operator has not seen the present generation yet"}
+		}
+		if m["status"] == "True" {
+			return Judgement{Health: Ready}
+		}
+		text, _ := m["message"].(string)
+		return Judgement{Health: Progressing, Message: oneLine(text)}
+	}
+	return Judgement{Health: Progressing, Message: "its operator has not reported on it yet"}
+}
+
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Predicates judges a component's own conditions: failed ones win, then broken

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/lifecycle/simulate"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
+)
+
+// dryRun are the flags of `operetta run --dry-run`.
+type dryRun struct {
+	on, remove bool
+	files      []string
+}
+
+const dryRunLong = `
+With --dry-run there is no cluster: the custom resources of -f are rolled out in memory, where
+Deployments, Jobs and the like become healthy as soon as they were written. Every step is
+shown, with what was written and what the rest waits for. Other objects of the files are
+there from the start, as the package's inputs are. With --delete, the resources are deleted
+afterwards.`
+
+// addFlags adds the flags.
+func (d *dryRun) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&d.on, "dry-run", false, "roll out in memory, without a cluster, and show every step")
+	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is the standard input")
+	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources afterwards")
+	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
+		panic(err) // the flag was added above
+	}
+}
+
+// check refuses flags that contradict each other.
+func (d *dryRun) check() error {
+	switch {
+	case d.on && len(d.files) == 0:
+		return usageError{fmt.Errorf("-f is missing: name the file with the custom resources")}
+	case !d.on && len(d.files) > 0:
+		return usageError{fmt.Errorf("-f is for --dry-run; on a cluster, custom resources are applied with kubectl")}
+	case !d.on && d.remove:
+		return usageError{fmt.Errorf("--delete is for --dry-run; on a cluster, custom resources are deleted with kubectl")}
+	}
+	return nil
+}
+
+// rehearsal is one dry run.
+type rehearsal struct {
+	out   io.Writer
+	ink   ink
+	world *simulate.World
+	// resources are those that were given.
+	resources []cluster.Ref
+	// given is everything that was.
+	given map[cluster.Ref]bool
+}
+
+// rehearse rolls the custom resources out in memory, and deletes them again if that
+// is asked for.
+func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
+	config, err := f.configKey()
+	if err != nil {
+		return err
+	}
+	var programs []*program.Program
+	for _, dir := range dirs {
+		p, err := loadOne(ctx, []string{dir})
+		if err != nil {
+			return err
+		}
+		programs = append(programs, p)
+	}
+	r := &rehearsal{out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: simulate.New(config, programs...)}
+	if err := r.read(s.in, f, programs); err != nil {
+		return err
+	}
+	if err := r.world.Run(ctx, r.show); err != nil {
+		return err
+	}
+	err = r.conclude(s.err)
+	if !f.dryRun.remove {
+		return err
+	}
+	return r.remove(ctx, s.err)
+}
+
+// read puts the objects of the files where the operators see them: first what the
+// packages read, then the custom resources.
+func (r *rehearsal) read(in io.Reader, f runFlags, programs []*program.Program) error {
+	var given, others []*unstructured.Unstructured
+	for _, file := range f.dryRun.files {
+		all, err := readDocuments(file, in)
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			u := &unstructured.Unstructured{Object: d.object}
+			if u.GetName() == "" {
+				return program.Faults{{Position: d.at(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
+			}
+			p := servedBy(programs, u.GroupVersionKind().GroupKind())
+			if p == nil {
+				others = append(others, u)
+				continue
+			}
+			if err := checkResource(d, renderOptions{file: file, namespace: f.options.CustomResourceNamespace}, p); err != nil {
+				return err
+			}
+			given = append(given, u)
+		}
+	}
+	if len(given) == 0 {
+		return fmt.Errorf("%s: there is no custom resource of the packages in it", strings.Join(f.dryRun.files, ", "))
+	}
+	for _, u := range append(others, given...) {
+		ref, err := r.put(u, f.options.CustomResourceNamespace)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(given, u) {
+			r.resources = append(r.resources, ref)
+		}
+	}
+	return nil
+}
+
+// servedBy returns the package that serves a kind, or nil.
+func servedBy(programs []*program.Program, kind schema.GroupKind) *program.Program {
+	for _, p := range programs {
+		if p.GroupVersionKind().GroupKind() == kind {
+			return p
+		}
+	}
+	return nil
+}
+
+// put puts one object, in a namespace if its kind has one and it names none.
+func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster.Ref, error) {
+	scope, err := r.world.Scope(u.GroupVersionKind())
+	switch {
+	case err != nil:
+		return cluster.Ref{}, err
+	case scope == cluster.ClusterScoped:
+		u.SetNamespace("")
+	case u.GetNamespace() == "" && namespace != "":
+		u.SetNamespace(namespace)
+	case u.GetNamespace() == "":
+		u.SetNamespace(render.DefaultNamespace)
+	}
+	put, err := r.world.Put(u)
+	if err != nil {
+		return cluster.Ref{}, err
+	}
+	ref := cluster.RefOf(put)
+	r.given[ref.Identity()] = true
+	return ref, nil
+}
+
+// signs stand before what was written.
+var signs = map[string]string{"create": "+", "update": "~", "delete": "-"}
+
+// show prints one step.
+func (r *rehearsal) show(step simulate.Step) {
+	phase, _ := step.Status["phase"].(string)
+	fmt.Fprintf(r.out, "step %d  %s  %s\n", step.Number, step.Resource, r.phase(phase))
+	for _, c := range step.Changes {
+		fmt.Fprintf(r.out, "  %s %s\n", r.sign(c.Verb), c.Ref)
+	}
+	components, _ := step.Status["components"].([]any)
+	for _, c := range components {
+		m, _ := c.(map[string]any)
+		line := fmt.Sprintf("  %v: %v", m["name"], r.state(fmt.Sprint(m["state"])))
+		if text, _ := m["message"].(string); text != "" {
+			line += ", " + text
+		}
+		fmt.Fprintln(r.out, line)
+	}
+	if len(step.Played) > 0 {
+		fmt.Fprintf(r.out, "  %s\n", r.ink.dim("then controllers act on "+names(step.Played)))
+	}
+	if step.Err != nil {
+		fmt.Fprintf(r.out, "  %s %v\n", r.ink.bad("error:"), step.Err)
+	}
+}
+
+// names lists objects.
+func names(refs []cluster.Ref) string {
+	out := make([]string, len(refs))
+	for i, ref := range refs {
+		out[i] = ref.String()
+	}
+	return strings.Join(out, ", ")
+}
+
+func (r *rehearsal) sign(verb string) string {
+	sign := signs[verb]
+	switch verb {
+	case "create":
+		return r.ink.good(sign)
+	case "delete":
+		return r.ink.bad(sign)
+	}
+	return r.ink.warn(sign)
+}
+
+func (r *rehearsal) phase(phase string) string {
+	switch phase {
+	case "":
+		return r.ink.dim("gone")
+	case "Ready":
+		return r.ink.good(phase)
+	case "Failed":
+		return r.ink.bad(phase)
+	}
+	return r.ink.warn(phase)
+}
+
+func (r *rehearsal) state(state string) string {
+	switch state {
+	case "Verified":
+		return r.ink.good(state)
+	case "Failed":
+		return r.ink.bad(state)
+	case "Excluded":
+		return r.ink.dim(state)
+	}
+	return r.ink.warn(state)
+}
+
+// conclude prints what there is in the end, and says what is not ready.
+func (r *rehearsal) conclude(errs io.Writer) error {
+	fmt.Fprintln(r.out)
+	var err error
+	for _, ref := range r.resources {
+		r.tree(ref, "", "")
+		if ready, why := r.world.Ready(ref); !ready {
+			fmt.Fprintf(errs, "operetta: %s does not become ready: %s\n", ref, why)
+			err = errReported
+		}
+	}
+	return err
+}
+
+// tree prints a resource and all that it owns, with those of its objects that are
+// custom resources of the packages themselves.
+func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
+	word := r.ink.good("Ready")
+	if ready, _ := r.world.Ready(ref); !ready {
+		word = r.ink.bad("not ready")
+	}
+	fmt.Fprintf(r.out, "%s%s  %s\n", first, ref, word)
+	components := r.world.Owned(ref)
+	for i, c := range components {
+		branch, trunk := "├─ ", "│  "
+		if i == len(components)-1 {
+			branch, trunk = "└─ ", "   "
+		}
+		fmt.Fprintf(r.out, "%s%s%s\n", rest, branch, c.Name)
+		for j, o := range c.Objects {
+			leaf, stem := "├─ ", "│  "
+			if j == len(c.Objects)-1 {
+				leaf, stem = "└─ ", "   "
+			}
+			if r.world.Serves(o.GroupKind()) {
+				r.tree(o, rest+trunk+leaf, rest+trunk+stem)
+				continue
+			}
+			fmt.Fprintf(r.out, "%s%s%s%s\n", rest, trunk, leaf, o)
+		}
+	}
+}
+
+// remove deletes the custom resources, and says what is left.
+func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
+	fmt.Fprintln(r.out)
+	for _, ref := range r.resources {
+		fmt.Fprintf(r.out, "delete  %s\n", ref)
+		if err := r.world.Delete(ref); err != nil {
+			return err
+		}
+	}
+	if err := r.world.Run(ctx, r.show); err != nil {
+		return err
+	}
+	fmt.Fprintln(r.out)
+	for _, ref := range r.world.Memory.Refs() {
+		if !r.given[ref] {
+			fmt.Fprintf(r.out, "left  %s\n", ref)
+		}
+	}
+	for _, ref := range r.resources {
+		if u := r.world.Get(ref); u != nil {
+			message, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+			_, why := r.world.Ready(ref)
+			fmt.Fprintf(errs, "operetta: %s is not gone: %s: %s\n", ref, message, why)
+			return errReported
+		}
+	}
+	return nil
+}
+
+// configKey returns the name of the ConfigMap with configuration.
+func (f runFlags) configKey() (types.NamespacedName, error) {
+	if f.configMap == "" {
+		return types.NamespacedName{}, nil
+	}
+	namespace, name, ok := strings.Cut(f.configMap, "/")
+	if !ok {
+		return types.NamespacedName{}, usageError{fmt.Errorf("--config-map %s: write namespace/name", f.configMap)}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
