@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -130,6 +131,14 @@ func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	default:
 		return Foreign, mark
 	}
+}
+
+// Released reports whether an object of a deleted owner was released from it: its
+// reference to the owner was taken away, most likely by the garbage collector, which
+// does so for kubectl delete --cascade=orphan and leaves no other trace of it.
+func Released(live *unstructured.Unstructured, owner Owner) bool {
+	referred := slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
+	return !referred && !outside(live.GetNamespace(), owner)
 }
 
 // managers names who wrote an object that has no owner.
