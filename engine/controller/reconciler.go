@@ -63,12 +63,10 @@ func (s *store) ApplyStatus(ctx context.Context, resource *unstructured.Unstruct
 
 // ApplyFinalizers implements lifecycle.Store. An apply with a UID never creates.
 func (s *store) ApplyFinalizers(ctx context.Context, resource *unstructured.Unstructured) error {
-	err := s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(resource), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
-	gone := apierrors.IsNotFound(err) || apierrors.IsConflict(err)
-	if gone && len(resource.GetFinalizers()) == 0 {
-		return nil
+	if len(resource.GetFinalizers()) == 0 {
+		return s.dropFinalizer(ctx, resource)
 	}
-	return err
+	return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(resource), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
 }
 
 // recorder records events on the API server.

@@ -1,0 +1,41 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/lifecycle"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// dropFinalizer takes the engine's finalizer away from a resource, and nothing else.
+//
+// Applying no finalizers would take the whole list away, with those that nobody owns.
+// The API server adds such ones itself: without its "orphan", the garbage collector
+// deletes what was to be left behind.
+func (s *store) dropFinalizer(ctx context.Context, resource *unstructured.Unstructured) error {
+	live := object(s.kind)
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(resource), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	i := slices.Index(live.GetFinalizers(), lifecycle.Finalizer)
+	if i < 0 || live.GetUID() != resource.GetUID() {
+		return nil
+	}
+	at := fmt.Sprintf("/metadata/finalizers/%d", i)
+	// The tests refuse a resource that is not the one that was read.
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
+		{"op": "test", "path": at, "value": lifecycle.Finalizer},
+		{"op": "remove", "path": at},
+	})
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(s.client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(cluster.FieldManager)))
+}
