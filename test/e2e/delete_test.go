@@ -104,3 +104,39 @@ func TestG1DeletionNamesTheFinalizerThatHoldsItAndResumes(t *testing.T) {
 		s.expectNone(kind)
 	}
 }
+
+func TestG5OrphanedObjectsStay(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]bool{"while the operator runs": false, "while the operator is away": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			o := s.operate(packageOf("webapp"))
+			cr := s.create(s.webapp("shop", everything()))
+			s.expectReady("shop")
+			if away {
+				o.stop()
+			}
+			s.kubectl("delete", "webapp", "shop", "--cascade=orphan", "--wait=false")
+			if away {
+				s.expectThat(cr, "to be done with by the garbage collector", func(u *unstructured.Unstructured) error {
+					if f := u.GetFinalizers(); slices.Contains(f, "orphan") {
+						return fmt.Errorf("finalizers are %v", f)
+					}
+					return nil
+				})
+				s.operate(packageOf("webapp"))
+			}
+			s.expectGone(cr)
+			s.settle()
+			for _, kind := range kinds {
+				if u := s.get(kind, "shop"); u.GetDeletionTimestamp() != nil || len(u.GetOwnerReferences()) > 0 {
+					t.Errorf("%s is being deleted or still owned: %v", kind, u.GetOwnerReferences())
+				}
+			}
+			// Another resource of that name may have them again.
+			s.create(s.webapp("shop", everything()))
+			s.expectReady("shop")
+		})
+	}
+}
