@@ -12,14 +12,14 @@ import (
 // TestPackage checks the package of each golden file, and compares the faults.
 func TestPackage(t *testing.T) {
 	t.Parallel()
-	golden.Run(t, "testdata/*.txtar", func(t *testing.T, c *golden.Case) {
+	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) {
 		s, err := source.New(c.FS("module"), "shop", nil)
 		if err != nil {
-			t.Fatal(err)
+			c.Fatal(err)
 		}
 		p, err := program.Load(s)
 		if err != nil {
-			t.Fatalf("not a question of the check: %v", err)
+			c.Fatalf("not a question of the check: %v", err)
 		}
 		faults := check.Package(p)
 		if len(faults) == 0 {

@@ -50,8 +50,7 @@ func cycles(v *view) program.Faults {
 	_, err := g.Order()
 	var out program.Faults
 	for _, one := range split(err) {
-		var cycle *graph.CycleError[string, program.Position]
-		if errors.As(one, &cycle) {
+		if cycle, ok := errors.AsType[*graph.CycleError[string, program.Position]](one); ok {
 			out = append(out, program.Fault{
 				Position: cycle.Path[0].Data,
 				Path:     joined("components", cycle.Path[0].From),

@@ -86,7 +86,7 @@ func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) 
 		optional := constraint == cue.OptionalConstraint
 		complete := constraint == 0 && field.Validate(cue.Concrete(true)) == nil
 		switches := field.IncompleteKind()&(cue.BoolKind|cue.StructKind) != 0
-		if (optional && !m.full) || (complete && !(m.full && switches)) {
+		if !m.full && (optional || complete) || complete && !switches {
 			continue
 		}
 		name := it.Selector().Unquoted()

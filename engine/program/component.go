@@ -233,8 +233,7 @@ func cyclesIn(v cue.Value) Faults {
 // valueFaults returns why a value can never be part of an object: because it is
 // wrong by itself, or because the error of taking it as data says so.
 func valueFaults(v cue.Value, err error) Faults {
-	var fault Fault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[Fault](err); ok {
 		return Faults{fault}
 	}
 	return faultsOf(v.Validate())

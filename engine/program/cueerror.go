@@ -167,14 +167,14 @@ func formatOf(e errors.Error) string {
 
 func messageOf(e errors.Error) string {
 	format, args := e.Msg()
-	switch {
-	case format == requiredField:
+	switch format {
+	case requiredField:
 		return unsetMessage
-	case format == incompleteValue:
+	case incompleteValue:
 		return fmt.Sprintf(unsetMessage+" (must be %v)", args...)
-	case format == notAllowed:
+	case notAllowed:
 		return unknownField
-	case format == mismatchedTypes:
+	case mismatchedTypes:
 		if c, ok := conflictOf(e); ok && c[0].isType() != c[1].isType() {
 			value, want := c[0], c[1]
 			if value.isType() {
@@ -184,9 +184,12 @@ func messageOf(e errors.Error) string {
 		}
 	}
 	text := strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf(format, args...)), ":")
-	if cause, ok := errors.Unwrap(e).(errors.Error); ok && text == importFailed {
+	var cause errors.Error
+	found := errors.As(errors.Unwrap(e), &cause)
+	if found && text == importFailed {
 		return messageOf(cause) // once is enough, however deep it is
-	} else if ok && !strings.Contains(text, messageOf(cause)) {
+	}
+	if found && !strings.Contains(text, messageOf(cause)) {
 		return text + ": " + messageOf(cause)
 	}
 	return text

@@ -13,10 +13,10 @@ import (
 // live.yaml, and compares the whole rollout.
 func TestEvaluation(t *testing.T) {
 	t.Parallel()
-	golden.Run(t, "testdata/eval/*.txtar", func(t *testing.T, c *golden.Case) {
+	golden.Run(t, "testdata/eval/*.txtar", func(c *golden.Case) {
 		s, err := source.New(c.FS("module"), strings.TrimSpace(string(c.File("dir"))), nil)
 		if err != nil {
-			t.Fatal(err)
+			c.Fatal(err)
 		}
 		p, err := program.Load(s)
 		if err != nil {
@@ -24,10 +24,10 @@ func TestEvaluation(t *testing.T) {
 			return
 		}
 		var session program.Session
-		decode(t, c.File("cr.yaml"), &session.CR)
-		decode(t, c.File("live.yaml"), &session.Live)
-		decode(t, c.File("inputs.yaml"), &session.Inputs)
-		decode(t, c.File("config.yaml"), &session.Config)
+		decode(c, c.File("cr.yaml"), &session.CR)
+		decode(c, c.File("live.yaml"), &session.Live)
+		decode(c, c.File("inputs.yaml"), &session.Inputs)
+		decode(c, c.File("config.yaml"), &session.Config)
 		r, err := p.Evaluate(session)
 		if err != nil {
 			c.Want("want", "error: "+err.Error())

@@ -126,6 +126,8 @@ func (x *index) addComponents(components member) {
 			x.bodies[m.name] = append(x.bodies[m.name], m)
 			x.addMembers("components."+m.name, m)
 			x.addParts(m.name, m)
+		case embedded:
+			// addMembers has seen that there may be more.
 		}
 	})
 	x.addPaths(components.value, []string{"components"})

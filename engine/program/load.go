@@ -74,11 +74,12 @@ func Load(s *source.Snapshot) (p *Program, err error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	base := cuecontext.New().BuildInstance(inst)
+	ctx := cuecontext.New()
+	base := ctx.BuildInstance(inst)
 	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files}
 	p.static = p.fill(nil)
 	p.index = newIndex(inst.Files)
-	if err := p.findContract(inst); err != nil {
+	if err := p.findContract(ctx, inst); err != nil {
 		return nil, err
 	}
 	meta, faults := p.readMeta()
@@ -91,10 +92,10 @@ func Load(s *source.Snapshot) (p *Program, err error) {
 }
 
 // findContract finds the contract among the package's imports.
-func (p *Program) findContract(inst *build.Instance) error {
+func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	for _, imp := range inst.Dependencies() {
 		if imp.ImportPath == contractPath {
-			p.contract = p.base.Context().BuildInstance(imp)
+			p.contract = ctx.BuildInstance(imp)
 		}
 	}
 	if p.static.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {

@@ -14,7 +14,7 @@ import (
 // its kind, or what is wrong with it.
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	golden.Run(t, "testdata/load/*.txtar", func(t *testing.T, c *golden.Case) {
+	golden.Run(t, "testdata/load/*.txtar", func(c *golden.Case) {
 		s, err := source.New(c.FS("module"), strings.TrimSpace(string(c.File("dir"))), nil)
 		if err != nil {
 			c.Want("want", "source: "+err.Error())

@@ -61,10 +61,7 @@ func (s Session) fingerprint() (uid, fingerprint string) {
 		return "", ""
 	}
 	// Inputs and configuration are few and small.
-	rest, err := json.Marshal(struct {
-		Inputs map[string]Found
-		Config []Layer
-	}{s.Inputs, s.Config})
+	rest, err := json.Marshal([]any{s.Inputs, s.Config})
 	if err != nil {
 		return "", ""
 	}

@@ -70,6 +70,7 @@ requeueAfter: "30s"
 
 // largeSession has maps of several keys wherever there may be one.
 func largeSession(t testing.TB) program.Session {
+	t.Helper()
 	return session(t, `
 size: 3
 any:
@@ -99,11 +100,16 @@ func copied(s program.Session) program.Session {
 
 func rolloutJSON(t testing.TB, p *program.Program, s program.Session) string {
 	t.Helper()
-	b, err := json.Marshal(evaluate(t, p, s))
+	return string(toJSON(t, evaluate(t, p, s)))
+}
+
+func toJSON(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return b
 }
 
 // The order of Go's maps differs each time that one is ranged over, so that one
@@ -129,11 +135,8 @@ func TestFloatsFromJSONAreIntegers(t *testing.T) {
 	p := compile(t, large)
 	s := largeSession(t)
 	var floats program.Session
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &floats); err != nil {
+	var into any = &floats
+	if err := json.Unmarshal(toJSON(t, s), into); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(evaluate(t, p, s), evaluate(t, p, floats)); diff != "" {

@@ -133,8 +133,8 @@ func (r *references) walk(n ast.Node) {
 			// A literal label is a name, not a reference.
 			r.member(member{field: n, value: n.Value})
 			return false
-		case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-			return !r.chain(n.(ast.Expr))
+		case ast.Expr:
+			return !r.chain(n)
 		}
 		return true
 	}, nil)

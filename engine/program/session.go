@@ -55,7 +55,10 @@ func crValue(cr map[string]any) map[string]any {
 		}
 	}
 	out["metadata"] = seen
-	return integral(out).(map[string]any)
+	for k, v := range out {
+		out[k] = integral(v)
+	}
+	return out
 }
 
 // integral returns data with 3.0 as 3: to JSON they are the same number, but CUE

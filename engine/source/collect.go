@@ -77,7 +77,7 @@ func (c *collector) readModule() error {
 	if err != nil {
 		return fmt.Errorf("reading the module: %w", err)
 	}
-	c.module, c.language = f.ModulePath(), defaultLanguage
+	c.module, c.language = ast.ParseImportPath(f.QualifiedModule()).Path, defaultLanguage
 	if f.Language != nil && f.Language.Version != "" {
 		c.language = f.Language.Version
 	}

@@ -61,49 +61,51 @@ operator.#Controller
 nothing
 `
 
+// expansions are patterns and the folders that they name, below one folder.
+var expansions = map[string]struct {
+	reason   string
+	patterns []string
+	want     []string
+	err      string
+}{
+	"a folder stands for itself": {
+		"also one that is no package: what is wrong with it is said later",
+		[]string{"cue/lib"}, []string{"cue/lib"}, "",
+	},
+	"dots stand for every package below": {
+		"also a broken one; not libraries, test data and hidden folders",
+		[]string{"cue/..."}, []string{"cue/a", "cue/b", "cue/broken"}, "",
+	},
+	"dots stand for the folder itself as well": {
+		"a package may be where one stands",
+		[]string{"cue/a/..."}, []string{"cue/a"}, "",
+	},
+	"what is named twice is there once": {
+		"patterns may overlap",
+		[]string{"cue/b", "./cue/a/", "cue/..."}, []string{"cue/a", "cue/b", "cue/broken"}, "",
+	},
+	"a folder that is not there": {
+		"a typo on the command line",
+		[]string{"cue/nope"}, nil, "package cue/nope: stat cue/nope: no such file or directory",
+	},
+	"a file": {
+		"packages are folders",
+		[]string{"cue/a/a.cue"}, nil, "package cue/a/a.cue: not a folder; name the folder that holds the package",
+	},
+	"dots where there is nothing": {
+		"an engine without packages does nothing, for ever",
+		[]string{"empty/..."}, nil, "no operator package below empty: a package embeds operator.#Controller at its root",
+	},
+	"dots below what is not there": {
+		"a typo on the command line",
+		[]string{"nope/..."}, nil, "looking for packages below nope: lstat nope: no such file or directory",
+	},
+}
+
 func TestExpand(t *testing.T) {
 	t.Parallel()
 	dir := onDisk(t, several)
-	cases := map[string]struct {
-		reason   string
-		patterns []string
-		want     []string
-		err      string
-	}{
-		"a folder stands for itself": {
-			"also one that is no package: what is wrong with it is said later",
-			[]string{"cue/lib"}, []string{"cue/lib"}, "",
-		},
-		"dots stand for every package below": {
-			"also a broken one; not libraries, test data and hidden folders",
-			[]string{"cue/..."}, []string{"cue/a", "cue/b", "cue/broken"}, "",
-		},
-		"dots stand for the folder itself as well": {
-			"a package may be where one stands",
-			[]string{"cue/a/..."}, []string{"cue/a"}, "",
-		},
-		"what is named twice is there once": {
-			"patterns may overlap",
-			[]string{"cue/b", "./cue/a/", "cue/..."}, []string{"cue/a", "cue/b", "cue/broken"}, "",
-		},
-		"a folder that is not there": {
-			"a typo on the command line",
-			[]string{"cue/nope"}, nil, "package cue/nope: stat cue/nope: no such file or directory",
-		},
-		"a file": {
-			"packages are folders",
-			[]string{"cue/a/a.cue"}, nil, "package cue/a/a.cue: not a folder; name the folder that holds the package",
-		},
-		"dots where there is nothing": {
-			"an engine without packages does nothing, for ever",
-			[]string{"empty/..."}, nil, "no operator package below empty: a package embeds operator.#Controller at its root",
-		},
-		"dots below what is not there": {
-			"a typo on the command line",
-			[]string{"nope/..."}, nil, "looking for packages below nope: lstat nope: no such file or directory",
-		},
-	}
-	for name, c := range cases {
+	for name, c := range expansions {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var patterns []string

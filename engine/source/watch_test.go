@@ -22,47 +22,58 @@ func version(t testing.TB, text string) *source.Snapshot {
 	return s
 }
 
-// Each row is what a package reads as, reading by reading; the last one repeats.
+// errGone and errOther are what reading a package may end in.
+var (
+	errGone  = errors.New("gone")
+	errOther = errors.New("other")
+)
+
+// watched are what a package reads as, reading by reading, and what is reported: the
+// text of a version, or of an error. The last reading repeats.
+var watched = map[string]struct {
+	reason   string
+	readings []string
+	want     []string
+}{
+	"nothing is reported while nothing changes": {
+		"at rest nothing happens", []string{"a", "a", "a"}, nil,
+	},
+	"an edit is reported once": {
+		"a new version is swapped in once", []string{"a", "b", "b", "b", "b"}, []string{"b"},
+	},
+	"a half written file is not a version": {
+		"two readings have to agree", []string{"a", "half", "b", "b", "b"}, []string{"b"},
+	},
+	"a file that is written for long is not a version": {
+		"as long as each reading differs", []string{"half", "b", "half", "b", "half", "a", "a"}, nil,
+	},
+	"going back is a change as well": {
+		"an author reverts", []string{"b", "b", "a", "a"}, []string{"b", "a"},
+	},
+	"a package that cannot be read is reported": {
+		"the author sees why nothing changes", []string{"gone", "gone", "gone"}, []string{"gone"},
+	},
+	"another error is another report": {
+		"the message is about what is wrong now", []string{"gone", "gone", "other", "other"}, []string{"gone", "other"},
+	},
+	"one failed reading is not reported": {
+		"editors replace files by renaming", []string{"gone", "a", "a"}, nil,
+	},
+	"a package that can be read again is reported": {
+		"also when it is the same one: the error is over", []string{"gone", "gone", "a", "a"}, []string{"gone", "a"},
+	},
+}
+
 // The clock is synctest's, so that the readings take no time.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	a, b, half := version(t, "a"), version(t, "b"), version(t, "half")
-	names := map[string]string{a.Digest(): "a", b.Digest(): "b", half.Digest(): "half"}
-	gone, other := errors.New("gone"), errors.New("other")
-	cases := map[string]struct {
-		reason   string
-		readings []any
-		want     []string
-	}{
-		"nothing is reported while nothing changes": {
-			"at rest nothing happens", []any{a, a, a}, nil,
-		},
-		"an edit is reported once": {
-			"a new version is swapped in once", []any{a, b, b, b, b}, []string{"b"},
-		},
-		"a half written file is not a version": {
-			"two readings have to agree", []any{a, half, b, b, b}, []string{"b"},
-		},
-		"a file that is written for long is not a version": {
-			"as long as each reading differs", []any{half, b, half, b, half, a, a}, nil,
-		},
-		"going back is a change as well": {
-			"an author reverts", []any{b, b, a, a}, []string{"b", "a"},
-		},
-		"a package that cannot be read is reported": {
-			"the author sees why nothing changes", []any{gone, gone, gone}, []string{"gone"},
-		},
-		"another error is another report": {
-			"the message is about what is wrong now", []any{gone, gone, other, other}, []string{"gone", "other"},
-		},
-		"one failed reading is not reported": {
-			"editors replace files by renaming", []any{gone, a, a}, nil,
-		},
-		"a package that can be read again is reported": {
-			"also when it is the same one: the error is over", []any{gone, gone, a, a}, []string{"gone", "a"},
-		},
+	versions, names := map[string]*source.Snapshot{}, map[string]string{}
+	for _, text := range []string{"a", "b", "half"} {
+		v := version(t, text)
+		versions[text], names[v.Digest()] = v, text
 	}
-	for name, c := range cases {
+	failures := map[string]error{"gone": errGone, "other": errOther}
+	for name, c := range watched {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
@@ -75,12 +86,9 @@ func TestWatch(t *testing.T) {
 					if next++; next > len(c.readings)+3 {
 						cancel()
 					}
-					if err, ok := r.(error); ok {
-						return nil, err
-					}
-					return r.(*source.Snapshot), nil
+					return versions[r], failures[r]
 				}
-				source.Watch(ctx, a.Digest(), read, func(s *source.Snapshot, err error) {
+				source.Watch(ctx, versions["a"].Digest(), read, func(s *source.Snapshot, err error) {
 					if err != nil {
 						got = append(got, err.Error())
 						return

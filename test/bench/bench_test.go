@@ -4,6 +4,7 @@
 package bench
 
 import (
+	"maps"
 	"testing"
 
 	"operetta.dev/engine/program"
@@ -72,13 +73,10 @@ func settled(b *testing.B, p *program.Program) program.Session {
 
 func observe(live map[string]map[string]map[string]any, component, object string, manifest map[string]any) {
 	metadata := map[string]any{"namespace": "default", "uid": "1", "resourceVersion": "1", "generation": int64(1)}
-	for k, v := range manifest["metadata"].(map[string]any) {
-		metadata[k] = v
-	}
+	own, _ := manifest["metadata"].(map[string]any)
+	maps.Copy(metadata, own)
 	seen := map[string]any{"status": map[string]any{"observedGeneration": int64(1), "availableReplicas": int64(2)}}
-	for k, v := range manifest {
-		seen[k] = v
-	}
+	maps.Copy(seen, manifest)
 	seen["metadata"] = metadata
 	if live[component] == nil {
 		live[component] = map[string]map[string]any{}

@@ -32,13 +32,13 @@ func TestEvaluation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Run(t, "testdata/*.txtar", func(t *testing.T, c *golden.Case) {
+	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) {
 		var s program.Session
-		decode(t, c.File("cr.yaml"), &s.CR)
-		decode(t, c.File("live.yaml"), &s.Live)
+		decode(c, c.File("cr.yaml"), &s.CR)
+		decode(c, c.File("live.yaml"), &s.Live)
 		r, err := p.Evaluate(s)
 		if err != nil {
-			t.Fatal(err)
+			c.Fatal(err)
 		}
 		c.Want("rollout", golden.Rollout(r))
 	})

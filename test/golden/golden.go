@@ -1,8 +1,8 @@
 // Package golden runs tests whose input and expected output stand together in one
 // txtar file: the world in some of its files, what comes of it in others.
 //
-//	golden.Run(t, "testdata/*.txtar", func(t *testing.T, c *golden.Case) {
-//		c.Want("rollout", evaluate(c.FS("want")))
+//	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) {
+//		c.Want("rollout", evaluate(c.FS("package")))
 //	})
 //
 // The name of a file is a sentence that says what is true, and the text above its
@@ -26,12 +26,13 @@ import (
 
 var update = flag.Bool("update", false, "write what came out into the golden files")
 
-// A Case is one golden file.
+// A Case is one golden file, and the test of it.
 type Case struct {
+	*testing.T
+
 	// Reason is the text above the first file: why the case is there.
 	Reason string
 
-	t       *testing.T
 	path    string
 	archive *txtar.Archive
 	wants   int
@@ -40,7 +41,7 @@ type Case struct {
 
 // Run runs f, as a parallel subtest, for each file that matches the pattern. It
 // fails when none does, when a file gives no reason, and when f wants nothing.
-func Run(t *testing.T, pattern string, f func(t *testing.T, c *Case)) {
+func Run(t *testing.T, pattern string, f func(c *Case)) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
@@ -54,11 +55,11 @@ func Run(t *testing.T, pattern string, f func(t *testing.T, c *Case)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &Case{t: t, path: path, archive: archive, Reason: strings.TrimSpace(string(archive.Comment))}
+			c := &Case{T: t, path: path, archive: archive, Reason: strings.TrimSpace(string(archive.Comment))}
 			if c.Reason == "" {
 				t.Errorf("%s does not say why the case is there", path)
 			}
-			f(t, c)
+			f(c)
 			c.finish()
 		})
 	}
@@ -88,7 +89,7 @@ func (c *Case) FS(folder string) fs.FS {
 // Want compares what came out with the file of that name, or, with -update, puts
 // it there.
 func (c *Case) Want(name, got string) {
-	c.t.Helper()
+	c.Helper()
 	c.wants++
 	if got != "" && !strings.HasSuffix(got, "\n") {
 		got += "\n"
@@ -98,7 +99,7 @@ func (c *Case) Want(name, got string) {
 		return
 	}
 	if diff := cmp.Diff(string(c.File(name)), got); diff != "" {
-		c.t.Errorf("%s: %s\n%s (-want +got):\n%s", c.path, c.Reason, name, diff)
+		c.Errorf("%s: %s\n%s (-want +got):\n%s", c.path, c.Reason, name, diff)
 	}
 }
 
@@ -116,12 +117,12 @@ func (c *Case) write(name string, data []byte) {
 
 func (c *Case) finish() {
 	if c.wants == 0 {
-		c.t.Errorf("%s: nothing was compared", c.path)
+		c.Errorf("%s: nothing was compared", c.path)
 	}
-	if !c.changed || c.t.Failed() {
+	if !c.changed || c.Failed() {
 		return
 	}
 	if err := os.WriteFile(c.path, txtar.Format(c.archive), 0o644); err != nil {
-		c.t.Error(err)
+		c.Error(err)
 	}
 }

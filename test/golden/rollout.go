@@ -25,22 +25,22 @@ func Rollout(r program.Rollout) string {
 		w.component(h.Component)
 	}
 	if len(r.Status) > 0 {
-		w.line(0, "status:")
+		w.linef(0, "status:")
 		w.yaml(1, r.Status)
 	}
 	w.faults("status faults", r.StatusFaults)
 	if r.RequeueAfter != 0 {
-		w.line(0, "requeue after %v", r.RequeueAfter)
+		w.linef(0, "requeue after %v", r.RequeueAfter)
 	}
 	return w.String()
 }
 
 type writer struct{ strings.Builder }
 
-func (w *writer) line(depth int, format string, args ...any) {
+func (w *writer) linef(depth int, format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n ")
 	for l := range strings.SplitSeq(text, "\n") {
-		w.WriteString(strings.Repeat("  ", depth) + l + "\n")
+		fmt.Fprintf(w, "%s%s\n", strings.Repeat("  ", depth), l)
 	}
 }
 
@@ -49,13 +49,13 @@ func (w *writer) yaml(depth int, v any) {
 	if err != nil {
 		b = []byte(err.Error())
 	}
-	w.line(depth, "%s", b)
+	w.linef(depth, "%s", b)
 }
 
 func (w *writer) faults(title string, faults program.Faults) {
 	if len(faults) > 0 {
-		w.line(0, "%s:", title)
-		w.line(1, "%v", faults)
+		w.linef(0, "%s:", title)
+		w.linef(1, "%v", faults)
 	}
 }
 
@@ -67,26 +67,26 @@ func (w *writer) input(i program.Input) {
 	if i.Missing != "" {
 		what = "missing: " + i.Missing
 	}
-	w.line(0, "input %s: %s %s/%s (%v)", i.Name, i.Kind.GroupKind(), i.Namespace, what, i.Position)
+	w.linef(0, "input %s: %s %s/%s (%v)", i.Name, i.Kind.GroupKind(), i.Namespace, what, i.Position)
 }
 
 func (w *writer) component(c program.Component) {
-	w.line(0, "component %s: %s", c.Name, c.Rendering)
+	w.linef(0, "component %s: %s", c.Name, c.Rendering)
 	if c.Timeout != 0 {
-		w.line(1, "timeout %v", c.Timeout)
+		w.linef(1, "timeout %v", c.Timeout)
 	}
 	if c.Unserved != "" && c.Unserved != program.UnservedWait {
-		w.line(1, "unserved %s", c.Unserved)
+		w.linef(1, "unserved %s", c.Unserved)
 	}
 	if c.When.Verdict != program.True {
-		w.line(1, "when %s: %s", c.When.Verdict, c.When.Detail)
+		w.linef(1, "when %s: %s", c.When.Verdict, c.When.Detail)
 	}
 	for _, e := range c.Edges {
 		optional := ""
 		if e.Optional && e.Origin == program.Declared {
 			optional = ", optional"
 		}
-		w.line(1, "after %s until %s, %s%s (%v)", e.To, e.Until, e.Origin, optional, e.Position)
+		w.linef(1, "after %s until %s, %s%s (%v)", e.To, e.Until, e.Origin, optional, e.Position)
 		if e.Check != nil {
 			w.predicates("", []program.Predicate{*e.Check})
 		}
@@ -96,10 +96,10 @@ func (w *writer) component(c program.Component) {
 		w.object(o)
 	}
 	for _, f := range c.Faults {
-		w.line(1, "fault: %v", f)
+		w.linef(1, "fault: %v", f)
 	}
 	for _, m := range c.Missing {
-		w.line(1, "missing: %s", m)
+		w.linef(1, "missing: %s", m)
 	}
 	w.predicates("verify ", c.Verify)
 	w.predicates("failed ", c.Failed)
@@ -108,10 +108,10 @@ func (w *writer) component(c program.Component) {
 func (w *writer) predicates(part string, ps []program.Predicate) {
 	for _, p := range ps {
 		if p.Verdict == program.True {
-			w.line(1, "%s%s: True", part, p.Name)
+			w.linef(1, "%s%s: True", part, p.Name)
 			continue
 		}
-		w.line(1, "%s%s: %s: %s", part, p.Name, p.Verdict, p.Explain())
+		w.linef(1, "%s%s: %s: %s", part, p.Name, p.Verdict, p.Explain())
 	}
 }
 
@@ -120,7 +120,7 @@ func (w *writer) object(o program.Object) {
 	if p := (program.Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}); o.Policy != p {
 		policy = fmt.Sprintf(" %+v", o.Policy)
 	}
-	w.line(1, "object %s (%v)%s", o.Name, o.Position, policy)
+	w.linef(1, "object %s (%v)%s", o.Name, o.Position, policy)
 	if o.Manifest != nil {
 		w.yaml(2, o.Manifest)
 	}
