@@ -1,9 +1,10 @@
 package docs
 
 import (
+	"cmp"
 	"go/parser"
 	"go/token"
-	"os"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -17,41 +18,48 @@ import (
 const module = "operetta.dev"
 
 // imports are the packages of the product that each package imports, by their
-// folders from the root. Packages below a package of the engine belong to its tests.
+// folders from the root. A package below one of the engine is part of that one.
 type imports map[string][]string
 
 // readImports reads what the Go files say, without the tests.
 func readImports(t *testing.T) imports {
 	t.Helper()
-	folders := []string{"cmd/operetta", "schemas"}
-	entries, err := os.ReadDir(filepath.Join(root, "engine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			folders = append(folders, "engine/"+e.Name())
-		}
-	}
 	out := imports{}
-	for _, folder := range folders {
-		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	for _, folder := range []string{"cmd/operetta", "schemas", "engine"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() && d.Name() == "internal" {
+				return cmp.Or(err, fs.SkipDir)
+			}
+			if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+				out.add(t, name)
+			}
+			return nil
+		})
 		if err != nil {
 			t.Fatal(err)
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			out.add(t, folder, name)
 		}
 	}
 	return out
 }
 
+// drawnAs returns the package that stands for a folder in the picture: one of the
+// engine also for what is below it.
+func drawnAs(folder string) string {
+	parts := strings.Split(folder, "/")
+	if parts[0] == "schemas" {
+		return parts[0]
+	}
+	return strings.Join(parts[:min(2, len(parts))], "/")
+}
+
 // add records the imports of one file.
-func (m imports) add(t *testing.T, folder, file string) {
+func (m imports) add(t *testing.T, file string) {
 	t.Helper()
+	rel, err := filepath.Rel(root, filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := drawnAs(filepath.ToSlash(rel))
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +72,8 @@ func (m imports) add(t *testing.T, folder, file string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to, ok := strings.CutPrefix(name, module+"/")
-		if ok && !slices.Contains(m[folder], to) {
+		path, ok := strings.CutPrefix(name, module+"/")
+		if to := drawnAs(path); ok && to != folder && !slices.Contains(m[folder], to) {
 			m[folder] = append(m[folder], to)
 		}
 	}
