@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -75,7 +76,7 @@ func definitionOf(m program.Meta) crd.Definition {
 		version := crd.Version{Name: v.Name, Spec: v.Spec, Status: v.Status, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated}
 		for _, c := range v.Columns {
 			version.PrinterColumns = append(version.PrinterColumns, apiextensionsv1.CustomResourceColumnDefinition{
-				Name: c.Title, JSONPath: c.JSONPath, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int32(c.Priority),
+				Name: c.Title, JSONPath: c.JSONPath, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int32(min(max(c.Priority, 0), math.MaxInt32)),
 			})
 		}
 		def.Versions = append(def.Versions, version)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,11 +117,9 @@ func (c *choice) String() string {
 
 // Set sets an allowed value.
 func (c *choice) Set(s string) error {
-	for _, v := range c.values {
-		if s == v {
-			*c.value = s
-			return nil
-		}
+	if slices.Contains(c.values, s) {
+		*c.value = s
+		return nil
 	}
 	return fmt.Errorf("write one of %s", strings.Join(c.values, ", "))
 }

@@ -20,12 +20,18 @@ func TestEveryCommandTeaches(t *testing.T) {
 			if !strings.Contains(cmd.Example, "operetta "+cmd.Name()) {
 				t.Errorf("the example is %q, want one of the command", cmd.Example)
 			}
-			for line := range strings.SplitSeq(cmd.Long, "\n") {
-				if len([]rune(line)) > 100 {
-					t.Errorf("a line is too wide for a terminal: %s", line)
-				}
-			}
+			checkWidth(t, cmd.Long)
 		})
+	}
+}
+
+// checkWidth reports lines that a terminal would break.
+func checkWidth(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.SplitSeq(text, "\n") {
+		if len([]rune(line)) > 100 {
+			t.Errorf("a line is too wide for a terminal: %s", line)
+		}
 	}
 }
 

@@ -34,9 +34,10 @@ write instead. Without packages, all packages at or below the current folder are
 				if cmd.Context().Err() != nil {
 					return err
 				}
-				all := append(found.Faults, faultsOf(err)...)
-				printFaults(s.err, all)
-				faults += len(all)
+				// A worker that died has found nothing.
+				found.Faults = append(found.Faults, faultsOf(err)...)
+				printFaults(s.err, found.Faults)
+				faults += len(found.Faults)
 			}
 			if !quiet {
 				fmt.Fprintf(s.out, "%s, %s\n", count(len(dirs), "package"), count(faults, "fault"))

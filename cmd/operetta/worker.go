@@ -135,8 +135,7 @@ func lastWords(stderr string, err error) string {
 			}
 		}
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.String()
 	}
 	return err.Error()

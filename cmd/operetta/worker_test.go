@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -12,16 +13,28 @@ import (
 // trace on stderr and exit code 2.
 func overflow() {
 	debug.SetMaxStack(1 << 20) // it need not take a gigabyte to die
-	forever(0)
+	endless := &list{}
+	endless.rest = endless
+	runtime.KeepAlive(deeper(endless))
 }
 
 // spin never ends, as a worker does that CUE gives endless work.
 func spin() {
-	for {
+	for n := 0; ; n++ {
+		runtime.KeepAlive(n)
 	}
 }
 
-func forever(n int) int { return forever(n+1) + 1 }
+// list is a list that never ends when a pointer leads back.
+type list struct{ rest *list }
+
+// deeper returns the depth of a list.
+func deeper(l *list) int {
+	if l == nil {
+		return 0
+	}
+	return 1 + deeper(l.rest)
+}
 
 func TestAWorkerThatDiesIsALine(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -39,18 +52,18 @@ func TestAWorkerThatDiesIsALine(t *testing.T) {
 		"Killed": {"a process that was killed says nothing", "", "signal: killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lastWords(c.stderr, errKilled{}); got != c.want {
+			if got := lastWords(c.stderr, killedError{}); got != c.want {
 				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
 			}
 		})
 	}
 }
 
-// errKilled is how package exec reports a process that was killed.
-type errKilled struct{}
+// killedError is how package exec reports a process that was killed.
+type killedError struct{}
 
 // Error returns what package exec says.
-func (errKilled) Error() string { return "signal: killed" }
+func (killedError) Error() string { return "signal: killed" }
 
 func TestARealOverflowIsALine(t *testing.T) {
 	_, err := worker{program: "overflow", timeout: time.Minute}.run(t.Context(), "a/b", examineAll)

@@ -64,8 +64,7 @@ func cycleFaults(err error) program.Faults {
 		return faults
 	}
 	f := program.Fault{Path: "components", Message: err.Error(), Hint: "remove one of the dependencies"}
-	var cycle *graph.CycleError[string, program.Position]
-	if errors.As(err, &cycle) {
+	if cycle, ok := errors.AsType[*graph.CycleError[string, program.Position]](err); ok {
 		f.Position = cycle.Path[0].Data
 	}
 	return program.Faults{f}

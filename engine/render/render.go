@@ -1,6 +1,8 @@
 package render
 
 import (
+	"maps"
+
 	"operetta.dev/engine/program"
 )
 
@@ -160,9 +162,7 @@ func resourceIn(p *program.Program, in Input) map[string]any {
 
 func shallow(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m)+1)
-	for k, v := range m {
-		out[k] = v
-	}
+	maps.Copy(out, m)
 	return out
 }
 

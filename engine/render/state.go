@@ -64,6 +64,7 @@ func (c *Component) decide(decided map[string]*Component) {
 		return
 	case program.Unknown, program.Broken:
 		c.State, c.Because = Held, []string{"when cannot be decided: " + c.When.Detail}
+	case program.True:
 	}
 	for _, e := range c.Edges {
 		upstream := decided[e.To]
@@ -78,6 +79,7 @@ func (c *Component) decide(decided map[string]*Component) {
 			if c.State == "" {
 				c.State, c.Because = Held, []string{"it depends on " + e.To + ", which is held" + at(e.Position)}
 			}
+		case Rendered, Incomplete, Invalid:
 		}
 	}
 	if c.State == "" {
