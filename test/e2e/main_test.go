@@ -30,7 +30,7 @@ var world struct {
 
 // parallel is how many tests run at once. They wait most of the time, so they are
 // more than there are processors.
-const parallel = "6"
+const parallel = "8"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
