@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -91,7 +90,7 @@ func (r *run) runHooks(ctx context.Context, phase program.Phase) error {
 }
 
 // runHook applies a hook's objects under names that say their content, and notes
-// how it ended. One that has ended with this content is not run again, also when
+// how it ended. One that has succeeded with this content is not run again, also when
 // its objects are gone since; one that failed is, once they are.
 func (r *run) runHook(ctx context.Context, c program.Component) error {
 	if c.When.Verdict == program.False {
@@ -107,13 +106,9 @@ func (r *run) runHook(ctx context.Context, c program.Component) error {
 		r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 		return nil
 	}
-	ended, err := r.ended(ctx, named, digest)
-	if err != nil {
-		return err
-	}
-	if ended {
+	if done, ok := r.finished[c.Name]; ok && done.Digest == digest && done.State == status.Verified {
 		r.stamp(ctx, named) // what it left is wanted, and not pruned
-		r.outcomes[c.Name] = hookOutcome(c.Name, r.finished[c.Name].State, r.remains(ctx, named)+": it failed; delete it to run the hook again, or change the hook")
+		r.outcomes[c.Name] = hookOutcome(c.Name, done.State, "")
 		return nil
 	}
 	return r.performHook(ctx, named, digest)
@@ -131,28 +126,6 @@ func (r *run) gateHook(c program.Component) (status.Component, bool) {
 		}
 	}
 	return status.Component{}, false
-}
-
-// ended reports whether a hook has run with its content: one that succeeded has for
-// good, one that failed as long as any of its objects is there.
-func (r *run) ended(ctx context.Context, c program.Component, digest string) (bool, error) {
-	done, ok := r.finished[c.Name]
-	if !ok || done.Digest != digest {
-		return false, nil
-	}
-	if done.State == status.Verified {
-		return true, nil
-	}
-	for _, o := range c.Objects {
-		u, err := r.Cluster.Read(ctx, r.refOf(ctx, o))
-		if err != nil && !cluster.IsKindNotServed(err) {
-			return false, err
-		}
-		if u != nil {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // remains names the objects of a hook.
@@ -186,11 +159,15 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 		return nil
 	}
 	o := r.judge(c)
+	delete(r.finished, c.Name)
 	if o.State == status.Verified || o.State == status.Failed {
 		if r.finished == nil {
 			r.finished = map[string]Finish{}
 		}
 		r.finished[c.Name] = Finish{Digest: digest, State: o.State}
+	}
+	if o.State == status.Failed {
+		o.Message += "; delete " + r.remains(ctx, c) + " to run the hook again, or change the hook"
 	}
 	r.outcomes[c.Name] = hookOutcome(c.Name, o.State, o.Message)
 	return nil

@@ -1,0 +1,219 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+)
+
+func configMap(name, more string) string {
+	return fmt.Sprintf(`{apiVersion: "v1", kind: "ConfigMap", metadata: name: %q%s}`, name, more)
+}
+
+func TestDepthDoesNotMultiplyRollouts(t *testing.T) {
+	t.Parallel()
+	chains := map[string]func(i int) string{
+		"order only": func(i int) string {
+			return fmt.Sprintf("components: c%d: dependsOn: c%d: until: \"applied\"\n", i, i-1)
+		},
+		"verified at once": func(i int) string {
+			return fmt.Sprintf("components: c%d: dependsOn: c%d: {}\n", i, i-1)
+		},
+		"outputs that an apply returns": func(i int) string {
+			return fmt.Sprintf("components: c%d: objects: o: data: uid: components.c%d.outputs.uid\n", i, i-1)
+		},
+	}
+	for name, link := range chains {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body strings.Builder
+			for i := range 10 {
+				fmt.Fprintf(&body, "components: c%d: {objects: o: %s, outputs: uid: live.c%d.o.metadata.uid}\n", i, configMap(fmt.Sprintf("c%d", i), ", ..."), i)
+				if i > 0 {
+					body.WriteString(link(i))
+				}
+			}
+			w := newWorld(t, body.String())
+			if result := w.mustRun(); !result.Completion.Ready() {
+				t.Errorf("after one rollout: %v", states(result))
+			}
+			var order []string
+			for _, s := range w.wrote() {
+				order = append(order, s[strings.LastIndex(s, " ")+1:])
+			}
+			if diff := cmp.Diff([]string{"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"}, order); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+			if w.protects != 1 {
+				t.Errorf("the inventory was stored %d times, want once", w.protects)
+			}
+		})
+	}
+}
+
+// TestTheResultDoesNotDependOnChance is F3: the order of components, messages and the
+// inventory is the author's, however the goroutines and maps fall.
+func TestTheResultDoesNotDependOnChance(t *testing.T) {
+	t.Parallel()
+	var body strings.Builder
+	names := rand.New(rand.NewPCG(1, 2)).Perm(8)
+	for _, n := range names {
+		fmt.Fprintf(&body, "components: c%d: objects: {b: %s, a: %s}\n", n, configMap(fmt.Sprintf("b%d", n), ""), configMap(fmt.Sprintf("a%d", n), ""))
+	}
+	body.WriteString("components: last: {dependsOn: {c3: {}, c1: {}}, objects: o: " + configMap("o", "") + "}\n")
+	w := newWorld(t, body.String())
+	var first string
+	for range 200 {
+		w.memory, w.inventory = cluster.NewMemory(), nil
+		w.cluster = w.memory
+		result := w.mustRun()
+		got := fmt.Sprint(states(result), result.Inventory, result.Events)
+		if first == "" {
+			first = got
+		}
+		if got != first {
+			t.Fatalf("two runs differ:\n%s\n%s", first, got)
+		}
+	}
+}
+
+func TestACheckOnAnEdgeHoldsTheDependent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: a: objects: o: `+configMap("a", "")+`
+components: b: {
+	dependsOn: a: check: live.a.o.data.ready == "yes"
+	objects: o: `+configMap("b", "")+`
+}`)
+	result := w.mustRun()
+	expectStates(t, result, "a: Verified Verified", "b: Waiting WaitingForDependency")
+	if got := message(result, "b"); !strings.Contains(got, "waiting for the check on a") || !strings.Contains(got, "live.a.o.data.ready") {
+		t.Errorf("it says %q, want the check", got)
+	}
+	w.change("ConfigMap", "a", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"ready": "no"} })
+	expectStates(t, w.mustRun(), "a: Verified Verified", "b: Waiting WaitingForDependency")
+	w.change("ConfigMap", "a", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"ready": "yes"} })
+	expectStates(t, w.mustRun(), "a: Verified Verified", "b: Verified Verified")
+}
+
+func TestRequirementsHoldAndNeverDelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: a: {
+	requires: big: cr.spec.size > 1
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a", data: size: "\(cr.spec.size)"}
+}
+components: b: {dependsOn: a: {}, objects: o: `+configMap("b", "")+`}
+`)
+	result := w.mustRun()
+	w.expectWrites("it may not be applied yet")
+	expectStates(t, result, "a: Waiting WaitingForRequirement", "b: Waiting WaitingForDependency")
+	if got := message(result, "a"); !strings.Contains(got, "requires.big: cr.spec.size > 1") || !strings.Contains(got, "body.cue:") {
+		t.Errorf("it says %q, want the requirement and its place", got)
+	}
+	w.spec["size"] = int64(2)
+	w.mustRun()
+	w.wrote()
+	w.spec["size"] = int64(1)
+	w.mustRun()
+	w.expectWrites("what is there stays as it is")
+}
+
+func TestEveryFailureIsReportedAndOthersGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: wrong: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "wrong", data: x: cr.spec.name & "shop"}
+components: taken: objects: o: `+configMap("taken", "")+`
+components: broken: {objects: o: `+configMap("broken", "")+`, verify: never: live.broken.o.data.n > 5}
+components: after: {dependsOn: wrong: {}, objects: o: `+configMap("after", "")+`}
+components: fine: objects: o: `+configMap("fine", "")+`
+components: finer: {dependsOn: fine: {}, objects: o: `+configMap("finer", "")+`}
+`)
+	w.spec["name"] = "other"
+	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "taken", "namespace": "default"}}}
+	if _, err := w.memory.Put("kubectl", theirs); err != nil {
+		t.Fatal(err)
+	}
+	w.wrote()
+	result := w.mustRun()
+	w.expectWrites("F4: independent branches go on, and of a failed component nothing is written",
+		"create ConfigMap broken", "create ConfigMap fine", "create ConfigMap finer")
+	expectStates(t, result, "wrong: Failed InvalidObject", "taken: Failed OwnedByAnother", "broken: Applied NotReady",
+		"after: Waiting WaitingForDependency", "fine: Verified Verified", "finer: Verified Verified")
+	for component, part := range map[string]string{"wrong": "objects.o.data.x", "taken": "ConfigMap default/taken", "after": "waiting for wrong"} {
+		if got := message(result, component); !strings.Contains(got, part) {
+			t.Errorf("%s says %q, want %q in it", component, got, part)
+		}
+	}
+	w.change("ConfigMap", "broken", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"n": "text"} })
+	if result := w.mustRun(); states(result)[2] != "broken: Failed PredicateBroken" {
+		t.Errorf("a predicate that can never be decided: %v", states(result))
+	}
+}
+
+func TestSwitchingOffGoesBackwardsAndWaitsForAbsence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: a: objects: o: `+configMap("a", "")+`
+components: b: {when: cr.spec.on, dependsOn: a: {}, objects: o: `+configMap("b", "")+`}
+components: c: {dependsOn: b: {}, objects: o: `+configMap("c", "")+`}
+components: d: {dependsOn: c: {}, objects: o: `+configMap("d", "")+`}
+`)
+	w.mustRun()
+	w.change("ConfigMap", "c", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/held"}) })
+	w.spec["on"] = false
+	result := w.mustRun()
+	if diff := cmp.Diff([]string{"delete ConfigMap d", "update ConfigMap c"}, w.wrote()); diff != "" {
+		t.Errorf("G1: what c depends on stays until c is gone (-want +got):\n%s", diff)
+	}
+	expectStates(t, result, "a: Verified Verified", "b: Excluded Excluded", "c: Excluded Excluded", "d: Excluded Excluded")
+	if result.Completion.Ready() || !strings.Contains(result.Completion.Pruning, "example.com/held") {
+		t.Errorf("it does not say what holds the deletion: %+v", result.Completion.Pruning)
+	}
+	w.change("ConfigMap", "c", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	if done := w.mustRun(); !done.Completion.Ready() {
+		t.Errorf("states %v", states(done))
+	}
+	w.expectWrites("then the rest goes", "delete ConfigMap b")
+}
+
+func TestAComponentOfAnUnservedKindCanBeSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: monitor: {unserved: "skip", objects: probe: {apiVersion: "monitoring.example.com/v1", kind: "Probe", metadata: name: "p"}}
+components: after: {dependsOn: monitor: {}, objects: o: `+configMap("after", "")+`}
+`)
+	kind := schema.GroupKind{Group: "monitoring.example.com", Kind: "Probe"}
+	result := w.mustRun()
+	w.expectWrites("it counts as not being there", "create ConfigMap after")
+	expectStates(t, result, "monitor: Excluded KindNotServed", "after: Verified Verified")
+	if !result.Completion.Ready() || result.RequeueAfter == 0 {
+		t.Errorf("ready %v, again after %s; want it ready, and the kind looked for", result.Completion.Ready(), result.RequeueAfter)
+	}
+	w.memory.Serve(kind, cluster.Namespaced)
+	w.mustRun()
+	w.expectWrites("H1: it has appeared", "create Probe p")
+}
+
+func TestNobodyDeletesOrRollsOutBehindWhatRegressed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, chain)
+	w.mustRun()
+	w.available("shop")
+	w.mustRun()
+	w.change("Deployment", "shop", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(0), "status", "availableReplicas")
+	})
+	w.load(strings.Replace(chain, `ports: [{port: 80}]`, `ports: [{port: 81}]`, 1))
+	w.mustRun()
+	w.expectWrites("F1: the front is neither deleted nor rolled out anew")
+	w.available("shop")
+	w.mustRun()
+	w.expectWrites("F1: now it is", "update Service shop")
+}

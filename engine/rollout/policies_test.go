@@ -1,0 +1,230 @@
+package rollout_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// withPolicy is one ConfigMap with a policy.
+func withPolicy(policy string) string {
+	return `
+components: config: {
+	objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.spec.name, data: size: "\(cr.spec.size)"}
+	policy: settings: {` + policy + `}
+}
+components: other: objects: other: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "other"}
+`
+}
+
+func (w *world) size() string {
+	s, _, _ := unstructured.NestedString(w.object("ConfigMap", "shop").Object, "data", "size")
+	return s
+}
+
+// immutable refuses to change data, and to create what is negative, as the API server
+// does.
+func immutable(before, after *unstructured.Unstructured) error {
+	if after == nil {
+		return nil
+	}
+	size := func(u *unstructured.Unstructured) string {
+		s, _, _ := unstructured.NestedString(u.Object, "data", "size")
+		return s
+	}
+	wrong := strings.HasPrefix(size(after), "-")
+	if wrong || (before != nil && size(before) != size(after)) {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), nil)
+	}
+	return nil
+}
+
+func TestCreateOnlyIsNeverChangedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPolicy(`apply: "createOnly"`))
+	w.mustRun()
+	w.change("ConfigMap", "shop", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "theirs", "data", "size")
+	})
+	w.spec["size"] = int64(2)
+	w.mustRun()
+	w.expectWrites("what is there is somebody else's to change")
+	w.delete(w.object("ConfigMap", "shop"))
+	w.mustRun()
+	w.expectWrites("it should exist", "create ConfigMap shop")
+	if w.size() != "2" {
+		t.Errorf("it was created with %s", w.size())
+	}
+}
+
+func TestAnImmutableObjectIsCreatedAnewWhenItsPolicySaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPolicy(`apply: "recreateOnImmutable"`))
+	w.memory.Refuse(immutable)
+	w.mustRun()
+	w.wrote()
+
+	w.spec["size"] = int64(2)
+	result := w.mustRun()
+	w.expectWrites("first it goes", "delete ConfigMap shop")
+	expectStates(t, result, "config: Waiting WaitingForDeletion", "other: Verified Verified")
+	if result.RequeueAfter == 0 {
+		t.Error("nothing makes the rollout come again")
+	}
+	if done := w.mustRun(); !done.Completion.Ready() {
+		t.Errorf("states %v", states(done))
+	}
+	w.expectWrites("then it comes back", "create ConfigMap shop")
+
+	w.spec["size"] = int64(-1)
+	result, err := w.run()
+	w.expectWrites("a wrong manifest must not cost the running object")
+	expectStates(t, result, "config: Failed ApplyFailed", "other: Verified Verified")
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("got error %v, want what the API server says", err)
+	}
+}
+
+func TestAnImmutableObjectIsOtherwiseReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPolicy(""))
+	w.memory.Refuse(immutable)
+	w.mustRun()
+	w.wrote()
+	w.spec["size"] = int64(2)
+	result, err := w.run()
+	w.expectWrites("nobody said that it may be deleted")
+	expectStates(t, result, "config: Failed ApplyFailed", "other: Verified Verified")
+	if err == nil {
+		t.Error("the error of the cluster is lost")
+	}
+}
+
+func TestReplaceWritesTheWholeObject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPolicy(`apply: "replace"`))
+	w.mustRun()
+	w.wrote()
+	w.mustRun()
+	w.expectWrites("at rest it costs nothing, although an apply has created it")
+	w.change("ConfigMap", "shop", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "x", "data", "theirs")
+		u.SetFinalizers([]string{"example.com/theirs"})
+	})
+	w.spec["size"] = int64(2)
+	w.mustRun()
+	w.expectWrites("the package wants something else", "update ConfigMap shop")
+	if _, found, _ := unstructured.NestedString(w.object("ConfigMap", "shop").Object, "data", "theirs"); found {
+		t.Error("what somebody else added is still there")
+	}
+	if len(w.object("ConfigMap", "shop").GetFinalizers()) != 1 {
+		t.Error("E8: a finalizer of somebody else is gone, and with it what it was there for")
+	}
+	for range 3 {
+		w.mustRun()
+	}
+	w.expectWrites("at rest it costs nothing")
+	w.change("ConfigMap", "shop", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "7", "data", "size")
+	})
+	w.mustRun()
+	w.expectWrites("E7: drift is repaired", "update ConfigMap shop")
+	if w.size() != "2" {
+		t.Errorf("got %s", w.size())
+	}
+}
+
+func TestAnOrphanStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPolicy(`delete: "orphan"`))
+	w.mustRun()
+	if refs := w.object("ConfigMap", "shop").GetOwnerReferences(); len(refs) != 0 {
+		t.Errorf("its owner's garbage collection would take it: %v", refs)
+	}
+	w.spec["name"] = "store"
+	w.mustRun()
+	if w.object("ConfigMap", "shop") == nil {
+		t.Error("it is gone although it was to be left behind")
+	}
+	if w.inventory.Len() != 2 {
+		t.Errorf("it is still in the inventory: %v", w.inventory)
+	}
+	result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
+	if err != nil || result.Inventory.Len() != 0 {
+		t.Errorf("left in the inventory: %v, error %v", result.Inventory, err)
+	}
+	if w.object("ConfigMap", "store") == nil || w.object("ConfigMap", "other") != nil {
+		t.Error("teardown keeps the orphan and nothing else")
+	}
+}
+
+func TestVerifyByPolicy(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]string{
+		"ready":  "web: Applied NotReady",
+		"exists": "web: Verified Verified",
+		"none":   "web: Verified Verified",
+	} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, `components: web: {
+	objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: replicas: 3}
+	policy: deployment: verify: "`+policy+`"
+}`)
+			expectStates(t, w.mustRun(), want)
+		})
+	}
+}
+
+func TestARefusedDeletionIsReportedAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	denied := func(before, after *unstructured.Unstructured) error {
+		if after == nil && before.GetKind() == "ConfigMap" && before.GetName() == "shop" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "shop", errors.New("the webhook says no"))
+		}
+		return nil
+	}
+	t.Run("when it is pruned", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, withPolicy(""))
+		w.mustRun()
+		w.memory.Refuse(denied)
+		w.spec["name"] = "store"
+		result, err := w.run()
+		if err == nil || w.inventory.Len() != 3 {
+			t.Errorf("G4: error %v, inventory %v", err, w.inventory)
+		}
+		if result.Completion.Ready() || !strings.Contains(result.Completion.Pruning, "the webhook says no") || !result.Completion.Refused {
+			t.Errorf("G4: it does not say what blocks it: %+v", result.Completion)
+		}
+		w.memory.Refuse(nil)
+		if done := w.mustRun(); !done.Completion.Ready() || w.inventory.Len() != 2 {
+			t.Errorf("G4: states %v, inventory %v", states(done), w.inventory)
+		}
+	})
+	t.Run("when it is torn down", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, withPolicy(""))
+		w.mustRun()
+		w.memory.Refuse(denied)
+		result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
+		if err == nil || result.Inventory.Len() != 1 {
+			t.Fatalf("G4: error %v, inventory %v", err, result.Inventory)
+		}
+		if c := result.Completion.Components[0]; c.Reason != status.ReasonDeleteFailed || !strings.Contains(c.Message, "the webhook says no") {
+			t.Errorf("G4: it says %+v", c)
+		}
+		w.memory.Refuse(nil)
+		result, err = rollout.Teardown(context.Background(), w.memory, w.owner, result.Inventory)
+		if err != nil || result.Inventory.Len() != 0 || len(w.memory.Refs()) != 0 {
+			t.Errorf("G4: error %v, left %v", err, w.memory.Refs())
+		}
+	})
+}
