@@ -140,7 +140,7 @@ func (s *stage) command(line string) error {
 		exports, err := startedPlayground(s.t)
 		s.exports = append(s.exports, exports...)
 		return err
-	case strings.HasPrefix(line, "operetta run "):
+	case strings.HasPrefix(line, "operetta run ") && !strings.Contains(line, "--dry-run"):
 		return s.operate(line)
 	}
 	out, err := s.run(line)
