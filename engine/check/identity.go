@@ -9,10 +9,15 @@ import (
 // identities finds objects that two places of a package render, which would undo
 // each other's changes for ever, and objects where the package may have none.
 //
-// It looks at evaluations: most names depend on the custom resource.
+// It looks at evaluations, because most names depend on the custom resource. When
+// none could be made up, it knows the names that do not.
 func identities(v *view) program.Faults {
+	evaluated := v.samples
+	if len(evaluated) == 0 {
+		evaluated = []sample{{rollout: program.Rollout{Components: v.template}}}
+	}
 	var out program.Faults
-	for _, s := range v.samples {
+	for _, s := range evaluated {
 		first := map[program.Identity]placed{}
 		for _, o := range s.objects() {
 			out = append(out, v.reachable(s, o)...)

@@ -19,10 +19,21 @@
 //	           broken    it can never be decided: a fault of the package
 //
 //	Fault      something wrong, with file:line, path and a hint
+//	held       of a component: whether it exists, or what is in it, is not decided,
+//	           because a comprehension around it is not
 //
 //	Snapshot --Load--> Program --Evaluate(Session)--> Rollout
 //
-// The data of a session enters by filling Go values into the compiled package.
-// It is never compiled into the package's CUE context, which would keep it for
-// good.
+// # How
+//
+// The data of a session enters by filling Go values into the root of the compiled
+// package. It is never compiled into the package's CUE context, which would keep it
+// for good, and never filled in further down, where evaluations would share trees.
+//
+// What keeps an evaluation cheap: only what the package refers to of live objects is
+// filled in; imported packages are pruned to what can be reached; and everything is
+// filled in at once.
+//
+// What depends on what is read from the text (index, reference), once: an expression
+// that waits has no value, and a value does not know what it was made from.
 package program
