@@ -81,7 +81,11 @@ func run(m *testing.M) (int, error) {
 	if world.cp, err = controlplane.Start(ctx, controlplane.Options{Audit: true, Nodes: 2}); err != nil {
 		return 0, err
 	}
-	defer world.cp.Stop()
+	defer func() {
+		if err := world.cp.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: stopping the control plane:", err)
+		}
+	}()
 	if world.admin, err = connect(world.cp.Kubeconfig()); err != nil {
 		return 0, err
 	}

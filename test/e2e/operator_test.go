@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"iter"
 	"net"
@@ -200,7 +201,7 @@ var spawn = func() func(*exec.Cmd) error {
 
 // stderrOf returns what a failed command has written to stderr.
 func stderrOf(err error) string {
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return ": " + strings.TrimSpace(string(exit.Stderr))
 	}
 	return ""

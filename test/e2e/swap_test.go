@@ -55,7 +55,7 @@ func TestF2BrokenEditLeavesTheLastGoodVersionRunning(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]struct{ old, new, says string }{
 		"a syntax error":       {`_name: cr.metadata.name`, `_name: cr.metadata.name }`, "names.cue:4"},
-		"an unknown reference": {`_name: cr.metadata.name`, `_name: _nmae`, "names.cue:4"},
+		"an unknown reference": {`_name: cr.metadata.name`, `_name: _nothing`, "names.cue:4"},
 		"a conflict":           {`_name: cr.metadata.name`, "_name: \"a\"\n_name: \"b\"", "names.cue:"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +125,8 @@ func copyPackage(t *testing.T, name string, replace map[string]string) *editable
 			t.Fatal(err)
 		}
 		text := string(b)
-		for old, new := range replace {
-			text = strings.ReplaceAll(text, old, new)
+		for from, to := range replace {
+			text = strings.ReplaceAll(text, from, to)
 		}
 		writeFile(t, filepath.Join(p.dir, filepath.Base(f)), text)
 	}
@@ -134,17 +134,17 @@ func copyPackage(t *testing.T, name string, replace map[string]string) *editable
 }
 
 // edit replaces a part of a file that is in it exactly once.
-func (p *editable) edit(file, old, new string) {
+func (p *editable) edit(file, from, to string) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, file)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if n := strings.Count(string(b), old); n != 1 {
-		p.t.Fatalf("%s holds %q %d times", file, old, n)
+	if n := strings.Count(string(b), from); n != 1 {
+		p.t.Fatalf("%s holds %q %d times", file, from, n)
 	}
-	writeFile(p.t, path, strings.Replace(string(b), old, new, 1))
+	writeFile(p.t, path, strings.Replace(string(b), from, to, 1))
 }
 
 // revert makes a file as it is in the repository.
