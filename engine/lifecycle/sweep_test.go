@@ -300,7 +300,7 @@ func settle(t *testing.T, c *faulty, p *program.Program, last bool) {
 			continue
 		}
 		collectGarbage(t, c.Memory)
-		makeAvailable(t, c.Memory)
+		playControllers(t, c.Memory)
 		if err == nil && len(c.Changes()) == before {
 			return
 		}

@@ -1,0 +1,143 @@
+package lifecycle_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/status"
+)
+
+const reader = `
+inputs: {
+	region: {apiVersion: "v1", kind: "ConfigMap", name: "region-\(cr.spec.name)"}
+	others: {apiVersion: "v1", kind: "ConfigMap", selector: role: "other"}
+}
+components: web: objects: o: {
+	apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"
+	data: region: inputs.region.object.data.name
+}
+components: count: objects: o: {
+	apiVersion: "v1", kind: "ConfigMap", metadata: name: "count"
+	data: names: "\([for n, _ in inputs.others.objects {n}])"
+}
+`
+
+func TestInputsAreAwaitedByNameAndSelector(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, strings.Replace(reader, `"\([for n, _ in inputs.others.objects {n}])"`, `"\(len([for n, _ in inputs.others.objects {n}]))"`, 1))
+	b.rest()
+	b.expect("the one by name is not there", "False WaitingForValue", "web: waiting for", "inputs.region.object")
+	if got := b.data("count", "names"); got != "0" {
+		t.Errorf("a selector that selects nothing selects none, got %q", got)
+	}
+
+	b.put(settings("default", "region-shop", map[string]any{"name": "north"}))
+	other := settings("default", "a", nil)
+	other["metadata"].(map[string]any)["labels"] = map[string]any{"role": "other"}
+	b.put(other)
+	b.put(settings("elsewhere", "region-store", map[string]any{"name": "wrong"}))
+	b.rest()
+	b.expect("both are there", "True Ready")
+	if got := b.data("web", "region") + b.data("count", "names"); got != "north1" {
+		t.Errorf("got %s, want what the inputs say", got)
+	}
+
+	b.put(settings("default", "region-shop", map[string]any{"name": "south"}))
+	b.rest()
+	if got := b.data("web", "region"); got != "south" {
+		t.Errorf("got %s, want the changed value", got)
+	}
+
+	act(t, b.memory, map[string]any{"name": "store"})
+	b.rest()
+	b.expect("the name depends on the spec, and one of another namespace does not count", "False WaitingForValue", "inputs.region.object")
+	if got := b.data("web", "region"); got != "south" {
+		t.Errorf("got %s, want the running object as it was", got)
+	}
+	b.put(settings("default", "region-store", map[string]any{"name": "east"}))
+	b.rest()
+	if got := b.data("web", "region"); got != "east" {
+		t.Errorf("got %s, want that of the other reference", got)
+	}
+}
+
+func TestAnInputOfAnUnservedKindIsAwaited(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupKind{Group: "db.example.com", Kind: "Database"}
+	b := newBench(t, `
+inputs: db: {apiVersion: "db.example.com/v1", kind: "Database", name: "main"}
+components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web", data: host: inputs.db.object.spec.host}
+`)
+	if again := b.rest(); again == 0 {
+		t.Error("nothing makes it look again for the kind")
+	}
+	b.expect("it says what is missing", "False WaitingForValue", "input db: the cluster does not serve db.example.com/v1 Database")
+	b.memory.Serve(kind, cluster.Namespaced)
+	b.put(map[string]any{"apiVersion": "db.example.com/v1", "kind": "Database", "metadata": map[string]any{"namespace": "default", "name": "main"}, "spec": map[string]any{"host": "h"}})
+	b.rest()
+	b.expect("H1: it has appeared", "True Ready")
+}
+
+func TestAnInputOfAnotherNamespaceIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	const spying = `
+inputs: secret: {apiVersion: "v1", kind: "Secret", name: "token", namespace: cr.spec.name}
+components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web", data: token: inputs.secret.object.data.token}
+`
+	b := newBench(t, spying)
+	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "shop", "name": "token"}, "data": map[string]any{"token": "eA=="}})
+	b.rest()
+	b.expect("J3: whoever may write the resource may not read there", "False InvalidPackage", "input secret is in namespace shop", "clusterScoped: true")
+	if b.find("ConfigMap", "web") != nil {
+		t.Error("J3: what it read is in an object")
+	}
+	b.load(spying + "clusterScoped: true\n")
+	b.rest()
+	b.expect("the package allows it", "True Ready")
+}
+
+const configured = `
+config: {image: string | *"web:1", limits: {cpu: int | *1, memory: int | *2}}
+components: web: objects: o: {
+	apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"
+	data: all: "\(config.image) \(config.limits.cpu) \(config.limits.memory)"
+}
+`
+
+func TestConfigurationComesInLayers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, configured)
+	expect := func(reason, want string) {
+		t.Helper()
+		b.rest()
+		if got := b.data("web", "all"); got != want {
+			t.Errorf("%s: got %q, want %q", reason, got, want)
+		}
+	}
+	expect("the defaults are the package's", "web:1 1 2")
+	b.put(settings(configKey.Namespace, configKey.Name, map[string]any{"shop.yaml": "image: web:2\nlimits: {cpu: 4}\n", "another.yaml": "image: x"}))
+	expect("the ConfigMap is over them, field by field", "web:2 4 2")
+	annotate(t, b.memory, lifecycle.AnnotationConfig, "limits: {cpu: 8}")
+	expect("the annotation is over both", "web:2 8 2")
+	b.put(settings(configKey.Namespace, configKey.Name, nil))
+	expect("an empty ConfigMap says nothing", "web:1 8 2")
+
+	for text, parts := range map[string][]string{
+		"limits: {cpu: many}": {"config.limits.cpu", "shop/body.cue:", "set by annotation operetta.dev/config"},
+		"{: [":                {"annotation operetta.dev/config: ", "yaml"},
+	} {
+		annotate(t, b.memory, lifecycle.AnnotationConfig, text)
+		expect("the running object stays with "+text, "web:1 8 2")
+		b.expect(text, "False InvalidConfig", parts...)
+		if got, _ := b.condition(status.ConditionStalled); !strings.HasPrefix(got, "True") {
+			t.Errorf("Stalled is %s, although a person has to change something", got)
+		}
+	}
+	b.put(settings(configKey.Namespace, configKey.Name, map[string]any{"shop.yaml": "image: 5"}))
+	annotate(t, b.memory, lifecycle.AnnotationConfig, "")
+	b.rest()
+	b.expect("the layer that is wrong is named", "False InvalidConfig", "config.image", "ConfigMap operators/settings, key shop.yaml")
+}
