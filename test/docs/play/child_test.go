@@ -113,6 +113,7 @@ func startedPlayground(t *testing.T) ([]string, error) {
 	p.once.Do(func() {
 		cmd := exec.Command("make", "run")
 		cmd.Dir = filepath.FromSlash(root)
+		cmd.Env = environment()
 		if p.child, p.err = start(cmd); p.err != nil {
 			return
 		}

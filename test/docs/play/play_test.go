@@ -7,10 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"operetta.dev/test/controlplane"
 	"operetta.dev/test/docs/internal/markdown"
 )
 
@@ -217,23 +219,21 @@ func (s *stage) shell(line string) *exec.Cmd {
 	if strings.HasPrefix(line, "make ") {
 		cmd.Dir = root
 	}
-	cmd.Env = append(without(os.Environ(), "KUBECONFIG", "PWD"), "NO_COLOR=1", "KUBECACHEDIR="+filepath.Join(s.dir, ".kube"))
+	cmd.Env = append(environment(), "KUBECACHEDIR="+filepath.Join(s.dir, ".kube"))
 	return cmd
 }
 
-// without returns an environment without some of its variables.
-func without(environment []string, names ...string) []string {
-	var out []string
-	for _, e := range environment {
-		keep := true
-		for _, n := range names {
-			keep = keep && !strings.HasPrefix(e, n+"=")
-		}
-		if keep {
-			out = append(out, e)
-		}
-	}
-	return out
+// foreign are variables that a reader who begins does not have: those that name a
+// cluster, and what a make around this test says to those that it starts.
+var foreign = []string{"KUBECONFIG", controlplane.KubeconfigEnv, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PWD"}
+
+// environment is that of a reader who begins.
+func environment() []string {
+	own := slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(foreign, name)
+	})
+	return append(own, "NO_COLOR=1")
 }
 
 // duration is an age as kubectl prints it.
