@@ -22,7 +22,9 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.expectReady("shop")
 	best := patience
-	for _, tier := range []string{"gold", "silver", "bronze"} {
+	// A busy machine gets several tries at what is about seconds.
+	for try := 0; try < 2 || (best > swapLimit && try < tries); try++ {
+		tier := fmt.Sprintf("tier-%d", try)
 		from, position := mark(t), o.log.len()
 		p.edit("names.cue", `"app.kubernetes.io/name": "webapp"`, `"app.kubernetes.io/name": "webapp", tier: "`+tier+`"`)
 		took := within(t, patience, "the label of the edited package", func() error {
@@ -45,7 +47,6 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 		})
 		s.expectReady("shop")
 	}
-	// The best of three, since other tests share the machine.
 	if best > swapLimit {
 		t.Errorf("the fastest edit took effect after %s, not within %s", best, swapLimit)
 	}

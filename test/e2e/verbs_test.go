@@ -26,6 +26,10 @@ import (
 // two; the machine may be busy.
 const patience = 90 * time.Second
 
+// tries is how often something with a limit of seconds may take longer: other tests
+// and other programs share the machine.
+const tries = 6
+
 // site is a namespace with a user who operates it; no two tests share one.
 type site struct {
 	t          *testing.T
