@@ -1,0 +1,214 @@
+package simulate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/lifecycle/simulate"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/engine/verify"
+)
+
+// load returns a package of a kind, with a body.
+func load(t *testing.T, kind, body string) *program.Program {
+	t.Helper()
+	name := strings.ToLower(kind)
+	text := fmt.Sprintf(`package %s
+
+import "operetta.dev/schemas/operator"
+
+operator.#Controller
+
+group: "example.com"
+kind:  %q
+versions: v1: spec: {size: int | *1, ...}
+cr: spec: versions.v1.spec
+live: _
+`, name, kind)
+	snapshot, err := source.New(fstest.MapFS{
+		name + "/a.cue": &fstest.MapFile{Data: []byte(text)},
+		name + "/b.cue": &fstest.MapFile{Data: []byte("package " + name + "\n" + body)},
+	}, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Load(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// refOf is a resource of a kind, called main.
+func refOf(kind string) cluster.Ref {
+	return cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Namespace: "default", Name: "main"}
+}
+
+// put writes a resource with a spec.
+func put(t *testing.T, w *simulate.World, kind string, spec map[string]any) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	ref := refOf(kind)
+	u.SetGroupVersionKind(ref.GroupVersionKind)
+	u.SetNamespace(ref.Namespace)
+	u.SetName(ref.Name)
+	if _, err := w.Put(u); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the world to rest, and returns what each step wrote, and any further look
+// at a step.
+func run(t *testing.T, w *simulate.World, look func(simulate.Step)) []string {
+	t.Helper()
+	var out []string
+	if err := w.Run(t.Context(), func(s simulate.Step) {
+		for _, c := range s.Changes {
+			out = append(out, c.Verb+" "+c.Ref.Kind+" "+c.Ref.Name)
+		}
+		if s.Err != nil {
+			t.Errorf("step %d: %v", s.Number, s.Err)
+		}
+		look(s)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func nothing(simulate.Step) {}
+
+const (
+	parent = `
+components: child: objects: o: {apiVersion: "example.com/v1", kind: "Child", metadata: name: "main", spec: size: cr.spec.size}
+components: after: {dependsOn: child: {}, objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "after", data: size: "\(cr.spec.size)"}}
+`
+	child = `
+components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "base"}
+components: web: {dependsOn: base: {}, objects: o: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: replicas: cr.spec.size}}
+`
+)
+
+func TestASubsystemIsReadyWhenItsOperatorSaysSo(t *testing.T) {
+	t.Parallel()
+	// The order in which the operators act must not matter.
+	for name, first := range map[string]bool{"parent first": true, "child first": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			programs := []*program.Program{load(t, "Child", child), load(t, "Parent", parent)}
+			if first {
+				programs[0], programs[1] = programs[1], programs[0]
+			}
+			w := simulate.New(types.NamespacedName{}, programs...)
+			put(t, w, "Parent", map[string]any{})
+			childFirst := func(s simulate.Step) {
+				for _, c := range s.Changes {
+					if ready, why := w.Ready(refOf("Child")); c.Ref.Name == "after" && c.Verb != "delete" && !ready {
+						t.Errorf("what comes after the child is written while that is not ready: %s", why)
+					}
+				}
+			}
+			got := run(t, w, childFirst)
+			if diff := cmp.Diff([]string{"create Child main", "create ConfigMap base", "create Deployment web", "create ConfigMap after"}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if ready, why := w.Ready(refOf("Parent")); !ready {
+				t.Errorf("the parent is not ready: %s", why)
+			}
+
+			put(t, w, "Parent", map[string]any{"size": int64(2)})
+			got = run(t, w, func(s simulate.Step) {
+				for _, c := range s.Changes {
+					u := w.Get(refOf("Child"))
+					observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+					if c.Ref.Name == "after" && observed != u.GetGeneration() {
+						t.Error("what comes after the child is updated before that has its new generation rolled out")
+					}
+				}
+			})
+			if diff := cmp.Diff([]string{"update Child main", "update Deployment web", "update ConfigMap after"}, got); diff != "" {
+				t.Errorf("an update goes down in order (-want +got):\n%s", diff)
+			}
+
+			if err := w.Delete(refOf("Parent")); err != nil {
+				t.Fatal(err)
+			}
+			got = run(t, w, nothing)
+			want := []string{"delete ConfigMap after", "update Child main", "delete Deployment web", "delete ConfigMap base", "delete Child main", "delete Parent main"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("G1: deletion goes through both, backwards (-want +got):\n%s", diff)
+			}
+			if left := w.Memory.Refs(); len(left) != 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestEveryKindGetsHealthyByItself(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]string{
+		"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
+		"Pod": "v1", "PersistentVolumeClaim": "v1", "Service": "v1", "ConfigMap": "v1", "Secret": "v1", "Namespace": "v1", "PersistentVolume": "v1",
+		"Ingress": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
+		"Certificate": "cert-manager.io/v1", "ClusterIssuer": "cert-manager.io/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+	}
+	var body strings.Builder
+	body.WriteString("clusterScoped: true\n")
+	for kind, version := range kinds {
+		spec := ""
+		if kind == "Service" {
+			spec = `, spec: {type: "LoadBalancer", ports: [{port: 80}]}`
+		}
+		fmt.Fprintf(&body, "components: c%s: objects: o: {apiVersion: %q, kind: %q, metadata: name: \"x\"%s}\n", strings.ToLower(kind), version, kind, spec)
+	}
+	w := simulate.New(types.NamespacedName{}, load(t, "Parent", body.String()))
+	put(t, w, "Parent", map[string]any{})
+	run(t, w, nothing)
+	if ready, why := w.Ready(refOf("Parent")); !ready {
+		t.Error(why)
+	}
+	for _, u := range w.Memory.Objects() {
+		if j := verify.Object(u, "ready"); j.Health != verify.Ready {
+			t.Errorf("%s is %s: %s", u.GetKind(), j.Health, j.Message)
+		}
+	}
+}
+
+func TestWhatCannotBecomeReadyComesToRestAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	rows := map[string]struct{ body, want string }{
+		"a predicate that never holds": {
+			`components: a: {objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}, verify: big: cr.spec.size > 5}`,
+			"NotReady: a: verify.big: cr.spec.size > 5",
+		},
+		"a timeout": {
+			`components: a: {timeout: "10m", objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}, verify: big: cr.spec.size > 5}`,
+			"TimedOut: a: not ready within 10m0s: verify.big",
+		},
+		"an input that is not there": {
+			`inputs: x: {apiVersion: "v1", kind: "Secret", name: "x"}
+components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a", data: k: inputs.x.object.data.k}`,
+			"WaitingForValue: a: waiting for",
+		},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := simulate.New(types.NamespacedName{}, load(t, "Parent", row.body))
+			put(t, w, "Parent", map[string]any{})
+			run(t, w, nothing)
+			if ready, why := w.Ready(refOf("Parent")); ready || !strings.HasPrefix(why, row.want) {
+				t.Errorf("ready %v, %q, want %q", ready, why, row.want)
+			}
+		})
+	}
+}
