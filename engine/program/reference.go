@@ -149,7 +149,7 @@ func (r *references) chain(e ast.Expr) bool {
 	}
 	r.brackets(e)
 	if path, ok := r.index.pathOf(root, 0); ok {
-		if !r.follow && len(sels) == 0 && !slices.Contains(roots, root.Name) {
+		if !r.follow && len(sels) == 0 && !slices.Contains(roots, fieldName(root)) {
 			return true // another name, recorded where it is written
 		}
 		path = slices.Concat(path, sels)
@@ -176,7 +176,7 @@ func (x *index) declared(id *ast.Ident) []member {
 		return nil
 	}
 	if atRoot(id) {
-		return x.fields[id.Name]
+		return x.fields[fieldName(id)]
 	}
 	if _, ok := id.Scope.(*ast.StructLit); !ok {
 		return nil // a variable of a comprehension, which is walked itself
@@ -255,8 +255,8 @@ func (x *index) pathOf(id *ast.Ident, depth int) ([]string, bool) {
 	if depth > maxAliases {
 		return nil, false
 	}
-	if atRoot(id) && slices.Contains(roots, id.Name) {
-		return []string{id.Name}, true
+	if name := fieldName(id); atRoot(id) && slices.Contains(roots, name) {
+		return []string{name}, true
 	}
 	if s, ok := id.Scope.(*ast.StructLit); ok {
 		if path, ok := x.paths[s]; ok && isField(id.Node) {

@@ -83,6 +83,10 @@ var edges = map[string]struct {
 		"an alias is one more name",
 		"components: {\n\tD=db: outputs: host: \"h\"\n\tweb: outputs: x: D.outputs.host\n}", []string{"db:3"},
 	},
+	"by an alias of live": {
+		"what is referred to decides what an evaluation sees",
+		"L=live: _\ncomponents: web: outputs: x: L.db.sts.metadata.name", []string{"db:2"},
+	},
 	"in an argument": {
 		"functions and interpolations hide nothing",
 		`components: web: outputs: x: "\(len([for o in live.db {o}]))"`, []string{"db:1"},
