@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -116,6 +117,11 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	}
 	noticeOutages(config, log)
 	o := &operator{log: log, config: config, flags: f}
+	if f.crds == crdsApply {
+		if err := installCRD(ctx, config, log, patch.CRD()); err != nil {
+			return err
+		}
+	}
 	var programs []*program.Program
 	for _, dir := range dirs {
 		p, err := o.prepare(ctx, dir)

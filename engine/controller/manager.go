@@ -48,6 +48,7 @@ type Options struct {
 type Manager struct {
 	manager     manager.Manager
 	controllers map[schema.GroupKind]*served
+	patches     *patches
 }
 
 // The delays between tries of a reconcile that fails: they double from the first
@@ -80,6 +81,9 @@ func New(config *rest.Config, options Options, programs ...*program.Program) (*M
 		return nil, err
 	}
 	m := &Manager{manager: mgr, controllers: map[schema.GroupKind]*served{}}
+	m.patches = &patches{
+		client: mgr.GetClient(), direct: children.direct, cache: mgr.GetCache(), namespace: options.CustomResourceNamespace, log: options.Log,
+	}
 	kinds := map[schema.GroupKind]string{}
 	for _, p := range programs {
 		kind := p.GroupVersionKind().GroupKind()
@@ -91,7 +95,7 @@ func New(config *rest.Config, options Options, programs ...*program.Program) (*M
 			return nil, fmt.Errorf("package %s: %w", p.Name(), err)
 		}
 	}
-	return m, nil
+	return m, mgr.Add(m.patches)
 }
 
 func managerOptions(o Options) manager.Options {

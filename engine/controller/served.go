@@ -68,6 +68,8 @@ func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 	if err := m.manager.Add(read); err != nil {
 		return err
 	}
+	l.Patches = m.patches
+	m.patches.readers = append(m.patches.readers, reader{kind: gvk.GroupKind(), controller: c})
 	m.controllers[gvk.GroupKind()] = s
 	if err := s.watch(c, m.manager.GetCache(), gvk); err != nil {
 		return err

@@ -17,6 +17,7 @@ func engineStatus() map[string]schemaProps {
 		"versions":               object("The versions of the package.", "desired", "The one to roll out.", "reconciled", "The last one that was rolled out entirely."),
 		"inventory":              inventory(),
 		"hooks":                  hooks(),
+		"patches":                atomic("The names of the patches (operetta.dev) by which objects differ from what the package renders.", word("A patch.")),
 	}
 }
 

@@ -31,10 +31,12 @@ func (s *state) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] =
 // pause says that the resource is paused, and does nothing else.
 func (s *state) pause(ctx context.Context) (time.Duration, error) {
 	after := status.Paused(s.before, s.cr.GetGeneration(), s.Now())
-	if status.Same(s.before, after) {
-		return 0, nil
+	if !status.Same(s.before, after) {
+		if err := s.write(ctx, after); err != nil {
+			return 0, err
+		}
 	}
-	return 0, s.write(ctx, after)
+	return 0, s.patchesPaused(ctx)
 }
 
 // leveled returns a log that shows the details of a resource whose annotation asks

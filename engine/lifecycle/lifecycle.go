@@ -81,6 +81,8 @@ type Lifecycle struct {
 	Parallel int
 	// Subsystem reports whether a kind is another operator's; nil knows none.
 	Subsystem func(schema.GroupKind) bool
+	// Patches keeps what changes the rendering of resources; nil keeps none.
+	Patches Patches
 
 	pace pace
 }
@@ -95,6 +97,7 @@ type state struct {
 	owner     plan.Owner
 	inventory plan.Inventory
 	finished  map[string]rollout.Finish
+	patches   []foundPatch
 }
 
 // Step takes a resource one step further with a package, and returns when to come
@@ -110,7 +113,7 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
-		return 0, nil
+		return 0, l.targetMissing(ctx, key)
 	case s.cr.GetDeletionTimestamp() != nil:
 		return s.teardown(ctx)
 	case s.paused():
@@ -191,10 +194,15 @@ func (s *state) engine() *rollout.Engine {
 
 // input gathers what a rollout starts from.
 func (s *state) input(ctx context.Context) (rollout.Input, error) {
+	var err error
+	if s.patches, err = s.patchesOf(ctx, s.key()); err != nil {
+		return rollout.Input{}, err
+	}
 	config, err := s.config(ctx)
 	return rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
-		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect,
+		Patches: parsed(s.patches),
+		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect,
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}, err
 }
@@ -215,7 +223,7 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	if err != nil {
 		return 0, err
 	}
-	return earliest(earliest(result.RequeueAfter, again), expires), failure
+	return earliest(earliest(result.RequeueAfter, again), expires), errors.Join(failure, s.reportPatches(ctx, result))
 }
 
 // expire turns components that have waited longer than their timeout into failed

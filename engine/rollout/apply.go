@@ -23,6 +23,8 @@ type application struct {
 	// outcome is set when the component could not be applied.
 	outcome status.Component
 	err     error
+	// failed is the object that err is about.
+	failed plan.Desired
 }
 
 // A write is one object that was written.
@@ -173,7 +175,7 @@ func (a application) fail(component string, d plan.Desired, err error) applicati
 		a.outcome = waiting(component, status.ReasonKindNotServed, fmt.Sprintf("object %s: %v", d.Object, err))
 		return a
 	}
-	a.err = err
+	a.err, a.failed = err, d
 	a.outcome = failed(component, status.ReasonApplyFailed, err.Error())
 	return a
 }

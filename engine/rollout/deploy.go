@@ -40,7 +40,7 @@ func (r *run) deploy(ctx context.Context) error {
 
 // again evaluates with what a layer wrote, and prepares what that completes.
 func (r *run) again(ctx context.Context) error {
-	if err := r.evaluateOnce(); err != nil {
+	if err := r.evaluateOnce(ctx); err != nil {
 		return err
 	}
 	r.exclude()
@@ -97,6 +97,7 @@ func (r *run) collect(layer []string, applied []application) bool {
 		}
 		if a.err != nil {
 			r.failures = append(r.failures, a.err)
+			r.noteRejected(a)
 		}
 		if a.outcome.Name != "" {
 			r.outcomes[name] = a.outcome

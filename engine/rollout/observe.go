@@ -85,7 +85,7 @@ func (r *run) see(component, object string, u *unstructured.Unstructured) {
 // evaluation knows none, and inputs, which the resource names.
 func (r *run) evaluate(ctx context.Context) error {
 	for range maxRounds {
-		if err := r.evaluateOnce(); err != nil {
+		if err := r.evaluateOnce(ctx); err != nil {
 			return err
 		}
 		found, err := r.discover(ctx)
@@ -107,7 +107,7 @@ func (r *run) evaluate(ctx context.Context) error {
 // last finds at least one component's objects.
 const maxRounds = 100
 
-func (r *run) evaluateOnce() error {
+func (r *run) evaluateOnce(ctx context.Context) error {
 	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values(), Inputs: r.found, Config: r.in.Config})
 	if err != nil {
 		return r.evaluationFailed(err)
@@ -121,6 +121,7 @@ func (r *run) evaluateOnce() error {
 		r.fault(status.ReasonInvalidConfig, oneLine(out.Misconfigured.Error()))
 		return errStop
 	}
+	r.patch(ctx)
 	return nil
 }
 

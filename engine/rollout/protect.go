@@ -88,7 +88,9 @@ func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
-	if err := r.in.Protect(ctx, Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: r.preview()}); err != nil {
+	preview := r.preview()
+	preview.Patches = effective(r.patchReports())
+	if err := r.in.Protect(ctx, Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: preview}); err != nil {
 		return err
 	}
 	r.inventory = grown

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/graph"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -77,6 +78,8 @@ type Input struct {
 	Inventory plan.Inventory
 	// Finished are the hooks that have run, by name.
 	Finished map[string]Finish
+	// Patches change what the package renders, in any order.
+	Patches []patch.Patch
 	// Config are the layers of configuration, the weakest first, and ConfigInputs
 	// what they were read from.
 	Config       []program.Layer
@@ -108,6 +111,8 @@ type Finish struct {
 type Result struct {
 	Completion status.Completion
 	Inventory  plan.Inventory
+	// Patches are what came of the patches; without an evaluation there are none.
+	Patches []patch.Report
 	// RequeueAfter is when to come again without an event; 0 is never.
 	RequeueAfter time.Duration
 	// Events are what happened, in the past tense.
@@ -152,6 +157,10 @@ type run struct {
 	deleting bool
 	// failures are errors of the cluster, to be retried with backoff.
 	failures []error
+	// patched are what the last evaluation has made of the patches, and rejected what
+	// the API server said of objects that it refused, by address.
+	patched  []patch.Report
+	rejected map[string]string
 }
 
 // live holds observed objects by component and object name.
@@ -205,6 +214,8 @@ func (r *run) finish() Result {
 	out.Completion.Components = r.components()
 	out.Completion.Change = r.change
 	out.Completion.Own = r.rollout.Status
+	out.Patches = r.patchReports()
+	out.Completion.Patches = effective(out.Patches)
 	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
@@ -26,6 +27,9 @@ type world struct {
 	owner     plan.Owner
 	inventory plan.Inventory
 	finished  map[string]rollout.Finish
+	patches   []patch.Patch
+	// protect is called with what is stored before a write, if it is set.
+	protect func(context.Context, rollout.Protection) error
 	// protects counts how often the inventory was stored before a write.
 	protects int
 	seen     int
@@ -89,7 +93,13 @@ func (w *world) run() (rollout.Result, error) {
 	result, err := e.Run(context.Background(), rollout.Input{
 		Owner: w.owner, CR: w.cr(), Inventory: w.inventory,
 		Finished: w.finished,
-		Protect: func(_ context.Context, p rollout.Protection) error {
+		Patches:  w.patches,
+		Protect: func(ctx context.Context, p rollout.Protection) error {
+			if w.protect != nil {
+				if err := w.protect(ctx, p); err != nil {
+					return err
+				}
+			}
 			w.protects++
 			w.inventory = p.Inventory
 			return nil

@@ -45,7 +45,7 @@ type Input struct {
 // field of that name is not written.
 var EngineFields = []string{
 	"observedGeneration", "phase", "conditions", "componentsReady", "components", "package", "versions", "inventory",
-	"lastHandledReconcileAt", "hooks",
+	"lastHandledReconcileAt", "hooks", "patches",
 }
 
 // Build returns the status of a custom resource. It is deterministic, and equal
@@ -78,8 +78,19 @@ func Build(in Input) map[string]any {
 	if len(in.Hooks) > 0 {
 		out["hooks"] = in.Hooks
 	}
+	if len(c.Patches) > 0 {
+		out["patches"] = texts(c.Patches)
+	}
 	if in.HandledAt != "" {
 		out["lastHandledReconcileAt"] = in.HandledAt
+	}
+	return out
+}
+
+func texts(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
 	}
 	return out
 }
@@ -87,7 +98,7 @@ func Build(in Input) map[string]any {
 // keep takes over what a status said before of what was not looked at now.
 func keep(out, before map[string]any) {
 	for k, v := range before {
-		if k == "components" || k == "componentsReady" || !slices.Contains(EngineFields, k) {
+		if k == "components" || k == "componentsReady" || k == "patches" || !slices.Contains(EngineFields, k) {
 			out[k] = v
 		}
 	}
@@ -275,7 +286,7 @@ func Weigh(before, after map[string]any) Weight {
 // substance returns what of a status has to be known at once.
 func substance(s map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt", "hooks"} {
+	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt", "hooks", "patches"} {
 		out[k] = s[k]
 	}
 	// The inventory was stored before the first write; what a rollout adds to it

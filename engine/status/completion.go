@@ -123,6 +123,8 @@ type Completion struct {
 	Fault Component
 	// Pruning says what is still to be deleted, or "".
 	Pruning string
+	// Patches are the names of the patches in effect.
+	Patches []string
 	// Change is what was written.
 	Change Change
 	// Deleting says that the resource is being deleted.

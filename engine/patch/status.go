@@ -1,0 +1,102 @@
+package patch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"operetta.dev/engine/status"
+)
+
+// ConditionApplied is the type of the condition of a Patch.
+const ConditionApplied = "Applied"
+
+// Whole returns the report of a patch that could not be applied at all.
+func Whole(p Patch, reason Reason, message string) Report {
+	return Report{Patch: p, Unmatched: []Miss{{Reason: reason, Message: message}}}
+}
+
+// Status returns the status of a Patch, given the one before and the time of a
+// condition that changes. It is equal to the one before unless there is news.
+func Status(before map[string]any, r Report, now time.Time) map[string]any {
+	reason, message := r.summary()
+	value := "True"
+	if reason != Applied {
+		value = "False"
+	}
+	out := map[string]any{
+		"observedGeneration": r.Patch.Generation,
+		"conditions": []any{map[string]any{
+			"type": ConditionApplied, "status": value, "reason": string(reason), "message": message,
+			"observedGeneration": r.Patch.Generation, "lastTransitionTime": since(before, value, now),
+		}},
+	}
+	var applied, unmatched []any
+	for _, p := range r.Applied {
+		applied = append(applied, map[string]any{"address": p.Address, "object": p.Object})
+	}
+	for _, m := range r.Unmatched {
+		if m.Address != "" {
+			unmatched = append(unmatched, map[string]any{"address": m.Address, "reason": string(m.Reason), "message": m.Message})
+		}
+	}
+	if len(applied) > 0 {
+		out["applied"] = applied
+	}
+	if len(unmatched) > 0 {
+		out["unmatched"] = unmatched
+	}
+	return out
+}
+
+// Same reports whether two statuses say the same.
+func Same(before, after map[string]any) bool { return status.Same(before, after) }
+
+// Observed returns the generation that a status is about, or 0.
+func Observed(before map[string]any) int64 {
+	generation, _ := before["observedGeneration"].(int64)
+	return generation
+}
+
+// summary returns what came of the patch as a whole: what a person has to look at
+// rather than what passes by itself.
+func (r Report) summary() (Reason, string) {
+	if len(r.Unmatched) == 0 {
+		return Applied, count(len(r.Applied))
+	}
+	reason := r.Unmatched[0].Reason
+	var parts []string
+	for _, m := range r.Unmatched {
+		if reason == Pending {
+			reason = m.Reason
+		}
+		if m.Address == "" {
+			parts = append(parts, m.Message)
+			continue
+		}
+		parts = append(parts, m.Address+": "+m.Message)
+	}
+	if len(r.Applied) > 0 {
+		parts = append(parts, "otherwise "+count(len(r.Applied)))
+	}
+	return reason, strings.Join(parts, "; ")
+}
+
+func count(objects int) string {
+	if objects == 1 {
+		return "applied to 1 object"
+	}
+	return fmt.Sprintf("applied to %d objects", objects)
+}
+
+// since returns when the condition got its status.
+func since(before map[string]any, value string, now time.Time) string {
+	conditions, _ := before["conditions"].([]any)
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if text, ok := m["lastTransitionTime"].(string); ok && m["type"] == ConditionApplied && m["status"] == value {
+			return text
+		}
+	}
+	return now.UTC().Truncate(time.Second).Format(time.RFC3339)
+}

@@ -1,0 +1,112 @@
+package rollout
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// patch changes what was just rendered. Its reach is the resource's namespace: whoever
+// may write patches there could otherwise reach beyond what they may do themselves.
+func (r *run) patch(ctx context.Context) {
+	if len(r.in.Patches) == 0 {
+		return
+	}
+	all := slices.Clone(r.rollout.Components)
+	for _, h := range r.rollout.Hooks {
+		all = append(all, h.Component)
+	}
+	changed, reports := patch.Apply(all, r.in.Patches, func(o program.Object) bool {
+		return r.refOf(ctx, o).Namespace == r.in.Owner.Namespace
+	})
+	// The evaluation may be shared, and stays as it is.
+	components := len(r.rollout.Components)
+	hooks := slices.Clone(r.rollout.Hooks)
+	for i := range hooks {
+		hooks[i].Component = changed[components+i]
+	}
+	r.rollout.Components, r.rollout.Hooks = changed[:components], hooks
+	r.patched = reports
+}
+
+// noteRejected remembers an object that the API server does not accept.
+func (r *run) noteRejected(a application) {
+	if !apierrors.IsInvalid(a.err) && !apierrors.IsBadRequest(a.err) && !apierrors.IsForbidden(a.err) {
+		return
+	}
+	if r.rejected == nil {
+		r.rejected = map[string]string{}
+	}
+	r.rejected[a.failed.Component+"."+a.failed.Object] = a.err.Error()
+}
+
+// patchReports returns what came of the patches by now: an object counts as changed
+// when it is there with exactly the patched content.
+func (r *run) patchReports() []patch.Report {
+	var out []patch.Report
+	for _, report := range r.patched {
+		done := patch.Report{Patch: report.Patch, Unmatched: slices.Clone(report.Unmatched)}
+		for _, p := range report.Applied {
+			if miss := r.unapplied(p); miss.Reason != "" {
+				done.Unmatched = append(done.Unmatched, miss)
+				continue
+			}
+			done.Applied = append(done.Applied, p)
+		}
+		out = append(out, done)
+	}
+	return out
+}
+
+// unapplied says why an object is not as a patch has made it; its Reason is empty
+// when it is.
+func (r *run) unapplied(p patch.Place) patch.Miss {
+	miss := patch.Miss{Address: p.Address, Reason: patch.Pending, Message: p.Object + " is not written yet"}
+	if why, gone := r.excluded[p.Component]; gone {
+		miss.Reason, miss.Message = patch.NoSuchObject, "component "+p.Component+" should not exist: "+why
+		return miss
+	}
+	if said, ok := r.rejected[p.Address]; ok {
+		miss.Reason, miss.Message = patch.Rejected, said
+		return miss
+	}
+	i := slices.IndexFunc(r.desired[p.Component], func(d plan.Desired) bool { return d.Object == p.Name })
+	if i >= 0 && r.holds(r.desired[p.Component][i]) {
+		return patch.Miss{}
+	}
+	if i >= 0 && r.desired[p.Component][i].Policy.Apply == "createOnly" {
+		miss.Reason, miss.Message = patch.Conflict, p.Object+" exists, and its policy is createOnly"
+		return miss
+	}
+	if o := r.outcomes[p.Component]; o.Message != "" && o.State != status.Verified {
+		miss.Message += ": " + o.Message
+	}
+	return miss
+}
+
+// holds reports whether an object was written with a content. One that a finished
+// hook has left behind may be gone.
+func (r *run) holds(d plan.Desired) bool {
+	live := r.live[d.Component][d.Object]
+	if live == nil {
+		return !r.graph.Has(d.Component) && r.outcomes[d.Component].State == status.Verified
+	}
+	return live.GetAnnotations()[plan.AppliedMark] == d.Digest
+}
+
+// effective returns the names of the patches by which an object differs from what the
+// package renders.
+func effective(reports []patch.Report) []string {
+	var out []string
+	for _, r := range reports {
+		if len(r.Applied) > 0 {
+			out = append(out, r.Patch.Name)
+		}
+	}
+	return out
+}
