@@ -33,7 +33,7 @@ func valid(t testing.TB) crd.Definition {
 	t.Helper()
 	spec := compile(t, "#Spec: replicas: int | *1")
 	return crd.Definition{
-		Group: "example.com", Kind: "WebApp",
+		Group: "example.com", Kind: "WebShop",
 		Versions: []crd.Version{{Name: "v1", Spec: spec, Served: true, Storage: true}},
 	}
 }
@@ -50,7 +50,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 		"NamesFromTheKind": {
 			reason: "a kind is enough to name everything",
 			want:   func(c *apiextensionsv1.CustomResourceDefinition) any { return c.Spec.Names },
-			is:     names{Kind: "WebApp", ListKind: "WebAppList", Plural: "webapps", Singular: "webapp"},
+			is:     names{Kind: "WebShop", ListKind: "WebShopList", Plural: "webshops", Singular: "webshop"},
 		},
 		"NamesOfTheAuthor": {
 			reason: "what the author says is not overruled",
@@ -59,7 +59,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 			},
 			want: func(c *apiextensionsv1.CustomResourceDefinition) any { return c.Spec.Names },
 			is: names{
-				Kind: "WebApp", ListKind: "WebAppList", Plural: "apps", Singular: "app",
+				Kind: "WebShop", ListKind: "WebShopList", Plural: "apps", Singular: "app",
 				ShortNames: []string{"wa"}, Categories: []string{"all"},
 			},
 		},
@@ -79,10 +79,10 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 			is:     apiextensionsv1.ClusterScoped,
 		},
 		"Description": {
-			reason: "kubectl explain webapp says what the author says",
-			change: func(d *crd.Definition) { d.Description = "A WebApp is a web server." },
+			reason: "kubectl explain webshop says what the author says",
+			change: func(d *crd.Definition) { d.Description = "A WebShop is a web server." },
 			want:   func(c *apiextensionsv1.CustomResourceDefinition) any { return rootOf(c).Description },
-			is:     "A WebApp is a web server.",
+			is:     "A WebShop is a web server.",
 		},
 		"SpecMayBeLeftOut": {
 			reason: "all of the spec has defaults",

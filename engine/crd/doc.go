@@ -2,7 +2,7 @@
 // CustomResourceDefinition.
 //
 //	crd, err := crd.Generate(crd.Definition{
-//		Group: "example.com", Kind: "WebApp",
+//		Group: "example.com", Kind: "WebShop",
 //		Versions: []crd.Version{{Name: "v1", Spec: spec, Served: true, Storage: true}},
 //	})
 //	text, err := crd.YAML(crd)

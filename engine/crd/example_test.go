@@ -17,7 +17,7 @@ func ExampleGenerate() {
 			source:   {git!: string} | {oci!: string}
 		}`, cue.Filename("spec.cue"))
 	_, err := crd.Generate(crd.Definition{
-		Group: "example.com", Kind: "WebApp",
+		Group: "example.com", Kind: "WebShop",
 		Versions: []crd.Version{{Name: "v1", Spec: input.LookupPath(cue.ParsePath("#Spec")), Served: true, Storage: true}},
 	})
 	fmt.Println(err)

@@ -90,7 +90,7 @@ func golden(t *testing.T, path string) {
 // definitionOf wraps the #Spec and #Status of a golden.
 func definitionOf(input cue.Value) crd.Definition {
 	return crd.Definition{
-		Group: "example.com", Kind: "WebApp",
+		Group: "example.com", Kind: "WebShop",
 		Versions: []crd.Version{{
 			Name: "v1", Served: true, Storage: true,
 			Spec:   input.LookupPath(cue.ParsePath("#Spec")),
@@ -204,7 +204,7 @@ var ignoreNull = cmpopts.IgnoreMapEntries(func(_ string, v any) bool { return v 
 // resource is a custom resource with the spec in text, or without any if that is empty.
 func resource(t *testing.T, text []byte, field string) map[string]any {
 	t.Helper()
-	object := map[string]any{"apiVersion": "example.com/v1", "kind": "WebApp", "metadata": map[string]any{"name": "web"}}
+	object := map[string]any{"apiVersion": "example.com/v1", "kind": "WebShop", "metadata": map[string]any{"name": "web"}}
 	if strings.TrimSpace(string(text)) == "" {
 		return object
 	}

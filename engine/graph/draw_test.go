@@ -41,9 +41,9 @@ flowchart TD
   n0["web"]
 `,
 		},
-		"WebApp": {
+		"WebShop": {
 			reason: "a node is below the dependency that comes last, and names those not above it",
-			graph:  webApp(t),
+			graph:  webShop(t),
 			tree: `
 config
 db

@@ -28,8 +28,8 @@ func build(t testing.TB, nodes string, edges ...string) *graph.Graph[string, str
 	return g
 }
 
-// webApp is the example of most tests: web needs everything, cache needs db.
-func webApp(t testing.TB) *graph.Graph[string, string] {
+// webShop is the example of most tests: web needs everything, cache needs db.
+func webShop(t testing.TB) *graph.Graph[string, string] {
 	return build(t, "web config db cache",
 		"web>config@web.cue:3", "web>db@web.cue:4", "web>cache@web.cue:5", "cache>db@cache.cue:2")
 }
@@ -254,7 +254,7 @@ func TestNeighboursAreInAuthorOrder(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := webApp(t)
+			g := webShop(t)
 			got := near{
 				g.Dependencies(c.node), g.Dependents(c.node),
 				g.TransitiveDependencies(c.node), g.TransitiveDependents(c.node),
