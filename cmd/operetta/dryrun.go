@@ -19,23 +19,36 @@ import (
 
 // dryRun are the flags of `operetta run --dry-run`.
 type dryRun struct {
-	on, remove bool
-	files      []string
+	mode   string
+	remove bool
+	files  []string
 }
+
+// Where a dry run takes place.
+const (
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
 
 const dryRunLong = `
 With --dry-run there is no cluster: the custom resources of -f are rolled out in memory, where
 Deployments, Jobs and the like become healthy as soon as they were written. Every step is
 shown, with what was written and what the rest waits for. Other objects of the files are
 there from the start, as the package's inputs are. With --delete, the resources are deleted
-afterwards.`
+afterwards.
+
+With --dry-run=server the cluster is asked what it would make of the next reconcile, and nothing
+is written to it: of the custom resources of -f as if they were applied, or else of those that it
+has. That shows what a changed package would do before it does it.`
 
 // addFlags adds the flags.
 func (d *dryRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&d.on, "dry-run", false, "roll out in memory, without a cluster, and show every step")
+	f.Var(&choice{value: &d.mode, values: []string{dryRunClient, dryRunServer}}, "dry-run", "show what would be done: in memory, without a cluster, or by dry runs of the API server")
+	f.Lookup("dry-run").NoOptDefVal = dryRunClient
+	complete(cmd, "dry-run", []string{dryRunClient, dryRunServer})
 	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is the standard input")
-	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources afterwards")
+	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources")
 	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
 		panic(err) // the flag was added above
 	}
@@ -44,11 +57,11 @@ func (d *dryRun) addFlags(cmd *cobra.Command) {
 // check refuses flags that contradict each other.
 func (d *dryRun) check() error {
 	switch {
-	case d.on && len(d.files) == 0:
+	case d.mode == dryRunClient && len(d.files) == 0:
 		return usageError{fmt.Errorf("-f is missing: name the file with the custom resources")}
-	case !d.on && len(d.files) > 0:
+	case d.mode == "" && len(d.files) > 0:
 		return usageError{fmt.Errorf("-f is for --dry-run; on a cluster, custom resources are applied with kubectl")}
-	case !d.on && d.remove:
+	case d.mode == "" && d.remove:
 		return usageError{fmt.Errorf("--delete is for --dry-run; on a cluster, custom resources are deleted with kubectl")}
 	}
 	return nil
@@ -72,13 +85,9 @@ func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	var programs []*program.Program
-	for _, dir := range dirs {
-		p, err := loadOne(ctx, []string{dir})
-		if err != nil {
-			return err
-		}
-		programs = append(programs, p)
+	programs, err := loadAll(ctx, dirs)
+	if err != nil {
+		return err
 	}
 	r := &rehearsal{out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: simulate.New(config, programs...)}
 	if err := r.read(s.in, f, programs); err != nil {
@@ -94,33 +103,25 @@ func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
 	return r.remove(ctx, s.err)
 }
 
+// loadAll checks and loads packages.
+func loadAll(ctx context.Context, dirs []string) ([]*program.Program, error) {
+	var out []*program.Program
+	for _, dir := range dirs {
+		p, err := loadOne(ctx, []string{dir})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
 // read puts the objects of the files where the operators see them: first what the
 // packages read, then the custom resources.
 func (r *rehearsal) read(in io.Reader, f runFlags, programs []*program.Program) error {
-	var given, others []*unstructured.Unstructured
-	for _, file := range f.dryRun.files {
-		all, err := readDocuments(file, in)
-		if err != nil {
-			return err
-		}
-		for _, d := range all {
-			u := &unstructured.Unstructured{Object: d.object}
-			if u.GetName() == "" {
-				return program.Faults{{Position: d.at(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
-			}
-			p := servedBy(programs, u.GroupVersionKind().GroupKind())
-			if p == nil {
-				others = append(others, u)
-				continue
-			}
-			if err := checkResource(d, renderOptions{file: file, namespace: f.options.CustomResourceNamespace}, p); err != nil {
-				return err
-			}
-			given = append(given, u)
-		}
-	}
-	if len(given) == 0 {
-		return fmt.Errorf("%s: there is no custom resource of the packages in it", strings.Join(f.dryRun.files, ", "))
+	given, others, err := readGiven(in, f, programs)
+	if err != nil {
+		return err
 	}
 	for _, u := range append(others, given...) {
 		ref, err := r.put(u, f.options.CustomResourceNamespace)
@@ -132,6 +133,35 @@ func (r *rehearsal) read(in io.Reader, f runFlags, programs []*program.Program) 
 		}
 	}
 	return nil
+}
+
+// readGiven returns the custom resources in the files, and what else is there.
+func readGiven(in io.Reader, f runFlags, programs []*program.Program) (given, others []*unstructured.Unstructured, err error) {
+	for _, file := range f.dryRun.files {
+		all, err := readDocuments(file, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, d := range all {
+			u := &unstructured.Unstructured{Object: d.object}
+			if u.GetName() == "" {
+				return nil, nil, program.Faults{{Position: d.at(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
+			}
+			p := servedBy(programs, u.GroupVersionKind().GroupKind())
+			if p == nil {
+				others = append(others, u)
+				continue
+			}
+			if err := checkResource(d, renderOptions{file: file, namespace: f.options.CustomResourceNamespace}, p); err != nil {
+				return nil, nil, err
+			}
+			given = append(given, u)
+		}
+	}
+	if len(given) == 0 {
+		return nil, nil, fmt.Errorf("%s: there is no custom resource of the packages in it", strings.Join(f.dryRun.files, ", "))
+	}
+	return given, others, nil
 }
 
 // servedBy returns the package that serves a kind, or nil.

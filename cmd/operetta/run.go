@@ -56,7 +56,10 @@ of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
   operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
 
   # What would happen, step by step? No cluster is needed.
-  operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete`,
+  operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete
+
+  # What would this version of the package change on the cluster? Nothing is written.
+  operetta run --dry-run=server ./cue/webapp`,
 		PreRunE:           func(*cobra.Command, []string) error { return f.dryRun.check() },
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,8 +67,11 @@ of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
 			if err != nil {
 				return err
 			}
-			if f.dryRun.on {
+			switch f.dryRun.mode {
+			case dryRunClient:
 				return rehearse(cmd.Context(), s, f, dirs)
+			case dryRunServer:
+				return rehearseLive(cmd.Context(), s, f, dirs)
 			}
 			return runOperators(cmd.Context(), s, f, dirs)
 		},

@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Rehearsal says what packages would do on a cluster, and does nothing there: its
+// writes are dry runs, and it writes no status and no event.
+type Rehearsal struct {
+	client  client.Client
+	live    *cluster.Live
+	options Options
+}
+
+// NewRehearsal returns a rehearsal on a cluster. It errors when that cannot be reached.
+func NewRehearsal(config *rest.Config, options Options) (*Rehearsal, error) {
+	direct, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	dry := client.NewDryRunClient(direct)
+	return &Rehearsal{
+		client:  dry,
+		options: options,
+		live: &cluster.Live{
+			Client: dry, Direct: dry, Kinds: kindsOf(config),
+			Watch: func(context.Context, schema.GroupVersionKind) error { return nil },
+		},
+	}, nil
+}
+
+// Resources returns the custom resources of a package that are there.
+func (r *Rehearsal) Resources(ctx context.Context, p *program.Program) ([]*unstructured.Unstructured, error) {
+	list := newList(p.GroupVersionKind())
+	if err := r.client.List(ctx, list, client.InNamespace(r.options.CustomResourceNamespace)); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", p.GroupVersionKind().Kind, err)
+	}
+	var out []*unstructured.Unstructured
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
+
+// Applied returns a custom resource as it would be if a person applied it.
+func (r *Rehearsal) Applied(ctx context.Context, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out := resource.DeepCopy()
+	if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner("operetta-rehearsal"), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("%s: applying: %w", cluster.RefOf(resource), err)
+	}
+	return out, nil
+}
+
+// A Reconcile is what reconciling one custom resource now would do.
+type Reconcile struct {
+	Changes []cluster.Change
+	// Resource is the custom resource as it would be then, or nil.
+	Resource *unstructured.Unstructured
+}
+
+// heldBack is how long a lifecycle holds the progress of a resource back at most.
+const heldBack = 3 * time.Second
+
+// Reconcile says what reconciling a custom resource would do.
+func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource *unstructured.Unstructured) (Reconcile, error) {
+	s := &rehearsedStore{resource: resource.DeepCopy()}
+	c := &cluster.Rehearsal{Cluster: r.live}
+	now := time.Now()
+	l := &lifecycle.Lifecycle{
+		Kind: p.GroupVersionKind(), Store: s, Cluster: c, Recorder: unrecorded{}, Inputs: directInputs{r.client}, ConfigMap: r.options.ConfigMap, Parallel: 1,
+		Now: func() time.Time { return now },
+	}
+	key := client.ObjectKeyFromObject(resource)
+	wait, err := l.Step(ctx, key, p)
+	if err == nil && wait > 0 && wait <= heldBack {
+		// What the status says of the progress was held back; here it need not be.
+		now = now.Add(wait)
+		_, err = l.Step(ctx, key, p)
+	}
+	return Reconcile{Changes: c.Changes(), Resource: s.resource}, err
+}
+
+// rehearsedStore holds one custom resource.
+type rehearsedStore struct{ resource *unstructured.Unstructured }
+
+var _ lifecycle.Store = (*rehearsedStore)(nil)
+
+// Get implements lifecycle.Store.
+func (s *rehearsedStore) Get(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) {
+	return s.resource.DeepCopy(), nil
+}
+
+// ApplyStatus implements lifecycle.Store.
+func (s *rehearsedStore) ApplyStatus(_ context.Context, resource *unstructured.Unstructured) error {
+	s.resource.Object["status"] = resource.DeepCopy().Object["status"]
+	return nil
+}
+
+// ApplyFinalizers implements lifecycle.Store.
+func (s *rehearsedStore) ApplyFinalizers(_ context.Context, resource *unstructured.Unstructured) error {
+	s.resource.SetFinalizers(resource.GetFinalizers())
+	return nil
+}
+
+// unrecorded forgets events.
+type unrecorded struct{}
+
+// Record implements lifecycle.Recorder.
+func (unrecorded) Record(*unstructured.Unstructured, rollout.Event) {}
+
+// directInputs reads inputs without watching them.
+type directInputs struct{ client client.Client }
+
+var _ rollout.Inputs = directInputs{}
+
+// Read implements rollout.Inputs.
+func (d directInputs) Read(ctx context.Context, _ types.NamespacedName, in program.Input) (program.Found, error) {
+	out := program.Found{Several: in.Object == ""}
+	list := newList(in.Kind)
+	options := []client.ListOption{client.InNamespace(in.Namespace), client.MatchingLabels(in.Selector)}
+	if in.Object != "" {
+		options = append(options, &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: "metadata.name=" + in.Object}})
+	}
+	if err := d.client.List(ctx, list, options...); err != nil {
+		return out, fmt.Errorf("reading %s: %w", in.Kind.Kind, err)
+	}
+	sort.Slice(list.Items, func(a, b int) bool { return list.Items[a].GetName() < list.Items[b].GetName() })
+	for _, u := range list.Items {
+		out.Objects = append(out.Objects, u.Object)
+	}
+	return out, nil
+}
+
+// Refer implements rollout.Inputs.
+func (directInputs) Refer(types.NamespacedName, []program.Input) {}
+
+// Forget implements rollout.Inputs.
+func (directInputs) Forget(types.NamespacedName) {}
