@@ -25,7 +25,6 @@ type child struct {
 // startChild starts a process, whose lines of output are given to say. It has to be
 // called on the main goroutine; see ofMainThread.
 func startChild(say func(line string), name string, args ...string) (*child, error) {
-	//nolint:noctx // it is ended in order, by end
 	c := &child{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	out := &screen.Lines{Say: say}
 	c.cmd.Stdout, c.cmd.Stderr = out, out
