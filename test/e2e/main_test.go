@@ -132,7 +132,12 @@ func installCRDs(ctx context.Context, dirs ...string) error {
 	if err != nil {
 		return fmt.Errorf("generating CRDs: %w%s", err, stderrOf(err))
 	}
-	file := filepath.Join(filepath.Dir(world.operetta), "crds.yaml")
+	// Tests that run side by side install theirs at the same time.
+	dir, err := os.MkdirTemp(filepath.Dir(world.operetta), "crds-")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "crds.yaml")
 	if err := os.WriteFile(file, generated, 0o600); err != nil {
 		return err
 	}
