@@ -22,21 +22,24 @@ func TestPhases(t *testing.T) {
 		c      status.Completion
 		want   status.Phase
 	}{
-		"there is nothing to do":              {"every component is excluded, or there is none", "", status.Completion{Change: status.Unchanged}, status.PhaseReady},
-		"something was written":               {"the rollout is on its way", "", status.Completion{Components: applied, Change: status.Changed}, status.PhaseReconciling},
-		"all was written, not all is healthy": {"pods come up", status.PhaseReconciling, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseWaiting},
-		"all is healthy":                      {"an excluded component does not count", status.PhaseWaiting, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
-		"a ready one is scaled":               {"the seed's transition", status.PhaseReady, status.Completion{Components: applied, Change: status.Rescaled}, status.PhaseScaling},
-		"scaling goes on":                     {"pods come up", status.PhaseScaling, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseScaling},
-		"scaling ends":                        {"the seed's way back", status.PhaseScaling, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
-		"scaling is overtaken by a change":    {"another image while scaling", status.PhaseScaling, status.Completion{Components: applied, Change: status.Changed}, status.PhaseReconciling},
-		"scaling before it was ever ready":    {"it is still rolling out", status.PhaseWaiting, status.Completion{Components: applied, Change: status.Rescaled}, status.PhaseReconciling},
-		"a ready one regresses":               {"nothing was written", status.PhaseReady, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseWaiting},
-		"a component failed":                  {"a person has to act", status.PhaseWaiting, status.Completion{Components: []status.Component{component("a", status.Failed)}, Change: status.Changed}, status.PhaseFailed},
-		"the spec is invalid":                 {"whatever the components are", status.PhaseReady, status.Completion{Components: verified, Fault: status.Component{Reason: status.ReasonInvalidSpec}}, status.PhaseFailed},
-		"a failed one recovers":               {"the fault is gone", status.PhaseFailed, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
-		"something is still to be deleted":    {"ready would be early", status.PhaseReady, status.Completion{Components: verified, Pruning: "Service x is being deleted", Change: status.Unchanged}, status.PhaseReconciling},
-		"it is being deleted":                 {"from every phase", status.PhaseFailed, status.Completion{Deleting: true}, status.PhaseDeleting},
+		"there is nothing to do":                 {"every component is excluded, or there is none", "", status.Completion{Change: status.Unchanged}, status.PhaseReady},
+		"the plan is stored for the first time":  {"no object is written yet", "", status.Completion{Components: applied, Change: status.Changed, Planned: true}, status.PhaseCreated},
+		"the plan is stored again after a crash": {"there was no rollout in between", status.PhaseCreated, status.Completion{Components: applied, Change: status.Changed, Planned: true}, status.PhaseCreated},
+		"a plan of what is all in sync":          {"hooks and pruning are still to come", status.PhaseReady, status.Completion{Components: verified, Change: status.Changed, Planned: true}, status.PhaseReconciling},
+		"something was written":                  {"the rollout is on its way", "", status.Completion{Components: applied, Change: status.Changed}, status.PhaseReconciling},
+		"all was written, not all is healthy":    {"pods come up", status.PhaseReconciling, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseWaiting},
+		"all is healthy":                         {"an excluded component does not count", status.PhaseWaiting, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
+		"a ready one is scaled":                  {"the seed's transition", status.PhaseReady, status.Completion{Components: applied, Change: status.Rescaled}, status.PhaseScaling},
+		"scaling goes on":                        {"pods come up", status.PhaseScaling, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseScaling},
+		"scaling ends":                           {"the seed's way back", status.PhaseScaling, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
+		"scaling is overtaken by a change":       {"another image while scaling", status.PhaseScaling, status.Completion{Components: applied, Change: status.Changed}, status.PhaseReconciling},
+		"scaling before it was ever ready":       {"it is still rolling out", status.PhaseWaiting, status.Completion{Components: applied, Change: status.Rescaled}, status.PhaseReconciling},
+		"a ready one regresses":                  {"nothing was written", status.PhaseReady, status.Completion{Components: applied, Change: status.Unchanged}, status.PhaseWaiting},
+		"a component failed":                     {"a person has to act", status.PhaseWaiting, status.Completion{Components: []status.Component{component("a", status.Failed)}, Change: status.Changed}, status.PhaseFailed},
+		"the spec is invalid":                    {"whatever the components are", status.PhaseReady, status.Completion{Components: verified, Fault: status.Component{Reason: status.ReasonInvalidSpec}}, status.PhaseFailed},
+		"a failed one recovers":                  {"the fault is gone", status.PhaseFailed, status.Completion{Components: verified, Change: status.Unchanged}, status.PhaseReady},
+		"something is still to be deleted":       {"ready would be early", status.PhaseReady, status.Completion{Components: verified, Pruning: "Service x is being deleted", Change: status.Unchanged}, status.PhaseReconciling},
+		"it is being deleted":                    {"from every phase", status.PhaseFailed, status.Completion{Deleting: true}, status.PhaseDeleting},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -133,5 +136,32 @@ func TestAnAuthorCannotOverwriteTheEngine(t *testing.T) {
 	s := status.Build(status.Input{Completion: status.Completion{Own: map[string]any{"phase": "Perfect", "url": "u"}}})
 	if s["phase"] == "Perfect" || s["url"] != "u" {
 		t.Errorf("got phase %v and url %v", s["phase"], s["url"])
+	}
+}
+
+func TestARefusedDeletionHasAReasonOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[status.Reason]status.Completion{
+		status.ReasonPruning:      {Components: []status.Component{component("a", status.Verified)}, Pruning: "it waits"},
+		status.ReasonDeleteFailed: {Components: []status.Component{component("a", status.Verified)}, Pruning: "the webhook says no", Refused: true},
+	} {
+		out := status.Build(status.Input{Completion: c})
+		ready, _ := out["conditions"].([]any)[0].(map[string]any)
+		if ready["reason"] != string(want) || ready["message"] != c.Pruning || ready["status"] != "False" {
+			t.Errorf("got %v, want reason %s and message %q", ready, want, c.Pruning)
+		}
+	}
+}
+
+func TestTheVersionIsReconciledByWhatIsDoneAndNotByWhatIsPlanned(t *testing.T) {
+	t.Parallel()
+	c := status.Completion{Components: []status.Component{component("a", status.Verified)}, Planned: true}
+	planned := status.Build(status.Input{Completion: c, Version: "v1"})
+	c.Planned = false
+	done := status.Build(status.Input{Completion: c, Version: "v1", Before: planned})
+	later := status.Build(status.Input{Completion: status.Completion{Components: []status.Component{component("a", status.Applied)}}, Version: "v2", Before: done})
+	want := []any{map[string]any{"desired": "v1"}, map[string]any{"desired": "v1", "reconciled": "v1"}, map[string]any{"desired": "v2", "reconciled": "v1"}}
+	if diff := cmp.Diff(want, []any{planned["versions"], done["versions"], later["versions"]}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

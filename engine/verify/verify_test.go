@@ -90,3 +90,37 @@ func TestPredicates(t *testing.T) {
 		})
 	}
 }
+
+func TestTheResourceOfAnotherOperatorIsReadyWhenThatSaysSo(t *testing.T) {
+	t.Parallel()
+	resource := func(conditions ...any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Child", "metadata": map[string]any{"name": "a", "generation": int64(2)},
+		}}
+		if len(conditions) > 0 {
+			u.Object["status"] = map[string]any{"conditions": conditions}
+		}
+		return u
+	}
+	ready := func(status string, generation int64) any {
+		return map[string]any{"type": "Ready", "status": status, "observedGeneration": generation, "message": "web: two pods of three"}
+	}
+	for name, row := range map[string]struct {
+		live *unstructured.Unstructured
+		want verify.Judgement
+	}{
+		"no status":          {resource(), verify.Judgement{Health: verify.Progressing, Message: "its operator has not reported on it yet"}},
+		"another condition":  {resource(map[string]any{"type": "Synced", "status": "True"}), verify.Judgement{Health: verify.Progressing, Message: "its operator has not reported on it yet"}},
+		"an old generation":  {resource(ready("True", 1)), verify.Judgement{Health: verify.Progressing, Message: "its operator has not seen the present generation yet"}},
+		"not ready":          {resource(ready("False", 2)), verify.Judgement{Health: verify.Progressing, Message: "web: two pods of three"}},
+		"ready":              {resource(ready("True", 2)), verify.Judgement{Health: verify.Ready}},
+		"without generation": {resource(map[string]any{"type": "Ready", "status": "True"}), verify.Judgement{Health: verify.Ready}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := verify.Reported(row.live); got != row.want {
+				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
