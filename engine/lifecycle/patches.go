@@ -118,7 +118,7 @@ func (l *Lifecycle) writePatch(ctx context.Context, f foundPatch, r patch.Report
 	u.SetName(f.Name)
 	u.SetUID(f.object.GetUID())
 	if err := l.Patches.ApplyStatus(ctx, u); err != nil {
-		return fmt.Errorf("Patch %s/%s: writing the status: %w", f.Namespace, f.Name, err)
+		return fmt.Errorf("patch %s/%s: writing the status: %w", f.Namespace, f.Name, err)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (w *work) apply(p Patch) Report {
 			continue
 		}
 		miss := Miss{Address: c.Address, Reason: Invalid, Message: err.Error()}
-		if f := (*fault)(nil); errors.As(err, &f) {
+		if f, ok := errors.AsType[*fault](err); ok {
 			miss.Reason = f.reason
 		}
 		out.Unmatched = append(out.Unmatched, miss)

@@ -313,14 +313,7 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 				t.Fatalf("%s: reports are %+v", tc.reason, reports)
 			}
 			miss := reports[0].Unmatched[0]
-			if miss.Reason != tc.want {
-				t.Errorf("%s: reason is %s, want %s: %s", tc.reason, miss.Reason, tc.want, miss.Message)
-			}
-			for _, part := range tc.message {
-				if !strings.Contains(miss.Message, part) {
-					t.Errorf("%s: message %q does not say %q", tc.reason, miss.Message, part)
-				}
-			}
+			expectMiss(t, tc.reason, miss, tc.want, tc.message...)
 			if tc.hidden != "" && strings.Contains(miss.Message, tc.hidden) {
 				t.Errorf("%s: %q", tc.reason, miss.Message)
 			}
@@ -331,6 +324,20 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 				t.Errorf("the other patch was not applied: replicas are %v", got)
 			}
 		})
+	}
+}
+
+// expectMiss compares the reason of a change that was left out, and parts of the
+// message.
+func expectMiss(t *testing.T, reason string, got patch.Miss, want patch.Reason, parts ...string) {
+	t.Helper()
+	if got.Reason != want {
+		t.Errorf("%s: reason is %s, want %s: %s", reason, got.Reason, want, got.Message)
+	}
+	for _, part := range parts {
+		if !strings.Contains(got.Message, part) {
+			t.Errorf("%s: message %q does not say %q", reason, got.Message, part)
+		}
 	}
 }
 

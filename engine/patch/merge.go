@@ -2,6 +2,7 @@ package patch
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -191,7 +192,7 @@ func withheld(o program.Object, err error) error {
 		return err
 	}
 	reason := Invalid
-	if f, ok := err.(*fault); ok {
+	if f, ok := errors.AsType[*fault](err); ok {
 		reason = f.reason
 	}
 	return faultf(reason, "it does not fit the object (the message is withheld, it may quote the Secret)")

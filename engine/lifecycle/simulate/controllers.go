@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/status"
 )
 
@@ -53,6 +54,9 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 	kind := u.GroupVersionKind().GroupKind()
 	if slices.ContainsFunc(w.operators, func(o operator) bool { return o.program.GroupVersionKind().GroupKind() == kind }) {
 		return false // its operator is here
+	}
+	if kind == patch.Kind.GroupKind() {
+		return false // whoever serves its target tells it what came of it
 	}
 	if kind == definitionKind {
 		w.define(u)

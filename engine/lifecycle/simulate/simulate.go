@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
@@ -77,6 +78,7 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 		w.Memory.Serve(kind.GroupKind(), scope)
 	}
 	w.Memory.Serve(definitionKind, cluster.ClusterScoped)
+	w.Memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
 		kind := p.GroupVersionKind()
 		w.operators = append(w.operators, operator{p, &lifecycle.Lifecycle{
@@ -87,6 +89,7 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 			Recorder:  recorder{w},
 			Now:       func() time.Time { return w.now },
 			ConfigMap: config,
+			Patches:   lifecycle.MemoryPatches{Memory: w.Memory},
 			Parallel:  1,
 			Subsystem: func(k schema.GroupKind) bool { return kinds[k] },
 		}})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle/simulate"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/verify"
@@ -210,5 +211,33 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 				t.Errorf("ready %v, %q, want %q", ready, why, row.want)
 			}
 		})
+	}
+}
+
+func TestAPatchIsTriedOutAsEverythingElse(t *testing.T) {
+	t.Parallel()
+	w := simulate.New(types.NamespacedName{}, load(t, "Child", child))
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "Child", "name": "main"},
+		"patches": []any{map[string]any{"address": "base.o", "strategicMerge": map[string]any{"data": map[string]any{"mode": "safe"}}}},
+	}}}
+	u.SetGroupVersionKind(patch.Kind)
+	u.SetNamespace("default")
+	u.SetName("hotfix")
+	if _, err := w.Put(u); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w, "Child", map[string]any{})
+	run(t, w, nothing)
+	base := w.Get(cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Name: "base"})
+	if mode, _, _ := unstructured.NestedString(base.Object, "data", "mode"); mode != "safe" {
+		t.Errorf("the patched object is %v", base.Object["data"])
+	}
+	s := w.Get(cluster.Ref{GroupVersionKind: patch.Kind, Namespace: "default", Name: "hotfix"}).Object["status"].(map[string]any)
+	if !patch.Same(s, map[string]any{"observedGeneration": s["observedGeneration"], "conditions": s["conditions"], "applied": []any{map[string]any{"address": "base.o", "object": "ConfigMap default/base"}}}) {
+		t.Errorf("the patch says %v", s)
+	}
+	if ready, why := w.Ready(refOf("Child")); !ready {
+		t.Error(why)
 	}
 }
