@@ -94,7 +94,8 @@ func (r *run) step(ctx context.Context, component string, d plan.Desired) (step,
 		s.live = u
 	}
 	s.action = plan.Decide(d, s.live, r.in.Owner)
-	return s, nil
+	err := r.adoptable(ctx, &s)
+	return s, err
 }
 
 // inTheWay returns the outcome of a component one of whose objects cannot be

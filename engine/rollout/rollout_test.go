@@ -336,6 +336,17 @@ func TestTeardownLeavesWhatWasReleased(t *testing.T) {
 	}
 }
 
+func TestAReleasedObjectIsNotTakenBackForADeletedResource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, chain)
+	w.mustRun()
+	w.change("Deployment", "shop", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
+	w.memory.Serve(w.owner.GroupKind(), cluster.Namespaced) // and there is none
+	result := w.mustRun()
+	w.expectWrites("G5: the deletion of the resource has not been noticed yet")
+	expectStates(t, result, "config: Verified Verified", "web: Waiting WaitingForDeletion", "front: Waiting WaitingForDependency")
+}
+
 func TestAMissingKindIsAwaited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
