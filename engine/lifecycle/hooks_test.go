@@ -222,6 +222,32 @@ func TestHooksSurviveACrashAfterEveryWrite(t *testing.T) {
 	}
 }
 
+// TestHooksLeakNothingWhenTheSpecChangesMeanwhile is A3 for hooks: the Job of a content
+// that nobody wants any more goes, whenever the process that created it has died.
+func TestHooksLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	p := loadHooked(t)
+	for name, w := range map[string]workload{
+		"W2 update":              {{}, {"size": int64(2)}},
+		"W3 rename every object": {{}, {"name": "store"}},
+		"W4 delete":              {{}, deleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, undisturbed := liveThrough(t, p, w, fault{})
+			for k := 1; k <= undisturbed.total; k += stride {
+				f := fault{crashAfter: []int{k}, away: true}
+				t.Run(f.String(), func(t *testing.T) {
+					got, _ := liveThrough(t, p, w, f)
+					if diff := cmp.Diff(want.State, got.State); diff != "" {
+						t.Errorf("(-undisturbed +disturbed):\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
+
 // backupComesFirst checks that, in the deletion of the resource, nothing but what an
 // earlier change has pruned goes before the hook has run.
 func backupComesFirst(t *testing.T, changes []cluster.Change) {
