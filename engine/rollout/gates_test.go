@@ -57,8 +57,9 @@ func TestDepthDoesNotMultiplyRollouts(t *testing.T) {
 	}
 }
 
-// TestTheResultDoesNotDependOnChance is F3: the order of components, messages and the
-// inventory is the author's, however the goroutines and maps fall.
+// TestTheResultDoesNotDependOnChance is the other half of F3, whose shuffles are those
+// of the graph's tests: the order of components, messages and the inventory is the
+// author's, however goroutines and maps fall.
 func TestTheResultDoesNotDependOnChance(t *testing.T) {
 	t.Parallel()
 	var body strings.Builder

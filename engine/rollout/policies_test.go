@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -86,10 +88,8 @@ func TestAnImmutableObjectIsCreatedAnewWhenItsPolicySaysSo(t *testing.T) {
 	w.spec["size"] = int64(-1)
 	result, err := w.run()
 	w.expectWrites("a wrong manifest must not cost the running object")
-	expectStates(t, result, "config: Failed ApplyFailed", "other: Verified Verified")
-	if !apierrors.IsInvalid(err) {
-		t.Errorf("got error %v, want what the API server says", err)
-	}
+	expectStates(t, result, "config: Failed ObjectRejected", "other: Verified Verified")
+	expectOffered(t, result, err)
 }
 
 func TestAnImmutableObjectIsOtherwiseReported(t *testing.T) {
@@ -101,9 +101,22 @@ func TestAnImmutableObjectIsOtherwiseReported(t *testing.T) {
 	w.spec["size"] = int64(2)
 	result, err := w.run()
 	w.expectWrites("nobody said that it may be deleted")
-	expectStates(t, result, "config: Failed ApplyFailed", "other: Verified Verified")
-	if err == nil {
-		t.Error("the error of the cluster is lost")
+	expectStates(t, result, "config: Failed ObjectRejected", "other: Verified Verified")
+	expectOffered(t, result, err)
+	if got := message(result, "config"); !strings.Contains(got, "is invalid") || !strings.Contains(got, "shop/body.cue:") {
+		t.Errorf("config says %q, want what the API server says and the line that renders the object", got)
+	}
+}
+
+// expectOffered expects that a refused object is offered again, but not with
+// backoff: the same object will be refused for the same reason.
+func expectOffered(t *testing.T, r rollout.Result, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("the refusal is tried again with backoff: %v", err)
+	}
+	if r.RequeueAfter != 5*time.Minute {
+		t.Errorf("the object is offered again after %s, want 5 minutes", r.RequeueAfter)
 	}
 }
 
@@ -227,4 +240,74 @@ func TestARefusedDeletionIsReportedAndTriedAgain(t *testing.T) {
 			t.Errorf("G4: error %v, left %v", err, w.memory.Refs())
 		}
 	})
+}
+
+// unserved is a cluster whose definition of a kind is gone.
+type unserved struct {
+	*cluster.Memory
+	kind string
+}
+
+// Scope implements cluster.Cluster.
+func (u unserved) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
+	if kind.Kind == u.kind {
+		return "", &cluster.KindNotServedError{Kind: kind}
+	}
+	return u.Memory.Scope(ctx, kind)
+}
+
+// Read implements cluster.Cluster.
+func (u unserved) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if ref.Kind == u.kind {
+		return nil, &cluster.KindNotServedError{Kind: ref.GroupVersionKind}
+	}
+	return u.Memory.Read(ctx, ref)
+}
+
+func TestObjectsOfAKindThatIsGoneAreGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: a: objects: probe: {apiVersion: "monitoring.example.com/v1", kind: "Probe", metadata: name: "p"}
+components: b: {dependsOn: a: {}, objects: o: `+configMap("b", "")+`}
+`)
+	w.memory.Serve(schema.GroupKind{Group: "monitoring.example.com", Kind: "Probe"}, cluster.Namespaced)
+	w.mustRun()
+	gone := unserved{w.memory, "Probe"}
+	w.cluster = gone
+	result := w.mustRun()
+	expectStates(t, result, "a: Waiting KindNotServed", "b: Waiting WaitingForDependency")
+	if w.object("ConfigMap", "b") == nil {
+		t.Error("nothing is deleted for that reason")
+	}
+	left, err := rollout.Teardown(context.Background(), gone, w.owner, w.inventory)
+	if err != nil || left.Inventory.Len() != 0 {
+		t.Errorf("G2: error %v, left in the inventory %v", err, left.Inventory)
+	}
+}
+
+func TestAnObjectOfAnotherResourceIsTakenOverWhenThePolicySaysSo(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ policy, want string }{
+		"refused": {"", "config: Failed OwnedByAnother"},
+		"adopted": {"adopt: true", "config: Verified Verified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := newWorld(t, withPolicy(""))
+			other.owner.Name, other.owner.UID = "another", "uid-another"
+			other.mustRun()
+			w := newWorld(t, withPolicy(row.policy))
+			w.memory, w.cluster = other.memory, other.memory
+			w.delete(w.object("ConfigMap", "other"))
+			result := w.mustRun()
+			expectStates(t, result, row.want, "other: Verified Verified")
+			owner := w.object("ConfigMap", "shop").GetOwnerReferences()[0].Name
+			if (owner == "shop") != (row.policy != "") {
+				t.Errorf("E6: the owner is %s", owner)
+			}
+			if row.policy == "" && !strings.Contains(message(result, "config"), "Shop another") {
+				t.Errorf("E6: it says %q, want the owner", message(result, "config"))
+			}
+		})
+	}
 }
