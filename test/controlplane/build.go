@@ -176,7 +176,7 @@ func (u unit) ensure(ctx context.Context, cache string, p *progress) (string, er
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("build %s: %w", u.about, err)
 	}
-	held, err := lock(ctx, out+".lock", func() { p.say("waiting for another process that builds %s", u.about) })
+	held, err := lock(ctx, out+".lock", func() { p.sayf("waiting for another process that builds %s", u.about) })
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", u.about, err)
 	}

@@ -38,6 +38,7 @@ func TestServerReportsTheVersionThatIsPinned(t *testing.T) {
 	}
 }
 
+//nolint:tparallel // each step begins with what the ones before have left
 func TestControllersDoTheirWork(t *testing.T) {
 	t.Parallel()
 	k := admin(t, start(t, Options{Nodes: 2}))
@@ -46,28 +47,34 @@ func TestControllersDoTheirWork(t *testing.T) {
 	k.available("web")
 
 	t.Run("pods spread over the nodes", func(t *testing.T) {
+		k := k.in(t)
 		nodes := strings.Fields(k.run("get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"))
 		if len(nodes) != 2 || nodes[0] == nodes[1] {
 			t.Errorf("pods are on %v", nodes)
 		}
 	})
 	t.Run("a disruption budget counts pods", func(t *testing.T) {
+		k := k.in(t)
 		k.run("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=1")
 		k.until("2 1", "{.status.expectedPods} {.status.disruptionsAllowed}", "pdb", "web")
 	})
 	t.Run("an autoscaler reads the scale", func(t *testing.T) {
+		k := k.in(t)
 		k.run("autoscale", "deployment", "web", "--min=1", "--max=3")
 		k.until("True", `{.status.conditions[?(@.type=="AbleToScale")].status}`, "hpa", "web")
 	})
 	t.Run("a job completes", func(t *testing.T) {
+		k := k.in(t)
 		k.run("create", "job", "once", "--image=any/name")
 		k.until("1", "{.status.succeeded}", "job", "once")
 	})
 	t.Run("garbage is collected", func(t *testing.T) {
+		k := k.in(t)
 		k.run("delete", "deployment", "web", "--cascade=background")
 		k.until("", "{.items[*].metadata.name}", "pods", "--selector=app=web")
 	})
 	t.Run("a namespace goes with what is in it", func(t *testing.T) {
+		k := k.in(t)
 		k.run("create", "configmap", "c", "--namespace=work")
 		k.run("delete", "namespace", "work", "--timeout=30s")
 	})

@@ -121,7 +121,11 @@ func TestPortThatAnotherProgramTookLeadsToOtherPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Stop()
+	defer func() {
+		if err := c.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	}()
 	if attempt != 2 {
 		t.Errorf("%d attempts", attempt)
 	}

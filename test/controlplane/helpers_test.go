@@ -42,7 +42,15 @@ type cluster struct {
 }
 
 func admin(t *testing.T, c *ControlPlane) cluster {
+	t.Helper()
 	return cluster{t: t, kubectl: c.Kubectl(), kubeconfig: c.Kubeconfig()}
+}
+
+// in is the same in a test within the test.
+func (k cluster) in(t *testing.T) cluster {
+	t.Helper()
+	k.t = t
+	return k
 }
 
 // as is the view of another user.

@@ -48,7 +48,11 @@ func startOwner(t *testing.T) owner {
 	if err := o.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { o.cmd.Process.Kill(); o.cmd.Wait() })
+	t.Cleanup(func() {
+		// It may have ended already, and that it was killed is what Wait reports.
+		_ = o.cmd.Process.Kill()
+		_ = o.cmd.Wait()
+	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		t.Fatal("the owner did not start: ", err)
@@ -118,10 +122,14 @@ func expectNothingLeft(t *testing.T, dir string, keeper int) {
 		if left := processes(t, dir, keeper); len(left) > 0 {
 			return fmt.Errorf("still running:\n%s", strings.Join(left, "\n"))
 		}
-		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("folder %s is still there: %v", dir, err)
+		_, err := os.Stat(dir)
+		switch {
+		case err == nil:
+			return fmt.Errorf("folder %s is still there", dir)
+		case errors.Is(err, os.ErrNotExist):
+			return nil
 		}
-		return nil
+		return err
 	})
 }
 

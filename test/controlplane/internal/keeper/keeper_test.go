@@ -11,6 +11,7 @@ import (
 
 // working returns a keeper whose goroutine runs until the test ends.
 func working(t *testing.T) *Keeper {
+	t.Helper()
 	k := New(filepath.Join(t.TempDir(), "keeper"))
 	if err := os.Mkdir(k.dir, 0o700); err != nil {
 		t.Fatal(err)

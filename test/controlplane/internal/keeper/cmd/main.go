@@ -16,7 +16,7 @@ import (
 	"operetta.dev/test/controlplane/internal/keeper"
 )
 
-func init() {
+func init() { //nolint:gochecknoinits // only what locks before main begins gets the main thread
 	// Children are started on the main thread, which lives as long as the process.
 	runtime.LockOSThread()
 }
