@@ -24,7 +24,7 @@ func parseDoc(group *ast.CommentGroup) comment {
 		return c
 	}
 	internal := false
-	for _, line := range strings.Split(group.Text(), "\n") {
+	for line := range strings.SplitSeq(group.Text(), "\n") {
 		line = strings.TrimRight(line, " \t")
 		trimmed := strings.TrimSpace(line)
 		switch {

@@ -176,9 +176,10 @@ func (p *printer) expr(at string, t typ) string {
 		return "{[string]: " + p.expr(at, *t.elem) + "}"
 	case namedKind:
 		return p.name(at, t.ref)
+	default: // unknownKind
+		p.errs = append(p.errs, fmt.Errorf("%s: a Go type of form %s has no CUE", at, t.expr))
+		return "_"
 	}
-	p.errs = append(p.errs, fmt.Errorf("%s: a Go type of form %s has no CUE", at, t.expr))
-	return "_"
 }
 
 // operand prints a type where an operator would bind differently.
