@@ -54,10 +54,6 @@ func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 	return cluster.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Namespace: ns, Name: e.Name}
 }
 
-// clusterScopedMark stands in an entry for an object without a namespace whose
-// owner has one. It is no valid namespace.
-const clusterScopedMark = "*"
-
 // RefOf returns the identity of an object that a package renders, in the namespace
 // of its owner unless it says otherwise or has none.
 func RefOf(o program.Object, ownerNamespace string, scope cluster.Scope) cluster.Ref {

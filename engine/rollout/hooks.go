@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"operetta.dev/engine/plan"
@@ -67,10 +68,8 @@ func (r *run) anyFailed(which func(component string) bool) bool {
 // anyIn reports whether an outcome has one of some states.
 func (r *run) anyIn(states ...status.State) bool {
 	for _, o := range r.outcomes {
-		for _, s := range states {
-			if o.State == s {
-				return true
-			}
+		if slices.Contains(states, o.State) {
+			return true
 		}
 	}
 	return false
@@ -94,7 +93,7 @@ func (r *run) runHooks(ctx context.Context, phase program.Phase) error {
 // its objects are gone since; one that failed is, once they are.
 func (r *run) runHook(ctx context.Context, c program.Component) error {
 	if c.When.Verdict == program.False {
-		r.excluded[c.Name] = "its when is false"
+		r.excluded[c.Name] = switchedOff(c)
 		return nil
 	}
 	if blocked, closed := r.gateHook(c); closed {

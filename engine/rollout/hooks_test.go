@@ -143,12 +143,12 @@ func TestEachPhaseHasItsHooks(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, phases+row.body)
 			maps.Copy(w.spec, row.spec)
-			w.run()
+			w.mustRun()
 			if row.act != nil {
 				row.act(w)
 			}
-			w.run()
-			w.run()
+			w.mustRun()
+			w.mustRun()
 			if diff := cmp.Diff(row.want, w.jobs()); diff != "" {
 				t.Errorf("%s: hooks (-want +got):\n%s", row.reason, diff)
 			}
@@ -279,7 +279,9 @@ func TestHooksBeforeDeletionComeBeforeIt(t *testing.T) {
 			w.delete(u)
 		}
 	}
-	w.beforeDelete()
+	if _, done, err := w.beforeDelete(); done || err != nil {
+		t.Errorf("done %v, error %v while it runs again", done, err)
+	}
 	w.end("Complete")
 	if _, done, err := w.beforeDelete(); !done || err != nil {
 		t.Errorf("done %v, error %v after it succeeded", done, err)

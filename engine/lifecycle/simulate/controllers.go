@@ -60,7 +60,7 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 	}
 	if kind == definitionKind {
 		w.define(u)
-		u.Object["status"] = map[string]any{"conditions": []any{is("Established"), is("NamesAccepted")}}
+		u.Object["status"] = map[string]any{"conditions": []any{holding("Established"), holding("NamesAccepted")}}
 		return true
 	}
 	if outcome, ok := outcomes[kind]; ok {
@@ -70,7 +70,7 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		return false
 	}
-	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "conditions": []any{is(status.ConditionReady)}}
+	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "conditions": []any{holding(status.ConditionReady)}}
 	return true
 }
 
@@ -82,8 +82,8 @@ func (w *World) define(u *unstructured.Unstructured) {
 	w.Memory.Serve(schema.GroupKind{Group: group, Kind: kind}, cluster.Scope(scope))
 }
 
-// is is a condition that holds.
-func is(condition string) map[string]any {
+// holding is a condition that holds.
+func holding(condition string) map[string]any {
 	return map[string]any{"type": condition, "status": "True", "reason": condition, "message": ""}
 }
 
@@ -104,10 +104,10 @@ var outcomes = map[schema.GroupKind]func(*unstructured.Unstructured){
 		if !found {
 			n = 1
 		}
-		u.Object["status"] = map[string]any{"succeeded": n, "conditions": []any{is("Complete")}}
+		u.Object["status"] = map[string]any{"succeeded": n, "conditions": []any{holding("Complete")}}
 	},
 	{Kind: "Pod"}: func(u *unstructured.Unstructured) {
-		u.Object["status"] = map[string]any{"phase": "Running", "podIP": address, "conditions": []any{is("PodScheduled"), is("Ready")}}
+		u.Object["status"] = map[string]any{"phase": "Running", "podIP": address, "conditions": []any{holding("PodScheduled"), holding("Ready")}}
 	},
 	{Kind: "PersistentVolumeClaim"}: func(u *unstructured.Unstructured) {
 		out := map[string]any{"phase": "Bound"}
@@ -127,7 +127,7 @@ var outcomes = map[schema.GroupKind]func(*unstructured.Unstructured){
 	},
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: func(u *unstructured.Unstructured) {
 		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas")
-		setStatus(u, map[string]any{"currentReplicas": n, "desiredReplicas": n, "conditions": []any{is("AbleToScale"), is("ScalingActive")}})
+		setStatus(u, map[string]any{"currentReplicas": n, "desiredReplicas": n, "conditions": []any{holding("AbleToScale"), holding("ScalingActive")}})
 	},
 }
 
@@ -159,10 +159,10 @@ func replicasOutcome(u *unstructured.Unstructured) {
 
 func deploymentOutcome(u *unstructured.Unstructured) {
 	n := wanted(u)
-	done := is("Progressing")
+	done := holding("Progressing")
 	done["reason"] = "NewReplicaSetAvailable"
 	setStatus(u, map[string]any{
-		"replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n, "conditions": []any{is("Available"), done},
+		"replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n, "conditions": []any{holding("Available"), done},
 	})
 }
 

@@ -184,12 +184,12 @@ func (w *World) round(ctx context.Context, show func(Step)) (bool, time.Duration
 	moved, again := false, time.Duration(0)
 	for _, o := range w.operators {
 		for _, ref := range w.resources(o) {
-			step, wait, any := w.step(ctx, o, ref)
-			moved = moved || any
+			step, wait, changed := w.step(ctx, o, ref)
+			moved = moved || changed
 			if wait > 0 && (again == 0 || wait < again) {
 				again = wait
 			}
-			if any || step.Err != nil {
+			if changed || step.Err != nil {
 				w.steps++
 				step.Number = w.steps
 				show(step)
