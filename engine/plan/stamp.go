@@ -22,6 +22,8 @@ type Desired struct {
 	// Digest is the digest of the manifest, and the value of its AppliedMark.
 	Digest string
 	Policy program.Policy
+	// Position is where the package renders it.
+	Position program.Position
 }
 
 // Ref returns the object's identity.
@@ -39,7 +41,7 @@ type Place struct {
 // label and annotations, the controller reference where one is allowed, and the
 // digest. It errors when the manifest cannot be an object of that owner.
 func Stamp(owner Owner, component string, object program.Object, at Place) (Desired, error) {
-	d := Desired{Component: component, Object: object.Name, Policy: object.Policy}
+	d := Desired{Component: component, Object: object.Name, Policy: object.Policy, Position: object.Position}
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object.Manifest)}
 	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
 	if err := allowed(u, owner, at); err != nil {

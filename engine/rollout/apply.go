@@ -178,8 +178,15 @@ func (a application) fail(component string, d plan.Desired, err error) applicati
 	}
 	a.err, a.failed = err, d
 	a.outcome = failed(component, status.ReasonApplyFailed, err.Error())
+	if hopeless(err) {
+		a.outcome = failed(component, status.ReasonObjectRejected, fmt.Sprintf("%v (%s)", err, d.Position))
+	}
 	return a
 }
+
+// hopeless reports whether the API server says that the object itself is wrong: the
+// same object will be refused again, so that backing off and trying it is noise.
+func hopeless(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
 
 func equal(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(a.Object, b.Object)

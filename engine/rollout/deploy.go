@@ -96,8 +96,10 @@ func (r *run) collect(layer []string, applied []application) bool {
 			delete(r.live[name], d.Object)
 		}
 		if a.err != nil {
-			r.failures = append(r.failures, a.err)
 			r.noteRejected(a)
+			if !hopeless(a.err) {
+				r.failures = append(r.failures, a.err)
+			}
 		}
 		if a.outcome.Name != "" {
 			r.outcomes[name] = a.outcome

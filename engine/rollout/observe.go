@@ -282,6 +282,14 @@ func (r *run) decide(context.Context) error {
 	return nil
 }
 
+// switchedOff says why a component should not exist.
+func switchedOff(c program.Component) string {
+	if c.When.Detail == "" {
+		return "its when is false"
+	}
+	return "its when is false: " + c.When.Detail
+}
+
 // exclude finds the components that should not exist: whose when is false, and
 // whoever needs one of those. An optional edge needs nothing, and a derived one
 // only what the rendering misses.
@@ -291,7 +299,7 @@ func (r *run) exclude() {
 	for _, name := range order {
 		c, _ := r.component(name)
 		if c.When.Verdict == program.False {
-			r.excluded[name] = "its when is false"
+			r.excluded[name] = switchedOff(c)
 			continue
 		}
 		for _, e := range c.Edges {

@@ -182,8 +182,8 @@ func TestAPatchThatTheAPIServerRefusesIsTold(t *testing.T) {
 	})
 	w.patches = []patch.Patch{patchOf("p", "refused", "web.page"), patchOf("q", "patched", "extra.note")}
 	r, err := w.run()
-	if err == nil {
-		t.Error("the refusal is not an error of the rollout, which is then not tried again")
+	if err != nil || r.RequeueAfter == 0 {
+		t.Errorf("got error %v and requeue after %s, want the object to be offered again later", err, r.RequeueAfter)
 	}
 	expectOutcomes(t, "and the other patch is applied", r, "p web.page: Rejected", "q extra.note: Applied")
 	w.patches = w.patches[1:]

@@ -226,6 +226,8 @@ func (r *run) finish() Result {
 		switch c.Reason {
 		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
 			out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
+		case status.ReasonObjectRejected:
+			out.RequeueAfter = sooner(out.RequeueAfter, rejectedAgain)
 		default:
 		}
 	}
@@ -235,6 +237,10 @@ func (r *run) finish() Result {
 // retryAfter is when to look again for what no watch reports: a kind that is not
 // served yet, an object of somebody else's that is in the way.
 const retryAfter = 5 * time.Second
+
+// rejectedAgain is when to offer an object again that the API server refused: what
+// refused it may have been a webhook that has changed since.
+const rejectedAgain = 5 * time.Minute
 
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b < a {

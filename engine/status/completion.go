@@ -68,6 +68,7 @@ const (
 	ReasonInvalidObject    Reason = "InvalidObject"
 	ReasonOwnedByAnother   Reason = "OwnedByAnother"
 	ReasonApplyFailed      Reason = "ApplyFailed"
+	ReasonObjectRejected   Reason = "ObjectRejected"
 	ReasonExcluded         Reason = "Excluded"
 	ReasonUndecided        Reason = "Undecided"
 	ReasonInvalidSpec      Reason = "InvalidSpec"
