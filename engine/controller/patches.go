@@ -88,16 +88,12 @@ func (p *patches) served(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	err := p.direct.List(ctx, newList(patch.Kind), client.InNamespace(p.namespace), client.Limit(1))
-	switch {
-	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		p.log.Info("patches are not looked at: the cluster does not serve them")
+	if why, none := withoutPatches(err); none {
+		p.log.Info("patches are not looked at: " + why)
 		p.state = servingNo
 		return false, nil
-	case apierrors.IsForbidden(err):
-		p.log.Info("patches are not looked at: the operator may not read them", "error", err.Error())
-		p.state = servingNo
-		return false, nil
-	case err != nil:
+	}
+	if err != nil {
 		return false, fmt.Errorf("looking for patches: %w", err)
 	}
 	for _, r := range p.readers {
@@ -108,6 +104,18 @@ func (p *patches) served(ctx context.Context) (bool, error) {
 	}
 	p.state = servingYes
 	return true, nil
+}
+
+// withoutPatches reports whether an error of a list says that there are no patches for
+// this operator, and why.
+func withoutPatches(err error) (string, bool) {
+	switch {
+	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+		return "the cluster does not serve them", true
+	case apierrors.IsForbidden(err):
+		return "the operator may not read them: " + err.Error(), true
+	}
+	return "", false
 }
 
 // requests returns the resource of a kind that a patch is about. Of an update both
@@ -141,8 +149,12 @@ func (p *patches) List(ctx context.Context, namespace string) ([]*unstructured.U
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
+	return listPatches(ctx, p.client, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+}
+
+func listPatches(ctx context.Context, r client.Reader, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	list := newList(patch.Kind)
-	if err := p.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.List(ctx, list, options...); err != nil {
 		return nil, err
 	}
 	out := make([]*unstructured.Unstructured, len(list.Items))
@@ -160,3 +172,20 @@ func (p *patches) ApplyStatus(ctx context.Context, u *unstructured.Unstructured)
 	}
 	return err
 }
+
+// rehearsedPatches reads patches from the API server and tells them nothing.
+type rehearsedPatches struct{ reader client.Reader }
+
+var _ lifecycle.Patches = rehearsedPatches{}
+
+// List implements lifecycle.Patches.
+func (r rehearsedPatches) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+	out, err := listPatches(ctx, r.reader, client.InNamespace(namespace))
+	if _, none := withoutPatches(err); none {
+		return nil, nil
+	}
+	return out, err
+}
+
+// ApplyStatus implements lifecycle.Patches.
+func (rehearsedPatches) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }

@@ -82,7 +82,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	now := time.Now()
 	l := &lifecycle.Lifecycle{
 		Kind: p.GroupVersionKind(), Store: s, Cluster: c, Recorder: unrecorded{}, Inputs: directInputs{r.client}, ConfigMap: r.options.ConfigMap, Parallel: 1,
-		Now: func() time.Time { return now },
+		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
 	}
 	key := client.ObjectKeyFromObject(resource)
 	wait, err := l.Step(ctx, key, p)

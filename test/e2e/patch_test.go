@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -234,6 +235,9 @@ func TestPatchSurvivesARestartOfTheOperator(t *testing.T) {
 	s.settle()
 	versions := s.versions()
 	o.stop()
+	if out, err := s.rehearse(packageOf("webapp")); err != nil || strings.Contains(out, "  ~ ") {
+		t.Errorf("a dry run would take the patch back: %v\n%s", err, out)
+	}
 	from := mark(t)
 	s.operate(packageOf("webapp"))
 	s.reconcileOnce("shop")
