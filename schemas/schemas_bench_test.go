@@ -74,6 +74,7 @@ func BenchmarkRender(b *testing.B) {
 
 // render evaluates the objects of one custom resource.
 func render(b *testing.B, base cue.Value) {
+	b.Helper()
 	cr := map[string]any{"name": "shop", "replicas": 3}
 	objects := base.FillPath(cue.ParsePath("cr"), cr).LookupPath(cue.ParsePath("objects"))
 	if err := objects.Validate(cue.Concrete(true)); err != nil {

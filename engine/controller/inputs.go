@@ -29,7 +29,7 @@ type inputs struct {
 
 	mu sync.Mutex
 	// ctx is that of the manager; watches end with it.
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // it is the life that Start was given, and watches begin later
 	watched map[inputKey]*inputWatch
 	refers  map[types.NamespacedName]map[inputKey]bool
 }

@@ -109,9 +109,7 @@ func managerOptions(o Options) manager.Options {
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   new(leaseRetry),
-		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
-			return consistentClient(config, options)
-		},
+		NewClient:                     consistentClient,
 	}
 	_ = clientgoscheme.AddToScheme(out.Scheme) // it never errors; events and leases need it
 	if o.CustomResourceNamespace != "" {

@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/parser"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,7 +129,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 				}
 				return all
 			},
-			is: []any{"v1", true, true, false, (*string)(nil), "v1beta1", true, false, true, ptr("use v1")},
+			is: []any{"v1", true, true, false, (*string)(nil), "v1beta1", true, false, true, new("use v1")},
 		},
 	}
 	for name, c := range cases {
@@ -159,8 +160,6 @@ func objectName(c *apiextensionsv1.CustomResourceDefinition) any { return c.Name
 func rootOf(c *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
 	return c.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestWhatIsWrongWithADefinition(t *testing.T) {
 	t.Parallel()
@@ -254,7 +253,11 @@ func TestTheCommentOfSpecComesFromWhereTheStructIs(t *testing.T) {
 			t.Parallel()
 			instance := build.NewContext().NewInstance("p", nil)
 			for file, text := range map[string]string{"contract.cue": contract, "own.cue": "package p\n" + c.own} {
-				if err := instance.AddFile(file, text); err != nil {
+				syntax, err := parser.ParseFile(file, text, parser.ParseComments)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := instance.AddSyntax(syntax); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,6 +1,8 @@
 package crd
 
 import (
+	"slices"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -28,8 +30,8 @@ func word(description string) schemaProps {
 // object is a struct of strings, given as pairs of a name and a description.
 func object(description string, pairs ...string) schemaProps {
 	s := schemaProps{Type: "object", Description: description, Properties: map[string]schemaProps{}}
-	for i := 0; i < len(pairs); i += 2 {
-		s.Properties[pairs[i]] = word(pairs[i+1])
+	for pair := range slices.Chunk(pairs, 2) {
+		s.Properties[pair[0]] = word(pair[1])
 	}
 	return s
 }
@@ -37,7 +39,7 @@ func object(description string, pairs ...string) schemaProps {
 func listMap(description, key string, item schemaProps) schemaProps {
 	return schemaProps{
 		Type: "array", Description: description,
-		XListType: ptr("map"), XListMapKeys: []string{key},
+		XListType: new("map"), XListMapKeys: []string{key},
 		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item},
 	}
 }
@@ -83,7 +85,7 @@ func hooks() schemaProps {
 
 func atomic(description string, item schemaProps) schemaProps {
 	return schemaProps{
-		Type: "array", Description: description, XListType: ptr("atomic"),
+		Type: "array", Description: description, XListType: new("atomic"),
 		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item},
 	}
 }
@@ -96,7 +98,7 @@ func conditions() schemaProps {
 		Required:    []string{"lastTransitionTime", "message", "reason", "status", "type"},
 		Properties: map[string]schemaProps{
 			"type": {
-				Type: "string", MaxLength: ptr(int64(316)), Description: "The aspect: Ready, Reconciling, Stalled.",
+				Type: "string", MaxLength: new(int64(316)), Description: "The aspect: Ready, Reconciling, Stalled.",
 				Pattern: `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`,
 			},
 			"status": {
@@ -104,15 +106,15 @@ func conditions() schemaProps {
 				Enum: []apiextensionsv1.JSON{*raw(`"True"`), *raw(`"False"`), *raw(`"Unknown"`)},
 			},
 			"observedGeneration": {
-				Type: "integer", Format: "int64", Minimum: ptr(0.0),
+				Type: "integer", Format: "int64", Minimum: new(0.0),
 				Description: "The generation of the spec that this condition is about.",
 			},
 			"lastTransitionTime": {Type: "string", Format: "date-time", Description: "When status last changed."},
 			"reason": {
-				Type: "string", MinLength: ptr(int64(1)), MaxLength: ptr(int64(1024)),
+				Type: "string", MinLength: new(int64(1)), MaxLength: new(int64(1024)),
 				Pattern: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`, Description: "Why, in one word that programs can rely on.",
 			},
-			"message": {Type: "string", MaxLength: ptr(int64(32768)), Description: "Why, in a sentence for people."},
+			"message": {Type: "string", MaxLength: new(int64(32768)), Description: "Why, in a sentence for people."},
 		},
 	}
 	return listMap("The conditions of this resource: Ready, Reconciling and Stalled, as kstatus defines them.", "type", item)

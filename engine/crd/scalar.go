@@ -78,18 +78,18 @@ func (g *generator) arms(at site, schema *schemaProps, arms []cue.Value) bool {
 		g.fault(at, "int | string cannot have further alternatives", "write one of both, or =~ with alternatives (^(auto|[0-9]+%)$)")
 		return false
 	}
-	var any []apiextensionsv1.JSONSchemaProps
+	var anyOf []apiextensionsv1.JSONSchemaProps
 	if fractions(schema) {
 		for _, c := range inOrder(constants) {
 			n, _ := c.Float64()
-			any = append(any, constantNumber(c, n))
+			anyOf = append(anyOf, constantNumber(c, n))
 		}
 	} else if len(constants) > 0 {
 		arm := schemaProps{}
 		if !g.enum(at, &arm, constants) {
 			return false
 		}
-		any = append(any, arm)
+		anyOf = append(anyOf, arm)
 	}
 	for _, o := range others {
 		arm := schemaProps{Type: schema.Type}
@@ -97,9 +97,9 @@ func (g *generator) arms(at site, schema *schemaProps, arms []cue.Value) bool {
 			return false
 		}
 		arm.Type = "" // it helped to read the bounds; a structural schema has it once, outside
-		any = append(any, arm)
+		anyOf = append(anyOf, arm)
 	}
-	schema.AnyOf = append(schema.AnyOf, any...)
+	schema.AnyOf = append(schema.AnyOf, anyOf...)
 	return true
 }
 

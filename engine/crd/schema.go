@@ -129,7 +129,7 @@ func (g *generator) anything(at site, v cue.Value) {
 
 // preserved is the schema of what is kept without being described.
 func preserved(v cue.Value) *schemaProps {
-	schema := &schemaProps{XPreserveUnknownFields: ptr(true)}
+	schema := &schemaProps{XPreserveUnknownFields: new(true)}
 	switch v.IncompleteKind() {
 	case cue.StructKind:
 		schema.Type = "object"
@@ -138,7 +138,5 @@ func preserved(v cue.Value) *schemaProps {
 	}
 	return schema
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,6 +1,8 @@
 package crd
 
 import (
+	"slices"
+
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
@@ -55,7 +57,7 @@ func (s site) in(v cue.Value) site {
 
 // within is s inside of more struct literals.
 func (s site) within(literals []*ast.StructLit) site {
-	around := s.around[:len(s.around):len(s.around)]
+	around := slices.Clip(s.around)
 	for _, l := range literals {
 		around = append(around, enclosure{l, s.path, s.pos})
 	}

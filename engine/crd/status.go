@@ -59,7 +59,7 @@ func undecided(v cue.Value, schema *schemaProps) {
 			for _, d := range inner.Elts {
 				name, known := labelOf(d)
 				if !known {
-					schema.XPreserveUnknownFields = ptr(true)
+					schema.XPreserveUnknownFields = new(true)
 				} else if _, there := schema.Properties[name]; !there && name != "" {
 					schema.Properties[name] = *preservedAs("")
 				}
@@ -186,5 +186,5 @@ func knownKind(v cue.Value, depth int) cue.Kind {
 }
 
 func preservedAs(kind string) *schemaProps {
-	return &schemaProps{Type: kind, XPreserveUnknownFields: ptr(true)}
+	return &schemaProps{Type: kind, XPreserveUnknownFields: new(true)}
 }

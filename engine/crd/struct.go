@@ -23,7 +23,7 @@ func (g *generator) structure(at site, v cue.Value, p parts, marks marks) *schem
 	inside := at.within(own)
 	g.conditions(inside, own)
 	if marks.preserve {
-		schema.XPreserveUnknownFields = ptr(true)
+		schema.XPreserveUnknownFields = new(true)
 	} else if open(v, own) {
 		g.fault(at, "the struct is open (...), and the API server would drop all fields that are not declared",
 			"declare them, write a map ([string]: string), or @crd(preserveUnknownFields) to keep whatever is there")

@@ -18,7 +18,7 @@ var counts = map[string]func(schema *schemaProps, n int64){
 	"list.MaxItems":    func(s *schemaProps, n int64) { s.MaxItems = lowest(s.MaxItems, n) },
 	"struct.MinFields": func(s *schemaProps, n int64) { s.MinProperties = highest(s.MinProperties, n) },
 	"struct.MaxFields": func(s *schemaProps, n int64) { s.MaxProperties = lowest(s.MaxProperties, n) },
-	"math.MultipleOf":  func(s *schemaProps, n int64) { s.MultipleOf = ptr(float64(n)) },
+	"math.MultipleOf":  func(s *schemaProps, n int64) { s.MultipleOf = new(float64(n)) },
 }
 
 // shapes are the validators without arguments.
@@ -89,7 +89,7 @@ func (g *generator) unique(at site, schema *schemaProps) bool {
 			"drop list.UniqueItems, and write @crd(listType=map, listMapKey=name) if a field tells them apart")
 		return false
 	}
-	schema.XListType = ptr("set")
+	schema.XListType = new("set")
 	return true
 }
 

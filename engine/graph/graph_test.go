@@ -30,6 +30,7 @@ func build(t testing.TB, nodes string, edges ...string) *graph.Graph[string, str
 
 // webShop is the example of most tests: web needs everything, cache needs db.
 func webShop(t testing.TB) *graph.Graph[string, string] {
+	t.Helper()
 	return build(t, "web config db cache",
 		"web>config@web.cue:3", "web>db@web.cue:4", "web>cache@web.cue:5", "cache>db@cache.cue:2")
 }
@@ -105,7 +106,7 @@ func TestOrderPutsDependenciesFirst(t *testing.T) {
 
 // equateEmpty makes nil and empty slices alike.
 var equateEmpty = cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 },
-	cmp.Comparer(func(a, b []string) bool { return true }))
+	cmp.Comparer(func(_, _ []string) bool { return true }))
 
 func TestOrderReportsEveryCycleWithItsOrigins(t *testing.T) {
 	t.Parallel()
