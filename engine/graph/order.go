@@ -48,7 +48,7 @@ func (g *Graph[N, E]) sort() (order, depth []int, err error) {
 		}
 	}
 	for ready.Len() > 0 {
-		i := heap.Pop(ready).(int)
+		i := heap.Pop(ready).(int) //nolint:forcetypeassert // container/heap returns what was pushed
 		order = append(order, i)
 		for _, h := range g.in[i] {
 			depth[h.node] = max(depth[h.node], depth[i]+1)
@@ -69,7 +69,7 @@ type lowest []int
 func (l lowest) Len() int           { return len(l) }
 func (l lowest) Less(i, j int) bool { return l[i] < l[j] }
 func (l lowest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *lowest) Push(x any)        { *l = append(*l, x.(int)) }
+func (l *lowest) Push(x any)        { *l = append(*l, x.(int)) } //nolint:forcetypeassert // sort pushes nothing else
 func (l *lowest) Pop() any {
 	last := len(*l) - 1
 	x := (*l)[last]

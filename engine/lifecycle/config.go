@@ -20,7 +20,7 @@ type configuration struct {
 
 // config returns the configuration of a resource: the operator's ConfigMap, under
 // the key of the package's name, below the resource's annotation. A ConfigMap that
-// is not there is none. It errors with a badConfig when a layer is no YAML.
+// is not there is none. It errors with a configError when a layer is no YAML.
 func (s *state) config(ctx context.Context) (configuration, error) {
 	var out configuration
 	if !s.program.Configurable() {
@@ -47,23 +47,23 @@ func (s *state) config(ctx context.Context) (configuration, error) {
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// badConfig says that a layer of configuration is no YAML.
-type badConfig struct {
+// configError says that a layer of configuration is no YAML.
+type configError struct {
 	origin string
 	cause  error
 }
 
 // Error names the layer.
-func (e *badConfig) Error() string { return e.origin + ": " + e.cause.Error() }
+func (e *configError) Error() string { return e.origin + ": " + e.cause.Error() }
 
 // Unwrap returns the cause.
-func (e *badConfig) Unwrap() error { return e.cause }
+func (e *configError) Unwrap() error { return e.cause }
 
 // add parses one layer.
 func (c *configuration) add(origin, text string) error {
 	layer := program.Layer{Origin: origin}
 	if err := yaml.Unmarshal([]byte(text), &layer.Values); err != nil {
-		return &badConfig{origin, err}
+		return &configError{origin, err}
 	}
 	if len(layer.Values) > 0 {
 		c.layers = append(c.layers, layer)
@@ -73,7 +73,7 @@ func (c *configuration) add(origin, text string) error {
 
 // misconfigured reports a layer that is no YAML: the running objects stay as they
 // are.
-func (s *state) misconfigured(ctx context.Context, bad *badConfig) (time.Duration, error) {
+func (s *state) misconfigured(ctx context.Context, bad *configError) (time.Duration, error) {
 	result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
 	result.Completion.Change = status.Unchanged
 	result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}

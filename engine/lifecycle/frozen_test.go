@@ -62,7 +62,7 @@ func TestReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
 			t.Parallel()
 			want, _ := liveThrough(t, p, w, fault{})
 			for _, steps := range []int{1, 3, 10} {
-				for from := 0; from < 6; from += stride {
+				for from := 0; from < 6; from += stride { //nolint:modernize // the stride is 1 only without the race detector
 					t.Run(fmt.Sprintf("frozen for %d steps from step %d", steps, from), func(t *testing.T) {
 						if diff := cmp.Diff(want, liveFrozen(t, p, w, from, steps)); diff != "" {
 							t.Errorf("(-fresh +frozen):\n%s", diff)

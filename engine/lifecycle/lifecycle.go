@@ -44,14 +44,16 @@ type Store interface {
 
 // A Recorder makes events of a resource known to people.
 type Recorder interface {
+	// Record makes one event known.
 	Record(resource *unstructured.Unstructured, event rollout.Event)
 }
 
 // Package is the version of a package that resources are reconciled with.
 type Package interface {
 	rollout.Evaluator
-	// Name and Digest identify it in status.
+	// Name identifies it in status.
 	Name() string
+	// Digest tells its content from that of others of that name.
 	Digest() string
 	// Reach is where its objects may be.
 	Reach() program.Reach
@@ -172,7 +174,7 @@ func (s *state) rebuild(ctx context.Context) error {
 // rollOut runs the package once and reports what came of it.
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	in, err := s.input(ctx)
-	if bad := (*badConfig)(nil); errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*configError](err); ok {
 		return s.misconfigured(ctx, bad)
 	}
 	if err != nil {

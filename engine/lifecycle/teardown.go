@@ -62,7 +62,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		return true, 0, nil
 	}
 	in, err := s.input(ctx)
-	if bad := (*badConfig)(nil); errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*configError](err); ok {
 		// Without its configuration the package has no say.
 		s.recordObjects([]rollout.Event{{Reason: "HooksSkipped", Warning: true, Message: "The hooks before deletion were skipped: " + bad.Error()}})
 		return true, 0, s.begun(ctx, rollout.Result{Inventory: s.inventory, Finished: s.finished})

@@ -81,9 +81,9 @@ func EntryOf(o program.Object, ownerNamespace string, scope cluster.Scope) Entry
 		Name:       ref.Name,
 		Orphan:     o.Policy.Delete == orphan,
 	}
-	switch {
-	case ref.Namespace == ownerNamespace:
-	case ref.Namespace == "":
+	switch ref.Namespace {
+	case ownerNamespace:
+	case "":
 		e.ClusterScoped = true
 	default:
 		e.Namespace = ref.Namespace

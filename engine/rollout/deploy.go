@@ -92,7 +92,7 @@ func (r *run) collect(layer []string, applied []application) bool {
 		}
 		for _, d := range a.recreated {
 			written = true
-			r.event("Recreating", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
+			r.eventf("Recreating", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 			delete(r.live[name], d.Object)
 		}
 		if a.err != nil {
@@ -112,13 +112,13 @@ func (r *run) collect(layer []string, applied []application) bool {
 func (r *run) noteChange(w write) {
 	switch w.verb {
 	case plan.Create:
-		r.event("Created", "Created %s of component %s", w.want.Ref(), w.want.Component)
+		r.eventf("Created", "Created %s of component %s", w.want.Ref(), w.want.Component)
 	case plan.Update:
-		r.event("Updated", "Updated %s of component %s", w.want.Ref(), w.want.Component)
+		r.eventf("Updated", "Updated %s of component %s", w.want.Ref(), w.want.Component)
 	case plan.Repair:
-		r.event("Repaired", "Repaired %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
+		r.eventf("Repaired", "Repaired %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
 	case plan.Adopt:
-		r.event("Adopted", "Adopted %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
+		r.eventf("Adopted", "Adopted %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
 	case plan.Keep, plan.Refuse, plan.Await:
 	}
 	switch {

@@ -128,8 +128,7 @@ func (r *run) evaluateOnce(ctx context.Context) error {
 // evaluationFailed reports an evaluation without a result. Nothing is tried again
 // for it: the same package says the same to the same resource.
 func (r *run) evaluationFailed(err error) error {
-	var panicked *program.PanicError
-	if errors.As(err, &panicked) {
+	if panicked, ok := errors.AsType[*program.PanicError](err); ok {
 		r.result.Detail = string(panicked.Stack)
 		r.fault(status.ReasonEvaluationFailed, oneLine(err.Error()))
 		return errStop

@@ -39,6 +39,7 @@ import (
 // An Evaluator evaluates a package. A program.Program is one; others may bound
 // or move the work.
 type Evaluator interface {
+	// Evaluate returns what Program.Evaluate returns.
 	Evaluate(program.Session) (program.Rollout, error)
 }
 
@@ -282,7 +283,7 @@ func (r *run) component(name string) (program.Component, bool) {
 	return program.Component{}, false
 }
 
-// event records what happened to an object.
-func (r *run) event(reason, format string, args ...any) {
+// eventf records what happened to an object.
+func (r *run) eventf(reason, format string, args ...any) {
 	r.result.Events = append(r.result.Events, Event{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
