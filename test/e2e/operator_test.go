@@ -118,15 +118,26 @@ func containsAll(text string, parts []string) bool {
 // reconciles returns how often a controller has reconciled, with any result.
 func (o *operator) reconciles(controller string) int {
 	o.t.Helper()
+	total := 0
+	// It listens a moment after it says that it runs.
+	eventually(o.t, "the operator's metrics", func() (err error) {
+		total, err = o.countReconciles(controller)
+		return err
+	})
+	return total
+}
+
+// countReconciles reads the operator's metrics once.
+func (o *operator) countReconciles(controller string) (int, error) {
 	resp, err := http.Get("http://" + o.metrics + "/metrics")
 	if err != nil {
-		o.t.Fatal(err)
+		return 0, err
 	}
 	defer resp.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(resp.Body)
 	if err != nil {
-		o.t.Fatal(err)
+		return 0, err
 	}
 	total := 0.0
 	for _, m := range families["controller_runtime_reconcile_total"].GetMetric() {
@@ -136,7 +147,7 @@ func (o *operator) reconciles(controller string) int {
 			}
 		}
 	}
-	return int(total)
+	return int(total), nil
 }
 
 // logBuffer collects what a process writes.

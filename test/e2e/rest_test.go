@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 )
 
@@ -43,18 +44,26 @@ func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
 }
 
 // versions returns the resourceVersion of each object of the site's WebApps, and of
-// the WebApps themselves.
+// the WebApps themselves. An autoscaler counts by its generation and metadata: its
+// controller writes to its status at any time.
 func (s *site) versions() map[string]string {
 	s.t.Helper()
 	out := map[string]string{}
 	for _, kind := range append([]string{"WebApp"}, kinds...) {
 		for _, u := range s.list(apiVersions[kind], kind) {
 			if kind == "WebApp" || len(u.GetOwnerReferences()) > 0 {
-				out[kind+" "+u.GetName()] = u.GetResourceVersion()
+				out[kind+" "+u.GetName()] = version(&u)
 			}
 		}
 	}
 	return out
+}
+
+func version(u *unstructured.Unstructured) string {
+	if u.GetKind() == "HorizontalPodAutoscaler" {
+		return fmt.Sprint(u.GetUID(), u.GetGeneration(), u.GetLabels(), u.GetAnnotations(), len(u.GetOwnerReferences()), field(u, "spec"))
+	}
+	return u.GetResourceVersion()
 }
 
 // crowd is how many settled custom resources D2 restarts with.
