@@ -253,7 +253,7 @@ func eventReasons(n ast.Node) []string {
 	switch n := n.(type) {
 	case *ast.CallExpr:
 		sel, ok := n.Fun.(*ast.SelectorExpr)
-		if ok && sel.Sel.Name == "event" && len(n.Args) > 0 {
+		if ok && sel.Sel.Name == "eventf" && len(n.Args) > 0 {
 			return literals(n.Args[0])
 		}
 	case *ast.CompositeLit:
