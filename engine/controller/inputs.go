@@ -72,6 +72,10 @@ func (i *inputs) Read(ctx context.Context, owner types.NamespacedName, in progra
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
+	// A watch that has just begun refuses to be read until it has.
+	if !w.cache.WaitForCacheSync(ctx) {
+		return out, fmt.Errorf("reading %s: its watch does not begin (may the operator list and watch it?)", in.Kind.Kind)
+	}
 	list := newList(in.Kind)
 	if err := w.cache.List(ctx, list, client.InNamespace(in.Namespace)); err != nil {
 		return out, fmt.Errorf("reading %s: %w (may the operator list and watch it?)", in.Kind.Kind, err)
