@@ -27,9 +27,6 @@ func Package(p *program.Program) program.Faults {
 	for _, rule := range rules {
 		out = append(out, rule(v)...)
 	}
-	if len(out) == 0 {
-		return components(v) // beside other faults it would only be noise: a package in the making
-	}
 	return out.Sorted()
 }
 
