@@ -132,6 +132,20 @@ func BenchmarkUnchangedEvaluation(b *testing.B) {
 	b.ReportMetric(float64(objects), "objects")
 }
 
+// BenchmarkRememberedEvaluation is what the operator pays at rest: the package and all
+// that it sees are as they were, and the last answer stands.
+func BenchmarkRememberedEvaluation(b *testing.B) {
+	p := load(b)
+	s := settled(b, p)
+	memo := program.NewMemo(p, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := memo.Evaluate(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkParallelEvaluation is the same on all cores.
 func BenchmarkParallelEvaluation(b *testing.B) {
 	p := load(b)
