@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 )
@@ -74,7 +75,7 @@ func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) b
 // from the API server, and not only from a cache.
 func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
-	live, err := d.cluster.Read(ctx, ref)
+	live, err := d.look(ctx, ref)
 	if cluster.IsKindNotServed(err) {
 		return true, nil // its definition is gone, and took the objects with it
 	}
@@ -105,6 +106,15 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	}
 	d.wait(component, ref.String()+" is being deleted"+finalizers(left.GetFinalizers()))
 	return false, nil
+}
+
+// look reads an object from the API server, and makes sure before that its end will
+// be noticed: a process that was started for the deletion watches nothing yet.
+func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if _, err := d.cluster.Get(ctx, ref); err != nil {
+		return nil, err
+	}
+	return d.cluster.Read(ctx, ref)
 }
 
 func (d *deletion) wait(component, message string) {
