@@ -3,9 +3,11 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
@@ -146,12 +148,36 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 		manifest.SetFinalizers(s.live.GetFinalizers()) // somebody else's work depends on them
 		return r.Cluster.Replace(ctx, manifest)
 	}
+	if s.action.Verb == plan.Adopt {
+		if err := r.oust(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	if fields := plan.Relinquished(s.want, s.live); fields != nil {
 		if err := r.Cluster.Relinquish(ctx, fields); err != nil {
 			return nil, err
 		}
 	}
 	return r.Cluster.Apply(ctx, manifest)
+}
+
+// oust takes the reference to another controller off an object that is adopted: an
+// object has one at most, and an apply does not take away what others wrote.
+func (r *run) oust(ctx context.Context, s step) error {
+	live, err := r.Cluster.Read(ctx, s.want.Ref())
+	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
+		return err
+	}
+	refs := live.GetOwnerReferences()
+	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+		return ref.Controller != nil && *ref.Controller && ref.UID != r.in.Owner.UID
+	})
+	if len(kept) == len(refs) {
+		return nil
+	}
+	live.SetOwnerReferences(kept)
+	_, err = r.Cluster.Replace(ctx, live)
+	return err
 }
 
 // recreate deletes an object whose change the API server refuses, to create it
