@@ -61,12 +61,17 @@ func (s *store) ApplyStatus(ctx context.Context, resource *unstructured.Unstruct
 	return client.IgnoreNotFound(err)
 }
 
+// finalizing is the name under which the engine owns the finalizers of resources. It is
+// not that of the manifests it applies: a resource may be an object of another one, and
+// to apply nothing but finalizers would take its spec away.
+const finalizing = cluster.FieldManager + "-finalizer"
+
 // ApplyFinalizers implements lifecycle.Store. An apply with a UID never creates.
 func (s *store) ApplyFinalizers(ctx context.Context, resource *unstructured.Unstructured) error {
 	if len(resource.GetFinalizers()) == 0 {
 		return s.dropFinalizer(ctx, resource)
 	}
-	return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(resource), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
+	return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(resource), client.FieldOwner(finalizing), client.ForceOwnership)
 }
 
 // recorder records events on the API server.
