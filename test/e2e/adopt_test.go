@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const adopting = `
+#Spec: text: string
+
+components: web: {
+	objects: settings: {
+		apiVersion: "v1"
+		kind:       "ConfigMap"
+		metadata: name: "settings"
+		data: text: cr.spec.text
+	}
+	policy: settings: adopt: ADOPT
+}
+`
+
+func TestE6AdoptionTakesAnObjectOfNobody(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "taking", replaceAdopt("true"))
+	s.operate(p.dir)
+	s.applyAs("platform-team", s.configMap("settings", map[string]any{"text": "theirs", "more": "kept"}))
+	before := s.get("ConfigMap", "settings")
+	cr := s.create(p.thing(s, "shop", map[string]any{"text": "mine"}))
+	s.expectAllReady(cr)
+	after := s.expectData("settings", "text", "mine")
+	if refs := after.GetOwnerReferences(); len(refs) != 1 || refs[0].Name != "shop" || after.GetUID() != before.GetUID() {
+		t.Errorf("it was not taken: owners %v, a new object: %t", refs, after.GetUID() != before.GetUID())
+	}
+	if got := field(after, "data", "more"); got != "kept" {
+		t.Errorf("a field of somebody else's is %v", got)
+	}
+	s.delete(cr)
+	s.expectGone(cr)
+	s.expectGone(after)
+}
+
+func TestE6AdoptionTakesAnObjectOfAnotherResourceAndOnlyWithTheWord(t *testing.T) {
+	t.Parallel()
+	for name, word := range map[string]string{"with": "true", "without": "false"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			owner := s.create(s.configMap("owner", nil))
+			theirs := s.configMap("settings", map[string]any{"text": "theirs"})
+			theirs.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": string(owner.GetUID()), "controller": true,
+			}}
+			before := s.create(theirs)
+			p := newSmall(t, "taking"+name, replaceAdopt(word))
+			s.operate(p.dir)
+			cr := s.create(p.thing(s, "shop", map[string]any{"text": "mine"}))
+			if word == "true" {
+				s.expectAllReady(cr)
+				after := s.expectData("settings", "text", "mine")
+				if controller := controllerOf(after); controller != "shop" {
+					t.Errorf("its controller is %s", controller)
+				}
+				return
+			}
+			t.Log(s.expectNotReady(cr, "OwnedByAnother", "web: ", "ConfigMap "+s.namespace+"/settings", "ConfigMap owner"))
+			s.delete(cr)
+			s.expectGone(cr)
+			if after := s.get("ConfigMap", "settings"); after.GetResourceVersion() != before.GetResourceVersion() {
+				t.Errorf("it was changed: %s", encode(t, after.Object))
+			}
+		})
+	}
+}
+
+func controllerOf(u *unstructured.Unstructured) string {
+	for _, ref := range u.GetOwnerReferences() {
+		if ref.Controller != nil && *ref.Controller {
+			return ref.Name
+		}
+	}
+	return "nobody"
+}
+
+func replaceAdopt(word string) string { return strings.Replace(adopting, "ADOPT", word, 1) }
