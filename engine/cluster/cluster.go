@@ -26,6 +26,10 @@ import (
 // product's contract: another name would orphan every field written before.
 const FieldManager = "operetta"
 
+// TeardownFinalizer is what a custom resource has whose objects the engine deletes in
+// order. It is part of the product's contract.
+const TeardownFinalizer = "operetta.dev/teardown"
+
 // relinquisher is the name under which fields stay that the engine has given up.
 const relinquisher = FieldManager + "-relinquished"
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -153,7 +154,7 @@ func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	u.SetGroupVersionKind(ref.GroupVersionKind)
 	u.SetNamespace(ref.Namespace)
 	u.SetName(ref.Name)
-	err := l.Client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	err := l.Client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(l.propagation(ctx, ref)))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -161,6 +162,17 @@ func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 		return failure(ref, "deleting", err)
 	}
 	return nil
+}
+
+// propagation says how an object goes: in the foreground, so that what belongs to it
+// is gone when it is. The resource of another operator of the engine sees to that
+// itself and in order, which the garbage collector would not keep.
+func (l *Live) propagation(ctx context.Context, ref Ref) metav1.DeletionPropagation {
+	live, err := get(ctx, l.Client, ref)
+	if err == nil && live != nil && slices.Contains(live.GetFinalizers(), TeardownFinalizer) {
+		return metav1.DeletePropagationBackground
+	}
+	return metav1.DeletePropagationForeground
 }
 
 // Scope implements Cluster.

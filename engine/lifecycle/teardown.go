@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -16,7 +17,7 @@ import (
 // Finalizer keeps a deleted custom resource until its objects are gone. Its name
 // is part of the product's contract: another one would strand the resources that
 // have this one.
-const Finalizer = finalizerPrefix + "teardown"
+const Finalizer = cluster.TeardownFinalizer
 
 // finalizerPrefix begins the names of the engine's finalizers.
 const finalizerPrefix = "operetta.dev/"
