@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,20 +33,6 @@ type small struct {
 func newSmall(t *testing.T, name, body string) *small {
 	t.Helper()
 	return &small{t: t, name: name, dir: writePackage(t, name, strings.ReplaceAll(smallHead, "NAME", name)+body)}
-}
-
-// rewrite replaces a part of the package that is in it exactly once.
-func (p *small) rewrite(from, to string) {
-	p.t.Helper()
-	path := filepath.Join(p.dir, p.name+".cue")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if n := strings.Count(string(b), from); n != 1 {
-		p.t.Fatalf("the package holds %q %d times", from, n)
-	}
-	writeFile(p.t, path, strings.Replace(string(b), from, to, 1))
 }
 
 // controller is the name that metrics know the package by.
