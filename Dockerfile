@@ -16,10 +16,11 @@ COPY test/controlplane/go.mod test/controlplane/
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 
 COPY . .
+ENV GOCACHE=/go/cache
 ARG TARGETOS
 ARG TARGETARCH
 ARG VERSION
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /operetta ./cmd/operetta
 
 FROM gcr.io/distroless/static-debian12:nonroot
