@@ -74,6 +74,7 @@ func definitionOf(m program.Meta) crd.Definition {
 	}
 	for _, v := range m.Versions {
 		version := crd.Version{Name: v.Name, Spec: v.Spec, Status: v.Status, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated}
+		version.Scale = scaleOf(v.Scale)
 		for _, c := range v.Columns {
 			version.PrinterColumns = append(version.PrinterColumns, apiextensionsv1.CustomResourceColumnDefinition{
 				Name: c.Title, JSONPath: c.JSONPath, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int32(min(max(c.Priority, 0), math.MaxInt32)),
@@ -82,6 +83,18 @@ func definitionOf(m program.Meta) crd.Definition {
 		def.Versions = append(def.Versions, version)
 	}
 	return def
+}
+
+// scaleOf returns the scale subresource, or nil when the package has none.
+func scaleOf(s program.Scale) *apiextensionsv1.CustomResourceSubresourceScale {
+	if s.Replicas == "" {
+		return nil
+	}
+	out := &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: s.Replicas, StatusReplicasPath: s.Observed}
+	if s.Selector != "" {
+		out.LabelSelectorPath = &s.Selector
+	}
+	return out
 }
 
 // printCRDs prints manifests: YAML documents, or one JSON object, which is a List when

@@ -16,7 +16,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 		Versions: []program.VersionMeta{
 			{Name: "v1", Served: true, Storage: true, Columns: []program.Column{
 				{Title: "Image", JSONPath: ".spec.image", Type: "string", Format: "f", Description: "d", Priority: 1},
-			}},
+			}, Scale: program.Scale{Replicas: ".spec.replicas", Observed: ".status.replicas"}},
 			{Name: "v1beta1", Deprecated: "use v1"},
 		},
 	})
@@ -27,7 +27,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 		Versions: []crd.Version{
 			{Name: "v1", Served: true, Storage: true, PrinterColumns: []apiextensionsv1.CustomResourceColumnDefinition{
 				{Name: "Image", JSONPath: ".spec.image", Type: "string", Format: "f", Description: "d", Priority: 1},
-			}},
+			}, Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}},
 			{Name: "v1beta1", Deprecated: "use v1"},
 		},
 	}

@@ -38,6 +38,8 @@ type Version struct {
 	Deprecated string
 	// PrinterColumns are shown by kubectl get, before Age.
 	PrinterColumns []apiextensionsv1.CustomResourceColumnDefinition
+	// Scale is the scale subresource, or nil.
+	Scale *apiextensionsv1.CustomResourceSubresourceScale
 }
 
 // Generate returns the CustomResourceDefinition of def. If it cannot say exactly what
@@ -122,7 +124,7 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 		Name: v.Name, Served: v.Served, Storage: v.Storage,
 		Deprecated:               v.Deprecated != "",
 		Schema:                   &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
-		Subresources:             &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+		Subresources:             &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}, Scale: v.Scale},
 		AdditionalPrinterColumns: columns(v.PrinterColumns),
 	}
 	if v.Deprecated != "" {

@@ -54,6 +54,20 @@ type VersionMeta struct {
 	Spec       cue.Value
 	Status     cue.Value
 	Columns    []Column
+	// Scale is where the number of replicas is; its zero value is nowhere.
+	Scale Scale
+}
+
+// A Scale is where a custom resource keeps its number of replicas, as paths.
+type Scale struct{ Replicas, Observed, Selector string }
+
+// scaleOf reads where the number of replicas is.
+func scaleOf(v cue.Value) Scale {
+	at := func(name string) string { return stringOr(v.LookupPath(cue.MakePath(cue.Str(name))), "") }
+	if !v.Exists() {
+		return Scale{}
+	}
+	return Scale{Replicas: at("replicas"), Observed: at("observed"), Selector: at("selector")}
 }
 
 // A Column is one of the author's columns of kubectl get.
@@ -190,6 +204,7 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 			Spec:       v.LookupPath(cue.MakePath(cue.Str("spec"))),
 			Status:     p.statusSchema(v),
 			Columns:    columnsOf(v),
+			Scale:      scaleOf(v.LookupPath(cue.MakePath(cue.Str("scale")))),
 		})
 	}
 	if len(out) == 0 {

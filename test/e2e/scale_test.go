@@ -37,6 +37,19 @@ func TestScalingGoesThroughPhaseScalingUpDownAndToZero(t *testing.T) {
 	}
 }
 
+func TestKubectlScaleIsFollowed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(packageOf("webapp"))
+	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.expectReady("shop")
+	t.Log(s.kubectl("scale", "webapp", "shop", "--replicas=5"))
+	s.kubectl("wait", "--for=condition=Ready", "webapp/shop", "--timeout=60s")
+	if err := rolledOut(s.get("Deployment", "shop"), "nginx:1.25", 5); err != nil {
+		t.Errorf("kubectl wait returned, but %v", err)
+	}
+}
+
 // phases are the phases that one WebApp goes through.
 type phases struct {
 	s    *site
