@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -91,4 +92,14 @@ func decode(t testing.TB, data []byte, into any) {
 	if err := yaml.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// componentOf returns a component of a rollout.
+func componentOf(t testing.TB, r program.Rollout, name string) program.Component {
+	t.Helper()
+	i := slices.IndexFunc(r.Components, func(c program.Component) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no component %s in %v", name, r.Components)
+	}
+	return r.Components[i]
 }

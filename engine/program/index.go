@@ -29,9 +29,14 @@ type index struct {
 	guarded          []member
 	conditionals     []conditional
 	conditionalParts map[string][]string
+	// opaque says that components, or parts of one, come from an embedding, so that
+	// bodies and names may not have all of them; foreign that another package brings
+	// fields of the root.
+	opaque, foreign bool
 	// names are the members that are written for components and their parts.
 	names map[string]members
-	// paths are the struct literals at or below components, by their path.
+	// paths are the struct literals at or below components, and those at the root, by
+	// their path.
 	paths map[*ast.StructLit][]string
 	// edges are the derived edges of each component, and otherEdges those of
 	// components whose names only an evaluation knows.
@@ -59,15 +64,26 @@ func newIndex(files []*ast.File) *index {
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]Edge{},
 	}
+	var embeddings []member
 	for _, f := range files {
 		if x.root == (Position{}) {
 			x.root = Position{File: f.Filename, Line: 1}
 		}
-		eachDecl(f.Decls, nil, func(m member) {
-			if m.name != "" {
-				x.fields[m.name] = append(x.fields[m.name], m)
+		for _, d := range f.Decls {
+			if c, ok := d.(*ast.Comprehension); ok {
+				x.addPaths(c.Value, nil)
 			}
+		}
+		eachDecl(f.Decls, nil, func(m member) {
+			if m.kind == embedded {
+				embeddings = append(embeddings, m)
+				return
+			}
+			x.addRoot(m, 0)
 		})
+	}
+	for _, m := range embeddings {
+		x.addRoot(m, 0) // the name of another field, which had to be known first
 	}
 	for _, m := range x.fields["components"] {
 		x.addComponents(m)
@@ -95,6 +111,9 @@ func newIndex(files []*ast.File) *index {
 	x.otherEdges = x.derive("", slices.Concat(x.dynamicBody, x.anyBody))
 	x.references = x.allReferences(files)
 	x.live = projectionOf("live", x.references)
+	if x.foreign {
+		x.live.add(nil)
+	}
 	return x
 }
 
@@ -105,32 +124,41 @@ const computedName = "*"
 // addComponents records what is written below components.
 func (x *index) addComponents(components member) {
 	x.addMembers("components", components)
-	eachMember(components.value, components.guards, func(m member) {
-		if m.name != "" && !isRegular(m.name) {
-			return
-		}
-		if len(m.guards) > 0 || m.kind == dynamic {
-			x.guarded = append(x.guarded, m)
-		}
-		switch m.kind {
-		case pattern:
-			x.anyBody = append(x.anyBody, m)
-			x.addParts(computedName, m)
-		case dynamic:
-			x.dynamicBody = append(x.dynamicBody, m)
-			x.addParts(computedName, m)
-		case named:
-			if !slices.Contains(x.order, m.name) && m.field.Constraint == token.ILLEGAL {
-				x.order = append(x.order, m.name)
-			}
-			x.bodies[m.name] = append(x.bodies[m.name], m)
-			x.addMembers("components."+m.name, m)
-			x.addParts(m.name, m)
-		case embedded:
-			// addMembers has seen that there may be more.
-		}
-	})
+	eachMember(components.value, components.guards, func(m member) { x.addComponent(m, 0) })
 	x.addPaths(components.value, []string{"components"})
+}
+
+// addComponent records what is written for a component, or for several.
+func (x *index) addComponent(m member, depth int) {
+	if m.name != "" && !isRegular(m.name) {
+		return
+	}
+	if len(m.guards) > 0 || m.kind == dynamic {
+		x.guarded = append(x.guarded, m)
+	}
+	switch m.kind {
+	case pattern:
+		x.anyBody = append(x.anyBody, m)
+		x.addParts(computedName, m)
+	case dynamic:
+		x.dynamicBody = append(x.dynamicBody, m)
+		x.addParts(computedName, m)
+	case named:
+		if !slices.Contains(x.order, m.name) && m.field.Constraint == token.ILLEGAL {
+			x.order = append(x.order, m.name)
+		}
+		x.bodies[m.name] = append(x.bodies[m.name], m)
+		x.addMembers("components."+m.name, m)
+		x.addParts(m.name, m)
+	case embedded:
+		x.opaque = true
+		for _, at := range x.standsFor(m.value, depth) {
+			x.addPaths(at.value, []string{"components"})
+		}
+		for _, d := range x.behind(m, depth) {
+			x.addComponent(d, depth+1)
+		}
+	}
 }
 
 // addHooks records what is written below hooks, which are components of a name that
@@ -219,7 +247,7 @@ func (x *index) rank(component string) int {
 // saves looking it up, which costs more than evaluating one.
 func (x *index) mayHave(member string, path ...string) bool {
 	m, ok := x.names[strings.Join(append([]string{"components"}, path...), ".")]
-	if !ok || m.open || len(x.anyBody) > 0 {
+	if !ok || m.open || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0 {
 		return true
 	}
 	_, written := m.names[member]

@@ -260,7 +260,10 @@ func (x *index) pathOf(id *ast.Ident, depth int) ([]string, bool) {
 	}
 	if s, ok := id.Scope.(*ast.StructLit); ok {
 		if path, ok := x.paths[s]; ok && isField(id.Node) {
-			return append(slices.Clone(path), fieldName(id)), true
+			path = append(slices.Clone(path), fieldName(id))
+			if slices.Contains(roots, path[0]) {
+				return path, true
+			}
 		}
 	}
 	for _, m := range x.declared(id) {

@@ -90,7 +90,7 @@ func (p *Program) Names(path ...string) (names []string, open bool) {
 	if !ok {
 		return nil, true
 	}
-	return slices.Sorted(maps.Keys(m.names)), m.open
+	return slices.Sorted(maps.Keys(m.names)), m.open || p.index.opaque
 }
 
 // PositionOf returns where a member below a path is written, such as components,

@@ -11,7 +11,7 @@ import (
 // dag is the graph of components; each edge carries where it is written.
 type dag = graph.Graph[string, program.Position]
 
-// dagOf returns the graph of components, and the edges that lead nowhere.
+// dagOf returns the graph of components, and the declared edges that lead nowhere.
 func dagOf(components []program.Component) (*dag, program.Faults) {
 	g := graph.New[string, program.Position]()
 	names := make([]string, len(components))
@@ -22,8 +22,8 @@ func dagOf(components []program.Component) (*dag, program.Faults) {
 	var faults program.Faults
 	for _, c := range components {
 		for _, e := range c.Edges {
-			if g.AddEdge(c.Name, e.To, e.Position) == nil {
-				continue
+			if g.AddEdge(c.Name, e.To, e.Position) == nil || e.Origin == program.Derived {
+				continue // a reference that is not used leads to what may not be there
 			}
 			f := program.Fault{Position: e.Position, Path: edgePath(c.Name, e), Message: "there is no component " + e.To}
 			if near, ok := program.Nearest(e.To, names); ok {
@@ -70,9 +70,7 @@ func cycleFaults(err error) program.Faults {
 	return program.Faults{f}
 }
 
+// edgePath returns where a declared edge is written.
 func edgePath(component string, e program.Edge) string {
-	if e.Origin == program.Declared {
-		return "components." + component + ".dependsOn." + e.To
-	}
-	return "components." + component
+	return "components." + component + ".dependsOn." + e.To
 }

@@ -150,3 +150,27 @@ site/site.cue:16: components: cycle: p -> p (site/site.cue:16) (remove one of th
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 }
+
+func TestAReferenceOfAnotherVersionIsNoFault(t *testing.T) {
+	p := load(t, `
+if cr.spec.size == 1 {
+	components: web: objects: c: #CM & {metadata: name: "web"}
+}
+if cr.spec.size == 2 {
+	components: {
+		cache: {objects: c: #CM & {metadata: name: "cache"}, outputs: name: "cache"}
+		web: objects: c: #CM & {metadata: name: "web", data: cache: components.cache.outputs.name}
+	}
+}`)
+	for size, want := range map[int64][]string{1: {"web.c"}, 2: {"cache.c", "web.c"}} {
+		cr := site()
+		cr["spec"] = map[string]any{"on": true, "size": size}
+		out := mustRender(t, p, render.Input{CR: cr})
+		if len(out.Faults) > 0 {
+			t.Errorf("size %d: %v", size, out.Faults)
+		}
+		if diff := cmp.Diff(want, paths(out)); diff != "" {
+			t.Errorf("size %d: objects (-want +got):\n%s", size, diff)
+		}
+	}
+}
