@@ -27,7 +27,8 @@ type Options struct {
 	// Log receives what the manager and its controllers say.
 	Log logr.Logger
 	// MetricsAddress and HealthAddress are where metrics and probes are served,
-	// such as 127.0.0.1:8080; "" serves none.
+	// such as 127.0.0.1:8080; "" serves none, and port 0 is one that is free, which
+	// the log says.
 	MetricsAddress string
 	HealthAddress  string
 	// LeaderElection lets only one of several managers write.
@@ -76,6 +77,9 @@ func New(config *rest.Config, options Options, programs ...*program.Program) (*M
 	if err := mgr.AddReadyzCheck("caches", synced(mgr.GetCache())); err != nil {
 		return nil, err
 	}
+	if err := serveMetrics(mgr, options.MetricsAddress); err != nil {
+		return nil, err
+	}
 	children, err := childCache(config, mgr, options)
 	if err != nil {
 		return nil, err
@@ -102,7 +106,7 @@ func managerOptions(o Options) manager.Options {
 	out := manager.Options{
 		Scheme:                        runtime.NewScheme(),
 		Logger:                        o.Log,
-		Metrics:                       metricsserver.Options{BindAddress: orOff(o.MetricsAddress)},
+		Metrics:                       metricsserver.Options{BindAddress: off}, // see serveMetrics
 		HealthProbeBindAddress:        orOff(o.HealthAddress),
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "operetta.dev",
@@ -118,9 +122,12 @@ func managerOptions(o Options) manager.Options {
 	return out
 }
 
+// off is the address that makes the library serve nothing.
+const off = "0"
+
 func orOff(address string) string {
 	if address == "" {
-		return "0"
+		return off
 	}
 	return address
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,20 +21,19 @@ import (
 
 // operator is a running `operetta run`.
 type operator struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	log     *logBuffer
-	metrics string
-	ended   chan struct{}
+	t     *testing.T
+	cmd   *exec.Cmd
+	log   *logBuffer
+	ended chan struct{}
 }
 
 // operate starts the binary under test on the site's namespace, under the site's
 // user, and ends it with the test. Extra arguments are packages and flags.
 func (s *site) operate(args ...string) *operator {
 	s.t.Helper()
-	o := &operator{t: s.t, log: &logBuffer{}, metrics: freeAddress(s.t), ended: make(chan struct{})}
+	o := &operator{t: s.t, log: &logBuffer{}, ended: make(chan struct{})}
 	all := append([]string{
-		"run", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace, "--metrics-address", o.metrics,
+		"run", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace, "--metrics-address", anyPort,
 	}, args...)
 	o.cmd = exec.Command(world.operetta, all...)
 	o.cmd.Dir = world.root
@@ -57,6 +55,24 @@ func (s *site) operate(args ...string) *operator {
 	o.expectLog("running")
 	s.operator = o
 	return o
+}
+
+// anyPort lets the operator choose where it listens: a port that a test finds free may
+// be taken by another before the operator has it.
+const anyPort = "127.0.0.1:0"
+
+// The servers of an operator, as its log names them.
+const (
+	metricsServer = "metrics"
+	healthServer  = "health probe"
+)
+
+// address waits until the operator says where it serves something.
+func (o *operator) address(server string) string {
+	o.t.Helper()
+	line := o.expectLog("starting server", server)
+	_, address, _ := strings.Cut(line, "addr=")
+	return address
 }
 
 // stop ends the operator as Kubernetes does, and waits for that.
@@ -118,26 +134,15 @@ func containsAll(text string, parts []string) bool {
 // reconciles returns how often a controller has reconciled, with any result.
 func (o *operator) reconciles(controller string) int {
 	o.t.Helper()
-	total := 0
-	// It listens a moment after it says that it runs.
-	eventually(o.t, "the operator's metrics", func() (err error) {
-		total, err = o.countReconciles(controller)
-		return err
-	})
-	return total
-}
-
-// countReconciles reads the operator's metrics once.
-func (o *operator) countReconciles(controller string) (int, error) {
-	resp, err := http.Get("http://" + o.metrics + "/metrics")
+	resp, err := http.Get("http://" + o.address(metricsServer) + "/metrics")
 	if err != nil {
-		return 0, err
+		o.t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(resp.Body)
 	if err != nil {
-		return 0, err
+		o.t.Fatal(err)
 	}
 	total := 0.0
 	for _, m := range families["controller_runtime_reconcile_total"].GetMetric() {
@@ -147,7 +152,7 @@ func (o *operator) countReconciles(controller string) (int, error) {
 			}
 		}
 	}
-	return int(total), nil
+	return int(total)
 }
 
 // logBuffer collects what a process writes.
@@ -178,17 +183,6 @@ func (b *logBuffer) from(position int) string {
 func (b *logBuffer) tail(lines int) string {
 	all := strings.Split(strings.TrimSpace(b.from(0)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-// freeAddress returns an address that nobody listens on at the moment.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // spawn starts children from one thread that never ends: see dyingWithParent.

@@ -1,0 +1,44 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+const (
+	// headerTimeout is how long a client may take to say what it wants.
+	headerTimeout = 10 * time.Second
+	// lastScrape is how long a scrape may hold up the end of the process.
+	lastScrape = 5 * time.Second
+)
+
+// serveMetrics makes a manager serve metrics at an address; "" serves none.
+//
+// The library's own server listens when the manager starts, and keeps to itself
+// where. This one listens at once: an address that is taken ends the start, and
+// the port that was found for port 0 is in the log.
+func serveMetrics(mgr manager.Manager, address string) error {
+	if address == "" {
+		return nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	return mgr.Add(&manager.Server{
+		Name:            "metrics",
+		Server:          &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout},
+		Listener:        listener,
+		ShutdownTimeout: new(lastScrape),
+	})
+}
