@@ -111,7 +111,7 @@ func (w *work) change(p Patch, c Change) (Place, error) {
 	}
 	switch {
 	case component.When.Verdict == program.False:
-		return Place{}, faultf(NoSuchObject, "component %s should not exist: its when is false", component.Name)
+		return Place{}, faultf(NoSuchObject, "component %s should not exist: when is false", component.Name)
 	case object.Manifest == nil:
 		return Place{}, faultf(Pending, "it is not rendered yet%s", behind(component.Missing))
 	case w.reach != nil && !w.reach(*object):

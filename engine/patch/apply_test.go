@@ -228,7 +228,7 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 		"component that is switched off": {
 			reason: "what should not exist cannot be changed",
 			change: `{address: off.deployment, strategicMerge: {spec: {replicas: 1}}}`,
-			want:   patch.NoSuchObject, message: []string{"its when is false"},
+			want:   patch.NoSuchObject, message: []string{"when is false"},
 		},
 		"object that is not rendered yet": {
 			reason: "it says what the component waits for",

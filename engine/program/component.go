@@ -2,7 +2,6 @@ package program
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -62,12 +61,32 @@ func (p *Program) note(c *Component, faults Faults, err error) {
 // wait adds what a component waits for.
 func (p *Program) wait(c *Component, faults Faults) {
 	for _, f := range faults {
+		p.missFrom(c, f)
 		f = p.explained(f)
 		if within, ok := strings.CutPrefix(f.Path, componentPath(c.Name)); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
 		if text := f.at(); !slices.Contains(c.Missing, text) {
 			c.Missing = append(c.Missing, text)
+		}
+	}
+}
+
+// missFrom notes the components that something missing would come from: the one whose
+// outputs it is, and the one whose live object they rest on.
+func (p *Program) missFrom(c *Component, f Fault) {
+	var from []string
+	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
+		from = append(from, sels[1].Unquoted())
+	}
+	if r, ok := p.undefined(f, undefinedField); ok {
+		if to, ok := r.dependency(); ok {
+			from = append(from, to)
+		}
+	}
+	for _, name := range from {
+		if name != c.Name && !slices.Contains(c.MissingFrom, name) {
+			c.MissingFrom = append(c.MissingFrom, name)
 		}
 	}
 }
@@ -273,25 +292,25 @@ func (p *Program) explained(f Fault) Fault {
 		{undefinedField, notThere},
 		{optionalField, " is optional, and not set"},
 	} {
-		_, name, ok := strings.Cut(f.Message, of.format)
-		sels := cue.ParsePath(name).Selectors()
-		if !ok || len(sels) == 0 {
-			continue
-		}
-		if r, ok := p.index.referenceTo(sels[0].Unquoted(), f.Position); ok {
+		if r, ok := p.undefined(f, of.format); ok {
 			f.Message = r.String() + of.becomes
 		}
 	}
 	return f
 }
 
-// at returns a fault as text, with its position behind it.
-func (f Fault) at() string {
-	if p := f.Position.String(); p != "" {
-		return fmt.Sprintf("%s (%s)", f.Text(), p)
+// undefined returns the reference that a fault in CUE's words of some format is about.
+func (p *Program) undefined(f Fault, format string) (Reference, bool) {
+	_, name, ok := strings.Cut(f.Message, format)
+	sels := cue.ParsePath(name).Selectors()
+	if !ok || len(sels) == 0 {
+		return Reference{}, false
 	}
-	return f.Text()
+	return p.index.referenceTo(sels[0].Unquoted(), f.Position)
 }
+
+// at returns a fault as text, with its position behind it.
+func (f Fault) at() string { return f.Text() + f.Position.Behind() }
 
 // positionOf returns where a member of a component is written, or, failing that,
 // where CUE says its value comes from.

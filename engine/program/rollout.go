@@ -45,6 +45,9 @@ type Component struct {
 	Faults Faults
 	// Missing is what it waits for when it is RenderedIncomplete.
 	Missing []string
+	// MissingFrom are the components from whose live objects or outputs that is, as far
+	// as is known.
+	MissingFrom []string
 	// Verify are the conditions of health.
 	Verify []Predicate
 	// Failed are the conditions of failure for good.

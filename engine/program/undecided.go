@@ -88,7 +88,7 @@ func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Com
 			case c.component == "":
 				return nil, p.unlistable(why[at])
 			default:
-				f := p.explained(why[at])
+				f := why[at]
 				if !masked {
 					f.Path = "" // the root, or components as such
 				}
@@ -125,22 +125,26 @@ func (p *Program) unlistable(why Fault) Faults {
 	return Faults{why}
 }
 
-func (p *Program) holdOne(evaluated []Component, held conditional, why Fault) []Component {
+func (p *Program) holdOne(evaluated []Component, held conditional, missing Fault) []Component {
+	why := p.explained(missing)
 	for i := range evaluated {
 		if c := &evaluated[i]; c.Name == held.component {
+			p.missFrom(c, missing)
 			for _, part := range held.parts {
 				c.holdPart(part, why)
 			}
 			return evaluated
 		}
 	}
-	return append(evaluated, Component{
+	c := Component{
 		Name:      held.component,
 		When:      Decision{Verdict: Unknown, Detail: why.at()},
 		Edges:     p.index.edgesOf(held.component),
 		Rendering: RenderedIncomplete,
 		Missing:   []string{why.at()},
-	})
+	}
+	p.missFrom(&c, missing)
+	return append(evaluated, c)
 }
 
 // holdParts says that a comprehension in a component is not decided.
@@ -149,6 +153,7 @@ func (p *Program) holdParts(c *Component, why Fault) {
 	if len(parts) == 0 {
 		parts = []string{anyPart}
 	}
+	p.missFrom(c, why)
 	why = p.explained(why)
 	why.Path = ""
 	for _, part := range parts {

@@ -119,7 +119,7 @@ func (m *matcher) absent(inputs []program.Input) []string {
 		case in.Object == "":
 			what += labels.FormatLabels(in.Selector)
 		}
-		out = append(out, "inputs."+in.Name+": "+what+at(in.Position))
+		out = append(out, "inputs."+in.Name+": "+what+in.Position.Behind())
 	}
 	return out
 }

@@ -41,10 +41,17 @@ type Component struct {
 // first, so that what a component depends on is decided before it.
 func judge(components []program.Component, live map[string]map[string]map[string]any) []Component {
 	decided := map[string]*Component{}
+	excluded := program.Excluded(components, nil)
 	out := make([]Component, len(components))
 	for i, c := range components {
 		out[i] = Component{Component: c}
-		out[i].decide(decided)
+		// Whether it should exist comes before what it consists of: a fault in what
+		// nobody asked for is no fault of this resource.
+		if why, gone := excluded[c.Name]; gone {
+			out[i].State, out[i].Because = Excluded, []string{why}
+		} else {
+			out[i].decide(decided)
+		}
 		decided[c.Name] = &out[i]
 	}
 	for i := range out {
@@ -55,36 +62,19 @@ func judge(components []program.Component, live map[string]map[string]map[string
 	return out
 }
 
-// decide sets State and Because. Whether a component should exist comes before what
-// it consists of: a fault in what nobody asked for is no fault of this resource.
+// decide sets State and Because of a component that is not excluded.
 func (c *Component) decide(decided map[string]*Component) {
-	switch c.When.Verdict {
-	case program.False:
-		c.State, c.Because = Excluded, []string{"when is false: " + c.When.Detail}
-		return
-	case program.Unknown, program.Broken:
+	if c.When.Verdict != program.True {
 		c.State, c.Because = Held, []string{"when cannot be decided: " + c.When.Detail}
-	case program.True:
+		return
 	}
 	for _, e := range c.Edges {
-		upstream := decided[e.To]
-		if e.Optional || upstream == nil {
-			continue
-		}
-		switch upstream.State {
-		case Excluded:
-			c.State, c.Because = Excluded, []string{"it depends on " + e.To + ", which is excluded" + at(e.Position)}
+		if up := decided[e.To]; !e.Optional && up != nil && up.State == Held {
+			c.State, c.Because = Held, []string{"it depends on " + e.To + ", which is held" + e.Position.Behind()}
 			return
-		case Held:
-			if c.State == "" {
-				c.State, c.Because = Held, []string{"it depends on " + e.To + ", which is held" + at(e.Position)}
-			}
-		case Rendered, Incomplete, Invalid:
 		}
 	}
-	if c.State == "" {
-		c.decideRendering()
-	}
+	c.decideRendering()
 }
 
 func (c *Component) decideRendering() {
@@ -109,7 +99,7 @@ func (c *Component) waits(decided map[string]*Component, live map[string]map[str
 		if upstream == nil || upstream.State == Excluded || upstream.met(e.Until, live) {
 			continue
 		}
-		out = append(out, fmt.Sprintf("for %s to be %s%s", e.To, e.Until, at(e.Position)))
+		out = append(out, fmt.Sprintf("for %s to be %s%s", e.To, e.Until, e.Position.Behind()))
 	}
 	for _, e := range c.Edges {
 		if e.Check != nil && e.Check.Verdict != program.True {
@@ -212,7 +202,7 @@ func duplicates(components []Component) program.Faults {
 			id, path := IdentityOf(o.Manifest), objectPath(c.Name, o.Name)
 			other, seen := first[id]
 			if !seen {
-				first[id] = place{path, at(o.Position)}
+				first[id] = place{path, o.Position.Behind()}
 				continue
 			}
 			faults = append(faults, program.Fault{
@@ -224,12 +214,4 @@ func duplicates(components []Component) program.Faults {
 		}
 	}
 	return faults
-}
-
-// at returns a position in parentheses, behind a blank, or nothing.
-func at(p program.Position) string {
-	if s := p.String(); s != "" {
-		return " (" + s + ")"
-	}
-	return ""
 }

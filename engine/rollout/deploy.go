@@ -16,18 +16,15 @@ import (
 // answers to one layer is there for the next in the same rollout, so that the
 // depth of the graph does not multiply rollouts.
 func (r *run) deploy(ctx context.Context) error {
-	layers, err := r.graph.Layers()
-	if err != nil {
-		return err
-	}
-	for _, layer := range layers {
-		written := r.applyLayer(ctx, layer)
-		if written {
+	done := map[string]bool{}
+	for layer := r.next(done); len(layer) > 0; layer = r.next(done) {
+		if r.applyLayer(ctx, layer) {
 			if err := r.again(ctx); err != nil {
 				return err
 			}
 		}
 		for _, name := range layer {
+			done[name] = true
 			if o, ok := r.outcomes[name]; !ok || o.State == status.Applied {
 				c, _ := r.component(name)
 				r.outcomes[name] = r.judge(c)
@@ -38,12 +35,15 @@ func (r *run) deploy(ctx context.Context) error {
 	return nil
 }
 
-// again evaluates with what a layer wrote, and prepares what that completes.
+// again evaluates with what a layer wrote, and prepares what that completes. That may
+// be other components than before, and other edges.
 func (r *run) again(ctx context.Context) error {
 	if err := r.evaluateOnce(ctx); err != nil {
 		return err
 	}
-	r.exclude()
+	if err := r.decide(ctx); err != nil {
+		return err
+	}
 	for _, c := range r.rollout.Components {
 		if _, done := r.outcomes[c.Name]; !done {
 			r.stamp(ctx, c)

@@ -65,7 +65,10 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 		if up.State == status.Excluded {
 			continue // it was skipped, and counts as not being there
 		}
-		if !reached(up, e.Until) {
+		if e.Check != nil && e.Check.Verdict == program.Broken {
+			return failed(c.Name, status.ReasonPredicateBroken, fmt.Sprintf("the check on %s cannot be decided: %s", e.To, e.Check.Explain())), true
+		}
+		if !r.reached(up, e.Until) {
 			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for %s to be %s: %s", e.To, e.Until, up.Message)), true
 		}
 		if e.Check != nil && e.Check.Verdict != program.True {
@@ -75,13 +78,14 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 	return status.Component{}, false
 }
 
-// reached reports whether a component is as far as an edge to it asks.
-func reached(up status.Component, until program.Until) bool {
+// reached reports whether a component is as far as an edge to it asks. One that was
+// applied and then turned out to be unhealthy was applied nevertheless.
+func (r *run) reached(up status.Component, until program.Until) bool {
 	switch until {
 	case program.UntilVerified:
 		return up.State == status.Verified
 	case program.UntilApplied:
-		return up.State == status.Verified || up.State == status.Applied
+		return up.State == status.Verified || up.State == status.Applied || (up.State == status.Failed && r.judged[up.Name])
 	}
 	return false
 }

@@ -92,8 +92,8 @@ func (r *run) runHooks(ctx context.Context, phase program.Phase) error {
 // how it ended. One that has succeeded with this content is not run again, also when
 // its objects are gone since; one that failed is, once they are.
 func (r *run) runHook(ctx context.Context, c program.Component) error {
-	if c.When.Verdict == program.False {
-		r.excluded[c.Name] = switchedOff(c)
+	if why, off := program.Excluded([]program.Component{c}, nil)[c.Name]; off {
+		r.excluded[c.Name] = why
 		return nil
 	}
 	if blocked, closed := r.gateHook(c); closed {

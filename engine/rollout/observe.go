@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/graph"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -100,7 +99,8 @@ func (r *run) evaluate(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the rendered identities keep changing with what is observed; an object's name must not depend on that object")
+	r.fault(status.ReasonInvalidPackage, "the rendered identities keep changing with what is observed; an object's name must not depend on that object")
+	return errStop
 }
 
 // maxRounds bounds how often one evaluation may reveal more. Each round but the
@@ -108,7 +108,7 @@ func (r *run) evaluate(ctx context.Context) error {
 const maxRounds = 100
 
 func (r *run) evaluateOnce(ctx context.Context) error {
-	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values(), Inputs: r.found, Config: r.in.Config})
+	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values(r.hidden), Inputs: r.found, Config: r.in.Config})
 	if err != nil {
 		return r.evaluationFailed(err)
 	}
@@ -243,10 +243,14 @@ func (r *run) scopeOf(ctx context.Context, o program.Object) cluster.Scope {
 	return scope
 }
 
-// values returns the live objects as the program takes them.
-func (l live) values() map[string]map[string]map[string]any {
+// values returns the live objects as the program takes them, but for those of some
+// components.
+func (l live) values(hidden map[string]string) map[string]map[string]map[string]any {
 	out := make(map[string]map[string]map[string]any, len(l))
 	for component, objects := range l {
+		if _, ok := hidden[component]; ok {
+			continue
+		}
 		m := make(map[string]map[string]any, len(objects))
 		for name, u := range objects {
 			m[name] = u.Object
@@ -254,61 +258,4 @@ func (l live) values() map[string]map[string]map[string]any {
 		out[component] = m
 	}
 	return out
-}
-
-// decide orders the components and finds out which are excluded.
-func (r *run) decide(context.Context) error {
-	g := graph.New[string, program.Edge]()
-	for _, c := range r.rollout.Components {
-		g.AddNode(c.Name)
-	}
-	for _, c := range r.rollout.Components {
-		for _, e := range c.Edges {
-			if !g.Has(e.To) {
-				continue // judged at the gate: a derived edge may lead to a component that is not there
-			}
-			if err := g.AddEdge(c.Name, e.To, e); err != nil {
-				return err
-			}
-		}
-	}
-	if _, err := g.Order(); err != nil {
-		r.fault(status.ReasonInvalidPackage, err.Error())
-		return errStop
-	}
-	r.graph = g
-	r.exclude()
-	return nil
-}
-
-// switchedOff says why a component should not exist.
-func switchedOff(c program.Component) string {
-	if c.When.Detail == "" {
-		return "its when is false"
-	}
-	return "its when is false: " + c.When.Detail
-}
-
-// exclude finds the components that should not exist: whose when is false, and
-// whoever needs one of those. An optional edge needs nothing, and a derived one
-// only what the rendering misses.
-func (r *run) exclude() {
-	r.excluded = map[string]string{}
-	order, _ := r.graph.Order()
-	for _, name := range order {
-		c, _ := r.component(name)
-		if c.When.Verdict == program.False {
-			r.excluded[name] = switchedOff(c)
-			continue
-		}
-		for _, e := range c.Edges {
-			if _, gone := r.excluded[e.To]; !gone {
-				continue
-			}
-			if !e.Optional || (e.Origin == program.Derived && c.Rendering == program.RenderedIncomplete) {
-				r.excluded[name] = "it depends on " + e.To + ", which is excluded"
-				break
-			}
-		}
-	}
 }

@@ -15,16 +15,16 @@ import (
 
 // prune deletes what the inventory holds and the package no longer renders.
 //
-// An evaluation that renders nothing at all deletes nothing, unless each
-// component says so by its when: a package that lost its components by mistake
-// must not take the running objects with it.
+// An evaluation that renders nothing at all deletes nothing, unless a component says
+// so by its when: a package that lost its components or their objects by mistake must
+// not take the running ones with it.
 func (r *run) prune(ctx context.Context) error {
-	doomed := r.doomed()
+	doomed := r.doomed(ctx)
 	if len(doomed) == 0 {
 		return nil
 	}
-	if len(r.rollout.Components) == 0 {
-		r.fault(status.ReasonPruneRefused, fmt.Sprintf("the package renders no component, and %d objects exist; they are left alone", r.inventory.Len()))
+	if r.rendersNothing() {
+		r.fault(status.ReasonPruneRefused, fmt.Sprintf("the package renders no object, and %d exist; they are left alone", r.inventory.Len()))
 		return nil
 	}
 	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, doomed: doomed}
@@ -40,19 +40,41 @@ func (r *run) prune(ctx context.Context) error {
 	return nil
 }
 
+// rendersNothing reports whether there is neither an object nor a component that was
+// switched off.
+func (r *run) rendersNothing() bool {
+	return len(r.excluded) == 0 && !slices.ContainsFunc(r.rollout.Components, func(c program.Component) bool { return len(c.Objects) > 0 })
+}
+
 // doomed returns the entries to delete. What a component does not render any
-// more goes only after the component was applied: create before delete.
-func (r *run) doomed() map[plan.Entry]bool {
+// more goes only after the component was applied: create before delete. What another
+// one renders has moved, and stays also as long as that may not be applied.
+func (r *run) doomed(ctx context.Context) map[plan.Entry]bool {
 	out := map[plan.Entry]bool{}
+	rendered := r.rendered(ctx)
 	for _, g := range r.inventory {
 		c, exists := r.component(g.Component)
 		_, excluded := r.excluded[g.Component]
 		for _, e := range g.Objects {
-			switch {
-			case !exists || excluded:
+			left := !exists || excluded || r.rendersNoMore(c, e)
+			if left && !rendered[e.Ref(r.in.Owner.Namespace).Identity()] {
 				out[e] = true
-			case r.rendersNoMore(c, e):
-				out[e] = true
+			}
+		}
+	}
+	return out
+}
+
+// rendered returns the objects of all components that should exist.
+func (r *run) rendered(ctx context.Context) map[cluster.Ref]bool {
+	out := map[cluster.Ref]bool{}
+	for _, c := range r.rollout.Components {
+		if _, excluded := r.excluded[c.Name]; excluded {
+			continue
+		}
+		for _, o := range c.Objects {
+			if o.Identity.Known() {
+				out[r.refOf(ctx, o).Identity()] = true
 			}
 		}
 	}

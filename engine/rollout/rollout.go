@@ -146,6 +146,8 @@ type run struct {
 	rollout  program.Rollout
 	graph    *graph.Graph[string, program.Edge]
 	excluded map[string]string
+	// hidden are the excluded components whose live objects the package does not see.
+	hidden   map[string]string
 	desired  map[string][]plan.Desired
 	outcomes map[string]status.Component
 	// judged are the components whose outcome is about what was applied.
@@ -181,7 +183,7 @@ func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 func newRun(e *Engine, in Input) *run {
 	return &run{
 		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
-		outcomes: map[string]status.Component{}, judged: map[string]bool{}, unread: map[string]string{}, finished: maps.Clone(in.Finished),
+		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, finished: maps.Clone(in.Finished),
 	}
 }
 
