@@ -23,6 +23,9 @@ const (
 	Adopt Verb = "Adopt"
 	// Refuse: the object is somebody else's.
 	Refuse Verb = "Refuse"
+	// Contest: the object is another custom resource's, and both would adopt it. It
+	// is refused unless that resource turns out to be gone.
+	Contest Verb = "Contest"
 	// Await: the object has to disappear first.
 	Await Verb = "Await"
 )
@@ -44,14 +47,25 @@ func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
 	case Predecessor:
 		return Action{Verb: Await, Reason: fmt.Sprintf("it belongs to a deleted %s of the same name and is about to be garbage-collected", owner.Kind)}
 	case Foreign:
-		if want.Policy.Adopt {
-			return Action{Verb: Adopt, Reason: "taken over from " + whose}
-		}
-		return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
+		return decideForeign(want, live, whose)
 	case Owned:
 		return decideOwned(want, live)
 	}
 	return Action{Verb: Refuse, Reason: fmt.Sprintf("unknown situation %s", situation)}
+}
+
+func decideForeign(want Desired, live *unstructured.Unstructured, whose string) Action {
+	claim, claimed := ClaimOn(live)
+	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
+	switch {
+	case claimed && want.Policy.Adopt:
+		return Action{Verb: Contest, Reason: kept}
+	case claimed:
+		return Action{Verb: Refuse, Reason: kept}
+	case want.Policy.Adopt:
+		return Action{Verb: Adopt, Reason: "taken over from " + whose}
+	}
+	return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
 }
 
 func decideOwned(want Desired, live *unstructured.Unstructured) Action {

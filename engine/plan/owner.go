@@ -28,12 +28,18 @@ const (
 	// DeleteMark is the annotation of an object that is left behind when it is no
 	// longer wanted. Its value is that of the policy.
 	DeleteMark = "operetta.dev/delete"
+	// AdoptMark is the annotation of an object whose owner would take it from
+	// anybody: see Claim.
+	AdoptMark = "operetta.dev/adopt"
 	// AppliedMark is the annotation with the digest of the manifest that was last applied.
 	AppliedMark = "operetta.dev/applied"
 )
 
 // orphan is the policy that leaves an object behind.
 const orphan = "orphan"
+
+// adopts is the value of an AdoptMark.
+const adopts = "true"
 
 // An Owner is the custom resource that objects belong to.
 type Owner struct {

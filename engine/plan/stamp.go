@@ -52,6 +52,9 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	if len(at.After) > 0 {
 		annotate(u, AfterMark, strings.Join(at.After, ","))
 	}
+	if object.Policy.Adopt {
+		annotate(u, AdoptMark, adopts)
+	}
 	switch {
 	case object.Policy.Delete == orphan:
 		annotate(u, DeleteMark, orphan) // it outlives its owner: a reference would delete it

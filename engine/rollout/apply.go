@@ -96,7 +96,7 @@ func (r *run) step(ctx context.Context, component string, d plan.Desired) (step,
 		s.live = u
 	}
 	s.action = plan.Decide(d, s.live, r.in.Owner)
-	err := r.adoptable(ctx, &s)
+	err := r.settleOwner(ctx, &s)
 	return s, err
 }
 
@@ -105,7 +105,7 @@ func (r *run) step(ctx context.Context, component string, d plan.Desired) (step,
 func inTheWay(component string, s step) (status.Component, bool) {
 	message := s.want.Ref().String() + ": " + s.action.Reason
 	switch s.action.Verb {
-	case plan.Refuse:
+	case plan.Refuse, plan.Contest:
 		return failed(component, status.ReasonOwnedByAnother, message), true
 	case plan.Await:
 		return waiting(component, status.ReasonObjectGoing, message), true
@@ -120,7 +120,7 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 	case plan.Keep:
 		out.settled = append(out.settled, s.want)
 		return nil
-	case plan.Refuse, plan.Await:
+	case plan.Refuse, plan.Contest, plan.Await:
 		return nil
 	case plan.Create, plan.Update, plan.Repair, plan.Adopt:
 	}

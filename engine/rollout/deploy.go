@@ -119,7 +119,7 @@ func (r *run) noteChange(w write) {
 		r.eventf("Repaired", "Repaired %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
 	case plan.Adopt:
 		r.eventf("Adopted", "Adopted %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
-	case plan.Keep, plan.Refuse, plan.Await:
+	case plan.Keep, plan.Refuse, plan.Contest, plan.Await:
 	}
 	switch {
 	case w.verb == plan.Update && rescaled(w.before, w.result):

@@ -3,9 +3,22 @@ package rollout
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 )
+
+// settleOwner settles whose an object is where that depends on what else is there.
+func (r *run) settleOwner(ctx context.Context, s *step) error {
+	switch s.action.Verb {
+	case plan.Keep, plan.Create, plan.Refuse, plan.Await:
+		return nil
+	case plan.Contest:
+		return r.inherit(ctx, s)
+	case plan.Update, plan.Repair, plan.Adopt:
+	}
+	return r.adoptable(ctx, s)
+}
 
 // adoptable makes sure that an object which has lost its reference to the custom
 // resource may have it again. It may not when the resource is on its way out: then the
@@ -13,11 +26,6 @@ import (
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
 func (r *run) adoptable(ctx context.Context, s *step) error {
-	switch s.action.Verb {
-	case plan.Keep, plan.Create, plan.Refuse, plan.Await:
-		return nil
-	case plan.Update, plan.Repair, plan.Adopt:
-	}
 	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !plan.Released(s.live, r.in.Owner) {
 		return nil
 	}
@@ -40,4 +48,23 @@ func (r *run) ownerGoing(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return u == nil || u.GetUID() != o.UID || u.GetDeletionTimestamp() != nil, nil
+}
+
+// inherit adopts an object that another resource would keep if that one is gone, as
+// it is when the object was left behind. Only resources of the own kind are looked
+// for: the operator may not read others, and those are taken to be there.
+func (r *run) inherit(ctx context.Context, s *step) error {
+	claim, _ := plan.ClaimOn(s.live)
+	if claim.Proof == plan.ByReference || claim.Kind != r.in.Owner.GroupKind() {
+		return nil
+	}
+	ref := cluster.Ref{GroupVersionKind: r.in.Owner.GroupVersionKind, Namespace: claim.Key.Namespace, Name: claim.Key.Name}
+	u, err := r.Cluster.Read(ctx, ref)
+	if cluster.IsKindNotServed(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err == nil && u == nil {
+		s.action = plan.Action{Verb: plan.Adopt, Reason: "taken over from " + claim.Mark + ", which is gone"}
+	}
+	return err
 }

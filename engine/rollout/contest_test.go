@@ -1,0 +1,81 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+)
+
+// rival returns a world in the same cluster whose resource has another name, and
+// renders the same object.
+func (w *world) rival(body string) *world {
+	w.t.Helper()
+	r := newWorld(w.t, body)
+	r.memory, r.cluster = w.memory, w.cluster
+	r.owner.Name, r.owner.UID = "rival", "uid-rival"
+	return r
+}
+
+const contested = `
+components: web: {
+	objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings"}
+	policy: settings: {adopt: true, delete: "DELETE"}
+}
+`
+
+// TestE6TwoThatAdoptTheSameObjectDoNotTakeItInTurn: the one that has it keeps it, and
+// the other one gets it when that one is gone and has left it behind.
+func TestE6TwoThatAdoptTheSameObjectDoNotTakeItInTurn(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"delete", "orphan"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			body := strings.Replace(contested, "DELETE", policy, 1)
+			holder := newWorld(t, body)
+			holder.memory.Serve(holder.owner.GroupKind(), cluster.Namespaced)
+			holder.live()
+			other := holder.rival(body)
+			other.live()
+			expectStates(t, holder.mustRun(), "web: Verified Verified")
+			holder.wrote()
+			for range 3 {
+				result := other.mustRun()
+				expectStates(t, result, "web: Failed OwnedByAnother")
+				if got := message(result, "web"); !strings.Contains(got, "Shop.example.com default/shop, which keeps it") {
+					t.Errorf("it says %q, want who keeps it", got)
+				}
+				expectStates(t, holder.mustRun(), "web: Verified Verified")
+			}
+			holder.expectWrites("nobody takes anything")
+
+			holder.die()
+			result := other.mustRun()
+			if policy == "delete" {
+				expectStates(t, result, "web: Failed OwnedByAnother")
+				return // its reference says that the garbage collector is about to take it
+			}
+			expectStates(t, result, "web: Verified Verified")
+			if got := holder.object("ConfigMap", "settings").GetAnnotations()["operetta.dev/owner"]; got != "Shop.example.com default/rival" {
+				t.Errorf("it belongs to %s", got)
+			}
+		})
+	}
+}
+
+// live stores the custom resource itself, which most tests need not have.
+func (w *world) live() {
+	w.t.Helper()
+	u := &unstructured.Unstructured{Object: w.cr()}
+	u.SetName(w.owner.Name)
+	if _, err := w.memory.Put("person", u); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// die deletes the custom resource itself.
+func (w *world) die() {
+	w.t.Helper()
+	w.delete(w.object(w.owner.Kind, w.owner.Name))
+}
