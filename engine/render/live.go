@@ -13,6 +13,9 @@ type matcher struct {
 	namespace string
 	// live is what was given or found, by component and object name.
 	live map[string]map[string]map[string]any
+	// hidden are the excluded components whose live objects the package does not see,
+	// with why: nothing counts on what is on its way out.
+	hidden map[string]string
 	// inputs is what was found of the package's inputs, by their names.
 	inputs map[string]program.Found
 	// given are the names under which live objects were given.
@@ -27,6 +30,7 @@ func newMatcher(in Input, cr map[string]any, namespace string) *matcher {
 	m := &matcher{
 		namespace: namespace,
 		live:      map[string]map[string]map[string]any{},
+		hidden:    map[string]string{},
 		inputs:    map[string]program.Found{},
 		known:     map[Identity]map[string]any{},
 		matched:   map[Identity]bool{},
@@ -78,6 +82,27 @@ func (m *matcher) match(r program.Rollout) bool {
 		}
 	}
 	return found
+}
+
+// visible returns the live objects that the package sees.
+func (m *matcher) visible() map[string]map[string]map[string]any {
+	out := maps.Clone(m.live)
+	for component := range m.hidden {
+		delete(out, component)
+	}
+	return out
+}
+
+// hide hides the live objects of excluded components, and reports whether there were any.
+func (m *matcher) hide(r program.Rollout) bool {
+	components, _ := order(r.Components)
+	before := len(m.hidden)
+	for name, why := range program.Excluded(components, m.hidden) {
+		if len(m.live[name]) > 0 {
+			m.hidden[name] = why
+		}
+	}
+	return len(m.hidden) > before
 }
 
 // matchInput adds the manifests that an input reads, once it is known which.

@@ -87,18 +87,6 @@ func TestManifestsAreMatchedByGroupKindNamespaceAndName(t *testing.T) {
 	}
 }
 
-func TestObjectsOfExcludedComponentsAreObserved(t *testing.T) {
-	p := load(t, `components: {
-	a: {when: false, objects: o: #CM & {metadata: name: "a"}}
-	b: objects: o: #CM & {metadata: name: "b", data: a: [if live.a != _|_ {"there"}, "gone"][0]}
-}`)
-	out := mustRender(t, p, render.Input{Manifests: []map[string]any{configMap("a", nil)}})
-	data := component(t, out, "b").Objects[0].Manifest["data"]
-	if diff := cmp.Diff(map[string]any{"a": "there"}, data); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
-}
-
 func TestAnObjectIsObservedBeforeItIsComplete(t *testing.T) {
 	p := load(t, `components: {
 	a: objects: o: #CM & {metadata: name: "a", data: next: live.b.o.data.x}
@@ -169,5 +157,27 @@ components: {}`)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("absent (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingCountsOnWhatIsSwitchedOff(t *testing.T) {
+	p := load(t, `components: {
+	may: objects: c: #CM & {metadata: name: "may", data: cache: [if live.cache.c != _|_ {"there"}, "gone"][0]}
+	cache: {when: cr.spec.size > 1, objects: c: #CM & {metadata: name: "cache", data: address: string}, outputs: address: live.cache.c.data.address}
+	web: objects: c: #CM & {metadata: name: "web", data: address: components.cache.outputs.address}
+}`)
+	for size, want := range map[int64]struct {
+		web render.State
+		may string
+	}{1: {render.Excluded, "gone"}, 2: {render.Rendered, "there"}} {
+		cr := site()
+		cr["spec"] = map[string]any{"on": true, "size": size}
+		out := mustRender(t, p, render.Input{CR: cr, Manifests: []map[string]any{configMap("cache", map[string]any{"address": "here"})}})
+		if got := component(t, out, "web").State; got != want.web {
+			t.Errorf("size %d: web is %s, want %s", size, got, want.web)
+		}
+		if diff := cmp.Diff(map[string]any{"cache": want.may}, component(t, out, "may").Objects[0].Manifest["data"]); diff != "" {
+			t.Errorf("size %d: data of may (-want +got):\n%s", size, diff)
+		}
 	}
 }

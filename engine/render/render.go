@@ -83,7 +83,7 @@ func Render(p *program.Program, in Input) (Output, error) {
 	var rollout program.Rollout
 	for again := true; again; {
 		var err error
-		rollout, err = p.Evaluate(program.Session{CR: cr, Live: m.live, Inputs: m.inputs, Config: in.Config})
+		rollout, err = p.Evaluate(program.Session{CR: cr, Live: m.visible(), Inputs: m.inputs, Config: in.Config})
 		if err != nil {
 			return Output{}, err
 		}
@@ -96,7 +96,7 @@ func Render(p *program.Program, in Input) (Output, error) {
 		for _, c := range rollout.Components {
 			enterNamespace(c.Objects, namespace)
 		}
-		again = m.match(rollout)
+		again = m.match(rollout) || m.hide(rollout)
 	}
 	return outputOf(cr, rollout, m), nil
 }
@@ -104,7 +104,7 @@ func Render(p *program.Program, in Input) (Output, error) {
 // outputOf judges and orders what was evaluated last.
 func outputOf(cr map[string]any, rollout program.Rollout, m *matcher) Output {
 	ordered, faults := order(rollout.Components)
-	components := judge(ordered, m.live)
+	components := judge(ordered, m.live, m.hidden)
 	for _, c := range components {
 		faults = append(faults, c.faults()...)
 	}

@@ -39,9 +39,9 @@ type Component struct {
 
 // judge decides the state of each component. The components come dependencies
 // first, so that what a component depends on is decided before it.
-func judge(components []program.Component, live map[string]map[string]map[string]any) []Component {
+func judge(components []program.Component, live map[string]map[string]map[string]any, hidden map[string]string) []Component {
 	decided := map[string]*Component{}
-	excluded := program.Excluded(components, nil)
+	excluded := program.Excluded(components, hidden)
 	out := make([]Component, len(components))
 	for i, c := range components {
 		out[i] = Component{Component: c}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 )
@@ -52,6 +53,25 @@ components: {
 			w.expectWrites("web cannot be without cache", "delete ConfigMap web", "delete ConfigMap cache")
 		})
 	}
+}
+
+// TestWhatMayUseAnExcludedComponentIsChangedBeforeThatGoes: it is not left with a
+// reference to what is not there any more.
+func TestWhatMayUseAnExcludedComponentIsChangedBeforeThatGoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: {
+	cache: {when: cr.spec.on, objects: o: `+configMap("cache", "")+`}
+	web: objects: o: `+configMap("web", `, data: cache: *live.cache.o.metadata.name | "none"`)+`
+}`)
+	w.mustRun()
+	w.wrote()
+	w.spec["on"] = false
+	result := w.mustRun()
+	if diff := cmp.Diff([]string{"update ConfigMap web", "delete ConfigMap cache"}, w.wrote()); diff != "" {
+		t.Errorf("writes, in order (-want +got):\n%s", diff)
+	}
+	expectStates(t, result, "cache: Excluded Excluded", "web: Verified Verified")
 }
 
 // TestAnObjectThatAnyComponentRendersIsNotDeleted: what moved is deleted in its old
