@@ -47,7 +47,7 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 		return Rollout{}, fmt.Errorf("package %s: which components there are cannot be decided: %w", p.name, faults)
 	}
 	r.Components = components
-	r.Hooks = p.hooks(v.LookupPath(hooksPath))
+	r.Hooks = p.hooks(v)
 	r.Inputs, r.StatusFaults = p.inputs(v.LookupPath(inputsPath))
 	own, faults := p.status(v.LookupPath(statusPath))
 	r.Status, r.StatusFaults = own, append(r.StatusFaults, faults...)

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +34,13 @@ type index struct {
 	// bodies and names may not have all of them; foreign that another package brings
 	// fields of the root.
 	opaque, foreign bool
+	// embeddings are where the components are embedded of which this is all that the
+	// text shows.
+	embeddings []span
+	// rootGuards are the comprehensions at the root, whatever they add.
+	rootGuards []conditional
+	// hooks are what comprehensions add to the hooks of each phase.
+	hooks map[Phase]*[hookPlaces]additions
 	// names are the members that are written for components and their parts.
 	names map[string]members
 	// paths are the struct literals at or below components, and those at the root, by
@@ -60,6 +68,7 @@ func newIndex(files []*ast.File) *index {
 		fields:           map[string][]member{},
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]member{},
+		hooks:            map[Phase]*[hookPlaces]additions{},
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]Edge{},
@@ -85,18 +94,14 @@ func newIndex(files []*ast.File) *index {
 	for _, m := range embeddings {
 		x.addRoot(m, 0) // the name of another field, which had to be known first
 	}
+	x.addRootGuards()
 	for _, m := range x.fields["components"] {
 		x.addComponents(m)
 	}
-	for _, root := range []string{"inputs", "versions"} {
-		for _, m := range x.fields[root] {
-			x.addMembers(root, m)
-			eachMember(m.value, nil, func(below member) {
-				if below.name != "" {
-					x.addMembers(root+"."+below.name, below)
-				}
-			})
-		}
+	x.addTwoLevels("inputs")
+	x.addTwoLevels("versions")
+	for _, p := range Phases {
+		x.hooks[p] = &[hookPlaces]additions{}
 	}
 	for _, m := range x.fields["hooks"] {
 		x.addHooks(m)
@@ -152,8 +157,12 @@ func (x *index) addComponent(m member, depth int) {
 		x.addParts(m.name, m)
 	case embedded:
 		x.opaque = true
-		for _, at := range x.standsFor(m.value, depth) {
+		shown := x.standsFor(m.value, depth)
+		for _, at := range shown {
 			x.addPaths(at.value, []string{"components"})
+		}
+		if len(shown) == 0 && m.value != nil {
+			x.embeddings = append(x.embeddings, spanOf(m.value))
 		}
 		for _, d := range x.behind(m, depth) {
 			x.addComponent(d, depth+1)
@@ -161,16 +170,27 @@ func (x *index) addComponent(m member, depth int) {
 	}
 }
 
-// addHooks records what is written below hooks, which are components of a name that
-// is their path.
-func (x *index) addHooks(hooks member) {
-	eachMember(hooks.value, nil, func(phase member) {
-		eachMember(phase.value, nil, func(hook member) {
-			if phase.name != "" && hook.name != "" {
-				x.addParts("hooks."+phase.name+"."+hook.name, hook)
+// addTwoLevels records the names below a root field, and below each of those.
+func (x *index) addTwoLevels(root string) {
+	for _, m := range x.fields[root] {
+		x.addMembers(root, m)
+		eachMember(m.value, nil, func(below member) {
+			if below.name != "" {
+				x.addMembers(root+"."+below.name, below)
 			}
 		})
-	})
+	}
+}
+
+// addRootGuards records the comprehensions at the root.
+func (x *index) addRootGuards() {
+	for _, name := range slices.Sorted(maps.Keys(x.fields)) {
+		for _, m := range x.fields[name] {
+			if len(m.guards) > 0 {
+				x.rootGuards = append(x.rootGuards, conditional{guards: spansOf(m.guards)})
+			}
+		}
+	}
 }
 
 // addParts records what is written below the parts of a component.

@@ -28,6 +28,14 @@ const anyPart = ""
 // A span is a piece of a file.
 type span struct{ from, to Position }
 
+func spansOf(guards []ast.Clause) []span {
+	out := make([]span, len(guards))
+	for i, g := range guards {
+		out[i] = spanOf(g)
+	}
+	return out
+}
+
 func spanOf(n ast.Node) span {
 	return span{positionAt(n.Pos()), positionAt(n.End())}
 }
@@ -39,10 +47,7 @@ func (s span) holds(p Position) bool {
 // conditionalOf returns what a member of components that is in a comprehension
 // adds.
 func (x *index) conditionalOf(m member) conditional {
-	out := conditional{component: m.name, beyondCR: x.beyondCR(m)}
-	for _, g := range m.guards {
-		out.guards = append(out.guards, spanOf(g))
-	}
+	out := conditional{component: m.name, beyondCR: x.beyondCR(m), guards: spansOf(m.guards)}
 	eachMember(m.value, nil, func(part member) {
 		switch {
 		case part.name == "":
@@ -62,62 +67,108 @@ func (x *index) beyondCR(m member) bool {
 	return slices.ContainsFunc(r.found, func(ref Reference) bool { return ref.Path[0] != "cr" })
 }
 
+// A settlement says whether the comprehensions in a struct are decided.
+type settlement string
+
+const (
+	// settled: there is nothing that they might yet add.
+	settled settlement = "Settled"
+	// unsettled: one of them waits for what is not there yet.
+	unsettled settlement = "Unsettled"
+	// masked: a field of the struct is faulty, beside which CUE does not report an
+	// undecided comprehension, so that there may be one.
+	masked settlement = "Masked"
+	// wrong: one of them can never be decided.
+	wrong settlement = "Wrong"
+)
+
+// settlementOf returns whether the comprehensions in a struct are decided, and why
+// not.
+func settlementOf(v cue.Value) (settlement, Faults) {
+	if !v.Exists() || v.Err() == nil {
+		return settled, nil
+	}
+	switch why := ownFaults(v); {
+	case len(why) == 0:
+		return masked, faultsOf(v.Err())
+	case !cue.IsIncomplete(v.Err()):
+		return wrong, why
+	default:
+		return unsettled, why
+	}
+}
+
 // hold adds what an undecided comprehension would add to the components: whole
 // ones as ones whose existence is not decided, and parts as incomplete ones. It
 // returns faults when it cannot tell, because the names are computed, or because
 // a comprehension is not undecided but wrong.
 func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, Faults) {
-	for _, v := range []cue.Value{root, components} {
-		err := v.Err()
-		if err == nil {
-			continue
+	if is, why := settlementOf(components); is == unsettled {
+		if at := slices.IndexFunc(why, p.index.hides); at >= 0 {
+			return nil, p.unlistable(why[at])
 		}
-		why, masked := ownFaults(v), false
-		switch {
-		case !cue.IsIncomplete(err) && len(why) > 0:
+	}
+	beside := slices.Concat(p.index.conditionals, p.index.rootGuards)
+	for _, v := range []cue.Value{root, components} {
+		is, why := settlementOf(v)
+		switch is {
+		case settled:
+			continue
+		case wrong:
 			return nil, why
-		case len(why) == 0:
-			// CUE does not report an undecided comprehension in a struct with a
-			// faulty field, so that there may be one.
-			why, masked = faultsOf(err), true
+		case unsettled, masked:
 		}
 		for _, c := range p.index.conditionals {
-			at := c.undecidedBy(why, masked, p.index.conditionals)
+			at := c.undecidedBy(why, is, beside)
 			switch {
 			case at < 0:
 			case c.component == "":
 				return nil, p.unlistable(why[at])
 			default:
-				f := why[at]
-				if !masked {
-					f.Path = "" // the root, or components as such
-				}
-				evaluated = p.holdOne(evaluated, c, f)
+				evaluated = p.holdOne(evaluated, c, unplaced(why[at], is))
 			}
 		}
 	}
 	return evaluated, nil
 }
 
-// undecidedBy returns which of some faults leaves a conditional undecided, or -1.
-func (c conditional) undecidedBy(faults Faults, masked bool, all []conditional) int {
-	if masked {
+// hides reports whether what is not decided at a place may add components that the text
+// does not show.
+func (x *index) hides(f Fault) bool {
+	return len(x.conditionals) == 0 || slices.ContainsFunc(x.embeddings, func(s span) bool { return s.holds(f.Position) })
+}
+
+// unplaced returns why something is held without its path, if that is no field's but
+// that of the struct, which says nothing.
+func unplaced(why Fault, is settlement) Fault {
+	if is != masked {
+		why.Path = ""
+	}
+	return why
+}
+
+// undecidedBy returns which of some faults leaves a conditional undecided, or -1. What
+// leaves another one undecided that is beside it does not count.
+func (c conditional) undecidedBy(faults Faults, is settlement, beside []conditional) int {
+	if is == masked {
 		return map[bool]int{true: 0, false: -1}[c.beyondCR]
 	}
 	for i, f := range faults {
-		inGuard := func(c conditional) bool {
-			return slices.ContainsFunc(c.guards, func(s span) bool { return s.holds(f.Position) })
-		}
 		// A fault that is in no guard is in what some guard refers to.
-		if inGuard(c) || !slices.ContainsFunc(all, inGuard) {
+		if c.guardedAt(f.Position) || !slices.ContainsFunc(beside, func(c conditional) bool { return c.guardedAt(f.Position) }) {
 			return i
 		}
 	}
 	return -1
 }
 
+// guardedAt reports whether a position is in one of the guards.
+func (c conditional) guardedAt(at Position) bool {
+	return slices.ContainsFunc(c.guards, func(s span) bool { return s.holds(at) })
+}
+
 // unlistable is the fault of a package that computes the names of components from
-// what is not there yet.
+// what is not there yet, or has another package do so.
 func (p *Program) unlistable(why Fault) Faults {
 	why = p.explained(why)
 	why.Path = "components"
@@ -154,8 +205,7 @@ func (p *Program) holdParts(c *Component, why Fault) {
 		parts = []string{anyPart}
 	}
 	p.missFrom(c, why)
-	why = p.explained(why)
-	why.Path = ""
+	why = p.explained(unplaced(why, unsettled))
 	for _, part := range parts {
 		c.holdPart(part, why)
 	}

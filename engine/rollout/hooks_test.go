@@ -233,6 +233,81 @@ func TestAHookThatShouldNotBeIsTakenAway(t *testing.T) {
 	}
 }
 
+// undecidedHooks are hooks whose existence rests on what the Deployment says of itself.
+const undecidedHooks = `
+components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: cr.spec.name, spec: replicas: cr.spec.size}
+_job: {apiVersion: "batch/v1", kind: "Job", metadata: name: string}
+hooks: afterDeploy: {
+	always: objects: job: _job & {metadata: name: "always"}
+	if live.web.deployment.status.availableReplicas > 1 {NAME: objects: job: _job & {metadata: name: "migrate"}}
+}
+hooks: afterVerify: notify: objects: job: _job & {metadata: name: "notify"}
+hooks: beforeDelete: {
+	if live.web.deployment.status.availableReplicas > 0 {NAME: objects: job: _job & {metadata: name: "backup"}}
+}
+`
+
+func TestAnUndecidedHookIsHeldAndNeverPassedOver(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ reason, name, held string }{
+		"by its name":    {reason: "the text shows which hook it may be", name: "migrate", held: "hooks.afterDeploy.migrate"},
+		"with its phase": {reason: "its name is computed, so that one stands for all of the phase", name: `"\(live.web.deployment.metadata.name)-1"`, held: "hooks.afterDeploy.*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, strings.ReplaceAll(undecidedHooks, "NAME", row.name))
+			w.spec["size"] = int64(2)
+			w.mustRun()
+			w.end("Complete")
+			unknown := w.mustRun()
+			expectStates(t, unknown, "web: Applied NotReady", "hooks.afterDeploy.always: Verified Verified", row.held+": Held Undecided")
+			if got := message(unknown, row.held); !strings.Contains(got, "live.web.deployment.status is not there yet") || !strings.Contains(got, "body.cue:") {
+				t.Errorf("%s: it says %q, want what is missing and where that is written", row.reason, got)
+			}
+
+			w.available("shop")
+			w.mustRun()
+			w.end("Complete")
+			w.mustRun()
+			if diff := cmp.Diff([]string{"always", "migrate", "notify"}, w.jobs()); diff != "" {
+				t.Fatalf("%s: hooks once it is decided (-want +got):\n%s", row.reason, diff)
+			}
+			w.end("Complete")
+			if !w.mustRun().Completion.Ready() {
+				t.Fatal("it is not ready once all hooks have ended")
+			}
+
+			// The status goes: what the hook left must not go with it.
+			w.change("Deployment", "shop", func(u *unstructured.Unstructured) { delete(u.Object, "status") })
+			again := w.mustRun()
+			w.expectWrites(row.reason)
+			if again.Completion.Ready() {
+				t.Errorf("%s: it is ready although it is not known whether a hook is to run", row.reason)
+			}
+			if _, done, err := w.beforeDelete(); done || err != nil {
+				t.Errorf("%s: done %v, error %v: the deletion goes on although it is not known whether a hook comes before it", row.reason, done, err)
+			}
+			w.available("shop")
+			if _, done, err := w.beforeDelete(); done || err != nil || !slices.Contains(w.jobs(), "backup") {
+				t.Errorf("%s: done %v, error %v, Jobs %v once the hook before deletion is decided", row.reason, done, err, w.jobs())
+			}
+		})
+	}
+}
+
+func TestAnUndecidedHookThatIsDecidedNotToBeIsPassedOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.ReplaceAll(undecidedHooks, "NAME", "migrate"))
+	w.mustRun()
+	w.end("Complete")
+	w.available("shop")
+	w.mustRun()
+	w.end("Complete")
+	if done := w.mustRun(); !done.Completion.Ready() || !slices.Equal(w.jobs(), []string{"always", "notify"}) {
+		t.Errorf("states %v, Jobs %v", states(done), w.jobs())
+	}
+}
+
 func TestAHookWaitsForWhatItRequires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneHook+"hooks: afterDeploy: migrate: requires: big: cr.spec.size > 1\n")

@@ -56,7 +56,7 @@ func (r *run) doomed(ctx context.Context) map[plan.Entry]bool {
 		c, exists := r.component(g.Component)
 		_, excluded := r.excluded[g.Component]
 		for _, e := range g.Objects {
-			left := !exists || excluded || r.rendersNoMore(c, e)
+			left := !exists && !r.unlisted(g.Component) || excluded || r.rendersNoMore(c, e)
 			if left && !rendered[e.Ref(r.in.Owner.Namespace).Identity()] {
 				out[e] = true
 			}
@@ -79,6 +79,12 @@ func (r *run) rendered(ctx context.Context) map[cluster.Ref]bool {
 		}
 	}
 	return out
+}
+
+// unlisted reports whether a component that the evaluation does not show may be a hook
+// all the same.
+func (r *run) unlisted(component string) bool {
+	return slices.ContainsFunc(r.rollout.Hooks, func(h program.Hook) bool { return h.StandsFor(component) })
 }
 
 // rendersNoMore reports whether a component that was applied in this rollout has
