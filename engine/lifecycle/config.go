@@ -23,9 +23,6 @@ type configuration struct {
 // is not there is none. It errors with a configError when a layer is no YAML.
 func (s *state) config(ctx context.Context) (configuration, error) {
 	var out configuration
-	if !s.program.Configurable() {
-		return out, nil
-	}
 	if s.ConfigMap.Name != "" && s.Inputs != nil {
 		from := program.Input{Name: "config", Kind: configMapKind, Namespace: s.ConfigMap.Namespace, Object: s.ConfigMap.Name}
 		found, err := s.Inputs.Read(ctx, s.key(), from)

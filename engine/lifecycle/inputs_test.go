@@ -128,6 +128,7 @@ func TestConfigurationComesInLayers(t *testing.T) {
 	for text, parts := range map[string][]string{
 		"limits: {cpu: many}": {"config.limits.cpu", "shop/body.cue:", "set by annotation operetta.dev/config"},
 		"{: [":                {"annotation operetta.dev/config: ", "yaml"},
+		"limits: {cpus: 1}":   {"config.limits.cpus: unknown field", "set by annotation operetta.dev/config", "there are cpu, memory"},
 	} {
 		annotate(t, b.memory, lifecycle.AnnotationConfig, text)
 		expect("the running object stays with "+text, "web:1 8 2")
@@ -140,4 +141,16 @@ func TestConfigurationComesInLayers(t *testing.T) {
 	annotate(t, b.memory, lifecycle.AnnotationConfig, "")
 	b.rest()
 	b.expect("the layer that is wrong is named", "False InvalidConfig", "config.image", "ConfigMap operators/settings, key shop.yaml")
+	b.put(settings(configKey.Namespace, configKey.Name, map[string]any{"shop.yaml": "colour: red"}))
+	b.rest()
+	b.expect("so is one with a key that is not declared", "False InvalidConfig", "config.colour: unknown field", "ConfigMap operators/settings, key shop.yaml", "there are image, limits")
+	b.load(strings.Replace(configured, "config: {", "config: {..., ", 1))
+	b.rest()
+	b.expect("the package may declare it open", "True Ready")
+	b.load(strings.NewReplacer("config: {", "_config: {", "config.", "_config.").Replace(configured))
+	b.rest()
+	b.expect("or take no configuration at all", "False InvalidConfig", "takes no configuration", "ConfigMap operators/settings, key shop.yaml")
+	b.put(settings(configKey.Namespace, configKey.Name, map[string]any{"another.yaml": "colour: red"}))
+	b.rest()
+	b.expect("that of another package is none of its business", "True Ready")
 }

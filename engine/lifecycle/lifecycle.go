@@ -57,8 +57,6 @@ type Package interface {
 	Digest() string
 	// Reach is where its objects may be.
 	Reach() program.Reach
-	// Configurable reports whether it takes configuration.
-	Configurable() bool
 }
 
 var _ Package = (*program.Program)(nil)

@@ -42,30 +42,88 @@ func overlay(into, over map[string]any) {
 // configFaults returns what contradicts the package in the configuration. Each
 // fault names both places: the line of the package and the layer.
 func (p *Program) configFaults(v cue.Value, layers []Layer) Faults {
-	if len(layers) == 0 || !v.Exists() {
+	if len(layers) == 0 {
 		return nil
+	}
+	if !p.configurable {
+		return Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", origins(layers, nil))}}
 	}
 	faults := faultsOf(v.Validate())
 	for i, f := range faults {
-		path := strings.Split(strings.TrimPrefix(f.Path, "config."), ".")
-		for _, l := range layers {
-			if holds(l.Values, path) {
-				faults[i].Message = fmt.Sprintf("%s (set by %s)", f.Message, l.Origin)
-			}
+		path := namesIn(f.Path)
+		from := layers
+		if f.Message == unknownField {
+			faults[i].Position, faults[i].Hint = p.PositionOf("config"), p.configHint(path)
+		} else if j := lastThatHolds(layers, path[1:]); j >= 0 {
+			from = layers[j : j+1] // it is over the others
+		}
+		if by := origins(from, path[1:]); by != "" {
+			faults[i].Message = fmt.Sprintf("%s (set by %s)", f.Message, by)
 		}
 	}
 	return faults
 }
 
+// namesIn returns the names that a path begins with.
+func namesIn(path string) []string {
+	var out []string
+	for _, sel := range cue.ParsePath(path).Selectors() {
+		if sel.LabelType() != cue.StringLabel {
+			break
+		}
+		out = append(out, sel.Unquoted())
+	}
+	return out
+}
+
+// lastThatHolds returns the strongest layer that has a value at a path, or -1.
+func lastThatHolds(layers []Layer, path []string) int {
+	for i := len(layers) - 1; i >= 0; i-- {
+		if holds(layers[i].Values, path) {
+			return i
+		}
+	}
+	return -1
+}
+
+// origins says which layers have a value at a path.
+func origins(layers []Layer, path []string) string {
+	var out []string
+	for _, l := range layers {
+		if holds(l.Values, path) {
+			out = append(out, l.Origin)
+		}
+	}
+	return strings.Join(out, " and ")
+}
+
+// configHint says which keys there are beside one that the package does not declare.
+func (p *Program) configHint(path []string) string {
+	last := len(path) - 1
+	around := p.ConfigSchema()
+	for _, name := range path[1:last] {
+		around = around.LookupPath(cue.MakePath(cue.Str(name)))
+	}
+	known := fieldNames(around)
+	if len(known) == 0 {
+		return "nothing can be set there"
+	}
+	hint := "there are " + strings.Join(known, ", ")
+	if near, ok := Nearest(path[last], known); ok {
+		hint = didYouMean(near) + " " + hint
+	}
+	return hint
+}
+
 // holds reports whether a map has a value at a path, or on the way to it.
 func holds(m map[string]any, path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
 	v, ok := m[path[0]]
-	if !ok || len(path) == 1 {
-		return ok
+	if !ok {
+		return false
 	}
 	below, isMap := v.(map[string]any)
 	return !isMap || holds(below, path[1:])
 }
-
-// Configurable reports whether the package takes configuration.
-func (p *Program) Configurable() bool { return len(p.index.fields["config"]) > 0 }

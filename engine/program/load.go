@@ -34,6 +34,8 @@ type Program struct {
 	files    []*ast.File
 	index    *index
 	meta     Meta
+	// configurable says that it takes configuration.
+	configurable bool
 }
 
 // Meta is what a package says about its custom resource.
@@ -101,7 +103,7 @@ func Load(s *source.Snapshot) (p *Program, err error) {
 	if len(faults) > 0 {
 		return nil, faults.Sorted()
 	}
-	p.meta = meta
+	p.meta, p.configurable = meta, p.static.LookupPath(configPath).Exists()
 	return p, nil
 }
 

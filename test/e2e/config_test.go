@@ -55,6 +55,12 @@ func TestConfigurationComesFromThePackageTheConfigMapAndTheAnnotation(t *testing
 	t.Log(s.expectNotReady(two, "InvalidConfig", "config.image", "settled.cue:", "annotation operetta.dev/config"))
 	s.patch(two, annotation("operetta.dev/config", "{: ["))
 	s.expectNotReady(two, "InvalidConfig", "annotation operetta.dev/config", "yaml")
+	s.patch(two, annotation("operetta.dev/config", "limits: {cpus: 8}"))
+	t.Log(s.expectNotReady(two, "InvalidConfig", "config.limits.cpus: unknown field", "settled.cue:", "annotation operetta.dev/config", "there are cpu, memory"))
+	s.patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3\nimagee: web:4"}})
+	t.Log(s.expectNotReady(one, "InvalidConfig", "config.imagee: unknown field", "settled.cue:", "ConfigMap "+s.namespace+"/settings, key settled.yaml", "did you mean image?"))
+	s.patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3"}})
+	s.expectAllReady(one)
 	if after := fmt.Sprint(s.configVersions()); after != before {
 		t.Errorf("an object was touched: %s, was %s", after, before)
 	}
