@@ -68,8 +68,8 @@ func (r *run) apply(ctx context.Context, want []plan.Desired, c program.Componen
 		steps = append(steps, s)
 	}
 	for _, s := range steps {
-		if closed && s.action.Verb != plan.Create && s.action.Verb != plan.Repair {
-			continue
+		if closed && s.action.Verb == plan.Adopt {
+			continue // to take what is somebody else's is more than repair
 		}
 		if err := r.perform(ctx, s, &out); err != nil {
 			return out.fail(c.Name, s.want, err)

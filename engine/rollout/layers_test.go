@@ -199,3 +199,59 @@ func TestAFailureOfTheEvaluatorIsReportedAndLosesNothing(t *testing.T) {
 	}
 	w.expectWrites("nothing is done without an evaluation")
 }
+
+// TestDriftIsRepairedBehindAClosedGate: what was last applied to a dependent is kept
+// as it was, whatever was done to it, and nothing new is rolled out to it.
+func TestDriftIsRepairedBehindAClosedGate(t *testing.T) {
+	t.Parallel()
+	drifts := map[string]struct {
+		reason string
+		change func(*unstructured.Unstructured)
+		writes []string
+	}{
+		"a field": {
+			"the value is what was applied",
+			func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"size": "9"} },
+			[]string{"update ConfigMap after"},
+		},
+		"a label": {
+			"it is how the object is found",
+			func(u *unstructured.Unstructured) { u.SetLabels(nil) },
+			[]string{"update ConfigMap after"},
+		},
+		"what says that it was applied": {
+			"the inventory knows as well what was applied",
+			func(u *unstructured.Unstructured) { u.SetAnnotations(nil) },
+			[]string{"update ConfigMap after"},
+		},
+		"what nobody has applied": {
+			"other fields are somebody else's",
+			func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"size": "1", "more": "x"} },
+			nil,
+		},
+	}
+	for name, d := range drifts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, deployment+`
+components: after: {dependsOn: web: {}, objects: o: `+configMap("after", ", data: size: \"\\(cr.spec.size)\"")+`}`)
+			w.mustRun()
+			w.available("web")
+			w.mustRun()
+			w.change("Deployment", "web", func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, int64(0), "status", "availableReplicas")
+			})
+			w.change("ConfigMap", "after", d.change)
+			w.wrote()
+			result := w.mustRun()
+			w.expectWrites(d.reason, d.writes...)
+			expectStates(t, result, "web: Applied NotReady", "after: Waiting WaitingForDependency")
+			if result.Completion.Ready() {
+				t.Error("it is ready, though a component is not")
+			}
+			w.spec["size"] = int64(2)
+			w.mustRun()
+			w.expectWrites("nothing new is rolled out behind what is not healthy")
+		})
+	}
+}
