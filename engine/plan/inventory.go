@@ -173,20 +173,6 @@ func (inv Inventory) With(component string, dependsOn []string, entries []Entry)
 	return out
 }
 
-// Ordered returns the inventory with the groups of some components first, in that
-// order, so that it does not depend on which was written first.
-func (inv Inventory) Ordered(components []string) Inventory {
-	rank := func(g Group) int {
-		if i := slices.Index(components, g.Component); i >= 0 {
-			return i
-		}
-		return len(components)
-	}
-	out := slices.Clone(inv)
-	slices.SortStableFunc(out, func(a, b Group) int { return rank(a) - rank(b) })
-	return out
-}
-
 // withdrawn returns the inventory without an object in all components but one.
 func (inv Inventory) withdrawn(except string, entry Entry) Inventory {
 	out := inv
@@ -217,15 +203,17 @@ func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
 }
 
 // Without returns the inventory without one object; a component without objects
-// leaves it.
+// leaves it, and what was deleted before it is now deleted before what comes after it.
 func (inv Inventory) Without(component string, entry Entry) Inventory {
 	var out Inventory
-	for _, g := range inv {
-		if g.Component == component {
-			g.Objects = slices.DeleteFunc(slices.Clone(g.Objects), func(e Entry) bool { return e.sameObject(entry) })
-			if len(g.Objects) == 0 {
-				continue
-			}
+	for i, g := range inv {
+		if g.Component != component {
+			out = append(out, g)
+			continue
+		}
+		g.Objects = slices.DeleteFunc(slices.Clone(g.Objects), func(e Entry) bool { return e.sameObject(entry) })
+		if len(g.Objects) == 0 {
+			return slices.Concat(inv[:i], inv[i+1:]).bridged(g)
 		}
 		out = append(out, g)
 	}
@@ -257,19 +245,4 @@ func (inv Inventory) NeedsTeardown() bool {
 	return slices.ContainsFunc(inv, func(g Group) bool {
 		return len(g.DependsOn) > 0 || slices.ContainsFunc(g.Objects, func(e Entry) bool { return e.Namespace != "" || e.ClusterScoped })
 	})
-}
-
-// Blocked returns the components that depend on one and still have objects that
-// are to be deleted: while there are any, the component's own objects stay.
-func (inv Inventory) Blocked(component string, doomed func(component string, e Entry) bool) []string {
-	var out []string
-	for _, g := range inv {
-		if !slices.Contains(g.DependsOn, component) {
-			continue
-		}
-		if slices.ContainsFunc(g.Objects, func(e Entry) bool { return doomed(g.Component, e) }) {
-			out = append(out, g.Component)
-		}
-	}
-	return out
 }

@@ -199,8 +199,8 @@ func TestInventory(t *testing.T) {
 	if inv.Len() != 3 || !inv.NeedsTeardown() {
 		t.Errorf("got %d objects, order %v", inv.Len(), inv.NeedsTeardown())
 	}
-	all := func(string, plan.Entry) bool { return true }
-	if diff := cmp.Diff([]string{"b"}, inv.Blocked("a", all)); diff != "" {
+	all := func(string) bool { return true }
+	if diff := cmp.Diff([]string{"b"}, inv.Backwards().Blocked("a", all)); diff != "" {
 		t.Errorf("a waits for its dependents (-want +got):\n%s", diff)
 	}
 	moved := inv.With("b", []string{"a"}, []plan.Entry{entry("z"), entry("x")})

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,9 @@ type deletion struct {
 	owner     plan.Owner
 	inventory plan.Inventory
 	doomed    map[plan.Entry]bool
+	// backwards is the order, of the inventory as it was at first: what has left it
+	// since holds nothing back.
+	backwards plan.Backwards
 	// teardown says that the owner is being deleted.
 	teardown bool
 
@@ -34,6 +38,7 @@ type deletion struct {
 // leaves the inventory when it is confirmed to be absent, which frees what it
 // depended on.
 func (d *deletion) sweep(ctx context.Context) {
+	d.backwards = d.inventory.Backwards()
 	for progress := true; progress; {
 		progress = false
 		d.waits, d.order, d.later, d.refused = map[string][]string{}, nil, map[string]bool{}, map[string]bool{}
@@ -51,8 +56,7 @@ func (d *deletion) sweep(ctx context.Context) {
 // remove deletes one object unless a dependent is still there, and reports
 // whether it is gone.
 func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) bool {
-	doomed := func(_ string, e plan.Entry) bool { return d.doomed[e] }
-	if blockers := d.inventory.Blocked(component, doomed); len(blockers) > 0 {
+	if blockers := d.backwards.Blocked(component, d.remains); len(blockers) > 0 {
 		d.wait(component, fmt.Sprintf("%s waits for the deletion of %s", e.Ref(d.owner.Namespace), strings.Join(blockers, ", ")))
 		d.later[component] = true
 		return false
@@ -69,6 +73,12 @@ func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) b
 		delete(d.doomed, e)
 	}
 	return gone
+}
+
+// remains reports whether an object of a component is still to be deleted.
+func (d *deletion) remains(component string) bool {
+	i := slices.IndexFunc(d.inventory, func(g plan.Group) bool { return g.Component == component })
+	return i >= 0 && slices.ContainsFunc(d.inventory[i].Objects, func(e plan.Entry) bool { return d.doomed[e] })
 }
 
 // delete deletes one object that is the owner's, and reports whether it is gone

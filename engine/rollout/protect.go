@@ -72,15 +72,16 @@ func (r *run) store(ctx context.Context) error {
 		}
 		grown = grown.With(c.Name, r.dependencies(c.Name), entries)
 	}
-	return r.guard(ctx, grown.Ordered(r.graph.Nodes()))
+	return r.guard(ctx, grown.Linked(r.graph.Dependencies).Ordered(r.graph.Nodes()))
 }
 
-// dependencies returns what a component depends on; a hook depends on nothing.
+// dependencies returns what is deleted after a component: what it depends on, and in
+// place of what has no objects what that depends on. A hook depends on nothing.
 func (r *run) dependencies(component string) []string {
-	if !r.graph.Has(component) {
-		return nil
-	}
-	return r.graph.Dependencies(component)
+	return plan.Nearest(component, r.graph.Dependencies(component), r.graph.Dependencies, func(name string) bool {
+		c, _ := r.component(name)
+		return len(c.Objects) > 0
+	})
 }
 
 // guard has a larger inventory stored before what is new in it is written.
