@@ -203,7 +203,7 @@ func (a application) fail(component string, d plan.Desired, err error) applicati
 		return a
 	}
 	a.err, a.failed = err, d
-	a.outcome = failed(component, status.ReasonApplyFailed, err.Error())
+	a.outcome = retrying(component, err.Error())
 	if hopeless(err) {
 		a.outcome = failed(component, status.ReasonObjectRejected, fmt.Sprintf("%v (%s)", err, d.Position))
 	}

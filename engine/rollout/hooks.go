@@ -18,7 +18,7 @@ func (r *run) afterDeploy(ctx context.Context) error {
 	switch {
 	case r.anyFailed(func(component string) bool { return !r.judged[component] }):
 		return r.runHooks(ctx, program.AfterDeployUnsuccessful)
-	case !r.anyIn(status.Waiting, status.Held):
+	case !r.anyIn(status.Waiting, status.Held, status.Retrying):
 		return r.runHooks(ctx, program.AfterDeploy)
 	}
 	return nil
@@ -32,7 +32,7 @@ func (r *run) afterVerify(ctx context.Context) error {
 	switch {
 	case r.anyFailed(func(component string) bool { return r.judged[component] }):
 		return r.runHooks(ctx, program.AfterVerifyUnsuccessful)
-	case !r.anyIn(status.Failed, status.Waiting, status.Held, status.Applied):
+	case !r.anyIn(status.Failed, status.Waiting, status.Held, status.Applied, status.Retrying):
 		return r.runHooks(ctx, program.AfterVerify)
 	}
 	return nil
@@ -187,7 +187,7 @@ func hookOutcome(name string, s status.State, message string) status.Component {
 		return status.Component{Name: name, State: s, Reason: status.ReasonVerified}
 	case status.Failed:
 		return failed(name, status.ReasonHookFailed, message)
-	case status.Applied, status.Waiting, status.Excluded, status.Held, status.Deleting:
+	case status.Applied, status.Waiting, status.Retrying, status.Excluded, status.Held, status.Deleting:
 	}
 	return status.Component{Name: name, State: status.Applied, Reason: status.ReasonHooksRunning, Message: message}
 }
@@ -213,7 +213,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	if err := r.runHooks(ctx, program.BeforeDelete); err != nil {
 		r.failures = append(r.failures, err)
 	}
-	done = len(r.failures) == 0 && !r.anyIn(status.Failed, status.Applied, status.Waiting, status.Held)
+	done = len(r.failures) == 0 && !r.anyIn(status.Failed, status.Applied, status.Waiting, status.Held, status.Retrying)
 	out := r.finish()
 	out.Completion.Deleting = true
 	return out, done, errors.Join(r.failures...)

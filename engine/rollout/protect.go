@@ -52,7 +52,7 @@ func (r *run) refuse(component, object string, err error) {
 		return
 	}
 	r.failures = append(r.failures, err)
-	r.outcomes[component] = failed(component, status.ReasonApplyFailed, "object "+object+": "+err.Error())
+	r.outcomes[component] = retrying(component, "object "+object+": "+err.Error())
 }
 
 // store grows the inventory by what is to be applied, now or once its turn has
@@ -158,6 +158,12 @@ func (r *run) unserved(component, message string) status.Component {
 
 func failed(name string, reason status.Reason, message string) status.Component {
 	return status.Component{Name: name, State: status.Failed, Reason: reason, Message: message}
+}
+
+// retrying is the outcome of a component that the cluster refused for now, or of a
+// rollout that it did not answer.
+func retrying(name, message string) status.Component {
+	return status.Component{Name: name, State: status.Retrying, Reason: status.ReasonApplyFailed, Message: message}
 }
 
 func waiting(name string, reason status.Reason, message string) status.Component {

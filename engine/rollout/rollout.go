@@ -196,7 +196,7 @@ func (r *run) through(ctx context.Context, phases ...func(context.Context) error
 		}
 		if err != nil {
 			r.failures = append(r.failures, err)
-			r.fault(status.ReasonApplyFailed, err.Error())
+			r.result.Completion.Fault = retrying("", err.Error())
 			break
 		}
 	}

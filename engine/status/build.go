@@ -58,17 +58,19 @@ func Build(in Input) map[string]any {
 			out[k] = c.Own[k]
 		}
 	}
-	before, _ := in.Before["phase"].(string)
-	phase := next(Phase(before), c)
+	if c.Fault.Reason != "" && len(c.Components) == 0 {
+		keep(out, in.Before) // nothing was evaluated, and the objects are as they were
+		in.Completion.Components = known(in.Before, in.Generation)
+	}
+	phase := next(PhaseOf(in.Before), in.Completion)
 	out["observedGeneration"] = in.Generation
 	out["phase"] = string(phase)
 	out["conditions"] = conditions(in, phase)
-	out["componentsReady"] = c.tally()
-	if list := components(in); len(list) > 0 {
-		out["components"] = list
+	if out["componentsReady"] == nil {
+		out["componentsReady"] = c.tally()
 	}
-	if c.Fault.Reason != "" && len(c.Components) == 0 {
-		keep(out, in.Before) // nothing was evaluated, and the objects are as they were
+	if list := components(in, c); len(list) > 0 {
+		out["components"] = list
 	}
 	out["package"] = map[string]any{"name": in.Package, "digest": in.Digest}
 	out["versions"] = versions(in)
@@ -104,6 +106,21 @@ func keep(out, before map[string]any) {
 	}
 }
 
+// known returns what a status says of components, if it is about the same generation
+// of the spec: one that has failed has failed still while nobody can look.
+func known(before map[string]any, generation int64) []Component {
+	if observed, _ := before["observedGeneration"].(int64); observed != generation {
+		return nil
+	}
+	var out []Component
+	for _, c := range list(before, "components") {
+		m, _ := c.(map[string]any)
+		text := func(field string) string { s, _ := m[field].(string); return s }
+		out = append(out, Component{Name: text("name"), State: State(text("state")), Reason: Reason(text("reason")), Message: text("message")})
+	}
+	return out
+}
+
 // versions returns the desired version, and the reconciled one: what was last
 // fully verified.
 func versions(in Input) map[string]any {
@@ -118,9 +135,9 @@ func versions(in Input) map[string]any {
 	return out
 }
 
-func components(in Input) []any {
+func components(in Input, c Completion) []any {
 	var out []any
-	for _, comp := range in.Completion.Components {
+	for _, comp := range c.Components {
 		m := map[string]any{"name": comp.Name, "state": string(comp.State), "reason": string(comp.Reason)}
 		if comp.Message != "" {
 			m["message"] = comp.Message
@@ -152,11 +169,13 @@ func Since(before map[string]any, c Component, generation int64, now time.Time) 
 func conditions(in Input, phase Phase) []any {
 	reason, message := in.Completion.summary()
 	ready, reconciling, stalled := metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse
+	stalledReason, stalledMessage := Reason(notStalled), ""
 	switch phase {
 	case PhaseReady:
 		ready, reconciling = metav1.ConditionTrue, metav1.ConditionFalse
 	case PhaseFailed:
 		reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
+		stalledReason, stalledMessage = in.Completion.stalled()
 	case PhaseDeleting:
 		if reason == ReasonReady || reason == ReasonPruning {
 			reason = ReasonDeleting
@@ -166,7 +185,7 @@ func conditions(in Input, phase Phase) []any {
 	all := []metav1.Condition{
 		{Type: ConditionReady, Status: ready, Reason: string(reason), Message: message},
 		{Type: ConditionReconciling, Status: reconciling, Reason: string(phase), Message: ongoing(reconciling, message)},
-		{Type: ConditionStalled, Status: stalled, Reason: string(stalledReason(stalled, reason)), Message: ongoing(stalled, message)},
+		{Type: ConditionStalled, Status: stalled, Reason: string(stalledReason), Message: stalledMessage},
 	}
 	out := make([]any, len(all))
 	for i, c := range all {
@@ -197,12 +216,8 @@ func Paused(before map[string]any, generation int64, now time.Time) map[string]a
 	return out
 }
 
-func stalledReason(s metav1.ConditionStatus, reason Reason) Reason {
-	if s == metav1.ConditionTrue {
-		return reason
-	}
-	return "NotStalled"
-}
+// notStalled is the reason of the condition Stalled while nobody has to act.
+const notStalled = "NotStalled"
 
 func ongoing(s metav1.ConditionStatus, message string) string {
 	if s == metav1.ConditionTrue {
@@ -267,8 +282,8 @@ const (
 	// may be held back for a moment: pods become ready one by one, and each would
 	// cost a write.
 	ProgressOnly Weight = "Progress"
-	// Substance: a condition, the phase, a component's state, the generation or
-	// the inventory changed.
+	// Substance: the status of a condition, a component that is wrong or left out,
+	// the generation or the inventory changed.
 	Substance Weight = "Substance"
 )
 
@@ -299,8 +314,10 @@ func substance(s map[string]any) map[string]any {
 	failed := map[string]any{}
 	for _, c := range list(s, "components") {
 		m, _ := c.(map[string]any)
-		if m["state"] == string(Failed) || m["state"] == string(Held) || m["state"] == string(Excluded) {
-			failed[fmt.Sprint(m["name"])] = m["state"]
+		switch state, _ := m["state"].(string); State(state) {
+		case Failed, Retrying, Held, Excluded:
+			failed[fmt.Sprint(m["name"])] = state
+		case Verified, Applied, Waiting, Deleting:
 		}
 	}
 	out["failed"] = failed

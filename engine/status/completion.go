@@ -39,6 +39,9 @@ const (
 	Applied State = "Applied"
 	// Waiting: not applied, because something has to come first.
 	Waiting State = "Waiting"
+	// Retrying: the cluster could not be asked, or refused something for now. It is
+	// tried again by itself.
+	Retrying State = "Retrying"
 	// Failed: it needs a change.
 	Failed State = "Failed"
 	// Excluded: it should not exist.
@@ -119,8 +122,9 @@ const (
 type Completion struct {
 	// Components are the outcomes in the author's order.
 	Components []Component
-	// Fault is what is wrong with the resource or the package as a whole; its
-	// Reason is empty when nothing is.
+	// Fault is what is wrong with the resource, the package or the cluster as a
+	// whole; its Reason is empty when nothing is. One that is Retrying passes by
+	// itself.
 	Fault Component
 	// Pruning says what is still to be deleted, or "".
 	Pruning string
@@ -172,7 +176,7 @@ func (c Completion) tally() string {
 // else the first that is not settled.
 func (c Completion) worst() (Component, int) {
 	var found []Component
-	for _, want := range []State{Failed, Applied, Held, Waiting, Deleting} {
+	for _, want := range []State{Failed, Retrying, Applied, Held, Waiting, Deleting} {
 		for _, comp := range c.Components {
 			if comp.State == want {
 				found = append(found, comp)
@@ -202,6 +206,24 @@ func (c Completion) summary() (Reason, string) {
 	case worst.Name == "":
 		return ReasonPruning, c.Pruning
 	}
+	return worst.Reason, about(worst, more)
+}
+
+// stalled returns why a person has to act on a completion that has failed: what is
+// wrong with the whole, or else with its first failed component.
+func (c Completion) stalled() (Reason, string) {
+	if c.stopped() {
+		return c.Fault.Reason, c.Fault.Message
+	}
+	worst, more := c.worst()
+	return worst.Reason, about(worst, more)
+}
+
+// stopped reports whether what is wrong with the whole does not pass by itself.
+func (c Completion) stopped() bool { return c.Fault.Reason != "" && c.Fault.State != Retrying }
+
+// about says what is wrong with a component, and that there are more.
+func about(worst Component, more int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", worst.Name, worst.Message)
 	switch more {
@@ -211,5 +233,5 @@ func (c Completion) summary() (Reason, string) {
 	default:
 		fmt.Fprintf(&b, "; and %d more components are not ready", more)
 	}
-	return worst.Reason, b.String()
+	return b.String()
 }

@@ -19,7 +19,7 @@ func next(before Phase, c Completion) Phase {
 	switch {
 	case c.Deleting:
 		return PhaseDeleting
-	case c.Fault.Reason != "":
+	case c.stopped():
 		return PhaseFailed
 	case c.Ready():
 		return PhaseReady
