@@ -78,9 +78,9 @@ func inventory() schemaProps {
 
 // hooks are atomic for the same reason.
 func hooks() schemaProps {
-	item := object("A hook that has run.", "name", "Its phase and name.", "digest", "The content that it ran with.", "state", "How it ended: Verified or Failed.")
+	item := object("A hook.", "name", "Its phase and name.", "digest", "The content that it ran with.", "state", "How it ended: Verified or Failed; or Waiting, if it is to run before deletion.")
 	item.Required = []string{"name"}
-	return atomic("The hooks that have run, each once for its content.", item)
+	return atomic("The hooks that have run, each once for its content, and those that are to run before deletion.", item)
 }
 
 func atomic(description string, item schemaProps) schemaProps {

@@ -91,7 +91,7 @@ type Lifecycle struct {
 type state struct {
 	*Lifecycle
 	log       logr.Logger
-	program   Package
+	program   Package // nil for a stray
 	cr        *unstructured.Unstructured
 	before    map[string]any
 	owner     plan.Owner
@@ -269,6 +269,6 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 			return err
 		}
 	}
-	s.inventory = p.Inventory
+	s.inventory, s.finished = p.Inventory, p.Finished
 	return s.write(ctx, s.build(p.Preview))
 }

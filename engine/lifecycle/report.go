@@ -42,13 +42,14 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 
 // build returns the status for a completion.
 func (s *state) build(c status.Completion) map[string]any {
+	name, digest := s.identify()
 	return status.Build(status.Input{
 		Completion: c,
 		Before:     s.before,
 		Generation: s.cr.GetGeneration(),
 		Now:        s.Now(),
-		Package:    s.program.Name(),
-		Digest:     s.program.Digest(),
+		Package:    name,
+		Digest:     digest,
 		Version:    s.version(),
 		Inventory:  s.inventory.Encode(),
 		Hooks:      encodeHooks(s.finished),
@@ -56,10 +57,24 @@ func (s *state) build(c status.Completion) map[string]any {
 	})
 }
 
+// identify returns name and digest of the package; those of a stray's are what its
+// status remembers.
+func (s *state) identify() (name, digest string) {
+	if s.program != nil {
+		return s.program.Name(), s.program.Digest()
+	}
+	name, _, _ = unstructured.NestedString(s.before, "package", "name")
+	digest, _, _ = unstructured.NestedString(s.before, "package", "digest")
+	return name, digest
+}
+
 // version returns which version of the application the resource asks for: what its
 // spec.version says, for packages that hold behaviour for several, or else the
 // version of the API.
 func (s *state) version() string {
+	if desired, _, _ := unstructured.NestedString(s.before, "versions", "desired"); s.program == nil && desired != "" {
+		return desired
+	}
 	if v, ok, _ := unstructured.NestedString(s.cr.Object, "spec", "version"); ok && v != "" {
 		return v
 	}
@@ -70,6 +85,10 @@ func (s *state) version() string {
 func (s *state) write(ctx context.Context, after map[string]any) error {
 	u := s.identity()
 	u.Object["status"] = after
+	if s.program == nil {
+		// Another process may run the package after all. What it wrote is newer.
+		u.SetResourceVersion(s.cr.GetResourceVersion())
+	}
 	if err := s.Store.ApplyStatus(ctx, u); err != nil {
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
@@ -169,16 +188,20 @@ func decodeInventory(s map[string]any) (plan.Inventory, error) {
 	return out, nil
 }
 
-// encodeHooks returns the finished hooks as JSON values, sorted by name.
+// encodeHooks returns the hooks as JSON values, sorted by name.
 func encodeHooks(finished map[string]rollout.Finish) []any {
 	var out []any
 	for _, name := range slices.Sorted(maps.Keys(finished)) {
-		out = append(out, map[string]any{"name": name, "digest": finished[name].Digest, "state": string(finished[name].State)})
+		hook := map[string]any{"name": name, "state": string(finished[name].State)}
+		if digest := finished[name].Digest; digest != "" {
+			hook["digest"] = digest
+		}
+		out = append(out, hook)
 	}
 	return out
 }
 
-// decodeHooks reads the finished hooks of a status.
+// decodeHooks reads the hooks of a status.
 func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	all, ok := s["hooks"].([]any)
 	if !ok && s["hooks"] != nil {

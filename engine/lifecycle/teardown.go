@@ -39,6 +39,11 @@ func (s *state) teardown(ctx context.Context) (time.Duration, error) {
 	if ready, again, err := s.beforeDelete(ctx); err != nil || !ready {
 		return again, err
 	}
+	return s.deleteObjects(ctx)
+}
+
+// deleteObjects deletes what the inventory has, and needs nothing else.
+func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 	if slices.Contains(s.cr.GetFinalizers(), metav1.FinalizerOrphanDependents) {
 		s.inventory = s.inventory.Orphaned() // kubectl delete --cascade=orphan
 	}
@@ -59,7 +64,7 @@ func (s *state) teardown(ctx context.Context) (time.Duration, error) {
 // reports whether the objects may go now. Once one object is on its way, they have
 // had their time.
 func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
-	if s.inventory.Len() == 0 || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true" || s.finished[deletionBegun].State != "" {
+	if s.inventory.Len() == 0 || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true" || s.finished[deletionBegun].State == status.Verified {
 		return true, 0, nil
 	}
 	in, err := s.input(ctx)
@@ -96,8 +101,8 @@ func (s *state) begun(ctx context.Context, result rollout.Result) error {
 	return s.write(ctx, s.build(result.Completion))
 }
 
-// deletionBegun stands among the finished hooks once the objects may go. It is no
-// name of a hook.
+// deletionBegun stands among the hooks, as Verified once the objects may go, and as
+// Waiting while nobody knows whether hooks come before that. It is no name of a hook.
 const deletionBegun = "hooks.beforeDelete"
 
 // setFinalizer applies the finalizer, or applies nothing, which takes it away.

@@ -180,6 +180,30 @@ func (r *run) placesOf(ctx context.Context, c program.Component) []place {
 	return out
 }
 
+// hooksSoFar returns the hooks that have run, and as Waiting those that are still to
+// run before deletion. One whose when is not decided may have to.
+func (r *run) hooksSoFar() map[string]Finish {
+	if r.graph == nil {
+		return r.finished // which hooks there are is not known
+	}
+	due := map[string]bool{}
+	for _, h := range r.rollout.Hooks {
+		due[h.Component.Name] = h.Phase == program.BeforeDelete && h.Component.When.Verdict != program.False
+	}
+	out := map[string]Finish{}
+	for name, f := range r.finished {
+		if f.State != status.Waiting || due[name] {
+			out[name] = f
+		}
+	}
+	for name, isDue := range due {
+		if _, known := out[name]; isDue && !known {
+			out[name] = Finish{State: status.Waiting}
+		}
+	}
+	return out
+}
+
 // hookOutcome is the outcome of a hook in a state.
 func hookOutcome(name string, s status.State, message string) status.Component {
 	switch s {

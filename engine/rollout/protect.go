@@ -91,7 +91,8 @@ func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	}
 	preview := r.preview()
 	preview.Patches = effective(r.patchReports())
-	if err := r.in.Protect(ctx, Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: preview}); err != nil {
+	protection := Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: preview, Finished: r.hooksSoFar()}
+	if err := r.in.Protect(ctx, protection); err != nil {
 		return err
 	}
 	r.inventory = grown

@@ -99,9 +99,12 @@ type Protection struct {
 	Teardown bool
 	// Preview is what is about to happen.
 	Preview status.Completion
+	// Finished are the hooks as Result has them.
+	Finished map[string]Finish
 }
 
-// A Finish is how a hook ended.
+// A Finish is how a hook ended. One that is Waiting has not run and comes before the
+// deletion of its resource: whoever deletes the objects without the package has to know.
 type Finish struct {
 	// Digest is the content that it ran with.
 	Digest string
@@ -118,7 +121,7 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Events are what happened, in the past tense.
 	Events []Event
-	// Finished are the hooks that have run, by name.
+	// Finished are the hooks that have run, and those before deletion, by name.
 	Finished map[string]Finish
 	// Teardown says that the resource must not go before its objects were deleted.
 	Teardown bool
@@ -211,7 +214,7 @@ func (r *run) fault(reason status.Reason, message string) {
 func (r *run) finish() Result {
 	out := r.result
 	out.Inventory = r.inventory
-	out.Finished = r.finished
+	out.Finished = r.hooksSoFar()
 	out.Teardown = r.needsTeardown(r.inventory)
 	out.RequeueAfter = r.rollout.RequeueAfter
 	out.Completion.Components = r.components()

@@ -79,6 +79,7 @@ const (
 	ReasonInvalidConfig    Reason = "InvalidConfig"
 	ReasonHookFailed       Reason = "HookFailed"
 	ReasonHooksRunning     Reason = "HooksRunning"
+	ReasonPackageMissing   Reason = "PackageMissing"
 	ReasonTimedOut         Reason = "TimedOut"
 	ReasonEvaluationFailed Reason = "EvaluationFailed"
 	ReasonPruning          Reason = "Pruning"

@@ -1,0 +1,92 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// attendance is how long the deletion of a stray is left to a process that does run
+// the package. A rollout that such a process is in the middle of has to end before
+// the first object goes, or it would create one that nobody knows of any more.
+const attendance = 10 * time.Second
+
+// StepStray takes a resource one step further whose package is not here, and returns
+// what Step returns. One that is being deleted is torn down from its inventory; all
+// else needs the package.
+func (l *Lifecycle) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	s, err := l.fetch(ctx, key, nil)
+	if err != nil || s == nil || !s.ending() {
+		return 0, err
+	}
+	if left := attendance - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
+		return left, nil
+	}
+	if s.before["observedGeneration"] == nil {
+		s.finished[deletionBegun] = rollout.Finish{State: status.Waiting} // with its status it lost its hooks
+	}
+	if why := s.hooksDue(); why != "" {
+		return 0, s.hold(ctx, why)
+	}
+	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	return s.deleteObjects(ctx)
+}
+
+// ending reports whether the resource is being deleted and waits for the engine.
+func (s *state) ending() bool {
+	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
+}
+
+// hooksDue says which hooks have to run before the first object may go, or "".
+func (s *state) hooksDue() string {
+	begun := s.finished[deletionBegun].State
+	switch {
+	case begun == status.Verified || s.inventory.Len() == 0 || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true":
+		return ""
+	case begun == status.Waiting:
+		return "its status was lost, and with it whether hooks come before its deletion"
+	}
+	var due []string
+	for _, name := range slices.Sorted(maps.Keys(s.finished)) {
+		if strings.HasPrefix(name, beforeDeletion) && s.finished[name].State != status.Verified {
+			due = append(due, name)
+		}
+	}
+	if len(due) == 0 {
+		return ""
+	}
+	return strings.Join(due, ", ") + " must run first"
+}
+
+// beforeDeletion begins the names of the hooks that run before deletion.
+const beforeDeletion = "hooks." + string(program.BeforeDelete) + "."
+
+// hold says what a deletion waits for that cannot begin without the package.
+func (s *state) hold(ctx context.Context, why string) error {
+	name, _ := s.identify()
+	if name == "" {
+		name = "of its kind"
+	}
+	message := fmt.Sprintf("%s, and package %s is not run here; run it, or set the annotation %s: \"true\" to delete without", why, name, AnnotationSkipHooks)
+	after := s.build(status.Completion{
+		Deleting: true, Change: status.Unchanged,
+		Fault: status.Component{State: status.Failed, Reason: status.ReasonPackageMissing, Message: message},
+	})
+	if status.Weigh(s.before, after) == status.NoChange {
+		return nil
+	}
+	if err := s.write(ctx, after); err != nil {
+		return err
+	}
+	s.log.Info("DeletionHeld", "message", message)
+	s.Recorder.Record(s.cr, rollout.Event{Reason: "DeletionHeld", Warning: true, Message: shorten("The deletion was held: " + message)})
+	return nil
+}
