@@ -108,14 +108,30 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	if err := d.cluster.Delete(ctx, ref, live.GetUID()); err != nil {
 		return false, err
 	}
-	d.events = append(d.events, Event{Reason: "Deleted", Message: fmt.Sprintf("Deleted %s of component %s", ref, component)})
 	// Most objects are gone at once; looking now saves a rollout.
 	left, err := d.cluster.Read(ctx, ref)
-	if err != nil || left == nil || left.GetUID() != live.GetUID() {
-		return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if left != nil && left.GetUID() != live.GetUID() {
+		return d.replaced(component, ref, left)
+	}
+	d.events = append(d.events, Event{Reason: "Deleted", Message: fmt.Sprintf("Deleted %s of component %s", ref, component)})
+	if left == nil {
+		return true, nil
 	}
 	d.wait(component, ref.String()+" is being deleted"+finalizers(left.GetFinalizers()))
 	return false, nil
+}
+
+// replaced decides about an object that took the place of the one that was to be
+// deleted. It stays, unless it is the owner's as well.
+func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.Unstructured) (bool, error) {
+	if situation, whose := plan.Situate(by, d.owner); situation == plan.Foreign {
+		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it was replaced by one that belongs to %s", ref, component, whose)})
+		return true, nil
+	}
+	return false, fmt.Errorf("%s: it was replaced while it was being deleted", ref)
 }
 
 // look reads an object from the API server, and makes sure before that its end will
