@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +29,7 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	live, err := controller.NewRehearsal(config, f.options)
+	live, err := controller.NewRehearsal(config, f.options, programs...)
 	if err != nil {
 		return err
 	}
@@ -36,24 +37,78 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	r := &rehearsal{out: s.out, ink: newInk(s.out)}
-	for i, u := range given {
-		if f.dryRun.remove {
-			now := metav1.Now()
+	if f.dryRun.remove {
+		now := metav1.Now()
+		for _, u := range given {
 			u.SetDeletionTimestamp(&now)
 		}
-		what, failure := live.Reconcile(ctx, servedBy(programs, u.GroupVersionKind().GroupKind()), u)
-		step := simulate.Step{Number: i + 1, Resource: cluster.RefOf(u), Changes: what.Changes, Err: failure}
-		step.Status, _, _ = unstructured.NestedMap(what.Resource.Object, "status")
-		r.show(step)
-		if failure != nil {
-			err = errReported
-		}
 	}
+	err = (&liveRehearsal{live: live, programs: programs, show: (&rehearsal{out: s.out, ink: newInk(s.out)}).show}).reconcile(ctx, given)
 	if len(given) == 0 {
 		fmt.Fprintln(s.err, "note: the cluster has no custom resource of the packages; give one with -f")
 	}
 	return err
+}
+
+// maxRehearsed bounds how many custom resources are reconciled, as a guard against those
+// that render each other for ever.
+const maxRehearsed = 10_000
+
+// liveRehearsal shows what reconciles on a cluster would do.
+type liveRehearsal struct {
+	live     *controller.Rehearsal
+	programs []*program.Program
+	show     func(simulate.Step)
+}
+
+// reconcile reconciles custom resources, and after each those of the given packages that
+// it would have written. It errors when a reconcile did, and then has shown why.
+func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Unstructured) error {
+	var failed error
+	for number := 1; len(queue) > 0; number++ {
+		if number > maxRehearsed {
+			return fmt.Errorf("the dry run ends after %d custom resources: does a package render resources of its own kind?", maxRehearsed)
+		}
+		u := queue[0]
+		what, failure := l.live.Reconcile(ctx, servedBy(l.programs, u.GroupVersionKind().GroupKind()), u)
+		step := simulate.Step{Number: number, Resource: cluster.RefOf(u), Changes: what.Changes, Err: failure}
+		step.Status, _, _ = unstructured.NestedMap(what.Resource.Object, "status")
+		l.show(step)
+		if failure != nil {
+			failed = errReported
+		}
+		below, err := l.subsystems(ctx, what.Changes)
+		if err != nil {
+			return err
+		}
+		queue = append(below, without(queue[1:], below)...)
+	}
+	return failed
+}
+
+// subsystems returns the resources of the given packages among what would have changed.
+func (l *liveRehearsal) subsystems(ctx context.Context, changes []cluster.Change) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, c := range changes {
+		if servedBy(l.programs, c.Ref.GroupKind()) == nil {
+			continue
+		}
+		u, err := l.live.Written(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if u != nil {
+			out = append(without(out, []*unstructured.Unstructured{u}), u)
+		}
+	}
+	return out, nil
+}
+
+// without returns the resources that are not among others.
+func without(list, others []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(list, func(u *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(others, func(o *unstructured.Unstructured) bool { return cluster.RefOf(o) == cluster.RefOf(u) })
+	})
 }
 
 // liveResources are the custom resources of the files as the API server would keep

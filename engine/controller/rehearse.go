@@ -20,14 +20,24 @@ import (
 
 // Rehearsal says what packages would do on a cluster, and does nothing there: its
 // writes are dry runs, and it writes no status and no event.
+//
+// What one reconcile would have written is there for the next, so that a subsystem can
+// be reconciled after the resource that it belongs to.
 type Rehearsal struct {
 	client  client.Client
-	live    *cluster.Live
+	cluster *cluster.Rehearsal
 	options Options
+	// served are the kinds of the packages.
+	served map[schema.GroupKind]bool
 }
 
-// NewRehearsal returns a rehearsal on a cluster. It errors when that cannot be reached.
-func NewRehearsal(config *rest.Config, options Options) (*Rehearsal, error) {
+// NewRehearsal returns a rehearsal of packages on a cluster. It errors when that cannot
+// be reached.
+func NewRehearsal(config *rest.Config, options Options, programs ...*program.Program) (*Rehearsal, error) {
+	served := map[schema.GroupKind]bool{}
+	for _, p := range programs {
+		served[p.GroupVersionKind().GroupKind()] = true
+	}
 	direct, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
@@ -36,10 +46,11 @@ func NewRehearsal(config *rest.Config, options Options) (*Rehearsal, error) {
 	return &Rehearsal{
 		client:  dry,
 		options: options,
-		live: &cluster.Live{
+		served:  served,
+		cluster: &cluster.Rehearsal{Cluster: &cluster.Live{
 			Client: dry, Direct: dry, Kinds: kindsOf(config),
 			Watch: func(context.Context, schema.GroupVersionKind) error { return nil },
-		},
+		}},
 	}, nil
 }
 
@@ -78,11 +89,12 @@ const heldBack = 3 * time.Second
 // Reconcile says what reconciling a custom resource would do.
 func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource *unstructured.Unstructured) (Reconcile, error) {
 	s := &rehearsedStore{resource: resource.DeepCopy()}
-	c := &cluster.Rehearsal{Cluster: r.live}
+	before := len(r.cluster.Changes())
 	now := time.Now()
 	l := &lifecycle.Lifecycle{
-		Kind: p.GroupVersionKind(), Store: s, Cluster: c, Recorder: unrecorded{}, Inputs: directInputs{r.client}, ConfigMap: r.options.ConfigMap, Parallel: 1,
+		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client}, ConfigMap: r.options.ConfigMap, Parallel: 1,
 		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
+		Subsystem: func(kind schema.GroupKind) bool { return r.served[kind] },
 	}
 	key := client.ObjectKeyFromObject(resource)
 	wait, err := l.Step(ctx, key, p)
@@ -91,7 +103,22 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 		now = now.Add(wait)
 		_, err = l.Step(ctx, key, p)
 	}
-	return Reconcile{Changes: c.Changes(), Resource: s.resource}, err
+	return Reconcile{Changes: r.cluster.Changes()[before:], Resource: s.resource}, err
+}
+
+// Written returns the resource that a change would have left behind: a deleted one as
+// it is while it waits for its finalizers.
+func (r *Rehearsal) Written(ctx context.Context, change cluster.Change) (*unstructured.Unstructured, error) {
+	if change.Verb != "delete" {
+		return r.cluster.Read(ctx, change.Ref)
+	}
+	u, err := r.cluster.Cluster.Read(ctx, change.Ref)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	now := metav1.Now()
+	u.SetDeletionTimestamp(&now)
+	return u, nil
 }
 
 // rehearsedStore holds one custom resource.

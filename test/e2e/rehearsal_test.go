@@ -4,8 +4,11 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // rehearse runs a dry run on the cluster and returns what it prints.
@@ -64,6 +67,37 @@ components: config: objects: more: {apiVersion: "v1", kind: "ConfigMap", metadat
 	}
 	if n := s.ownEvents(); n != events {
 		t.Errorf("%d events were written", n-events)
+	}
+}
+
+func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	above, below := newSmall(t, "upper", strings.ReplaceAll(parent, "child.example.com", "lower.example.com")), newSmall(t, "lower", child)
+	if err := installCRDs(t.Context(), above.dir, below.dir); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	writeFile(t, file, "apiVersion: upper.example.com/v1\nkind: Thing\nmetadata: {name: shop}\nspec: {text: a}\n")
+	s.create(s.configMap("gate-a", map[string]any{"open": "a"}))
+	before := s.versions()
+	out, err := s.rehearse(above.dir, below.dir, "-f", file)
+	if err != nil {
+		t.Fatalf("%v: %s\n%s", err, stderrOf(err), out)
+	}
+	want := []string{
+		"step 1  Thing " + s.namespace + "/shop  Waiting",
+		"+ Thing " + s.namespace + "/child-shop",
+		"step 2  Thing " + s.namespace + "/child-shop  Ready",
+		"+ ServiceAccount " + s.namespace + "/first",
+		"+ ConfigMap " + s.namespace + "/second",
+	}
+	got := slices.DeleteFunc(slices.Collect(lines(out, "  ")), func(line string) bool { return !strings.HasPrefix(line, "step") && !strings.HasPrefix(line, "+") })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what it says (-want +got):\n%s", diff)
+	}
+	if after := s.versions(); !maps.Equal(before, after) {
+		t.Errorf("something was written: before %v, after %v", before, after)
 	}
 }
 
