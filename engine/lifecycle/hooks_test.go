@@ -73,7 +73,7 @@ func TestAFailedHookIsVisibleInTheStatus(t *testing.T) {
 	b.expect("it is not ready while a hook runs", "False HooksRunning", "hooks.afterDeploy.migrate")
 	endJobs(t, b.memory, "Failed")
 	b.rest()
-	b.expect("a failed hook", "False HookFailed", "hooks.afterDeploy.migrate", "Job Failed", "to run the hook again")
+	b.expect("a failed hook", "False HookFailed", "hooks.afterDeploy.migrate", "the Job has failed", "to run the hook again")
 	if got, _ := b.condition(status.ConditionStalled); got != "True HookFailed" {
 		t.Errorf("Stalled is %q", got)
 	}

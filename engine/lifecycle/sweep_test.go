@@ -318,9 +318,15 @@ func newLife(c *faulty) *lifecycle.Lifecycle {
 	}}
 }
 
-// makeAvailable does what the Deployment controller does.
+// makeAvailable does what the controllers of Deployments and of budgets do.
 func makeAvailable(t *testing.T, m *cluster.Memory) {
 	t.Helper()
+	for _, u := range objects(t, m, "PodDisruptionBudget") {
+		u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
+		if _, err := m.Put("controller", u); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, u := range objects(t, m, "Deployment") {
 		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 		u.Object["status"] = map[string]any{

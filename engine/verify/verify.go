@@ -2,19 +2,15 @@
 // reads no cluster and evaluates no CUE: it is given live objects and the
 // verdicts of predicates.
 //
-// The built-in judgement of an object is kstatus, with the check that its
-// controller has seen the latest generation, and one correction: a Job is ready
-// when it is complete, not when it runs. A kind without a rule is judged by its
-// Ready condition, and without one by its existence.
+// The built-in judgement of an object is kstatus, except for the kinds of kinds.go:
+// where it is content too early, waits for ever, or reads the clock. A kind that
+// neither knows is judged by its Ready condition, and without one by its existence.
+// What that comes to is in docs/readiness.md, and package test/readiness has the cases.
 package verify
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/program"
 )
 
@@ -41,92 +37,14 @@ type Judgement struct {
 	Message string
 }
 
-// Object judges a live object by its kind and the policy's verify.
-func Object(live *unstructured.Unstructured, policy string) Judgement {
-	if policy == "none" {
-		return Judgement{Health: Ready}
-	}
-	if live == nil {
-		return Judgement{Health: Progressing, Message: "it does not exist yet"}
-	}
-	if policy == "exists" {
-		return Judgement{Health: Ready}
-	}
-	result, err := status.Compute(live)
-	if err != nil {
-		// kstatus errors on a status of an unexpected form, which another
-		// controller wrote and may write again.
-		return Judgement{Health: Progressing, Message: "its status cannot be read: " + err.Error()}
-	}
-	switch result.Status {
-	case status.FailedStatus:
-		return Judgement{Health: Failed, Message: messageOf(result)}
-	case status.CurrentStatus:
-		if isJob(live.GroupVersionKind()) && !complete(live) {
-			return Judgement{Health: Progressing, Message: "the Job is running"}
-		}
-		return Judgement{Health: Ready}
-	default:
-		return Judgement{Health: Progressing, Message: messageOf(result)}
-	}
-}
-
-// messageOf returns what kstatus says; for a few kinds that is nothing.
-func messageOf(result *status.Result) string {
-	if text := oneLine(result.Message); text != "" {
-		return text
-	}
-	for _, c := range result.Conditions {
-		if c.Reason != "" {
-			return c.Reason
-		}
-	}
-	return "it is " + string(result.Status)
-}
-
-func isJob(gvk schema.GroupVersionKind) bool {
-	return gvk.Group == "batch" && gvk.Kind == "Job"
-}
-
-// complete reports whether a Job has the condition Complete.
-func complete(job *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if m["type"] == "Complete" && m["status"] == "True" {
-			return true
-		}
-	}
-	return false
-}
-
-// Reported judges a custom resource by its condition Ready alone, which must be there
-// and be about the present generation.
-func Reported(live *unstructured.Unstructured) Judgement {
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if m["type"] != "Ready" {
-			continue
-		}
-		if observed, ok := m["observedGeneration"].(int64); ok && observed != live.GetGeneration() {
-			return Judgement{Health: Progressing, Message: "its operator has not seen the present generation yet"}
-		}
-		if m["status"] == "True" {
-			return Judgement{Health: Ready}
-		}
-		text, _ := m["message"].(string)
-		return Judgement{Health: Progressing, Message: oneLine(text)}
-	}
-	return Judgement{Health: Progressing, Message: "its operator has not reported on it yet"}
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func ready() Judgement                  { return Judgement{Health: Ready} }
+func progressing(text string) Judgement { return Judgement{Health: Progressing, Message: text} }
+func failed(text string) Judgement      { return Judgement{Health: Failed, Message: text} }
 
 // Predicates judges a component's own conditions: failed ones win, then broken
 // ones, then the first that does not hold.
-func Predicates(verify, failed []program.Predicate) Judgement {
-	for _, p := range failed {
+func Predicates(verify, failures []program.Predicate) Judgement {
+	for _, p := range failures {
 		switch p.Verdict {
 		case program.True:
 			return Judgement{Health: Failed, Message: fmt.Sprintf("failed.%s holds: %s", p.Name, p.Explain())}

@@ -7,58 +7,68 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/verify"
-	"sigs.k8s.io/yaml"
+	"operetta.dev/test/readiness"
 )
 
 func TestObjects(t *testing.T) {
 	t.Parallel()
-	rows := map[string]struct {
+	wants := map[readiness.Stage]verify.Health{
+		readiness.NotYet: verify.Progressing, readiness.Stale: verify.Progressing,
+		readiness.Ready: verify.Ready, readiness.Failed: verify.Failed,
+	}
+	for _, k := range kinds(t) {
+		for _, c := range k.Cases {
+			t.Run(k.Title+"/"+c.Name, func(t *testing.T) {
+				t.Parallel()
+				live := k.Live(c)
+				before := live.DeepCopy()
+				want := verify.Judgement{Health: wants[c.Stage], Message: c.Message}
+				if diff := cmp.Diff(want, verify.Object(live, "ready")); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", c.Reason, diff)
+				}
+				if diff := cmp.Diff(before, live); diff != "" {
+					t.Errorf("the object was changed (-before +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// kinds returns the kinds with their cases.
+func kinds(t *testing.T) []readiness.Kind {
+	t.Helper()
+	out, err := readiness.Kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAPolicySaysHowMuchIsAskedOfAnObject(t *testing.T) {
+	t.Parallel()
+	unready := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"generation": int64(2)},
+	}}
+	ready, absent := verify.Judgement{Health: verify.Ready}, verify.Judgement{Health: verify.Progressing, Message: "it does not exist yet"}
+	for name, row := range map[string]struct {
 		reason string
-		live   string
+		live   *unstructured.Unstructured
 		policy string
 		want   verify.Judgement
 	}{
-		"absent":                          {"it has to be created", "", "ready", verify.Judgement{Health: verify.Progressing, Message: "it does not exist yet"}},
-		"absent and not looked at":        {"policy none", "", "none", verify.Judgement{Health: verify.Ready}},
-		"there, and that is enough":       {"policy exists", "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 1}}", "exists", verify.Judgement{Health: verify.Ready}},
-		"a ConfigMap":                     {"it has no status", "{apiVersion: v1, kind: ConfigMap}", "ready", verify.Judgement{Health: verify.Ready}},
-		"a Deployment nobody looked at":   {"F6: the status is about an older generation", "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "Deployment generation is 2, but latest observed generation is 1"}},
-		"a Deployment that is available":  {"all replicas serve", "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Ready}},
-		"a Deployment past its deadline":  {"it will not get there by itself", "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}", "ready", verify.Judgement{Health: verify.Failed, Message: "Progress deadline exceeded"}},
-		"a Job that runs":                 {"kstatus calls it current; its dependents need its result", "{apiVersion: batch/v1, kind: Job, status: {startTime: x, active: 1}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "the Job is running"}},
-		"a Job that is complete":          {"", "{apiVersion: batch/v1, kind: Job, status: {startTime: x, succeeded: 1, conditions: [{type: Complete, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Ready}},
-		"a Job that failed":               {"", "{apiVersion: batch/v1, kind: Job, spec: {completions: 1}, status: {startTime: x, failed: 1, conditions: [{type: Failed, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Failed, Message: "Job Failed. failed: 1/1"}},
-		"an unknown kind, not Ready":      {"its own condition", "{apiVersion: example.com/v1, kind: Db, status: {conditions: [{type: Ready, status: 'False', message: starting}]}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "starting"}},
-		"an unknown kind, Ready":          {"its own condition", "{apiVersion: example.com/v1, kind: Db, status: {conditions: [{type: Ready, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Ready}},
-		"an unknown kind, other schema":   {"its controller has not seen the generation", "{apiVersion: example.com/v1, kind: Db, metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "Db generation is 2, but latest observed generation is 1"}},
-		"a Service without its address":   {"kstatus asks for the cluster IP; the address is for a predicate", "{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "ClusterIP not set. Service type: LoadBalancer"}},
-		"an object that is going already": {"it is not what was asked for", "{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}", "ready", verify.Judgement{Health: verify.Progressing, Message: "Resource scheduled for deletion"}},
-	}
-	for name, row := range rows {
+		"absent":                   {"it has to be created", nil, "ready", absent},
+		"absent, existence wanted": {"it has to be created", nil, "exists", absent},
+		"absent and not looked at": {"nothing is asked", nil, "none", ready},
+		"there, and that is all":   {"no health is asked", unready, "exists", ready},
+		"there, and not looked at": {"nothing is asked", unready, "none", ready},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := verify.Object(parse(t, row.live), row.policy)
-			if diff := cmp.Diff(row.want, got); diff != "" {
+			if diff := cmp.Diff(row.want, verify.Object(row.live, row.policy)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 			}
 		})
 	}
-}
-
-func parse(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	if text == "" {
-		return nil
-	}
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(data); err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 func TestPredicates(t *testing.T) {

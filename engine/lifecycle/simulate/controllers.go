@@ -117,8 +117,11 @@ var outcomes = map[schema.GroupKind]func(*unstructured.Unstructured){
 		u.Object["status"] = out
 	},
 	{Kind: "PersistentVolume"}: func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"phase": "Available"} },
-	{Kind: "Namespace"}:        func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"phase": "Active"} },
-	{Kind: "Service"}:          serviceOutcome,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: func(u *unstructured.Unstructured) {
+		u.Object["status"] = map[string]any{"conditions": []any{holding("Available")}}
+	},
+	{Kind: "Namespace"}: func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"phase": "Active"} },
+	{Kind: "Service"}:   serviceOutcome,
 	{Group: "networking.k8s.io", Kind: "Ingress"}: func(u *unstructured.Unstructured) {
 		u.Object["status"] = map[string]any{"loadBalancer": reachable()}
 	},

@@ -157,10 +157,10 @@ func TestASubsystemIsReadyWhenItsOperatorSaysSo(t *testing.T) {
 func TestEveryKindGetsHealthyByItself(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]string{
-		"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
+		"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1",
 		"Pod": "v1", "PersistentVolumeClaim": "v1", "Service": "v1", "ConfigMap": "v1", "Secret": "v1", "Namespace": "v1", "PersistentVolume": "v1",
 		"Ingress": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
-		"Certificate": "cert-manager.io/v1", "ClusterIssuer": "cert-manager.io/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+		"Certificate": "cert-manager.io/v1", "ClusterIssuer": "cert-manager.io/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1", "APIService": "apiregistration.k8s.io/v1",
 	}
 	var body strings.Builder
 	body.WriteString("clusterScoped: true\n")
