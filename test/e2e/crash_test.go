@@ -1,119 +1,235 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 )
 
-// crashed is how many writes of a phase an operator makes before it is killed.
-var crashed = []int{1, 3, 5}
+// crashing is the package whose operator dies: three layers, objects that can be
+// renamed, a kind that can be dropped and a component that can be switched off.
+const crashing = `
+#Spec: {
+	name:    string | *"a"
+	account: bool | *true
+	extra:   bool | *true
+}
 
-// TestA1OperatorThatIsKilledAnywhereLeavesWhatAnUndisturbedOneDoes is the sample of
-// A1 on a control plane; the sweep over every write is in engine/lifecycle.
-func TestA1OperatorThatIsKilledAnywhereLeavesWhatAnUndisturbedOneDoes(t *testing.T) {
-	t.Parallel()
-	calm := crashRun{kill: ""}.run(t, "undisturbed", 0)
-	for _, phase := range []string{"create", "update", "delete"} {
-		for _, after := range crashed {
-			t.Run(fmt.Sprintf("%s after %d writes", phase, after), func(t *testing.T) {
-				t.Parallel()
-				got := crashRun{kill: phase}.run(t, fmt.Sprintf("%s%d", phase, after), after)
-				for _, stage := range []string{"create", "update", "delete"} {
-					if !maps.Equal(got[stage], calm[stage]) {
-						t.Errorf("after %s: %v, undisturbed %v", stage, got[stage], calm[stage])
-					}
-				}
-			})
+components: base: objects: {
+	settings: {
+		apiVersion: "v1"
+		kind:       "ConfigMap"
+		metadata: name: "base-\(cr.spec.name)"
+		data: name: cr.spec.name
+	}
+	if cr.spec.account {
+		account: {
+			apiVersion: "v1"
+			kind:       "ServiceAccount"
+			metadata: name: "base"
 		}
 	}
 }
-
-// crashRun is the life of one resource, in one phase of which its operator is killed.
-type crashRun struct{ kill string }
-
-// run returns what was there after each phase: the digest of each object.
-func (c crashRun) run(t *testing.T, name string, after int) map[string]map[string]string {
-	t.Helper()
-	s := newSite(t)
-	p := newSmall(t, "crash"+name, strings.Replace(layered, `"base-\(cr.metadata.name)"`, `"base-\(cr.metadata.name)-\(cr.spec.text)"`, 1))
-	s.operate(p.dir)
-	cr := p.thing(s, "shop", map[string]any{"text": "a"})
-	out := map[string]map[string]string{}
-	start := mark(t)
-	for _, step := range []struct {
-		phase string
-		act   func()
-		done  func()
-	}{
-		{"create", func() { s.create(cr.DeepCopy()) }, func() { s.expectAllReady(cr) }},
-		{"update", func() { s.patch(cr, spec(map[string]any{"text": "b"})) }, func() { s.expectAllReady(cr) }},
-		{"delete", func() { s.delete(cr) }, func() { s.expectFinished(cr, layeredKinds...) }},
-	} {
-		from := mark(t)
-		step.act()
-		if step.phase == c.kill {
-			s.killAfter(from, after, cr)
-			s.operate(p.dir)
-		}
-		step.done()
-		out[step.phase] = s.contents()
+components: middle: {
+	dependsOn: base: {}
+	objects: secret: {
+		apiVersion: "v1"
+		kind:       "Secret"
+		metadata: name: "middle-\(cr.spec.name)"
+		stringData: name: cr.spec.name
 	}
-	s.expectCreatedOnce(start)
+}
+components: top: {
+	when: cr.spec.extra
+	dependsOn: middle: {}
+	objects: settings: {
+		apiVersion: "v1"
+		kind:       "ConfigMap"
+		metadata: name: "top"
+		data: name: cr.spec.name
+	}
+}
+`
+
+// crashPhases are what a person does while the operator dies. Each but the first is
+// done to a resource that is Ready.
+var crashPhases = map[string]func(s *site, cr *unstructured.Unstructured){
+	"create":         func(s *site, cr *unstructured.Unstructured) { s.create(cr.DeepCopy()) },
+	"update-rename":  func(s *site, cr *unstructured.Unstructured) { s.patch(cr, spec(map[string]any{"name": "b"})) },
+	"update-drop":    func(s *site, cr *unstructured.Unstructured) { s.patch(cr, spec(map[string]any{"account": false})) },
+	"update-disable": func(s *site, cr *unstructured.Unstructured) { s.patch(cr, spec(map[string]any{"extra": false})) },
+	"delete":         func(s *site, cr *unstructured.Unstructured) { s.delete(cr) },
+}
+
+// TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes is the sample of A1
+// and A2 on a control plane; the sweep over every write is in engine/lifecycle. A plan
+// is run again by its name, such as -run 'TestA1.*/update-rename/k=3/lost'.
+func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T) {
+	t.Parallel()
+	p := newSmall(t, "crashing", crashing)
+	for phase := range crashPhases {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			undisturbed := p.live(t, phase, fault{})
+			undisturbed.site.settle()
+			undisturbed.site.operator.kill()
+			end, counts := undisturbed.end(), undisturbed.counts()
+			t.Logf("%d writes:\n%s", len(undisturbed.writes), strings.Join(undisturbed.writes, "\n"))
+			for _, f := range sample(len(undisturbed.writes)) {
+				t.Run(f.String(), func(t *testing.T) {
+					t.Parallel()
+					p.live(t, phase, f).expect(end, counts)
+				})
+			}
+		})
+	}
+}
+
+// sample returns the plans for a number of writes: the first two, one in the middle
+// and the last two, each with two of the harms.
+func sample(writes int) []fault {
+	harms := []harm{killed, lost, cut}
+	at := slices.DeleteFunc([]int{1, 2, (writes + 1) / 2, writes - 1, writes}, func(k int) bool { return k < 1 || k > writes })
+	slices.Sort(at)
+	var out []fault
+	for i, k := range slices.Compact(at) {
+		out = append(out, fault{k, harms[i%3]}, fault{k, harms[(i+1)%3]})
+	}
 	return out
 }
 
-// killAfter kills the operator once it has made some writes, or is done.
-func (s *site) killAfter(from controlplane.AuditMark, writes int, cr *unstructured.Unstructured) {
-	s.t.Helper()
-	eventually(s.t, "writes of the operator", func() error {
-		if n := len(s.operatorRequests(from).mutating()); n < writes {
-			u, err := read(s.t.Context(), cr)
-			if err == nil && (u == nil || ready(u) == nil) {
-				return nil // it was faster
-			}
-			return fmt.Errorf("there were %d", n)
+// A crashed is a resource through one phase of whose life an operator died.
+type crashed struct {
+	site   *site
+	cr     *unstructured.Unstructured
+	from   controlplane.AuditMark
+	writes []string
+}
+
+// live lives through a phase with a fault, and starts another operator if one died.
+func (p *small) live(t *testing.T, phase string, f fault) crashed {
+	t.Helper()
+	s := newSite(t)
+	direct := s.kubeconfig
+	between := s.behindProxy()
+	operator := s.operate(p.dir)
+	out := crashed{site: s, cr: p.thing(s, "shop", map[string]any{}), from: mark(t)}
+	if phase != "create" {
+		s.create(out.cr.DeepCopy())
+		s.expectAllReady(out.cr)
+	}
+	between.arm(operator, f)
+	crashPhases[phase](s, out.cr)
+	if f != (fault{}) {
+		between.await()
+	}
+	if f.harm == killed || f.harm == lost {
+		s.kubeconfig = direct
+		s.operate(p.dir)
+	}
+	if phase == "delete" {
+		s.expectFinished(out.cr)
+	} else {
+		s.expectAllReady(out.cr)
+	}
+	out.writes = between.counted()
+	return out
+}
+
+// expect expects the same end as without a fault, and each object to have been created
+// and deleted as often.
+func (c crashed) expect(end map[string]any, counts map[string]int) {
+	t := c.site.t
+	t.Helper()
+	eventually(t, "the end of an undisturbed operator", func() error {
+		if diff := cmp.Diff(end, c.end()); diff != "" {
+			return fmt.Errorf("(-undisturbed +disturbed):\n%s", diff)
 		}
 		return nil
 	})
-	s.operator.kill()
-	s.t.Logf("killed after: %s", s.operatorRequests(from).mutating())
+	if diff := cmp.Diff(counts, c.counts()); diff != "" {
+		t.Errorf("created and deleted (-undisturbed +disturbed):\n%s", diff)
+	}
 }
 
-// contents returns what the operator has applied: the digest of each object.
-func (s *site) contents() map[string]string {
-	s.t.Helper()
-	out := map[string]string{}
+// end returns what is there in the end, without what differs from run to run: the
+// resource, and everything of the kinds that it has objects of.
+func (c crashed) end() map[string]any {
+	t := c.site.t
+	t.Helper()
+	out := map[string]any{}
 	for _, kind := range layeredKinds {
-		for _, u := range s.list(apiVersions[kind], kind) {
-			if u.GetLabels()["operetta.dev/owner"] != "" {
-				out[kind+" "+u.GetName()] = fmt.Sprint(u.GetAnnotations()["operetta.dev/component"], u.GetAnnotations()["operetta.dev/after"], u.Object["data"], len(u.GetOwnerReferences()))
+		for _, u := range c.site.list(apiVersions[kind], kind) {
+			if u.GetName() != "default" && u.GetName() != "kube-root-ca.crt" {
+				out[kind+" "+u.GetName()] = c.site.timeless(&u)
 			}
 		}
+	}
+	u, err := read(t.Context(), c.cr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u != nil {
+		out[u.GetKind()+" "+u.GetName()] = c.site.timeless(u)
 	}
 	return out
 }
 
-// expectCreatedOnce expects that no object was created twice since a mark.
-func (s *site) expectCreatedOnce(from controlplane.AuditMark) {
+// timeless returns an object without what another run of the same plan has otherwise.
+func (s *site) timeless(u *unstructured.Unstructured) map[string]any {
 	s.t.Helper()
-	created := map[string]int{}
-	for _, e := range s.operatorRequests(from).verbs("create", "patch") {
-		if e.Code == 201 && !isEvent(e) && e.Namespace == s.namespace {
-			created[e.Resource+"/"+e.Name]++
+	managers := map[string]bool{}
+	for _, m := range u.GetManagedFields() {
+		managers[fmt.Sprint(m.Manager, " ", m.Operation, " ", m.Subresource)] = true
+	}
+	u.Object["managers"] = slices.Sorted(maps.Keys(managers))
+	u.SetManagedFields(nil)
+	var out map[string]any
+	text := strings.ReplaceAll(string(encode(s.t, u.Object)), s.namespace, "NAMESPACE")
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		s.t.Fatal(err)
+	}
+	mask(out)
+	return out
+}
+
+// mask takes times, identities and digests over them out of a value.
+func mask(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range []string{
+			"uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "digest", "operetta.dev/applied", "operetta.dev/owner",
+		} {
+			delete(v, key)
+		}
+		for _, field := range v {
+			mask(field)
+		}
+	case []any:
+		for _, item := range v {
+			mask(item)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(created)) {
-		if created[name] != 1 {
-			s.t.Errorf("%s was created %d times", name, created[name])
+}
+
+// counts returns how often each object was created and deleted.
+func (c crashed) counts() map[string]int {
+	out := map[string]int{}
+	for _, e := range c.site.operatorRequests(c.from).mutating() {
+		switch {
+		case e.Namespace != c.site.namespace:
+		case e.Code == 201:
+			out["create "+e.Resource+" "+e.Name]++
+		case e.Verb == "delete" && e.Code == 200:
+			out["delete "+e.Resource+" "+e.Name]++
 		}
 	}
-	if len(created) != 5 {
-		s.t.Errorf("%d objects were created, not 5: %v", len(created), created)
-	}
+	return out
 }
