@@ -101,8 +101,8 @@ type state struct {
 }
 
 // Step takes a resource one step further with a package, and returns when to come
-// again without an event, 0 for never. It errors when something has to be tried
-// again.
+// again without an event, 0 for never, which is valid also with an error. It errors when
+// something has to be tried again.
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p)
 	switch {
@@ -218,12 +218,12 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 			return 0, err
 		}
 	}
-	expires := s.expire(&result.Completion)
+	due := earliest(result.RequeueAfter, s.expire(&result.Completion))
 	again, err := s.report(ctx, result)
 	if err != nil {
-		return 0, err
+		return due, errors.Join(failure, err)
 	}
-	return earliest(earliest(result.RequeueAfter, again), expires), errors.Join(failure, s.reportPatches(ctx, result))
+	return earliest(due, again), errors.Join(failure, s.reportPatches(ctx, result))
 }
 
 // expire turns components that have waited longer than their timeout into failed
