@@ -60,8 +60,7 @@ type Case struct {
 	Change map[string]any `json:"change"`
 	// Message is what the built-in check says; it is empty if the object is ready.
 	Message string `json:"message"`
-	// Differs says why schemas/health comes to something else: it may ask for more than
-	// the built-in check does.
+	// Differs says why schemas/health comes to something else.
 	Differs string `json:"differs"`
 }
 
