@@ -3,6 +3,7 @@ package verify_test
 import (
 	"testing"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/program"
@@ -30,6 +31,34 @@ func TestObjects(t *testing.T) {
 					t.Errorf("the object was changed (-before +after):\n%s", diff)
 				}
 			})
+		}
+	}
+}
+
+// TestWhereKstatusSaysSomethingElseIsKnown shows which cases need a rule, and which do not
+// any more after an update of that library.
+func TestWhereKstatusSaysSomethingElseIsKnown(t *testing.T) {
+	t.Parallel()
+	stages := map[status.Status]readiness.Stage{
+		status.InProgressStatus: readiness.NotYet, status.TerminatingStatus: readiness.NotYet,
+		status.CurrentStatus: readiness.Ready, status.FailedStatus: readiness.Failed,
+	}
+	for _, k := range kinds(t) {
+		for _, c := range k.Cases {
+			got := readiness.NotYet
+			if result, err := status.Compute(k.Live(c)); err == nil {
+				got = stages[result.Status]
+			}
+			if got == readiness.NotYet && c.Stage == readiness.Stale {
+				got = readiness.Stale
+			}
+			want := c.Kstatus
+			if want == "" {
+				want = c.Stage
+			}
+			if got != want || c.Kstatus == c.Stage {
+				t.Errorf("%s %s: kstatus says it is %s, and the case that it says %q", k.Title, c.Name, got, c.Kstatus)
+			}
 		}
 	}
 }

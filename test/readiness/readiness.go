@@ -60,6 +60,8 @@ type Case struct {
 	Change map[string]any `json:"change"`
 	// Message is what the built-in check says; it is empty if the object is ready.
 	Message string `json:"message"`
+	// Kstatus is what that library says, if it is something else.
+	Kstatus Stage `json:"kstatus"`
 	// Differs says why schemas/health comes to something else.
 	Differs string `json:"differs"`
 }
