@@ -154,3 +154,31 @@ func TestConfigurationComesInLayers(t *testing.T) {
 	b.rest()
 	b.expect("that of another package is none of its business", "True Ready")
 }
+
+func TestAnInputMayChooseTheComponents(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+inputs: choice: {apiVersion: "v1", kind: "ConfigMap", name: "choice"}
+_releases: {
+	a: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
+	b: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b"}
+}
+components: _releases[inputs.choice.object.data.which]
+`)
+	b.rest()
+	b.expect("which it is cannot be said", "False InvalidPackage", "which components there are cannot be decided", "inputs.choice.object")
+	b.put(settings("default", "choice", map[string]any{"which": "a"}))
+	b.rest()
+	b.expect("the input is there", "True Ready")
+	b.put(settings("default", "choice", map[string]any{"which": "b"}))
+	b.rest()
+	if b.find("ConfigMap", "a") != nil || b.find("ConfigMap", "b") == nil {
+		t.Error("the other choice has not replaced the first")
+	}
+	b.put(settings("default", "choice", nil))
+	b.rest()
+	b.expect("it cannot be said any more", "False InvalidPackage")
+	if b.find("ConfigMap", "b") == nil {
+		t.Error("what is not decided was deleted")
+	}
+}

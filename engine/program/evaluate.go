@@ -25,7 +25,8 @@ var (
 // concurrent use.
 //
 // It errors when the evaluator itself fails (a panic in CUE), and with Faults when
-// it cannot even be said which components there are. Whatever else is wrong with
+// it cannot even be said which components there are; the Rollout then has the inputs,
+// which may be what that depends on, and nothing else. Whatever else is wrong with
 // the custom resource, a component or the status is in the Rollout, so that one
 // part's fault does not hide the others.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
@@ -44,7 +45,8 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	}
 	components, faults := p.components(v)
 	if len(faults) > 0 {
-		return Rollout{}, fmt.Errorf("package %s: which components there are cannot be decided: %w", p.name, faults)
+		inputs, _ := p.inputs(v.LookupPath(inputsPath))
+		return Rollout{Inputs: inputs}, fmt.Errorf("package %s: which components there are cannot be decided: %w", p.name, faults)
 	}
 	r.Components = components
 	r.Hooks = p.hooks(v)

@@ -84,7 +84,10 @@ func Render(p *program.Program, in Input) (Output, error) {
 	for again := true; again; {
 		var err error
 		rollout, err = p.Evaluate(program.Session{CR: cr, Live: m.visible(), Inputs: m.inputs, Config: in.Config})
-		if err != nil {
+		switch {
+		case err != nil && m.match(rollout):
+			continue // an input may decide what could not be decided
+		case err != nil:
 			return Output{}, err
 		}
 		if len(rollout.Invalid) > 0 {

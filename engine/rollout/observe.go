@@ -81,11 +81,13 @@ func (r *run) see(component, object string, u *unstructured.Unstructured) {
 
 // evaluate evaluates the package, and again as long as that reveals what was not
 // seen before: objects that exist already, since after a lost status the first
-// evaluation knows none, and inputs, which the resource names.
+// evaluation knows none, and inputs, which the resource names. What is undecided may
+// be decided by those.
 func (r *run) evaluate(ctx context.Context) error {
 	for range maxRounds {
-		if err := r.evaluateOnce(ctx); err != nil {
-			return err
+		undecided := r.evaluateOnce(ctx)
+		if undecided != nil && len(r.rollout.Inputs) == 0 {
+			return undecided
 		}
 		found, err := r.discover(ctx)
 		if err != nil {
@@ -96,8 +98,9 @@ func (r *run) evaluate(ctx context.Context) error {
 			return err
 		}
 		if !found && !read {
-			return nil
+			return undecided
 		}
+		r.result.Completion.Fault = status.Component{}
 	}
 	r.fault(status.ReasonInvalidPackage, "the rendered identities keep changing with what is observed; an object's name must not depend on that object")
 	return errStop
@@ -110,6 +113,7 @@ const maxRounds = 100
 func (r *run) evaluateOnce(ctx context.Context) error {
 	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values(r.hidden), Inputs: r.found, Config: r.in.Config})
 	if err != nil {
+		r.rollout.Inputs = out.Inputs
 		return r.evaluationFailed(err)
 	}
 	r.rollout = out
