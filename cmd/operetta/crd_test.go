@@ -10,7 +10,7 @@ import (
 )
 
 func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
-	got := definitionOf(program.Meta{
+	got := definitionOf("site", program.Meta{
 		Group: "example.com", Kind: "Site", Plural: "sites", Singular: "site",
 		Description: "A site.", ShortNames: []string{"si"}, Categories: []string{"all"}, ClusterScoped: true,
 		Versions: []program.VersionMeta{
@@ -21,7 +21,8 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 		},
 	})
 	want := crd.Definition{
-		Group: "example.com", Kind: "Site", Plural: "sites", Singular: "site",
+		Package: "site",
+		Group:   "example.com", Kind: "Site", Plural: "sites", Singular: "site",
 		Description: "A site.", ShortNames: []string{"si"}, Categories: []string{"all"},
 		Scope: apiextensionsv1.ClusterScoped,
 		Versions: []crd.Version{
@@ -39,7 +40,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 }
 
 func TestAResourceIsNamespacedUnlessItSays(t *testing.T) {
-	if got := definitionOf(program.Meta{}).Scope; got != apiextensionsv1.NamespaceScoped {
+	if got := definitionOf("", program.Meta{}).Scope; got != apiextensionsv1.NamespaceScoped {
 		t.Errorf("got %q, want %q", got, apiextensionsv1.NamespaceScoped)
 	}
 }

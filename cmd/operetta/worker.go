@@ -73,7 +73,7 @@ func examineHere(mode, dir string) finding {
 	}
 	if mode != examineCheck {
 		var err error
-		f.CRD, err = crd.Generate(definitionOf(p.Meta()))
+		f.CRD, err = crd.Generate(definitionOf(p.Name(), p.Meta()))
 		f.Faults = append(f.Faults, faultsOf(err)...)
 	}
 	if len(f.Faults) > 0 {

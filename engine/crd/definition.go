@@ -7,10 +7,17 @@ import (
 	"cuelang.org/go/cue"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
+
+// PackageLabel is the label of a CustomResourceDefinition that names the package it was
+// made of. A process that does not run that package finds its resources by it.
+const PackageLabel = "operetta.dev/package"
 
 // Definition is a custom resource as its author described it.
 type Definition struct {
+	// Package is the name of the package, or "" for a definition without the label.
+	Package     string
 	Group, Kind string
 	// Plural and Singular are derived from Kind when they are empty.
 	Plural, Singular       string
@@ -49,7 +56,7 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 	faults := checkDefinition(def)
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: def.Plural + "." + def.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: def.Plural + "." + def.Group, Labels: labels(def)},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: def.Group,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
@@ -69,6 +76,18 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 		return nil, err
 	}
 	return crd, nil
+}
+
+// labels says which package a definition is of. A folder may have a name that no label
+// can have; the label is there all the same.
+func labels(def Definition) map[string]string {
+	switch {
+	case def.Package == "":
+		return nil
+	case len(validation.IsValidLabelValue(def.Package)) > 0:
+		return map[string]string{PackageLabel: ""}
+	}
+	return map[string]string{PackageLabel: def.Package}
 }
 
 // withNames fills in the names that follow from the kind.

@@ -39,6 +39,8 @@ func valid(t testing.TB) crd.Definition {
 	}
 }
 
+func labels(c *apiextensionsv1.CustomResourceDefinition) any { return c.Labels }
+
 func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 	t.Parallel()
 	type names = apiextensionsv1.CustomResourceDefinitionNames
@@ -84,6 +86,23 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 			change: func(d *crd.Definition) { d.Description = "A WebShop is a web server." },
 			want:   func(c *apiextensionsv1.CustomResourceDefinition) any { return rootOf(c).Description },
 			is:     "A WebShop is a web server.",
+		},
+		"Package": {
+			reason: "a process without the package finds its resources by the label",
+			change: func(d *crd.Definition) { d.Package = "webshop" },
+			want:   labels,
+			is:     map[string]string{"operetta.dev/package": "webshop"},
+		},
+		"PackageWhoseNameIsNoLabel": {
+			reason: "a folder may have any name",
+			change: func(d *crd.Definition) { d.Package = "my shop" },
+			want:   labels,
+			is:     map[string]string{"operetta.dev/package": ""},
+		},
+		"NoPackage": {
+			reason: "there is nothing to say",
+			want:   labels,
+			is:     map[string]string(nil),
 		},
 		"SpecMayBeLeftOut": {
 			reason: "all of the spec has defaults",
