@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 )
@@ -78,4 +80,28 @@ func (w *world) live() {
 func (w *world) die() {
 	w.t.Helper()
 	w.delete(w.object(w.owner.Kind, w.owner.Name))
+}
+
+// TestE6AdoptionTakesTheReferenceToTheControllerBefore: the API server refuses an
+// object with two of them.
+func TestE6AdoptionTakesTheReferenceToTheControllerBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.Replace(contested, "DELETE", "delete", 1))
+	yes := true
+	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	theirs.SetNamespace("default")
+	theirs.SetName("settings")
+	bystander := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "bystander", UID: "2"}
+	theirs.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: "1", Controller: &yes}, bystander})
+	if _, err := w.memory.Put("boss", theirs); err != nil {
+		t.Fatal(err)
+	}
+	expectStates(t, w.mustRun(), "web: Verified Verified")
+	got := map[string]bool{}
+	for _, ref := range w.object("ConfigMap", "settings").GetOwnerReferences() {
+		got[ref.Name] = ref.Controller != nil && *ref.Controller
+	}
+	if diff := cmp.Diff(map[string]bool{"bystander": false, "shop": true}, got); diff != "" {
+		t.Errorf("owners, and which is the controller (-want +got):\n%s", diff)
+	}
 }
