@@ -49,8 +49,10 @@ func components() schemaProps {
 		"name", "The name of the component.",
 		"state", "Its state, in one word.",
 		"reason", "Why it is in this state, in one word.",
-		"message", "Why it is in this state, and what it waits for.")
-	item.Properties["since"] = schemaProps{Type: "string", Format: "date-time", Description: "Since when it has not been ready, for this generation of the spec."}
+		"message", "Why it is in this state, and what it waits for.",
+		"blocks", "The components that wait for it.",
+		"timedOutIn", "The state in which its timeout ended.")
+	item.Properties["since"] = schemaProps{Type: "string", Format: "date-time", Description: "Since when it has been in this state, for this generation of the spec."}
 	item.Required = []string{"name"}
 	return listMap("The state of each component.", "name", item)
 }

@@ -248,9 +248,7 @@ func (s *state) expired(c status.Component) (status.Component, time.Duration) {
 	if left := c.Timeout - now.Sub(status.Since(s.before, c, s.cr.GetGeneration(), now)); left > 0 {
 		return c, left
 	}
-	c.State, c.Reason = status.Failed, status.ReasonTimedOut
-	c.Message = fmt.Sprintf("not ready within %s: %s", c.Timeout, c.Message)
-	return c, 0
+	return c.TimedOut(), 0
 }
 
 // earliest returns the shorter of two waits, of which 0 is none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -126,7 +125,7 @@ func (s *state) recordObjects(happened []rollout.Event) {
 		messages[e.Reason] = append(messages[e.Reason], e.Message)
 	}
 	for _, reason := range order {
-		text := strings.Join(messages[reason], "; ")
+		text := status.List(messages[reason])
 		s.log.Info(reason, "objects", text)
 		s.Recorder.Record(s.cr, rollout.Event{Reason: reason, Message: shorten(text), Warning: warn[reason]})
 	}
@@ -135,12 +134,7 @@ func (s *state) recordObjects(happened []rollout.Event) {
 // maxEvent is what the API server accepts of an event's text.
 const maxEvent = 1024
 
-func shorten(text string) string {
-	if len(text) <= maxEvent {
-		return text
-	}
-	return text[:maxEvent-4] + " ..."
-}
+func shorten(text string) string { return status.Shorten(text, maxEvent) }
 
 // recordTransition records that the resource became ready, or failed.
 func (s *state) recordTransition(before, after map[string]any) {

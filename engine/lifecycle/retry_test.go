@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,10 +23,10 @@ hooks: afterDeployUnsuccessful: alarm: objects: o: {apiVersion: "v1", kind: "Con
 hooks: afterDeploy: done: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "done"}
 `
 
-// refuse makes the cluster refuse a ConfigMap as admission does.
-func (b *bench) refuse(name string, err error) {
+// refuse makes the cluster refuse an object as admission does.
+func (b *bench) refuse(kind, name string, err error) {
 	b.memory.Refuse(func(_, after *unstructured.Unstructured) error {
-		if after != nil && after.GetKind() == "ConfigMap" && after.GetName() == name {
+		if after != nil && after.GetKind() == kind && after.GetName() == name {
 			return err
 		}
 		return nil
@@ -43,6 +44,30 @@ func (b *bench) expectConditions(reason string, want ...string) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		b.t.Errorf("%s: phase, Ready, Reconciling and Stalled (-want +got):\n%s", reason, diff)
+	}
+}
+
+// errRefused is what a quota says.
+var errRefused = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("exceeded quota"))
+
+// pass lets time pass, and the resource be looked at in the end, errors or not: once
+// to come to the end, and once more, as progress is held back for a moment.
+func (b *bench) pass(d time.Duration) {
+	b.t.Helper()
+	_, _ = b.step()
+	b.now = b.now.Add(d)
+	for range 3 {
+		_, _ = b.step()
+		b.now = b.now.Add(4 * time.Second)
+	}
+}
+
+// remove deletes an object as somebody else.
+func (b *bench) remove(kind, name string) {
+	b.t.Helper()
+	u := b.find(kind, name)
+	if err := b.memory.Delete(b.t.Context(), cluster.RefOf(u), u.GetUID()); err != nil {
+		b.t.Fatal(err)
 	}
 }
 
@@ -86,7 +111,7 @@ func TestARefusalThatPassesIsNoFailure(t *testing.T) {
 		reason string
 		err    error
 	}{
-		"no permission": {"it may be granted at any moment", apierrors.NewForbidden(group, "web", errors.New("exceeded quota"))},
+		"no permission": {"it may be granted at any moment", errRefused},
 		"a conflict":    {"somebody else wrote at the same time", apierrors.NewConflict(group, "web", errors.New("the object has been modified"))},
 		"a timeout":     {"the API server is busy", apierrors.NewTimeoutError("etcd", 1)},
 		"a dead webhook": {"it is not up yet",
@@ -96,7 +121,7 @@ func TestARefusalThatPassesIsNoFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, alarmed)
-			b.refuse("web", row.err)
+			b.refuse("ConfigMap", "web", row.err)
 			for range 6 {
 				if _, err := b.step(); err == nil {
 					t.Fatalf("%s: it is not tried again", row.reason)
@@ -127,7 +152,7 @@ func TestARefusalThatPassesIsNoFailure(t *testing.T) {
 func TestAnObjectThatIsWrongIsAFailure(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, alarmed)
-	b.refuse("web", apierrors.NewBadRequest("no such field"))
+	b.refuse("ConfigMap", "web", apierrors.NewBadRequest("no such field"))
 	b.rest()
 	b.expectConditions("the same object would be refused again", "Failed", "False ObjectRejected", "False Failed", "True ObjectRejected")
 	if diff := cmp.Diff([]string{"hooks.afterDeployUnsuccessful.alarm"}, b.hooksRun()); diff != "" {

@@ -72,7 +72,7 @@ func TestAnErrorPutsNoTimerOff(t *testing.T) {
 components: other: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "other"}
 `
 	refused := func(b *bench) {
-		b.refuse("other", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "other", errors.New("exceeded quota")))
+		b.refuse("ConfigMap", "other", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "other", errors.New("exceeded quota")))
 	}
 	for name, row := range map[string]struct {
 		reason  string

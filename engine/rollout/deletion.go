@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
+	"operetta.dev/engine/status"
 )
 
 // A deletion takes objects out of an inventory and out of the cluster, those of
@@ -26,8 +27,8 @@ type deletion struct {
 
 	waits map[string][]string
 	order []string
-	// later are the components all of whose objects wait for those of others.
-	later map[string]bool
+	// later are the components whose objects wait for those of others, and which ones.
+	later map[string][]string
 	// refused are the components that have an object which could not be deleted.
 	refused  map[string]bool
 	events   []Event
@@ -41,7 +42,7 @@ func (d *deletion) sweep(ctx context.Context) {
 	d.backwards = d.inventory.Backwards()
 	for progress := true; progress; {
 		progress = false
-		d.waits, d.order, d.later, d.refused = map[string][]string{}, nil, map[string]bool{}, map[string]bool{}
+		d.waits, d.order, d.later, d.refused = map[string][]string{}, nil, map[string][]string{}, map[string]bool{}
 		d.failures = nil // what is refused is tried again with each round
 		for _, g := range d.inventory {
 			for _, e := range g.Objects {
@@ -58,7 +59,7 @@ func (d *deletion) sweep(ctx context.Context) {
 func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) bool {
 	if blockers := d.backwards.Blocked(component, d.remains); len(blockers) > 0 {
 		d.wait(component, fmt.Sprintf("%s waits for the deletion of %s", e.Ref(d.owner.Namespace), strings.Join(blockers, ", ")))
-		d.later[component] = true
+		d.later[component] = blockers
 		return false
 	}
 	gone, err := d.delete(ctx, component, e)
@@ -156,7 +157,7 @@ func (d *deletion) message() string {
 	for _, component := range d.order {
 		out = append(out, d.waits[component]...)
 	}
-	return strings.Join(out, "; ")
+	return status.List(out)
 }
 
 // finalizers names what holds an object. Foreground deletion is the API server's

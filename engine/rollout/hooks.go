@@ -181,7 +181,8 @@ func (r *run) placesOf(ctx context.Context, c program.Component) []place {
 }
 
 // hooksSoFar returns the hooks that have run, and as Waiting those that are still to
-// run before deletion. One whose when is not decided may have to.
+// run before deletion. One whose when is not decided may have to. One that the package
+// has no more is forgotten: if it comes back, it runs again.
 func (r *run) hooksSoFar() map[string]Finish {
 	if r.graph == nil {
 		return r.finished // which hooks there are is not known
@@ -192,7 +193,7 @@ func (r *run) hooksSoFar() map[string]Finish {
 	}
 	out := map[string]Finish{}
 	for name, f := range r.finished {
-		if f.State != status.Waiting || due[name] {
+		if isDue, rendered := due[name]; rendered && (isDue || f.State != status.Waiting) {
 			out[name] = f
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
@@ -121,12 +120,12 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner plan.Owner, inventor
 func (d *deletion) components() []status.Component {
 	var held, later []status.Component
 	for _, g := range d.inventory {
-		c := status.Component{Name: g.Component, State: status.Deleting, Reason: status.ReasonDeleting, Message: strings.Join(d.waits[g.Component], "; ")}
+		c := status.Component{Name: g.Component, State: status.Deleting, Reason: status.ReasonDeleting, Message: status.List(d.waits[g.Component])}
 		switch {
 		case d.refused[g.Component]:
 			c.Reason = status.ReasonDeleteFailed
-		case d.later[g.Component]:
-			c.Reason = status.ReasonObjectGoing
+		case len(d.later[g.Component]) > 0:
+			c.Reason, c.WaitsFor = status.ReasonObjectGoing, d.later[g.Component]
 			later = append(later, c)
 			continue
 		}

@@ -219,7 +219,7 @@ func (r *run) finish() Result {
 	out.RequeueAfter = r.rollout.RequeueAfter
 	out.Completion.Components = r.components()
 	out.Completion.Change = r.change
-	out.Completion.Own = r.rollout.Status
+	out.Completion.Own = r.own()
 	out.Patches = r.patchReports()
 	out.Completion.Patches = effective(out.Patches)
 	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
@@ -229,7 +229,7 @@ func (r *run) finish() Result {
 		out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
 	}
 	for _, c := range out.Completion.Components {
-		switch c.Reason {
+		switch c.Cause() {
 		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
 			out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
 		case status.ReasonObjectRejected:
@@ -238,6 +238,18 @@ func (r *run) finish() Result {
 		}
 	}
 	return out
+}
+
+// own returns the author's status fields, or nil when they could not be evaluated
+// over what is there.
+func (r *run) own() map[string]any {
+	switch {
+	case r.graph == nil:
+		return nil
+	case r.rollout.Status == nil:
+		return map[string]any{}
+	}
+	return r.rollout.Status
 }
 
 // retryAfter is when to look again for what no watch reports: a kind that is not
@@ -260,7 +272,7 @@ func (r *run) components() []status.Component {
 	var out []status.Component
 	for _, c := range r.rollout.Components {
 		if o, ok := r.outcomes[c.Name]; ok {
-			o.Timeout = c.Timeout
+			o.Timeout, o.WaitsFor = c.Timeout, r.waitsFor(c, o)
 			out = append(out, o)
 		}
 	}

@@ -58,20 +58,26 @@ func Build(in Input) map[string]any {
 			out[k] = c.Own[k]
 		}
 	}
+	if c.Own == nil {
+		keep(out, in.Before, func(field string) bool { return !slices.Contains(EngineFields, field) })
+	}
+	if list := components(in, c.Components); len(list) > 0 {
+		out["components"] = list
+	}
+	out["componentsReady"] = c.tally()
 	if c.Fault.Reason != "" && len(c.Components) == 0 {
-		keep(out, in.Before) // nothing was evaluated, and the objects are as they were
-		in.Completion.Components = known(in.Before, in.Generation)
+		// Nobody has looked at the objects: they are as they were.
+		keep(out, in.Before, func(field string) bool {
+			return slices.Contains([]string{"components", "componentsReady", "patches"}, field)
+		})
+		for _, was := range known(in.Before, in.Generation) {
+			in.Completion.Components = append(in.Completion.Components, was.Component)
+		}
 	}
 	phase := next(PhaseOf(in.Before), in.Completion)
 	out["observedGeneration"] = in.Generation
 	out["phase"] = string(phase)
 	out["conditions"] = conditions(in, phase)
-	if out["componentsReady"] == nil {
-		out["componentsReady"] = c.tally()
-	}
-	if list := components(in, c); len(list) > 0 {
-		out["components"] = list
-	}
 	out["package"] = map[string]any{"name": in.Package, "digest": in.Digest}
 	out["versions"] = versions(in)
 	if len(in.Inventory) > 0 {
@@ -97,28 +103,13 @@ func texts(list []string) []any {
 	return out
 }
 
-// keep takes over what a status said before of what was not looked at now.
-func keep(out, before map[string]any) {
+// keep takes over the fields of a status that were not looked at now.
+func keep(out, before map[string]any, which func(field string) bool) {
 	for k, v := range before {
-		if k == "components" || k == "componentsReady" || k == "patches" || !slices.Contains(EngineFields, k) {
+		if which(k) {
 			out[k] = v
 		}
 	}
-}
-
-// known returns what a status says of components, if it is about the same generation
-// of the spec: one that has failed has failed still while nobody can look.
-func known(before map[string]any, generation int64) []Component {
-	if observed, _ := before["observedGeneration"].(int64); observed != generation {
-		return nil
-	}
-	var out []Component
-	for _, c := range list(before, "components") {
-		m, _ := c.(map[string]any)
-		text := func(field string) string { s, _ := m[field].(string); return s }
-		out = append(out, Component{Name: text("name"), State: State(text("state")), Reason: Reason(text("reason")), Message: text("message")})
-	}
-	return out
 }
 
 // versions returns the desired version, and the reconciled one: what was last
@@ -133,36 +124,6 @@ func versions(in Input) map[string]any {
 		out["reconciled"] = in.Version
 	}
 	return out
-}
-
-func components(in Input, c Completion) []any {
-	var out []any
-	for _, comp := range c.Components {
-		m := map[string]any{"name": comp.Name, "state": string(comp.State), "reason": string(comp.Reason)}
-		if comp.Message != "" {
-			m["message"] = comp.Message
-		}
-		if !comp.Settled() {
-			m["since"] = Since(in.Before, comp, in.Generation, in.Now).UTC().Format(time.RFC3339)
-		}
-		out = append(out, m)
-	}
-	return out
-}
-
-// Since returns when a component that is not settled began to be so: as the status
-// before says, if it is about the same generation of the spec, or now.
-func Since(before map[string]any, c Component, generation int64, now time.Time) time.Time {
-	if observed, _ := before["observedGeneration"].(int64); observed == generation {
-		for _, b := range list(before, "components") {
-			m, _ := b.(map[string]any)
-			text, _ := m["since"].(string)
-			if t, err := time.Parse(time.RFC3339, text); err == nil && m["name"] == c.Name {
-				return t
-			}
-		}
-	}
-	return now.Truncate(time.Second)
 }
 
 // conditions returns the three conditions, in a fixed order.
@@ -189,6 +150,7 @@ func conditions(in Input, phase Phase) []any {
 	}
 	out := make([]any, len(all))
 	for i, c := range all {
+		c.Message = Shorten(c.Message, MaxMessage)
 		c.ObservedGeneration = in.Generation
 		c.LastTransitionTime = transition(in, c)
 		out[i] = toMap(c)

@@ -24,6 +24,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -97,6 +98,36 @@ type Component struct {
 	Message string
 	// Timeout is how long it may be unsettled; 0 is for ever.
 	Timeout time.Duration
+	// TimedOutIn is the state in which its time ended, if it did, and Awaited the
+	// reason that it had.
+	TimedOutIn State
+	Awaited    Reason
+	// WaitsFor are the components that are not as far as this one needs them.
+	WaitsFor []string
+}
+
+// Cause returns the reason of a component apart from having had its time.
+func (c Component) Cause() Reason {
+	if c.Reason == ReasonTimedOut {
+		return c.Awaited
+	}
+	return c.Reason
+}
+
+// TimedOut returns the component as one that has had its time.
+func (c Component) TimedOut() Component {
+	c.Message = fmt.Sprintf("not ready within %s: %s", c.Timeout, c.Message)
+	c.TimedOutIn, c.Awaited = c.State, c.Reason
+	c.State, c.Reason = Failed, ReasonTimedOut
+	return c
+}
+
+// awaits returns the state that a component is in but for its time.
+func (c Component) awaits() State {
+	if c.TimedOutIn != "" {
+		return c.TimedOutIn
+	}
+	return c.State
 }
 
 // counts reports whether the component is part of what should be there.
@@ -139,7 +170,7 @@ type Completion struct {
 	Planned bool
 	// Refused says that the API server refused to delete what Pruning names.
 	Refused bool
-	// Own are the author's status fields.
+	// Own are the author's status fields; nil says that they were not evaluated.
 	Own map[string]any
 }
 
@@ -173,21 +204,23 @@ func (c Completion) tally() string {
 	return fmt.Sprintf("%d/%d", verified, all)
 }
 
-// worst returns the component that a person should look at first: a failed one,
-// else the first that is not settled.
-func (c Completion) worst() (Component, int) {
-	var found []Component
-	for _, want := range []State{Failed, Retrying, Applied, Held, Waiting, Deleting} {
-		for _, comp := range c.Components {
-			if comp.State == want {
-				found = append(found, comp)
-			}
+// byUrgency are the states that need something, what to look at first in front.
+var byUrgency = []State{Failed, Retrying, Applied, Held, Waiting, Deleting}
+
+// unsettled returns the components that a person should look at, the first one
+// first: one that failed before one that waits, and one that others wait for before
+// those.
+func (c Completion) unsettled() []Component {
+	urgency := func(c Component) int {
+		n := 2 * slices.Index(byUrgency, c.State)
+		if len(c.WaitsFor) > 0 {
+			n++
 		}
+		return n
 	}
-	if len(found) == 0 {
-		return Component{}, 0
-	}
-	return found[0], len(found) - 1
+	out := slices.DeleteFunc(slices.Clone(c.Components), Component.Settled)
+	slices.SortStableFunc(out, func(a, b Component) int { return urgency(a) - urgency(b) })
+	return out
 }
 
 // summary returns reason and message of the resource as a whole.
@@ -198,16 +231,16 @@ func (c Completion) summary() (Reason, string) {
 	case c.Ready():
 		return ReasonReady, "all components are verified: " + c.tally()
 	}
-	worst, more := c.worst()
+	unsettled := c.unsettled()
 	switch {
-	case worst.Name == "" && c.Refused:
+	case len(unsettled) > 0:
+		return unsettled[0].Reason, c.about(unsettled)
+	case c.Refused:
 		return ReasonDeleteFailed, c.Pruning
-	case worst.Name == "" && c.Planned:
+	case c.Planned:
 		return ReasonProgressing, "all components are up to date: " + c.tally()
-	case worst.Name == "":
-		return ReasonPruning, c.Pruning
 	}
-	return worst.Reason, about(worst, more)
+	return ReasonPruning, c.Pruning
 }
 
 // stalled returns why a person has to act on a completion that has failed: what is
@@ -216,18 +249,29 @@ func (c Completion) stalled() (Reason, string) {
 	if c.stopped() {
 		return c.Fault.Reason, c.Fault.Message
 	}
-	worst, more := c.worst()
-	return worst.Reason, about(worst, more)
+	unsettled := c.unsettled()
+	return unsettled[0].Reason, c.about(unsettled)
 }
 
 // stopped reports whether what is wrong with the whole does not pass by itself.
 func (c Completion) stopped() bool { return c.Fault.Reason != "" && c.Fault.State != Retrying }
 
-// about says what is wrong with a component, and that there are more.
-func about(worst Component, more int) string {
+// about says what is wrong with the first of some components, which ones wait for
+// it, and that there are more.
+func (c Completion) about(unsettled []Component) string {
+	worst := unsettled[0]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", worst.Name, worst.Message)
-	switch more {
+	first := slices.IndexFunc(c.Components, func(c Component) bool { return c.Name == worst.Name })
+	blocked := blockingOf(c.Components).by(first)
+	switch len(blocked) {
+	case 0:
+	case 1:
+		fmt.Fprintf(&b, "; %s waits for it", names(blocked))
+	default:
+		fmt.Fprintf(&b, "; %s wait for it", names(blocked))
+	}
+	switch more := len(unsettled) - 1 - len(blocked); more {
 	case 0:
 	case 1:
 		b.WriteString("; and 1 more component is not ready")

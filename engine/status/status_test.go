@@ -1,6 +1,8 @@
 package status_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -130,6 +132,59 @@ func TestTheSummaryNamesTheWorst(t *testing.T) {
 	}
 	if diff := cmp.Diff("0/3", s["componentsReady"]); diff != "" {
 		t.Errorf("tally (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheSummarySaysWhatTheWorstBlocks(t *testing.T) {
+	t.Parallel()
+	many := []status.Component{{Name: "web", State: status.Applied, Reason: status.ReasonNotReady, Message: "1/3"}}
+	for i := range 12 {
+		many = append(many, status.Component{Name: fmt.Sprint("front-", i), State: status.Waiting, Reason: status.ReasonDependency, WaitsFor: []string{"web"}})
+	}
+	other := status.Component{Name: "db", State: status.Applied, Reason: status.ReasonNotReady, Message: "0/1"}
+	rows := map[string]struct {
+		reason     string
+		components []status.Component
+		want       string
+	}{
+		"nothing":            {"", many[:1], "web: 1/3"},
+		"one":                {"", many[:2], "web: 1/3; front-0 waits for it"},
+		"two, and another":   {"another has a cause of its own", append(slices.Clone(many[:3]), other), "web: 1/3; front-0 and front-1 wait for it; and 1 more component is not ready"},
+		"the cause first":    {"a person should look at it, and not at who waits for it", []status.Component{many[1], {Name: "web", State: status.Waiting, Message: "waiting for a value"}}, "web: waiting for a value; front-0 waits for it"},
+		"more than are told": {"", many, "web: 1/3; front-0, front-1, front-2, front-3, front-4, front-5, front-6, front-7, front-8, front-9 and 2 more wait for it"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := status.Build(status.Input{Completion: status.Completion{Components: row.components}})
+			ready, _ := s["conditions"].([]any)[0].(map[string]any)
+			if diff := cmp.Diff(row.want, ready["message"]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWhatWasNotEvaluatedStaysAsItWas(t *testing.T) {
+	t.Parallel()
+	before := map[string]any{"url": "u", "phase": "Ready"}
+	rows := map[string]struct {
+		reason string
+		c      status.Completion
+		want   any
+	}{
+		"a teardown":             {"it needs no package", status.Completion{Deleting: true}, "u"},
+		"an invalid spec":        {"nothing was looked at", status.Completion{Fault: component("", status.Failed)}, "u"},
+		"an evaluation":          {"the field cannot be known any more", status.Completion{Own: map[string]any{"count": 1}}, nil},
+		"a package without them": {"it has lost its fields", status.Completion{Own: map[string]any{}}, nil},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := status.Build(status.Input{Completion: row.c, Before: before})["url"]; got != row.want {
+				t.Errorf("%s: url is %v, want %v", row.reason, got, row.want)
+			}
+		})
 	}
 }
 
