@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
@@ -42,7 +46,10 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 		// By server-side apply: the annotation of a client-side one is limited to 256 KiB.
 		_, err := crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: &force})
 		if err == nil {
-			return awaitEstablished(ctx, crds, want.Name)
+			if err := awaitEstablished(ctx, crds, want.Name); err != nil {
+				return err
+			}
+			return awaitServed(ctx, config, want)
 		}
 		if !unreachable(err) {
 			return fmt.Errorf("installing %s: %w", want.Name, err)
@@ -58,7 +65,7 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 
 // awaitEstablished waits until the API server serves a definition.
 func awaitEstablished(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, establishedLimit)
 	defer cancel()
 	for {
 		got, err := crds.Get(ctx, name, metav1.GetOptions{})
@@ -76,10 +83,69 @@ func awaitEstablished(ctx context.Context, crds apiextensions.CustomResourceDefi
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s to be established: %w", name, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(establishedPoll):
 		}
 	}
 }
+
+// awaitServed waits until the API server tells of the versions of a definition. That is
+// a moment after it is established; whoever asks for the kind before is told that there
+// is none, and a watch tries again only after ten seconds.
+func awaitServed(ctx context.Context, config *rest.Config, want *apiextensionsv1.CustomResourceDefinition) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	for _, v := range want.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		version := schema.GroupVersion{Group: want.Spec.Group, Version: v.Name}
+		err := wait.PollUntilContextTimeout(ctx, establishedPoll, establishedLimit, true, func(context.Context) (bool, error) {
+			ok, err := discovered(client, version.WithResource(want.Spec.Names.Plural))
+			return ok, ignore(err, apierrors.IsNotFound, unreachable)
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for %s to be served in version %s: %w", want.Name, v.Name, err)
+		}
+	}
+	return nil
+}
+
+// discovered reports whether the API server tells of a resource, in the list of its
+// version and in that of everything. Clients begin with the latter, and it comes later.
+func discovered(client *discovery.DiscoveryClient, resource schema.GroupVersionResource) (bool, error) {
+	list, err := client.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if err != nil {
+		return false, err
+	}
+	_, all, _, err := client.GroupsAndMaybeResources()
+	if err != nil {
+		return false, err
+	}
+	if all == nil { // an old API server has no such list
+		return lists(list, resource.Resource), nil
+	}
+	return lists(list, resource.Resource) && lists(all[resource.GroupVersion()], resource.Resource), nil
+}
+
+func lists(list *metav1.APIResourceList, plural string) bool {
+	return list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })
+}
+
+// ignore returns an error unless it is of some kind.
+func ignore(err error, kinds ...func(error) bool) error {
+	if slices.ContainsFunc(kinds, func(is func(error) bool) bool { return is(err) }) {
+		return nil
+	}
+	return err
+}
+
+// How often it is looked at a definition that was installed, and for how long.
+const (
+	establishedPoll  = 50 * time.Millisecond
+	establishedLimit = time.Minute
+)
 
 // unreachable reports whether an error means that the API server is away, and not
 // that it refused something.

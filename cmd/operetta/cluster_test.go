@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-logr/logr"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
+	t.Parallel()
+	want := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "example.com", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Kind: "Thing"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v0"}, {Name: "v1", Served: true}},
+	}}
+	want.Name = "things.example.com"
+	established := want.DeepCopy()
+	established.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+	looks := 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", func(w http.ResponseWriter, _ *http.Request) {
+		answer(t, w, "", established)
+	})
+	mux.HandleFunc("/apis/example.com/v1", func(w http.ResponseWriter, r *http.Request) {
+		switch looks++; looks {
+		case 1:
+			http.NotFound(w, r) // it does not know the version yet
+		case 2:
+			answer(t, w, "", metav1.APIResourceList{}) // nor the kind
+		default:
+			answer(t, w, "", metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}})
+		}
+	})
+	all := apidiscovery.APIGroupDiscoveryList{}
+	mux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
+		answer(t, w, aggregated, apidiscovery.APIGroupDiscoveryList{})
+	})
+	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
+		answer(t, w, aggregated, all)
+		if looks == 3 { // what is asked for first is listed first
+			all.Items = []apidiscovery.APIGroupDiscovery{{ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscovery.APIVersionDiscovery{{
+				Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
+			}}}}
+		}
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	if err := installCRD(t.Context(), &rest.Config{Host: server.URL}, logr.Discard(), want); err != nil {
+		t.Fatal(err)
+	}
+	if looks != 4 {
+		t.Errorf("it was installed after %d looks, and is served from the fourth on", looks)
+	}
+}
+
+// aggregated are the parameters of the media type of the list of everything.
+const aggregated = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+func answer(t *testing.T, w http.ResponseWriter, parameters string, v any) {
+	w.Header().Set("Content-Type", "application/json"+parameters)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		t.Error(err)
+	}
+}
