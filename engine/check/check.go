@@ -11,6 +11,7 @@ import (
 var rules = []func(*view) program.Faults{
 	references,
 	edges,
+	hookEdges,
 	cycles,
 	rendering,
 	waitsForItself,

@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"operetta.dev/engine/graph"
 	"operetta.dev/engine/program"
@@ -27,6 +28,30 @@ func edges(v *view) program.Faults {
 				continue
 			}
 			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// hookEdges finds dependencies of hooks. The engine runs a hook when its phase has come,
+// and an author who orders hooks of a phase relies on more.
+func hookEdges(v *view) program.Faults {
+	hooks := v.TemplateHooks()
+	for _, s := range v.samples {
+		hooks = append(hooks, s.rollout.Hooks...)
+	}
+	var out program.Faults
+	for _, h := range hooks {
+		for _, e := range h.Component.Edges {
+			f := program.Fault{
+				Position: e.Position,
+				Path:     joined(append(strings.SplitN(h.Component.Name, ".", 3), "dependsOn", e.To)...),
+				Message:  "a hook depends on nothing: it runs when its phase has come, beside the other hooks of it",
+				Hint:     "remove it; put the hook into another phase, or what it waits for into requires",
+			}
+			if e.Origin == program.Declared && !slices.Contains(out, f) {
+				out = append(out, f)
+			}
 		}
 	}
 	return out

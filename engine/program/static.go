@@ -148,6 +148,9 @@ func (p *Program) Template() []Component {
 	return out
 }
 
+// TemplateHooks returns the hooks of the package evaluated without any custom resource.
+func (p *Program) TemplateHooks() []Hook { return p.hooks(p.fill(nil)) }
+
 // Nearest returns the candidate that a misspelled name most likely means: the
 // one at the smallest edit distance, if that is at most a third of its length, or one
 // in a short one.
