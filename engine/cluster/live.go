@@ -193,6 +193,9 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 // failure wraps an error with the object's identity. What the API server says
 // about a Secret may quote its content, so of that only the reason is kept.
 func failure(ref Ref, doing string, err error) error {
+	if unserved(err) {
+		return &KindNotServedError{Kind: ref.GroupVersionKind}
+	}
 	if ref.Kind != "Secret" {
 		return fmt.Errorf("%s: %s: %w", ref, doing, err)
 	}
@@ -201,6 +204,13 @@ func failure(ref Ref, doing string, err error) error {
 		reason = "failed"
 	}
 	return &withheldError{text: fmt.Sprintf("%s: %s: %s (the message is withheld, it may quote the Secret)", ref, doing, reason), cause: err}
+}
+
+// unserved reports whether the API server does not know the path of a request at all.
+// Its definition has gone since it was looked up, and lookups are kept. What is known
+// and absent, such as a namespace, is answered with a status of its own.
+func unserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // withheldError keeps an error for errors.As and hides its text.

@@ -29,10 +29,10 @@ type small struct {
 	dir  string
 }
 
-// newSmall writes a small package of a body.
+// newSmall writes a small package of a body, in which NAME is its name as well.
 func newSmall(t *testing.T, name, body string) *small {
 	t.Helper()
-	return &small{t: t, name: name, dir: writePackage(t, name, strings.ReplaceAll(smallHead, "NAME", name)+body)}
+	return &small{t: t, name: name, dir: writePackage(t, name, strings.ReplaceAll(smallHead+body, "NAME", name))}
 }
 
 // controller is the name that metrics know the package by.

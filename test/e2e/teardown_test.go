@@ -39,53 +39,88 @@ func (s *site) expectTornDown(cr *unstructured.Unstructured, kinds ...string) {
 	}
 }
 
-func TestG2DeletionNeedsNoPackageThatWorksOrIsTheSame(t *testing.T) {
-	t.Parallel()
-	for name, harm := range map[string]func(p *small, o *operator){
-		"broken": func(p *small, o *operator) {
-			position := o.log.len()
-			writeFile(p.t, p.file(), "package "+p.name+"\n components: {{{\n")
-			o.expectLogAfter(position, "level=ERROR")
-		},
-		// At once: the deletion meets the swap, before or behind it.
-		"newer": func(p *small, _ *operator) { p.renameTop() },
-		"less":  func(p *small, _ *operator) { p.empty() },
-		"newer and applied": func(p *small, o *operator) {
-			position := o.log.len()
-			p.renameTop()
-			o.expectLogAfter(position, "package replaced")
-		},
-		"newer after a restart": func(p *small, o *operator) {
-			o.stop()
-			p.renameTop()
-		},
-		"less after a restart": func(p *small, o *operator) {
-			o.stop()
-			p.empty()
-		},
-		"gone": func(p *small, _ *operator) {
+// harms are what may have become of the package by the time that a resource goes.
+// The operator has seen each of them before the deletion.
+var harms = map[string]struct {
+	reason string
+	do     func(s *site, p *small, cr *unstructured.Unstructured)
+}{
+	"broken": {"the last good version knows the objects, and is not needed", func(s *site, p *small, _ *unstructured.Unstructured) {
+		p.replace(s, "level=ERROR", func() { writeFile(p.t, p.file(), "package "+p.name+"\n components: {{{\n") })
+	}},
+	"gone": {"the same", func(s *site, p *small, _ *unstructured.Unstructured) {
+		p.replace(s, "level=ERROR", func() {
 			if err := os.RemoveAll(p.dir); err != nil {
 				p.t.Fatal(err)
 			}
-		},
-	} {
+		})
+	}},
+	"newer": {"it renders other objects, and has written none of them", func(s *site, p *small, cr *unstructured.Unstructured) {
+		s.pause(cr)
+		p.replace(s, "package replaced", p.renameTop)
+	}},
+	"newer and rolled out": {"its objects are in the inventory", func(s *site, p *small, cr *unstructured.Unstructured) {
+		p.replace(s, "package replaced", p.renameTop)
+		s.expectThat(s.ref("Secret", "summit-shop-a"), "to exist", exists)
+		s.expectAllReady(cr)
+	}},
+	"less": {"most of what is there is in no version that runs", func(s *site, p *small, cr *unstructured.Unstructured) {
+		s.pause(cr)
+		p.replace(s, "package replaced", p.empty)
+	}},
+	"newer after a restart": {"the process has never seen the older one", func(s *site, p *small, cr *unstructured.Unstructured) {
+		s.pause(cr)
+		p.restart(s, p.renameTop)
+	}},
+	"newer and rolled out after a restart": {"the same, and it has pruned", func(s *site, p *small, cr *unstructured.Unstructured) {
+		p.restart(s, p.renameTop)
+		s.expectThat(s.ref("Secret", "summit-shop-a"), "to exist", exists)
+		s.expectAllReady(cr)
+	}},
+	"less after a restart": {"the process has never seen most of the objects", func(s *site, p *small, cr *unstructured.Unstructured) {
+		s.pause(cr)
+		p.restart(s, p.empty)
+	}},
+}
+
+func TestG2DeletionNeedsNoPackageThatWorksOrIsTheSame(t *testing.T) {
+	t.Parallel()
+	for name, harm := range harms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, "torn"+strings.ReplaceAll(name, " ", ""), layered)
-			o := s.operate(p.dir)
+			s.operate(p.dir)
 			cr := s.create(p.thing(s, "shop", map[string]any{}))
 			s.expectAllReady(cr)
+			harm.do(s, p, cr)
 			from := mark(t)
-			harm(p, o)
 			s.delete(cr)
-			if strings.HasSuffix(name, "restart") {
-				s.operate(p.dir)
-			}
 			s.expectTornDown(cr, layeredKinds...)
-			s.expectLayeredOrder(from)
+			s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
+			if applied := s.operatorRequests(from).only(isOfACoreKind).verbs("patch", "create"); len(applied) > 0 {
+				t.Errorf("%s: objects were written after the deletion: %s", harm.reason, applied)
+			}
 		})
 	}
+}
+
+func isOfACoreKind(e controlplane.AuditEvent) bool { return e.Group == "" && !isEvent(e) }
+
+// replace changes the package under a running operator, and waits until it says so.
+func (p *small) replace(s *site, line string, change func()) {
+	p.t.Helper()
+	position := s.operator.log.len()
+	change()
+	s.operator.expectLogAfter(position, line)
+}
+
+// restart changes the package between two lives of the operator.
+func (p *small) restart(s *site, change func()) {
+	p.t.Helper()
+	s.operator.stop()
+	change()
+	s.operate(p.dir)
 }
 
 // file is the one file of the package.
@@ -112,33 +147,74 @@ func (p *small) empty() {
 	writeFile(p.t, p.file(), kept)
 }
 
-// expectLayeredOrder expects that each layer went after those above it.
-func (s *site) expectLayeredOrder(from controlplane.AuditMark) {
-	s.t.Helper()
-	var got []string
-	for _, e := range s.operatorRequests(from).verbs("delete").only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.namespace && e.Code == 200 }) {
-		got = append(got, e.Resource)
-	}
-	want := []string{"secrets", "serviceaccounts", "configmaps"}
-	if got = slices.Compact(got); !slices.Equal(got, want) {
-		s.t.Errorf("deleted %q, wanted %q", got, want)
-	}
+// waysToLose are how a resource may lose what it needs before it is deleted.
+var waysToLose = map[string]func(s *site, p *small, cr *unstructured.Unstructured, reason string, lose func()){
+	"while the operator runs": func(s *site, _ *small, cr *unstructured.Unstructured, reason string, lose func()) {
+		lose()
+		s.expectNotReady(cr, reason)
+		s.delete(cr)
+	},
+	"while the operator is away": func(s *site, p *small, cr *unstructured.Unstructured, _ string, lose func()) {
+		s.operator.stop()
+		lose()
+		s.delete(cr)
+		s.operate(p.dir)
+	},
 }
 
-const reliant = `
+const reliantOnInput = `
 #Spec: {}
 
 inputs: region: {apiVersion: "v1", kind: "ConfigMap", name: "region"}
 components: base: objects: settings: {
 	apiVersion: "v1"
+	kind:       "ServiceAccount"
+	metadata: {
+		name: "base"
+		annotations: region: inputs.region.object.data.name
+	}
+}
+components: top: {
+	dependsOn: base: {}
+	objects: settings: {
+		apiVersion: "v1"
+		kind:       "Secret"
+		metadata: name: "top"
+	}
+}
+`
+
+func TestG2DeletionNeedsNoInput(t *testing.T) {
+	t.Parallel()
+	p := newSmall(t, "noinput", reliantOnInput)
+	for name, way := range waysToLose {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			input := s.create(s.configMap("region", map[string]any{"name": "north"}))
+			s.operate(p.dir)
+			cr := s.create(p.thing(s, "shop", map[string]any{}))
+			s.expectAllReady(cr)
+			from := mark(t)
+			way(s, p, cr, "WaitingForValue", func() { s.delete(input) })
+			s.expectTornDown(cr, layeredKinds...)
+			s.expectDeleted(from, "secrets", "serviceaccounts")
+		})
+	}
+}
+
+const reliantOnKind = `
+#Spec: {}
+
+components: base: objects: settings: {
+	apiVersion: "v1"
 	kind:       "ConfigMap"
 	metadata: name: "base"
-	data: region: inputs.region.object.data.name
 }
 components: route: {
 	dependsOn: base: {}
 	objects: route: {
-		apiVersion: "gone.example.com/v1"
+		apiVersion: "NAME.gone.example.com/v1"
 		kind:       "Greeting"
 		metadata: name: "route"
 		spec: text: "hello"
@@ -154,24 +230,59 @@ components: top: {
 }
 `
 
-func TestG2DeletionNeedsNeitherTheInputsNorTheKindsOfChildren(t *testing.T) {
+// installKind installs the kind that a package of reliantOnKind renders, and returns
+// its definition.
+func (p *small) installKind() *unstructured.Unstructured {
+	p.t.Helper()
+	group := p.name + ".gone.example.com"
+	if err := installCRDs(p.t.Context(), writePackage(p.t, "greeting", strings.Replace(greeting, "greetings.example.com", group, 1))); err != nil {
+		p.t.Fatal(err)
+	}
+	return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "greetings."+group)
+}
+
+func TestH1KindOfAChildThatGoesAndReturnsIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	p := newSmall(t, "reliant", reliant)
-	if err := installCRDs(t.Context(), writePackage(t, "greeting", strings.Replace(greeting, "greetings.example.com", "gone.example.com", 1))); err != nil {
-		t.Fatal(err)
-	}
-	input := s.create(s.configMap("region", map[string]any{"name": "north"}))
+	p := newSmall(t, "kindreturns", reliantOnKind)
+	definition := p.installKind()
 	s.operate(p.dir)
 	cr := s.create(p.thing(s, "shop", map[string]any{}))
 	s.expectAllReady(cr)
-	from := mark(t)
-	s.delete(object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "greetings.gone.example.com"))
-	s.delete(input)
-	s.delete(cr)
-	s.expectTornDown(cr, "ConfigMap", "Secret")
-	got := s.operatorRequests(from).verbs("delete").only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.namespace && e.Resource != "greetings" })
-	if len(got) != 2 || got[0].Resource != "secrets" || got[1].Resource != "configmaps" {
-		t.Errorf("the order of deletion was %v", got)
+	s.delete(definition)
+	s.expectGone(definition)
+	t.Log(s.expectNotReady(cr, "KindNotServed", "route: ", "Greeting"))
+	p.installKind()
+	route := object(p.name+".gone.example.com/v1", "Greeting", s.namespace, "route")
+	took := within(t, kindLimit, "the object of the kind that returned", func() error {
+		u, err := read(t.Context(), route)
+		if err == nil && u == nil {
+			err = errNotYet
+		}
+		return err
+	})
+	t.Logf("applied %s after its definition", took.Round(time.Millisecond))
+	s.expectAllReady(cr)
+}
+
+func TestG2DeletionNeedsNoKindOfAChild(t *testing.T) {
+	t.Parallel()
+	for name, way := range waysToLose {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := newSmall(t, "nokind"+strings.ReplaceAll(name, " ", ""), reliantOnKind)
+			definition := p.installKind()
+			s.operate(p.dir)
+			cr := s.create(p.thing(s, "shop", map[string]any{}))
+			s.expectAllReady(cr)
+			from := mark(t)
+			way(s, p, cr, "KindNotServed", func() {
+				s.delete(definition)
+				s.expectGone(definition)
+			})
+			s.expectTornDown(cr, layeredKinds...)
+			s.expectDeleted(from, "secrets", "configmaps")
+		})
 	}
 }
