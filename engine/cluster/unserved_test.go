@@ -29,7 +29,9 @@ func TestKindThatWentSinceItWasLookedUpIsNotServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error { return row.answer },
+				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+					return row.answer
+				},
 			}).Build()
 			u := &unstructured.Unstructured{}
 			u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"})
