@@ -140,7 +140,7 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(),
 		},
 	}
-	s.before, _, _ = unstructured.NestedMap(cr.Object, "status")
+	s.before = ownStatus(cr)
 	if s.inventory, err = decodeInventory(s.before); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}

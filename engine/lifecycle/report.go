@@ -2,13 +2,16 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -162,6 +165,31 @@ func conditionMessage(s map[string]any, kind string) string {
 		}
 	}
 	return ""
+}
+
+// ownStatus returns what is the engine's of a resource's status. A status that was not
+// written by the engine, as after a restore, is taken for its own as a whole.
+func ownStatus(cr *unstructured.Unstructured) map[string]any {
+	all, ok, _ := unstructured.NestedMap(cr.Object, "status")
+	if !ok {
+		return nil
+	}
+	for _, m := range cr.GetManagedFields() {
+		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "status" || m.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Status map[string]json.RawMessage `json:"f:status"`
+		}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		return status.Ours(all, func(field string) bool {
+			_, owned := fields.Status["f:"+field]
+			return owned
+		})
+	}
+	return all
 }
 
 // decodeInventory reads the inventory of a status. One that cannot be read is an

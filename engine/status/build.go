@@ -20,6 +20,9 @@ const (
 	ConditionPaused = "Paused"
 )
 
+// Conditions are the types that the engine writes, in their order.
+var Conditions = []string{ConditionReady, ConditionReconciling, ConditionStalled, ConditionPaused}
+
 // Input is what a status is built from.
 type Input struct {
 	Completion Completion
