@@ -50,6 +50,7 @@ type Manager struct {
 	manager     manager.Manager
 	controllers map[schema.GroupKind]*served
 	patches     *patches
+	subsystems  *subsystems
 }
 
 // The delays between tries of a reconcile that fails: they double from the first
@@ -85,6 +86,7 @@ func New(config *rest.Config, options Options, programs ...*program.Program) (*M
 		return nil, err
 	}
 	m := &Manager{manager: mgr, controllers: map[schema.GroupKind]*served{}}
+	m.subsystems = newSubsystems(children.direct, options.Log, func(kind schema.GroupKind) bool { return m.controllers[kind] != nil })
 	m.patches = &patches{
 		client: mgr.GetClient(), direct: children.direct, cache: mgr.GetCache(), namespace: options.CustomResourceNamespace, log: options.Log,
 	}

@@ -27,8 +27,8 @@ type Rehearsal struct {
 	client  client.Client
 	cluster *cluster.Rehearsal
 	options Options
-	// served are the kinds of the packages.
-	served map[schema.GroupKind]bool
+	// subsystems knows the kinds of the packages, and of those on the cluster.
+	subsystems *subsystems
 }
 
 // NewRehearsal returns a rehearsal of packages on a cluster. It errors when that cannot
@@ -44,9 +44,9 @@ func NewRehearsal(config *rest.Config, options Options, programs ...*program.Pro
 	}
 	dry := client.NewDryRunClient(direct)
 	return &Rehearsal{
-		client:  dry,
-		options: options,
-		served:  served,
+		client:     dry,
+		options:    options,
+		subsystems: newSubsystems(direct, options.Log, func(kind schema.GroupKind) bool { return served[kind] }),
 		cluster: &cluster.Rehearsal{Cluster: &cluster.Live{
 			Client: dry, Direct: dry, Kinds: kindsOf(config),
 			Watch: func(context.Context, schema.GroupVersionKind) error { return nil },
@@ -94,7 +94,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	l := &lifecycle.Lifecycle{
 		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client}, ConfigMap: r.options.ConfigMap, Parallel: 1,
 		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
-		Subsystem: func(kind schema.GroupKind) bool { return r.served[kind] },
+		Subsystem: r.subsystems.has,
 	}
 	key := client.ObjectKeyFromObject(resource)
 	wait, err := l.Step(ctx, key, p)

@@ -32,14 +32,11 @@ type served struct {
 func (m *Manager) serve(p *program.Program, kids children, o Options) error {
 	gvk := p.GroupVersionKind()
 	l := &lifecycle.Lifecycle{
-		Kind:     gvk,
-		Store:    &store{kind: gvk, client: m.manager.GetClient()},
-		Recorder: recorder{m.manager.GetEventRecorder("operetta")},
-		Now:      time.Now,
-		Subsystem: func(kind schema.GroupKind) bool {
-			_, ours := m.controllers[kind]
-			return ours
-		},
+		Kind:      gvk,
+		Store:     &store{kind: gvk, client: m.manager.GetClient()},
+		Recorder:  recorder{m.manager.GetEventRecorder("operetta")},
+		Now:       time.Now,
+		Subsystem: m.subsystems.has,
 	}
 	r := &reconciler{lifecycle: l}
 	r.use(p)

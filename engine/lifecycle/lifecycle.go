@@ -79,8 +79,9 @@ type Lifecycle struct {
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
-	// Subsystem reports whether a kind is another operator's; nil knows none.
-	Subsystem func(schema.GroupKind) bool
+	// Subsystem reports whether a kind is that of a package, of this process or of
+	// another; nil knows none.
+	Subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// Patches keeps what changes the rendering of resources; nil keeps none.
 	Patches Patches
 

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,7 +28,7 @@ func (r *run) deploy(ctx context.Context) error {
 			done[name] = true
 			if o, ok := r.outcomes[name]; !ok || o.State == status.Applied {
 				c, _ := r.component(name)
-				r.outcomes[name] = r.judge(c)
+				r.outcomes[name] = r.judge(ctx, c)
 				r.judged[name] = true
 			}
 		}
@@ -132,10 +133,10 @@ func (r *run) noteChange(w write) {
 }
 
 // judge says how healthy an applied component is.
-func (r *run) judge(c program.Component) status.Component {
+func (r *run) judge(ctx context.Context, c program.Component) status.Component {
 	out := status.Component{Name: c.Name, State: status.Verified, Reason: status.ReasonVerified}
 	for _, o := range c.Objects {
-		j := r.health(r.live[c.Name][o.Name], o.Policy.Verify)
+		j := r.health(ctx, r.live[c.Name][o.Name], o.Policy.Verify)
 		switch j.Health {
 		case verify.Ready:
 			continue
@@ -166,9 +167,17 @@ func (r *run) judge(c program.Component) status.Component {
 
 // health judges an object. The resource of another operator is ready when that has
 // said so of its present generation.
-func (r *run) health(live *unstructured.Unstructured, policy string) verify.Judgement {
+func (r *run) health(ctx context.Context, live *unstructured.Unstructured, policy string) verify.Judgement {
 	j := verify.Object(live, policy)
-	if j.Health == verify.Ready && policy == "ready" && r.Subsystem != nil && r.Subsystem(live.GroupVersionKind().GroupKind()) {
+	if j.Health != verify.Ready || policy != "ready" || r.Subsystem == nil {
+		return j
+	}
+	reports, err := r.Subsystem(ctx, live.GroupVersionKind().GroupKind())
+	switch {
+	case err != nil:
+		r.failures = append(r.failures, fmt.Errorf("%s: asking whether it is the resource of a package: %w", cluster.RefOf(live), err))
+		return verify.Judgement{Health: verify.Progressing, Message: "whether it is the resource of a package cannot be asked: " + err.Error()}
+	case reports:
 		return verify.Reported(live)
 	}
 	return j

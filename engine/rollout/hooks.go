@@ -157,7 +157,7 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 	if r.outcomes[c.Name].Name != "" {
 		return nil
 	}
-	o := r.judge(c)
+	o := r.judge(ctx, c)
 	delete(r.finished, c.Name)
 	if o.State == status.Verified || o.State == status.Failed {
 		if r.finished == nil {

@@ -89,7 +89,7 @@ func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
-	preview := r.preview()
+	preview := r.preview(ctx)
 	preview.Patches = effective(r.patchReports())
 	protection := Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: preview, Finished: r.hooksSoFar()}
 	if err := r.in.Protect(ctx, protection); err != nil {
@@ -117,7 +117,7 @@ func (r *run) open(c program.Component) bool {
 
 // preview returns what the status says while the rollout is on its way: what is in
 // sync is judged as it is, and the rest is about to be applied or waits.
-func (r *run) preview() status.Completion {
+func (r *run) preview(ctx context.Context) status.Completion {
 	if r.deleting {
 		return status.Completion{Components: r.components(), Change: status.Changed, Deleting: true}
 	}
@@ -133,7 +133,7 @@ func (r *run) preview() status.Completion {
 		case closed:
 			r.outcomes[name] = blocked
 		case r.inSync(name):
-			r.outcomes[name] = r.judge(c)
+			r.outcomes[name] = r.judge(ctx, c)
 		default:
 			r.outcomes[name] = status.Component{Name: name, State: status.Applied, Reason: status.ReasonProgressing, Message: "being applied"}
 		}

@@ -67,7 +67,7 @@ type Engine struct {
 	Parallel int
 	// Subsystem reports whether a kind is a custom resource that reports Ready: one
 	// without a status is then not taken for ready. It may be nil.
-	Subsystem func(schema.GroupKind) bool
+	Subsystem func(context.Context, schema.GroupKind) (bool, error)
 }
 
 // Input is what one rollout starts from.

@@ -28,6 +28,7 @@ type world struct {
 	inventory plan.Inventory
 	finished  map[string]rollout.Finish
 	patches   []patch.Patch
+	subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// protect is called with what is stored before a write, if it is set.
 	protect func(context.Context, rollout.Protection) error
 	// protects counts how often the inventory was stored before a write.
@@ -89,7 +90,7 @@ func (w *world) cr() map[string]any {
 
 // run runs one rollout and keeps its inventory, as the controller does.
 func (w *world) run() (rollout.Result, error) {
-	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Parallel: 4}
+	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Parallel: 4, Subsystem: w.subsystem}
 	result, err := e.Run(context.Background(), rollout.Input{
 		Owner: w.owner, CR: w.cr(), Inventory: w.inventory,
 		Finished: w.finished,

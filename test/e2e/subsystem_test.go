@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"operetta.dev/test/controlplane"
@@ -85,4 +87,33 @@ func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 	if got := fmt.Sprint(order); got != "[secrets things configmaps serviceaccounts]" {
 		t.Errorf("deleted in the order %s", got)
 	}
+}
+
+// TestSubsystemOfAnotherProcessIsAwaitedAsWell: the operator of the child starts late. Until
+// then its resource exists without a status, which looks ready to everybody else.
+func TestSubsystemOfAnotherProcessIsAwaitedAsWell(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	above, below := newSmall(t, "above", strings.ReplaceAll(parent, "child.example.com", "below.example.com")), newSmall(t, "below", child)
+	if err := installCRDs(t.Context(), below.dir); err != nil {
+		t.Fatal(err)
+	}
+	s.operate(above.dir)
+	s.create(s.configMap("gate-a", map[string]any{"open": "a"}))
+	cr := s.create(above.thing(s, "shop", map[string]any{"text": "a"}))
+	t.Log(s.expectNotReady(cr, "NotReady", "child: ", "its operator has not reported on it yet"))
+	if u, err := s.find("Secret", "after-shop"); u != nil || err != nil {
+		t.Errorf("what depends on the child exists before its operator has seen that (error %v)", err)
+	}
+	file := filepath.Join(t.TempDir(), "other.yaml")
+	writeFile(t, file, "apiVersion: above.example.com/v1\nkind: Thing\nmetadata: {name: other}\nspec: {text: a}\n")
+	out, err := s.rehearse(above.dir, "-f", file)
+	if err != nil || !strings.Contains(out, "+ Thing "+s.namespace+"/child-other") || strings.Contains(out, "after-other") {
+		t.Errorf("a dry run says (%v):\n%s\nwant that it ends with the child", err, out)
+	}
+
+	s.operate(below.dir)
+	s.expectAllReady(below.thing(s, "child-shop", nil))
+	s.expectAllReady(cr)
+	s.get("Secret", "after-shop")
 }

@@ -91,7 +91,7 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 			ConfigMap: config,
 			Patches:   lifecycle.MemoryPatches{Memory: w.Memory},
 			Parallel:  1,
-			Subsystem: func(k schema.GroupKind) bool { return kinds[k] },
+			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
 		}})
 	}
 	return w

@@ -1,0 +1,102 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"operetta.dev/engine/crd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// subsystems knows the kinds of packages: those of this process, and those whose
+// CustomResourceDefinition says so. It is safe for concurrent use.
+type subsystems struct {
+	// served reports whether a kind is that of a package of this process.
+	served func(schema.GroupKind) bool
+	// direct reads from the API server.
+	direct client.Client
+	// native has Kubernetes' own kinds.
+	native *runtime.Scheme
+	log    logr.Logger
+	now    func() time.Time
+
+	mu    sync.Mutex
+	known map[schema.GroupKind]subsystem
+}
+
+// subsystem is what is known of a kind.
+type subsystem struct {
+	is    bool
+	asked time.Time
+}
+
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// notYet is how long a kind counts as none of a package before it is asked again: the
+// label comes with the first process that runs the package, or with a newer one.
+const notYet = 10 * time.Minute
+
+func newSubsystems(direct client.Client, log logr.Logger, served func(schema.GroupKind) bool) *subsystems {
+	native := runtime.NewScheme()
+	_ = clientgoscheme.AddToScheme(native) // it never errors
+	return &subsystems{served: served, direct: direct, native: native, log: log, now: time.Now, known: map[schema.GroupKind]subsystem{}}
+}
+
+// has reports whether a kind is that of a package. It errors when the API server
+// does not answer.
+func (s *subsystems) has(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	if s.served(kind) {
+		return true, nil
+	}
+	if s.native.IsGroupRegistered(kind.Group) {
+		return false, nil
+	}
+	s.mu.Lock()
+	last, ok := s.known[kind]
+	s.mu.Unlock()
+	if ok && (last.is || s.now().Sub(last.asked) < notYet) {
+		return last.is, nil
+	}
+	is, err := s.ask(ctx, kind)
+	if err != nil {
+		return false, fmt.Errorf("reading the CustomResourceDefinition of %s: %w", kind, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[kind] = subsystem{is: is, asked: s.now()}
+	return is, nil
+}
+
+// ask reads the label of a kind's definition.
+func (s *subsystems) ask(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	mapping, err := s.direct.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return false, nil // its definition has gone, and its resources with it
+	}
+	if err != nil {
+		return false, err
+	}
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(definitionKind)
+	err = s.direct.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, definition)
+	switch {
+	case apierrors.IsNotFound(err): // an aggregated API serves it
+		return false, nil
+	case apierrors.IsForbidden(err):
+		s.log.Info("whether a kind is another operator's is not known, so its resources count as it reports them: the operator may not read CustomResourceDefinitions", "kind", kind.String())
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	_, labelled := definition.GetLabels()[crd.PackageLabel]
+	return labelled, nil
+}
