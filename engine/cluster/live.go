@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +25,12 @@ type Live struct {
 	Direct client.Client
 	// Kinds lists every kind that can be listed and deleted.
 	Kinds func() ([]schema.GroupVersionKind, error)
+	// Namespace is where objects are looked for that may not be listed everywhere; ""
+	// is nowhere else.
+	Namespace string
 	// Watch makes sure that changes of a kind are observed. It is called before
-	// each read and must be cheap once the watch runs.
+	// each read and must be cheap once the watch runs. It errors with a
+	// KindUnreadableError when that does not begin.
 	Watch func(ctx context.Context, kind schema.GroupVersionKind) error
 }
 
@@ -37,7 +42,7 @@ func (l *Live) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, er
 		return nil, err
 	}
 	if err := l.Watch(ctx, ref.GroupVersionKind); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", ref.Kind, err)
+		return nil, err
 	}
 	return get(ctx, l.Client, ref)
 }
@@ -108,18 +113,20 @@ func (l *Live) Probe(ctx context.Context, object *unstructured.Unstructured) err
 }
 
 // Owned implements Cluster.
+//
+// A kind that the operator may not list it cannot have in its cache either, and so has
+// written nothing of that kind, unless it was allowed to before: the log says which.
 func (l *Live) Owned(ctx context.Context, label, value string) ([]*unstructured.Unstructured, error) {
 	kinds, err := l.Kinds()
 	if err != nil {
 		return nil, fmt.Errorf("listing kinds: %w", err)
 	}
 	var out []*unstructured.Unstructured
+	looked := lookup{}
 	for _, kind := range kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := l.Direct.List(ctx, list, client.MatchingLabels{label: value})
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue // what the operator may not see it has not written either
+		list, err := l.labelled(ctx, kind, client.MatchingLabels{label: value}, &looked)
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
@@ -132,7 +139,37 @@ func (l *Live) Owned(ctx context.Context, label, value string) ([]*unstructured.
 			out = append(out, u)
 		}
 	}
+	if len(looked.near)+len(looked.nowhere) > 0 {
+		logr.FromContextOrDiscard(ctx).Info("objects were looked for as far as the operator may list them",
+			"namespace", l.Namespace, "onlyThere", looked.near, "notAtAll", looked.nowhere)
+	}
 	return out, nil
+}
+
+// A lookup has the kinds that could not be looked for everywhere: those that were in
+// one namespace, and those that were not at all.
+type lookup struct{ near, nowhere []string }
+
+// labelled lists the objects of a kind that have a label: all of them, or those of the
+// namespace if no more is allowed.
+func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, label client.MatchingLabels, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := l.Direct.List(ctx, list, label)
+	if !apierrors.IsForbidden(err) {
+		return list, err
+	}
+	if l.Namespace != "" {
+		err = l.Direct.List(ctx, list, label, client.InNamespace(l.Namespace))
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		looked.nowhere = append(looked.nowhere, kind.GroupKind().String())
+		return list, nil
+	case err == nil:
+		looked.near = append(looked.near, kind.GroupKind().String())
+	}
+	return list, err
 }
 
 func metadataOnly(m *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {

@@ -1,0 +1,94 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var ownable = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+}
+
+// permitted is a Live whose user may list some kinds, each as "Kind" everywhere or as
+// "Kind/namespace". Each place that may be listed has one object.
+func permitted(namespace string, allowed ...string) *cluster.Live {
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
+			where := kind
+			if in := (&client.ListOptions{}).ApplyOptions(options).Namespace; in != "" && kind != "ClusterRole" {
+				where += "/" + in
+			}
+			if !slices.Contains(allowed, where) {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(kind) + "s"}, "", errors.New("no"))
+			}
+			found := metav1.PartialObjectMetadata{}
+			found.SetName(where)
+			list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{found}
+			return nil
+		},
+	}).Build()
+	kinds := func() ([]schema.GroupVersionKind, error) { return ownable, nil }
+	return &cluster.Live{Client: c, Direct: c, Kinds: kinds, Namespace: namespace}
+}
+
+func TestOwnedLooksWhereItMay(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		live   *cluster.Live
+		want   []string
+		said   string
+	}{
+		"everywhere": {
+			"an object may be in another namespace", permitted("shop", "ConfigMap", "Secret", "ClusterRole", "ConfigMap/shop"),
+			[]string{"ConfigMap ConfigMap", "Secret Secret", "ClusterRole ClusterRole"}, "",
+		},
+		"a role of one namespace": {
+			"B10: what may not be listed everywhere is there all the same", permitted("shop", "ConfigMap/shop", "Secret/shop"),
+			[]string{"ConfigMap ConfigMap/shop", "Secret Secret/shop"}, `"onlyThere"=["ConfigMap" "Secret"] "notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`,
+		},
+		"some of both": {
+			"each kind is allowed by itself", permitted("shop", "ConfigMap/shop", "ClusterRole"),
+			[]string{"ConfigMap ConfigMap/shop", "ClusterRole ClusterRole"}, `"onlyThere"=["ConfigMap"] "notAtAll"=["Secret"]`,
+		},
+		"no namespace": {
+			"it watches everywhere what it writes", permitted("", "ConfigMap", "Secret"),
+			[]string{"ConfigMap ConfigMap", "Secret Secret"}, `"notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log strings.Builder
+			ctx := logr.NewContext(t.Context(), funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
+			found, err := row.live.Owned(ctx, "owner", "me")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, u := range found {
+				got = append(got, u.GetKind()+" "+u.GetName())
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+			if got := log.String(); (got == "") != (row.said == "") || !strings.Contains(got, row.said) {
+				t.Errorf("%s: the log says %q, want %s", row.reason, got, row.said)
+			}
+		})
+	}
+}
