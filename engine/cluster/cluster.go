@@ -120,3 +120,18 @@ type KindNotServedError struct {
 func (e *KindNotServedError) Error() string {
 	return fmt.Sprintf("the cluster does not serve %s %s", e.Kind.GroupVersion(), e.Kind.Kind)
 }
+
+// A KindUnreadableError says that nothing is known of the objects of a kind: the
+// operator may not list and watch them, or the API server cannot.
+type KindUnreadableError struct {
+	Kind  schema.GroupVersionKind
+	Cause error
+}
+
+// Error names the kind and the cause.
+func (e *KindUnreadableError) Error() string {
+	return fmt.Sprintf("%s %s cannot be read: %v", e.Kind.GroupVersion(), e.Kind.Kind, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *KindUnreadableError) Unwrap() error { return e.Cause }

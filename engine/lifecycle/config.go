@@ -3,12 +3,9 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/rollout"
-	"operetta.dev/engine/status"
 	"sigs.k8s.io/yaml"
 )
 
@@ -66,13 +63,4 @@ func (c *configuration) add(origin, text string) error {
 		c.layers = append(c.layers, layer)
 	}
 	return nil
-}
-
-// misconfigured reports a layer that is no YAML: the running objects stay as they
-// are.
-func (s *state) misconfigured(ctx context.Context, bad *configError) (time.Duration, error) {
-	result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
-	result.Completion.Change = status.Unchanged
-	result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}
-	return s.conclude(ctx, result, nil)
 }

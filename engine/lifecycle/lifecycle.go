@@ -174,12 +174,20 @@ func (s *state) rebuild(ctx context.Context) error {
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	in, err := s.input(ctx)
 	if bad, ok := errors.AsType[*configError](err); ok {
-		return s.misconfigured(ctx, bad)
+		return s.notBegun(ctx, status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}, nil)
 	}
 	if err != nil {
-		return 0, err
+		return s.notBegun(ctx, rollout.Unanswered(err), err)
 	}
 	result, failure := s.engine().Run(ctx, in)
+	return s.conclude(ctx, result, failure)
+}
+
+// notBegun reports a rollout that cannot begin: the running objects stay as they are.
+func (s *state) notBegun(ctx context.Context, fault status.Component, failure error) (time.Duration, error) {
+	result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
+	result.Completion.Change = status.Unchanged
+	result.Completion.Fault = fault
 	return s.conclude(ctx, result, failure)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -107,8 +108,12 @@ func (l *Lifecycle) targetMissing(ctx context.Context, key types.NamespacedName)
 
 // writePatch stores what came of a patch, if that is news.
 func (l *Lifecycle) writePatch(ctx context.Context, f foundPatch, r patch.Report) error {
+	return f.write(ctx, l.Patches, r, l.Now())
+}
+
+func (f foundPatch) write(ctx context.Context, to Patches, r patch.Report, now time.Time) error {
 	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
-	after := patch.Status(before, r, l.Now())
+	after := patch.Status(before, r, now)
 	if patch.Same(before, after) {
 		return nil
 	}
@@ -117,10 +122,25 @@ func (l *Lifecycle) writePatch(ctx context.Context, f foundPatch, r patch.Report
 	u.SetNamespace(f.Namespace)
 	u.SetName(f.Name)
 	u.SetUID(f.object.GetUID())
-	if err := l.Patches.ApplyStatus(ctx, u); err != nil {
+	if err := to.ApplyStatus(ctx, u); err != nil {
 		return fmt.Errorf("patch %s/%s: writing the status: %w", f.Namespace, f.Name, err)
 	}
 	return nil
+}
+
+// Unmatched tells a patch that no lifecycle looks at why that is. Whatever a lifecycle
+// has said of it, perhaps that of another process, is left as it is.
+func Unmatched(ctx context.Context, to Patches, u *unstructured.Unstructured, reason patch.Reason, message string, now time.Time) error {
+	f := foundPatch{patch.Parse(u), u}
+	before, _, _ := unstructured.NestedMap(u.Object, "status")
+	switch patch.ReasonOf(before) {
+	case "", patch.NoSuchKind, patch.TargetClusterScoped:
+	default:
+		if !f.isNew() {
+			return nil
+		}
+	}
+	return f.write(ctx, to, patch.Whole(f.Patch, reason, message), now)
 }
 
 // MemoryPatches keeps patches in a cluster in memory.

@@ -1,9 +1,12 @@
 package lifecycle_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -186,6 +189,81 @@ func TestANewPatchOfAResourceThatIsNotRolledOut(t *testing.T) {
 			}
 			if diff := cmp.Diff([]any{"old"}, crStatus(t, c)["patches"]); diff != "" {
 				t.Errorf("%s: the resource forgets what is in effect (-want +got):\n%s", tc.why, diff)
+			}
+		})
+	}
+}
+
+// unreadable keeps patches that cannot be read.
+type unreadable struct{ lifecycle.Patches }
+
+// List implements lifecycle.Patches.
+func (unreadable) List(context.Context, string) ([]*unstructured.Unstructured, error) {
+	return nil, &cluster.KindUnreadableError{Kind: patch.Kind, Cause: errors.New("it is forbidden")}
+}
+
+func TestPatchesThatCannotBeReadAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, timed)
+	b.rest()
+	act(t, b.memory, map[string]any{"size": int64(2)})
+	b.life.Patches = unreadable{}
+	if _, err := b.step(); err == nil {
+		t.Error("it is not tried again")
+	}
+	b.expect("whoever waits is told why", "False KindUnreadable", "operetta.dev/v1alpha1 Patch cannot be read: it is forbidden")
+	if got := b.data("web", "size"); got != "1" {
+		t.Errorf("size is %s: without its patches a resource would lose their changes", got)
+	}
+	b.life.Patches = nil
+	b.rest()
+	b.expect("they can be read", "True Ready")
+	if got := b.data("web", "size"); got != "2" {
+		t.Errorf("size is %s", got)
+	}
+}
+
+func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		why string
+		// before is the reason that it has, and of another generation of it.
+		before patch.Reason
+		stale  bool
+		want   string
+	}{
+		"new":                          {"nobody has said anything", "", false, "NoSuchKind"},
+		"known":                        {"it is said again, and differently", patch.TargetClusterScoped, false, "NoSuchKind"},
+		"applied elsewhere":            {"another process serves the kind", patch.Applied, false, "Applied"},
+		"applied before it was edited": {"what was said is about another target", patch.Applied, true, "NoSuchKind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := cluster.NewMemory()
+			m.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
+			putPatch(t, m, "fix", "my", "web.deployment", threeReplicas)
+			u, _ := m.Read(t.Context(), patchRef("fix"))
+			if row.before != "" {
+				r := patch.Whole(patch.Parse(u), row.before, "")
+				if row.before == patch.Applied {
+					r.Unmatched = nil
+				}
+				if row.stale {
+					r.Patch.Generation--
+				}
+				u.Object["status"] = patch.Status(nil, r, time.Unix(1, 0))
+				m.ApplyStatus(u)
+			}
+			writes := len(m.Changes())
+			for range 2 {
+				u, _ = m.Read(t.Context(), patchRef("fix"))
+				if err := lifecycle.Unmatched(t.Context(), lifecycle.MemoryPatches{Memory: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expectPatch(t, m, "fix", row.want)
+			if n := len(m.Changes()) - writes; n > 1 {
+				t.Errorf("%s: it was told %d times", row.why, n)
 			}
 		})
 	}

@@ -19,6 +19,10 @@ const (
 	Applied Reason = "Applied"
 	// TargetNotFound: the custom resource does not exist.
 	TargetNotFound Reason = "TargetNotFound"
+	// NoSuchKind: the target's kind is not that of a package.
+	NoSuchKind Reason = "NoSuchKind"
+	// TargetClusterScoped: the target is in no namespace, and so not in the patch's.
+	TargetClusterScoped Reason = "TargetClusterScoped"
 	// TargetPaused: the custom resource is paused.
 	TargetPaused Reason = "TargetPaused"
 	// NotRendered: nothing is rendered for the custom resource.

@@ -58,6 +58,18 @@ func Observed(before map[string]any) int64 {
 	return generation
 }
 
+// ReasonOf returns the reason that a status has, or "".
+func ReasonOf(status map[string]any) Reason {
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if reason, ok := m["reason"].(string); ok && m["type"] == ConditionApplied {
+			return Reason(reason)
+		}
+	}
+	return ""
+}
+
 // summary returns what came of the patch as a whole: what a person has to look at
 // rather than what passes by itself.
 func (r Report) summary() (Reason, string) {

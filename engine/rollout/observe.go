@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
@@ -42,19 +43,24 @@ const parallelReads = 16
 // whether that changes what the package sees.
 func (r *run) look(ctx context.Context, places []place) (bool, error) {
 	found := make([]*unstructured.Unstructured, len(places))
-	group, ctx := errgroup.WithContext(ctx)
+	failures := make([]error, len(places))
+	group := errgroup.Group{}
 	group.SetLimit(parallelReads)
 	for i, p := range places {
 		group.Go(func() error {
 			u, err := r.Cluster.Get(ctx, p.ref)
-			if cluster.IsKindNotServed(err) {
-				return nil // such a kind has no objects
+			switch {
+			case cluster.IsKindNotServed(err): // such a kind has no objects
+			case err != nil:
+				failures[i] = err
+			default:
+				found[i] = u
 			}
-			found[i] = u
-			return err
+			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
+	_ = group.Wait() // the first in time to fail would be another one each time
+	if err := unread(failures); err != nil {
 		return false, err
 	}
 	changed := false
@@ -64,6 +70,28 @@ func (r *run) look(ctx context.Context, places []place) (bool, error) {
 		changed = changed || r.live[p.component][p.object] != known
 	}
 	return changed, nil
+}
+
+// unread returns what has to be known of failed reads: each kind that cannot be read,
+// in the order of the objects, or else the first error.
+func unread(failures []error) error {
+	var kinds []error
+	seen := map[schema.GroupVersionKind]bool{}
+	for _, err := range failures {
+		if e, ok := errors.AsType[*cluster.KindUnreadableError](err); ok && !seen[e.Kind] {
+			seen[e.Kind] = true
+			kinds = append(kinds, e)
+		}
+	}
+	if len(kinds) > 0 {
+		return errors.Join(kinds...)
+	}
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // see records a live object if it is the resource's own: a package never sees

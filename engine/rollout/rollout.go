@@ -199,10 +199,20 @@ func (r *run) through(ctx context.Context, phases ...func(context.Context) error
 		}
 		if err != nil {
 			r.failures = append(r.failures, err)
-			r.result.Completion.Fault = retrying("", err.Error())
+			r.result.Completion.Fault = Unanswered(err)
 			break
 		}
 	}
+}
+
+// Unanswered is the fault of a rollout that the cluster does not let go on. A kind that
+// cannot be read is one: of what is rendered, all may depend on it.
+func Unanswered(err error) status.Component {
+	out := retrying("", oneLine(err.Error()))
+	if _, ok := errors.AsType[*cluster.KindUnreadableError](err); ok {
+		out.Reason = status.ReasonKindUnreadable
+	}
+	return out
 }
 
 // fault records what is wrong with the resource or the package as a whole.

@@ -72,6 +72,7 @@ const (
 	ReasonInvalidObject    Reason = "InvalidObject"
 	ReasonOwnedByAnother   Reason = "OwnedByAnother"
 	ReasonApplyFailed      Reason = "ApplyFailed"
+	ReasonKindUnreadable   Reason = "KindUnreadable"
 	ReasonObjectRejected   Reason = "ObjectRejected"
 	ReasonExcluded         Reason = "Excluded"
 	ReasonUndecided        Reason = "Undecided"
