@@ -57,6 +57,8 @@ type Package interface {
 	Digest() string
 	// Reach is where its objects may be.
 	Reach() program.Reach
+	// MayRun reports whether there may be hooks of a phase.
+	MayRun(phase program.Phase) bool
 }
 
 var _ Package = (*program.Program)(nil)

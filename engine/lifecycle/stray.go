@@ -49,9 +49,9 @@ func (s *state) ending() bool {
 func (s *state) hooksDue() string {
 	begun := s.finished[deletionBegun].State
 	switch {
-	case begun == status.Verified || s.inventory.Len() == 0 || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true":
+	case begun == status.Verified || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true":
 		return ""
-	case begun == status.Waiting:
+	case begun == status.Waiting && s.inventory.Len() > 0:
 		return "its status was lost, and with it whether hooks come before its deletion"
 	}
 	var due []string

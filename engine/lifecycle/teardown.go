@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -62,43 +63,56 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 
 // beforeDelete runs the hooks that come before the first object is deleted, and
 // reports whether the objects may go now. Once one object is on its way, they have
-// had their time.
+// had their time. A package without any is not even evaluated: nothing that it reads
+// keeps a resource.
 func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
-	if s.inventory.Len() == 0 || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true" || s.finished[deletionBegun].State == status.Verified {
+	switch {
+	case s.finished[deletionBegun].State == status.Verified, s.cr.GetAnnotations()[AnnotationSkipHooks] == "true":
+		return true, 0, nil
+	case !s.program.MayRun(program.BeforeDelete):
 		return true, 0, nil
 	}
 	in, err := s.input(ctx)
 	if bad, ok := errors.AsType[*configError](err); ok {
 		// Without its configuration the package has no say.
-		s.recordObjects([]rollout.Event{{Reason: "HooksSkipped", Warning: true, Message: "The hooks before deletion were skipped: " + bad.Error()}})
-		return true, 0, s.begun(ctx, rollout.Result{Inventory: s.inventory, Finished: s.finished})
+		return true, 0, s.begun(ctx, rollout.Result{Inventory: s.inventory, Finished: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
 	}
 	if err != nil {
-		return false, 0, err
+		result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
+		result.Completion.Fault = status.Component{State: status.Retrying, Reason: status.ReasonApplyFailed, Message: err.Error()}
+		return s.stuck(ctx, result, err)
 	}
 	result, done, failure := s.engine().BeforeDelete(ctx, in)
 	if done {
-		s.recordObjects(result.Events)
 		return true, 0, s.begun(ctx, result)
+	}
+	return s.stuck(ctx, result, failure)
+}
+
+// stuck reports what keeps the hooks before deletion from ending.
+func (s *state) stuck(ctx context.Context, result rollout.Result, failure error) (bool, time.Duration, error) {
+	result.Completion.Deleting, result.Completion.Change = true, status.Unchanged
+	if fault := &result.Completion.Fault; fault.Reason != "" {
+		fault.Message = fmt.Sprintf("the hooks before deletion cannot run: %s; the annotation %s: \"true\" deletes without them", fault.Message, AnnotationSkipHooks)
 	}
 	again, err := s.conclude(ctx, result, failure)
 	return false, again, err
 }
 
 // begun notes that the objects may go, before the first one does: a hook must not
-// run again because a crash has forgotten it.
+// run again, and none be reported as skipped again, because a crash has forgotten it.
 func (s *state) begun(ctx context.Context, result rollout.Result) error {
-	ran := len(result.Completion.Components) > 0
 	s.inventory, s.finished = result.Inventory, maps.Clone(result.Finished)
 	if s.finished == nil {
 		s.finished = map[string]rollout.Finish{}
 	}
 	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
-	if !ran {
-		return nil
-	}
 	result.Completion.Deleting = true
-	return s.write(ctx, s.build(result.Completion))
+	if err := s.write(ctx, s.build(result.Completion)); err != nil {
+		return err
+	}
+	s.recordObjects(result.Events)
+	return nil
 }
 
 // deletionBegun stands among the hooks, as Verified once the objects may go, and as

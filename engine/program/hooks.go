@@ -38,6 +38,17 @@ func (h Hook) StandsFor(component string) bool {
 // one like it.
 func (p Phase) hook(name string) string { return "hooks." + string(p) + "." + name }
 
+// MayRun reports whether there may be hooks of a phase, as far as the text tells.
+func (p *Program) MayRun(phase Phase) bool {
+	may := p.index.foreign
+	for _, hooks := range p.index.fields["hooks"] {
+		eachMember(hooks.value, nil, func(m member) {
+			may = may || m.kind == dynamic || m.kind == embedded || m.name == string(phase)
+		})
+	}
+	return may
+}
+
 // The structs in which a hook may be written, each in the one before it. Each may have
 // comprehensions.
 const (

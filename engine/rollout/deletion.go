@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/status"
@@ -29,6 +30,8 @@ type deletion struct {
 	order []string
 	// later are the components whose objects wait for those of others, and which ones.
 	later map[string][]string
+	// unobserved says of each kind that was looked at why it cannot be observed, if so.
+	unobserved map[schema.GroupVersionKind]error
 	// refused are the components that have an object which could not be deleted.
 	refused  map[string]bool
 	events   []Event
@@ -86,7 +89,7 @@ func (d *deletion) remains(component string) bool {
 // from the API server, and not only from a cache.
 func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
-	live, err := d.look(ctx, ref)
+	live, unobserved, err := d.look(ctx, ref)
 	if cluster.IsKindNotServed(err) {
 		return true, nil // its definition is gone, and took the objects with it
 	}
@@ -98,7 +101,7 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	case plan.Absent, plan.Foreign, plan.Predecessor:
 		return true, nil // nothing of ours is there
 	case plan.Terminating:
-		d.wait(component, ref.String()+" is being deleted"+finalizers(live.GetFinalizers()))
+		d.going(component, live, unobserved)
 		return false, nil
 	case plan.Owned:
 	}
@@ -121,8 +124,17 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	if left == nil {
 		return true, nil
 	}
-	d.wait(component, ref.String()+" is being deleted"+finalizers(left.GetFinalizers()))
+	d.going(component, left, unobserved)
 	return false, nil
+}
+
+// going notes an object that is on its way out. One whose end cannot be observed has to
+// be looked for again.
+func (d *deletion) going(component string, u *unstructured.Unstructured, unobserved error) {
+	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers()))
+	if unobserved != nil {
+		d.failures = append(d.failures, unobserved)
+	}
 }
 
 // replaced decides about an object that took the place of the one that was to be
@@ -136,12 +148,22 @@ func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.
 }
 
 // look reads an object from the API server, and makes sure before that its end will
-// be noticed: a process that was started for the deletion watches nothing yet.
-func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	if _, err := d.cluster.Get(ctx, ref); err != nil {
-		return nil, err
+// be noticed: a process that was started for the deletion watches nothing yet. An
+// object of a kind that cannot be observed can be deleted all the same.
+func (d *deletion) look(ctx context.Context, ref cluster.Ref) (live *unstructured.Unstructured, unobserved, err error) {
+	unobserved, tried := d.unobserved[ref.GroupVersionKind]
+	if !tried {
+		_, unobserved = d.cluster.Get(ctx, ref)
+		if cluster.IsKindNotServed(unobserved) {
+			return nil, nil, unobserved
+		}
+		if d.unobserved == nil {
+			d.unobserved = map[schema.GroupVersionKind]error{}
+		}
+		d.unobserved[ref.GroupVersionKind] = unobserved
 	}
-	return d.cluster.Read(ctx, ref)
+	live, err = d.cluster.Read(ctx, ref)
+	return live, unobserved, err
 }
 
 func (d *deletion) wait(component, message string) {

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -215,31 +214,4 @@ func hookOutcome(name string, s status.State, message string) status.Component {
 	case status.Applied, status.Waiting, status.Retrying, status.Excluded, status.Held, status.Deleting:
 	}
 	return status.Component{Name: name, State: status.Applied, Reason: status.ReasonHooksRunning, Message: message}
-}
-
-// BeforeDelete runs the hooks that come before the first object of a deleted
-// resource goes. Done in the result's completion says whether the objects may go
-// now. A package that cannot be evaluated has no hooks: they must not keep a
-// resource for ever.
-func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, done bool, err error) {
-	r := newRun(e, in)
-	r.deleting = true
-	r.through(ctx, r.observe, r.evaluate, r.decide)
-	if len(r.failures) > 0 {
-		return Result{Inventory: in.Inventory, Finished: in.Finished}, false, errors.Join(r.failures...)
-	}
-	if r.result.Completion.Fault.Reason != "" {
-		return Result{
-			Inventory: in.Inventory, Finished: in.Finished,
-			Events: []Event{{Reason: "HooksSkipped", Warning: true, Message: "The hooks before deletion were skipped: " + r.result.Completion.Fault.Message}},
-		}, true, nil
-	}
-	r.desired = map[string][]plan.Desired{}
-	if err := r.runHooks(ctx, program.BeforeDelete); err != nil {
-		r.failures = append(r.failures, err)
-	}
-	done = len(r.failures) == 0 && !r.anyIn(status.Failed, status.Applied, status.Waiting, status.Held, status.Retrying)
-	out := r.finish()
-	out.Completion.Deleting = true
-	return out, done, errors.Join(r.failures...)
 }

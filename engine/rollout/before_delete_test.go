@@ -1,0 +1,162 @@
+package rollout_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// terminating refuses what the API server refuses in a namespace that is being deleted.
+func terminating(before, after *unstructured.Unstructured) error {
+	if before != nil || after == nil || after.GetNamespace() != "default" {
+		return nil
+	}
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, after.GetName(), nil)
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	return err
+}
+
+// endNamespace begins the deletion of the world's namespace.
+func (w *world) endNamespace() {
+	w.t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	u.SetName("default")
+	u.SetFinalizers([]string{"kubernetes"})
+	u, err := w.memory.Put("somebody", u)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.memory.Delete(context.Background(), cluster.RefOf(u), u.GetUID()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.memory.Refuse(terminating)
+	w.wrote()
+}
+
+// blindfolded is a cluster whose namespaces may not be read.
+type blindfolded struct{ *cluster.Memory }
+
+// Read implements cluster.Cluster.
+func (b blindfolded) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if ref.Kind == "Namespace" {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, ref.Name, nil)
+	}
+	return b.Memory.Read(ctx, ref)
+}
+
+const backup = `
+components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
+hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "backup"}
+`
+
+func TestG3HooksBeforeDeletionDoNotHoldANamespaceThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	rows := map[string]struct {
+		reason string
+		body   string
+		act    func(w *world)
+		// running says that the hook runs already.
+		running bool
+	}{
+		"its objects cannot be created": {
+			reason: "they never can be again", body: backup,
+			act: (*world).endNamespace,
+		},
+		"and the operator may not read namespaces": {
+			reason: "the refusal says so", body: backup,
+			act: func(w *world) {
+				w.endNamespace()
+				w.cluster = blindfolded{w.memory}
+			},
+		},
+		"what it reads is gone already": {
+			reason: "the namespace takes the Secret and the resource in any order",
+			body: backup + `
+inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}
+hooks: beforeDelete: backup: objects: job: spec: completions: inputs.token.object.data.n
+`,
+			act: (*world).endNamespace,
+		},
+		"it runs, and its pods cannot": {
+			reason: "it will not end", body: backup, running: true,
+			act: (*world).endNamespace,
+		},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, row.body)
+			w.mustRun()
+			if row.running {
+				if _, done, err := w.beforeDelete(); done || err != nil {
+					t.Fatalf("done %v, error %v", done, err)
+				}
+			}
+			row.act(w)
+			result, done, err := w.beforeDelete()
+			if !done || err != nil {
+				t.Fatalf("%s: done %v, error %v, states %v", row.reason, done, err, states(result))
+			}
+			if len(result.Events) != 1 || result.Events[0].Reason != "HooksSkipped" || !strings.Contains(result.Events[0].Message, "namespace default is being deleted") {
+				t.Errorf("%s: events %v, want one that says why", row.reason, result.Events)
+			}
+			if left := teardown(w).Inventory; left.Len() != 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+	t.Run("another refusal is no reason", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, backup)
+		w.mustRun()
+		w.memory.Refuse(func(before, _ *unstructured.Unstructured) error {
+			if before == nil {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "backup", nil)
+			}
+			return nil
+		})
+		if _, done, err := w.beforeDelete(); done || err == nil {
+			t.Errorf("done %v, error %v: a backup must not be left out because of a quota", done, err)
+		}
+	})
+}
+
+// noInputs cannot be read.
+type noInputs struct{ rollout.Inputs }
+
+// Read implements rollout.Inputs.
+func (noInputs) Read(context.Context, types.NamespacedName, program.Input) (program.Found, error) {
+	return program.Found{}, context.DeadlineExceeded
+}
+
+func TestWhatKeepsHooksBeforeDeletionFromRunningIsReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, backup+`inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}`)
+	w.mustRun()
+	for name, e := range map[string]*rollout.Engine{
+		"an object cannot be read": {Package: w.program, Cluster: away{w.memory}},
+		"an input cannot be read":  {Package: w.program, Cluster: w.memory, Inputs: noInputs{}},
+	} {
+		result, done, err := e.BeforeDelete(context.Background(), rollout.Input{Owner: w.owner, CR: w.cr(), Inventory: w.inventory})
+		if done || err == nil {
+			t.Errorf("%s: done %v, error %v", name, done, err)
+		}
+		if c := result.Completion; !c.Deleting || c.Ready() || c.Fault.Reason != status.ReasonApplyFailed || !strings.Contains(c.Fault.Message, "deadline") {
+			t.Errorf("%s: it says %+v, want what is wrong", name, c)
+		}
+		if !result.Inventory.Equal(w.inventory) {
+			t.Errorf("%s: the inventory is %v", name, result.Inventory)
+		}
+	}
+}
