@@ -21,8 +21,8 @@ const (
 	Held State = "Held"
 	// Incomplete means that an object refers to what is not there yet.
 	Incomplete State = "Incomplete"
-	// Invalid means that an object is wrong, and so nothing of the component is
-	// applied.
+	// Invalid means that an object is wrong, or when can never be decided, and so
+	// nothing of the component is applied.
 	Invalid State = "Invalid"
 )
 
@@ -66,6 +66,9 @@ func judge(components []program.Component, live map[string]map[string]map[string
 func (c *Component) decide(decided map[string]*Component) {
 	if c.When.Verdict != program.True {
 		c.State, c.Because = Held, []string{"when cannot be decided: " + c.When.Detail}
+		if c.When.Verdict == program.Broken {
+			c.State = Invalid // what is there stays, but waiting does not help
+		}
 		return
 	}
 	for _, e := range c.Edges {

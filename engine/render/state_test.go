@@ -103,6 +103,20 @@ func TestAnInvalidObjectFailsItsComponentAlone(t *testing.T) {
 	}
 }
 
+func TestAWhenThatCanNeverBeDecidedFailsItsComponentAlone(t *testing.T) {
+	out := mustRender(t, load(t, `components: {
+	a: {when: [true][len(cr.metadata.name)], objects: o: #CM & {metadata: name: "a"}}
+	b: objects: o: #CM & {metadata: name: "b"}
+}`), render.Input{})
+	want := map[string]render.State{"a": render.Invalid, "b": render.Rendered}
+	if diff := cmp.Diff(want, states(out)); diff != "" {
+		t.Errorf("it is a fault of the package, and nothing to wait for (-want +got):\n%s", diff)
+	}
+	if got := out.Faults.Error(); !strings.Contains(got, "components.a.when") || !strings.Contains(got, "site/site.cue:") {
+		t.Errorf("faults: %s, want the path and the place of when", got)
+	}
+}
+
 func TestWhatARenderedComponentWaitsFor(t *testing.T) {
 	p := load(t, `components: {
 	db: {
