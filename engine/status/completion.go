@@ -10,6 +10,8 @@
 //	                │            │         │
 //	                └────────────┴─> Failed┘         any ─> Deleting
 //
+// These are the usual ways; docs/reasons.md has them all, and a test that they are.
+//
 //	Created      what is to be done is stored, and its first object is not written yet
 //	Reconciling  the last rollout wrote or deleted something
 //	Waiting      it wrote nothing, and something is not ready

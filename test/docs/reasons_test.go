@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,21 +148,6 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		}
 	}
 	agree(t, "reason", documented, constants(t, "status", "Reason"))
-}
-
-func TestEveryPhaseIsExplainedAndDrawn(t *testing.T) {
-	phases := section(t, read(t, "docs/reasons.md"), "Phases")
-	coded := constants(t, "status", "Phase")
-	agree(t, "phase", column(rows(phases.Text)), coded)
-	var drawn []string
-	for _, m := range regexp.MustCompile(`(?m)^    (\S+) --> ([A-Za-z]+|\[\*\])`).FindAllStringSubmatch(phases.Text, -1) {
-		for _, name := range m[1:] {
-			if name != "[*]" && !slices.Contains(drawn, name) {
-				drawn = append(drawn, name)
-			}
-		}
-	}
-	agree(t, "drawn phase", drawn, coded)
 }
 
 func TestTheConditionsOfAPhaseAreThoseOfTheTable(t *testing.T) {
