@@ -93,9 +93,11 @@ func TestE6ObjectThatTwoResourcesRenderIsNotTakenInTurn(t *testing.T) {
 	}
 }
 
-// expectStill expects the operators to write nothing for a while, though they look.
+// expectStill expects the operators to write nothing for a while, though they look,
+// once what they have to say about the contest is said.
 func (s *site) expectStill() {
 	s.t.Helper()
+	s.settle()
 	from, began := mark(s.t), time.Now()
 	eventually(s.t, "the end of the watch", func() error {
 		if time.Since(began) < watched {
@@ -137,5 +139,45 @@ func TestE6ObjectThatItsResourceLeftBehindIsAdoptedByAnother(t *testing.T) {
 	s.expectAllReady(r.second)
 	if after := s.expectData("contested", "text", "second"); after.GetUID() != before.GetUID() {
 		t.Error("it is another object")
+	}
+}
+
+// TestE6TwoResourcesThatAppearAtOnceSettle: both may find nothing there, and write.
+func TestE6TwoResourcesThatAppearAtOnceSettle(t *testing.T) {
+	t.Parallel()
+	for name, adopt := range map[string]bool{"neither adopts": false, "both adopt": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := newSmall(t, "atonce"+strings.ReplaceAll(name, " ", ""), contesting)
+			if err := installCRDs(t.Context(), p.dir); err != nil {
+				t.Fatal(err)
+			}
+			both := []*unstructured.Unstructured{
+				p.thing(s, "first", map[string]any{"text": "first", "adopt": adopt}), p.thing(s, "second", map[string]any{"text": "second", "adopt": adopt}),
+			}
+			for _, u := range both {
+				s.create(u.DeepCopy())
+			}
+			s.operate(p.dir)
+			var has, lacks *unstructured.Unstructured
+			eventually(t, "one of them to have the object", func() error {
+				has, lacks = both[0], both[1]
+				object := s.expectThat(s.ref("ConfigMap", "contested"), "to exist", exists)
+				if controllerOf(object) == "second" {
+					has, lacks = both[1], both[0]
+				}
+				got, err := read(t.Context(), lacks)
+				if err == nil && condition(got, "Ready")["reason"] != "OwnedByAnother" {
+					err = errNotYet
+				}
+				return err
+			})
+			s.expectAllReady(has)
+			s.expectStill()
+			if got := s.expectData("contested", "text", has.GetName()); controllerOf(got) != has.GetName() {
+				t.Errorf("its controller is %s", controllerOf(got))
+			}
+		})
 	}
 }
