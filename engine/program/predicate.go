@@ -30,7 +30,11 @@ func (p Predicate) Explain() string {
 func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
 	var out []Predicate
 	for name, condition := range fields(v) {
-		out = append(out, p.predicate(component, name, condition))
+		one := p.predicate(component, name, condition)
+		if part == "failed" && one.Verdict == True {
+			one.locate(authorExpr(condition)) // of these, the true ones are bad news
+		}
+		out = append(out, one)
 	}
 	// Conditions that cannot even be listed must not look as if there were none.
 	for _, f := range ownFaults(v) {
@@ -55,10 +59,7 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 		return out // taking the expression apart costs more than evaluating it
 	}
 	expr := authorExpr(v)
-	if node := nodeOf(expr); node != nil {
-		out.Position = positionAt(node.Pos())
-		out.Source = sourceText(node)
-	}
+	out.locate(expr)
 	if err == nil {
 		out.Verdict, out.Detail = False, comparison(expr)
 		return out
@@ -76,6 +77,14 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 		out.Verdict, out.Detail = Unknown, p.missingIn(expr, err)
 	}
 	return out
+}
+
+// locate records where an expression is written, and how.
+func (p *Predicate) locate(expr cue.Value) {
+	if node := nodeOf(expr); node != nil {
+		p.Position = positionAt(node.Pos())
+		p.Source = sourceText(node)
+	}
 }
 
 // authorExpr returns the part of a predicate that the author wrote: the value is
