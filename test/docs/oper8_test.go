@@ -1,4 +1,4 @@
-package docs_test
+package docs
 
 import (
 	"os"
@@ -36,5 +36,30 @@ func TestOper8PageNamesTestsThatExist(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
 			t.Errorf("docs/oper8.md: %v", err)
 		}
+	}
+}
+
+// TestEveryRowOfTheOper8PageHasATestOrAReason: what is the same is shown, and what is
+// different has a reason.
+func TestEveryRowOfTheOper8PageHasATestOrAReason(t *testing.T) {
+	t.Parallel()
+	proof := regexp.MustCompile("`(Test|engine/)")
+	checked := 0
+	for _, s := range read(t, "docs/oper8.md").Sections() {
+		for line := range strings.Lines(s.Text) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+			if !strings.HasPrefix(line, "| ") || len(cells) != 3 || strings.HasSuffix(cells[0], "oper8") {
+				continue
+			}
+			checked++
+			why := strings.TrimSpace(cells[2])
+			same := strings.HasPrefix(cells[1], "same")
+			if !proof.MatchString(why) && (same || len(strings.Fields(why)) < 4) {
+				t.Errorf("docs/oper8.md: %q has neither a test nor a reason: %q", strings.TrimSpace(cells[0]), why)
+			}
+		}
+	}
+	if checked < 70 {
+		t.Errorf("%d rows were found, want those of all tables", checked)
 	}
 }
