@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -38,7 +39,7 @@ func Reported(live *unstructured.Unstructured) Judgement {
 	case c.status == "True":
 		return ready()
 	default:
-		return progressing(c.message)
+		return progressing(cmp.Or(c.message, c.reason))
 	}
 }
 

@@ -152,6 +152,7 @@ func TestTheResourceOfAnotherOperatorIsReadyWhenThatSaysSo(t *testing.T) {
 		"another condition":  {resource(map[string]any{"type": "Synced", "status": "True"}), verify.Judgement{Health: verify.Progressing, Message: "its operator has not reported on it yet"}},
 		"an old generation":  {resource(ready("True", 1)), verify.Judgement{Health: verify.Progressing, Message: "its operator has not seen the present generation yet"}},
 		"not ready":          {resource(ready("False", 2)), verify.Judgement{Health: verify.Progressing, Message: "web: two pods of three"}},
+		"without a message":  {resource(map[string]any{"type": "Ready", "status": "False", "reason": "Starting"}), verify.Judgement{Health: verify.Progressing, Message: "Starting"}},
 		"ready":              {resource(ready("True", 2)), verify.Judgement{Health: verify.Ready}},
 		"without generation": {resource(map[string]any{"type": "Ready", "status": "True"}), verify.Judgement{Health: verify.Ready}},
 	} {
