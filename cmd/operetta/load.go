@@ -35,7 +35,7 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 func load(dir string) (p *program.Program, err error) {
 	snapshot, err := source.Folder(dir)
 	if err != nil {
-		return nil, noPackage(fmt.Errorf("package %s: %w", dir, cause(err)))
+		return nil, emptyFolder(dir, err)
 	}
 	// The CUE compiler panics on a few inputs that it should refuse.
 	defer func() {
@@ -58,6 +58,11 @@ func expand(args []string, fallback string) ([]string, error) {
 		return nil, noPackage(err)
 	}
 	return dirs, err
+}
+
+// emptyFolder is the fault of a folder that cannot be read as a package.
+func emptyFolder(dir string, err error) error {
+	return noPackage(fmt.Errorf("package %s: %w", dir, cause(err)))
 }
 
 // noPackage is the fault of a folder in which there is nothing to load.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -48,7 +46,12 @@ func newRun(s streams) *cobra.Command {
 Each package is checked, its CustomResourceDefinition is installed, and its custom resources
 are reconciled. While it runs, the folders are watched: a saved change takes effect within
 two seconds, and one that is wrong is reported with its file and line while the last good
-version goes on running.
+version goes on running. A package that is wrong from the start is waited for, and holds up
+no other.
+
+Custom resources whose package does not run here, because it is gone or broken, are not
+reconciled. One that is deleted is torn down all the same, from the inventory in its status;
+--strays leave leaves it to another process.
 
 Without packages, it is the package in the current folder. The cluster is that of --kubeconfig,
 of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
@@ -88,6 +91,7 @@ of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
 	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "let only one of several processes act, by a Lease")
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "where the Lease is; by default the namespace that the process runs in")
 	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
+	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "what to do about deleted custom resources whose package does not run here", string(controller.StraysTeardown), string(controller.StraysLeave))
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd
@@ -98,14 +102,6 @@ func choiceFlag(cmd *cobra.Command, into *string, name, help string, values ...s
 	*into = values[0]
 	cmd.Flags().Var(&choice{value: into, values: values}, name, help)
 	complete(cmd, name, values)
-}
-
-// operator is a running `operetta run`.
-type operator struct {
-	log     logr.Logger
-	config  *rest.Config
-	flags   runFlags
-	manager *controller.Manager
 }
 
 // runOperators serves packages until the context ends.
@@ -129,80 +125,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 			return err
 		}
 	}
-	var programs []*program.Program
-	for _, dir := range dirs {
-		p, err := o.prepare(ctx, dir)
-		if err != nil {
-			return err
-		}
-		programs = append(programs, p)
-	}
-	if o.manager, err = controller.New(config, f.options, programs...); err != nil {
-		return err
-	}
-	var watchers sync.WaitGroup
-	defer watchers.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for i, dir := range dirs {
-		watchers.Go(func() { o.follow(ctx, dir, programs[i]) })
-	}
-	log.Info("running", "packages", dirs)
-	return o.manager.Start(ctx)
-}
-
-// prepare checks a package, installs its CustomResourceDefinition and compiles it.
-// It keeps trying as long as the API server cannot be reached.
-func (o *operator) prepare(ctx context.Context, dir string) (*program.Program, error) {
-	found, err := examine(ctx, dir, examineAll)
-	if err != nil {
-		return nil, err
-	}
-	if len(found.Faults) > 0 {
-		return nil, found.Faults
-	}
-	p, err := load(dir)
-	if err != nil {
-		return nil, err
-	}
-	if o.flags.crds == crdsApply {
-		if err := installCRD(ctx, o.config, o.log, found.CRD); err != nil {
-			return nil, err
-		}
-	}
-	o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", short(p.Digest()))
-	return p, nil
-}
-
-// follow swaps a package whenever its files change, and keeps the version that
-// runs when the new one is wrong.
-func (o *operator) follow(ctx context.Context, dir string, running *program.Program) {
-	last := running
-	source.Watch(ctx, running.Digest(), func() (*source.Snapshot, error) { return source.Folder(dir) }, func(_ *source.Snapshot, err error) {
-		var next *program.Program
-		if err == nil {
-			next, err = o.prepare(ctx, dir)
-		}
-		if err == nil {
-			err = o.manager.Swap(ctx, next)
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				o.reportBroken(last, err)
-			}
-			return
-		}
-		o.log.Info("package replaced", "package", next.Name(), "was", short(last.Digest()), "now", short(next.Digest()))
-		last = next
-	})
-}
-
-// reportBroken says what is wrong with a changed package, a line for each fault.
-func (o *operator) reportBroken(last *program.Program, err error) {
-	for _, f := range faultsOf(err) {
-		o.log.Error(nil, "the changed package is wrong, the last good version keeps running",
-			"package", last.Name(), "running", short(last.Digest()), "fault", f.Error())
-	}
+	return o.run(ctx, dirs)
 }
 
 // clusterConfig returns how to reach the cluster.

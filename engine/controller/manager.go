@@ -3,17 +3,16 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +30,8 @@ type Options struct {
 	// the log says.
 	MetricsAddress string
 	HealthAddress  string
+	// Ready errors while the process is not to be taken for ready; nil never does.
+	Ready func() error
 	// LeaderElection lets only one of several managers write.
 	LeaderElection bool
 	// LeaderElectionNamespace is where the lease is; "" is the namespace that the
@@ -43,14 +44,23 @@ type Options struct {
 	ConfigMap types.NamespacedName
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
+	// Strays says what is done about deleted resources whose package is not served;
+	// "" tears them down.
+	Strays Strays
 }
 
-// Manager runs one controller for each package.
+// Manager runs one controller for each package. Its methods are safe for concurrent
+// use, before Start and while it runs.
 type Manager struct {
-	manager     manager.Manager
+	manager    manager.Manager
+	options    Options
+	children   *children
+	patches    *patches
+	subsystems *subsystems
+	strays     *strays
+
+	mu          sync.RWMutex
 	controllers map[schema.GroupKind]*served
-	patches     *patches
-	subsystems  *subsystems
 }
 
 // The delays between tries of a reconcile that fails: they double from the first
@@ -65,43 +75,50 @@ const (
 // leader that ends in order.
 const leaseRetry = 800 * time.Millisecond
 
-// New returns a manager for packages. It errors when two of them serve the same
-// kind, or the cluster cannot be reached.
-func New(config *rest.Config, options Options, programs ...*program.Program) (*Manager, error) {
+// New returns a manager that serves no package yet. It errors when the cluster cannot
+// be reached.
+func New(config *rest.Config, options Options) (*Manager, error) {
 	mgr, err := manager.New(config, managerOptions(options))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
-	}
-	if err := mgr.AddReadyzCheck("caches", synced(mgr.GetCache())); err != nil {
+	if err := addProbes(mgr, options); err != nil {
 		return nil, err
 	}
 	if err := serveMetrics(mgr, options.MetricsAddress); err != nil {
 		return nil, err
 	}
-	children, err := childCache(config, mgr, options)
+	kids, err := newChildren(mgr, options.CustomResourceNamespace)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{manager: mgr, controllers: map[schema.GroupKind]*served{}}
-	m.subsystems = newSubsystems(children.direct, options.Log, func(kind schema.GroupKind) bool { return m.controllers[kind] != nil })
+	m := &Manager{manager: mgr, options: options, children: kids, controllers: map[schema.GroupKind]*served{}}
 	m.patches = &patches{
-		client: mgr.GetClient(), direct: children.direct, cache: mgr.GetCache(), namespace: options.CustomResourceNamespace, log: options.Log,
+		client: mgr.GetClient(), direct: kids.direct, cache: mgr.GetCache(), namespace: options.CustomResourceNamespace, log: options.Log,
 	}
-	kinds := map[schema.GroupKind]string{}
-	for _, p := range programs {
-		kind := p.GroupVersionKind().GroupKind()
-		if other, taken := kinds[kind]; taken {
-			return nil, fmt.Errorf("packages %s and %s both serve %s", other, p.Name(), kind)
-		}
-		kinds[kind] = p.Name()
-		if err := m.serve(p, children, options); err != nil {
-			return nil, fmt.Errorf("package %s: %w", p.Name(), err)
-		}
+	if err := mgr.Add(m.patches); err != nil {
+		return nil, err
 	}
-	return m, mgr.Add(m.patches)
+	m.subsystems = newSubsystems(kids.direct, options.Log, m.serves)
+	m.strays = newStrays(m)
+	if options.Strays == StraysLeave {
+		return m, nil
+	}
+	return m, mgr.Add(m.strays)
+}
+
+// addProbes says when the process is alive, and when it is ready.
+func addProbes(mgr manager.Manager, o Options) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("caches", synced(mgr.GetCache())); err != nil {
+		return err
+	}
+	if o.Ready == nil {
+		return nil
+	}
+	return mgr.AddReadyzCheck("packages", func(*http.Request) error { return o.Ready() })
 }
 
 func managerOptions(o Options) manager.Options {
@@ -118,9 +135,7 @@ func managerOptions(o Options) manager.Options {
 		NewClient:                     consistentClient,
 	}
 	_ = clientgoscheme.AddToScheme(out.Scheme) // it never errors; events and leases need it
-	if o.CustomResourceNamespace != "" {
-		out.Cache.DefaultNamespaces = map[string]cache.Config{o.CustomResourceNamespace: {}}
-	}
+	out.Cache.DefaultNamespaces = only(o.CustomResourceNamespace)
 	return out
 }
 
@@ -134,6 +149,19 @@ func orOff(address string) string {
 	return address
 }
 
+// only restricts a cache to a namespace; "" is all.
+func only(namespace string) map[string]cache.Config {
+	if namespace == "" {
+		return nil
+	}
+	return map[string]cache.Config{namespace: {}}
+}
+
+// cacheOptions are those that every cache of a manager has.
+func cacheOptions(mgr manager.Manager) cache.Options {
+	return cache.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
+}
+
 // consistentClient returns a client whose reads of unstructured objects come from
 // the cache and see its own writes.
 func consistentClient(config *rest.Config, options client.Options) (client.Client, error) {
@@ -143,71 +171,51 @@ func consistentClient(config *rest.Config, options client.Options) (client.Clien
 	return client.New(config, options)
 }
 
-// children is the cache of what packages own and the client that reads from it.
-type children struct {
-	cache  cache.Cache
-	client client.Client
-	// direct is a client without a cache.
-	direct client.Client
-	// kinds lists what can be listed and deleted.
-	kinds func() ([]schema.GroupVersionKind, error)
-}
-
-// childCache returns a cache that holds only what the engine has written, by its
-// label: the memory does not grow with what else is in the cluster.
-func childCache(config *rest.Config, mgr manager.Manager, o Options) (children, error) {
-	ours, err := labels.Parse(plan.OwnerMark)
-	if err != nil {
-		return children{}, err
-	}
-	options := cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultLabelSelector: ours,
-	}
-	if o.CustomResourceNamespace != "" {
-		options.DefaultNamespaces = map[string]cache.Config{o.CustomResourceNamespace: {}}
-	}
-	c, err := cache.New(config, options)
-	if err != nil {
-		return children{}, fmt.Errorf("creating the cache: %w", err)
-	}
-	if err := mgr.Add(c); err != nil {
-		return children{}, err
-	}
-	cl, err := consistentClient(config, client.Options{
+// cachedClient returns a consistent client of a manager that reads from a cache.
+func cachedClient(mgr manager.Manager, from cache.Cache) (client.Client, error) {
+	cl, err := consistentClient(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: c},
+		Cache: &client.CacheOptions{Reader: from},
 	})
 	if err != nil {
-		return children{}, fmt.Errorf("creating the client: %w", err)
+		return nil, fmt.Errorf("creating the client: %w", err)
 	}
-	direct, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	if err != nil {
-		return children{}, fmt.Errorf("creating the client: %w", err)
-	}
-	return children{cache: c, client: cl, direct: direct, kinds: kindsOf(config)}, nil
-}
-
-// kindsOf returns every kind of the cluster, in its preferred version, that can be
-// listed and deleted.
-func kindsOf(config *rest.Config) func() ([]schema.GroupVersionKind, error) {
-	return func() ([]schema.GroupVersionKind, error) {
-		d, err := discovery.NewDiscoveryClientForConfig(config)
-		if err != nil {
-			return nil, err
-		}
-		lists, err := d.ServerPreferredResources()
-		if err != nil && len(lists) == 0 { // a broken aggregated API hides its own kinds only
-			return nil, err
-		}
-		var out []schema.GroupVersionKind
-		for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
-			for _, r := range list.APIResources {
-				out = append(out, schema.FromAPIVersionAndKind(list.GroupVersion, r.Kind))
-			}
-		}
-		return out, nil
-	}
+	return cl, nil
 }
 
 // Start runs the controllers until the context ends or one of them fails.
 func (m *Manager) Start(ctx context.Context) error { return m.manager.Start(ctx) }
+
+// Settled says that every package that there is was tried: the resources of a kind that
+// is not served now have no package here.
+func (m *Manager) Settled() { m.strays.settle() }
+
+// serves reports whether a package is served that has a kind.
+func (m *Manager) serves(kind schema.GroupKind) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.controllers[kind] != nil
+}
+
+// A TakenError says that two packages have the same kind.
+type TakenError struct {
+	Kind schema.GroupKind
+	// By is the package that serves the kind, and Package the one that would like to.
+	By, Package string
+}
+
+// Error names the kind and both packages.
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("packages %s and %s both serve %s", e.By, e.Package, e.Kind)
+}
+
+// claim makes a controller the one of a kind.
+func (m *Manager) claim(kind schema.GroupKind, s *served, p *program.Program) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if other := m.controllers[kind]; other != nil {
+		return &TakenError{Kind: kind, By: other.name, Package: p.Name()}
+	}
+	m.controllers[kind] = s
+	return nil
+}

@@ -40,11 +40,11 @@ type patches struct {
 	// namespace is where patches are looked for; "" is everywhere.
 	namespace string
 	log       logr.Logger
-	// readers are told about the patches of their kinds.
-	readers []reader
 
 	mu    sync.Mutex
 	state serving
+	// readers are told about the patches of their kinds.
+	readers []reader
 }
 
 // reader is a controller and the kind that it serves.
@@ -78,6 +78,23 @@ func (p *patches) Start(ctx context.Context) error {
 // need not be elected.
 func (p *patches) NeedLeaderElection() bool { return false }
 
+// join makes patches known to a reader.
+func (p *patches) join(r reader) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readers = append(p.readers, r)
+	if p.state != servingYes {
+		return nil // it is told when that is known
+	}
+	return p.tell(r)
+}
+
+// tell starts the watch of a reader.
+func (p *patches) tell(r reader) error {
+	toTarget := handler.TypedEnqueueRequestsFromMapFunc(r.requests)
+	return r.controller.Watch(source.Kind[client.Object](p.cache, object(patch.Kind), toTarget, specOnly))
+}
+
 // served reports whether there can be patches, and starts their watch.
 func (p *patches) served(ctx context.Context) (bool, error) {
 	p.mu.Lock()
@@ -97,8 +114,7 @@ func (p *patches) served(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("looking for patches: %w", err)
 	}
 	for _, r := range p.readers {
-		toTarget := handler.TypedEnqueueRequestsFromMapFunc(r.requests)
-		if err := r.controller.Watch(source.Kind[client.Object](p.cache, object(patch.Kind), toTarget, specOnly)); err != nil {
+		if err := p.tell(r); err != nil {
 			return false, err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,54 +23,79 @@ import (
 
 // served is one package's controller.
 type served struct {
+	name       string
 	reconciler *reconciler
 	wake       chan event.TypedGenericEvent[client.Object]
 }
 
-// serve adds the controller of one package.
-func (m *Manager) serve(p *program.Program, kids children, o Options) error {
+// Serve adds the controller of a package. It errors with a TakenError when another
+// package is served that has the same kind.
+func (m *Manager) Serve(p *program.Program) error {
+	kind := p.GroupVersionKind().GroupKind()
+	s := &served{name: p.Name(), reconciler: &reconciler{}, wake: make(chan event.TypedGenericEvent[client.Object])}
+	if err := m.claim(kind, s, p); err != nil {
+		return err
+	}
+	m.strays.release(kind)
+	if err := m.control(s, p); err != nil {
+		return fmt.Errorf("package %s: %w", p.Name(), err)
+	}
+	return nil
+}
+
+// control makes and adds the controller of one package.
+func (m *Manager) control(s *served, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	l := &lifecycle.Lifecycle{
 		Kind:      gvk,
 		Store:     &store{kind: gvk, client: m.manager.GetClient()},
-		Recorder:  recorder{m.manager.GetEventRecorder("operetta")},
+		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
+		Patches:   m.patches,
+		ConfigMap: m.options.ConfigMap,
 	}
-	r := &reconciler{lifecycle: l}
-	r.use(p)
+	s.reconciler.lifecycle = l
+	s.reconciler.use(p)
 	// With the group: another package may serve a kind of the same name.
-	name := strings.ToLower(gvk.GroupKind().String())
-	c, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
-		Reconciler:              r,
-		MaxConcurrentReconciles: max(1, o.Concurrency),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		LogConstructor: func(req *reconcile.Request) logr.Logger {
-			l := o.Log.WithValues("package", p.Name())
-			if req == nil {
-				return l.V(1) // what the library says of its watches interests few
-			}
-			return l.WithValues(gvk.Kind, req.NamespacedName)
-		},
-	})
+	c, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), s.reconciler)
 	if err != nil {
 		return err
 	}
-	w := &watches{owner: gvk.GroupKind(), cache: kids.cache, controller: c, started: map[schema.GroupVersionKind]bool{}}
-	l.Cluster = &cluster.Live{Client: kids.client, Direct: kids.direct, Kinds: kids.kinds, Watch: w.ensure}
-	s := &served{reconciler: r, wake: make(chan event.TypedGenericEvent[client.Object])}
+	l.Cluster = newSpread(m.children, gvk.GroupKind(), c)
 	read := m.newInputs(s)
-	l.Inputs, l.ConfigMap = read, o.ConfigMap
+	l.Inputs = read
 	if err := m.manager.Add(read); err != nil {
 		return err
 	}
-	l.Patches = m.patches
-	m.patches.readers = append(m.patches.readers, reader{kind: gvk.GroupKind(), controller: c})
-	m.controllers[gvk.GroupKind()] = s
+	if err := m.patches.join(reader{kind: gvk.GroupKind(), controller: c}); err != nil {
+		return err
+	}
 	if err := s.watch(c, m.manager.GetCache(), gvk); err != nil {
 		return err
 	}
 	return m.manager.Add(c)
+}
+
+// newController returns a controller of a kind that does not run yet.
+func (m *Manager) newController(name, kind, pkg string, r reconcile.Reconciler) (controller.Controller, error) {
+	return controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
+		Reconciler:              r,
+		MaxConcurrentReconciles: max(1, m.options.Concurrency),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		LogConstructor: func(req *reconcile.Request) logr.Logger {
+			l := m.options.Log.WithValues("package", pkg)
+			if req == nil {
+				return l.V(1) // what the library says of its watches interests few
+			}
+			return l.WithValues(kind, req.NamespacedName)
+		},
+	})
+}
+
+// recorder returns what makes events known.
+func (m *Manager) recorder() lifecycle.Recorder {
+	return recorder{m.manager.GetEventRecorder("operetta")}
 }
 
 // watch makes the controller reconcile changed resources, and those that a new
@@ -85,15 +109,17 @@ func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.Grou
 }
 
 // Swap makes the controller of a package use another version of it, and reconciles
-// every custom resource with that. It errors, and changes nothing, when no
-// controller serves the package or the new version serves another kind.
-func (m *Manager) Swap(ctx context.Context, p *program.Program) error {
-	s, ok := m.controllers[p.GroupVersionKind().GroupKind()]
-	if !ok {
-		return errNotServed(p)
-	}
-	if got, want := p.GroupVersionKind(), s.reconciler.lifecycle.Kind; got != want {
+// every custom resource with that. It errors, and changes nothing, when the new
+// version serves another kind.
+func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
+	if got, want := p.GroupVersionKind(), was.GroupVersionKind(); got != want {
 		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)
+	}
+	m.mu.RLock()
+	s := m.controllers[was.GroupVersionKind().GroupKind()]
+	m.mu.RUnlock()
+	if s == nil {
+		return errNotServed(p)
 	}
 	s.reconciler.use(p)
 	return s.wakeAll(ctx, m.manager.GetClient())

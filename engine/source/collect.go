@@ -32,6 +32,9 @@ const (
 // One package may be spread over all of them.
 var vendorRoots = []string{"cue.mod/gen", "cue.mod/pkg", "cue.mod/usr"}
 
+// ErrNoFiles is the error of a folder that holds no package.
+var ErrNoFiles = errors.New("no CUE files in this folder")
+
 // collector gathers the files that one package of a module needs.
 type collector struct {
 	fsys     fs.FS
@@ -57,7 +60,7 @@ func collect(fsys fs.FS, dir string) (*collector, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, errors.New("no CUE files in this folder")
+		return nil, ErrNoFiles
 	}
 	return c, c.addPackage(dir)
 }

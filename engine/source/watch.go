@@ -12,7 +12,8 @@ const watchEvery = 200 * time.Millisecond
 
 // Watch reads a package again and again until the context ends, and calls
 // changed, from one goroutine, with each snapshot whose digest differs from the
-// one before it, and with each new error to read it.
+// one before it, and with each new error to read it. The first is compared with the
+// State of an earlier reading.
 //
 // A change counts once two readings in a row agree, so that a file that is being
 // written is not taken for a version.
@@ -27,7 +28,7 @@ func Watch(ctx context.Context, last string, read func() (*Snapshot, error), cha
 		case <-tick.C:
 		}
 		snapshot, err := read()
-		now := state(snapshot, err)
+		now := State(snapshot, err)
 		if now == seen && now != last {
 			last = now
 			changed(snapshot, err)
@@ -36,8 +37,9 @@ func Watch(ctx context.Context, last string, read func() (*Snapshot, error), cha
 	}
 }
 
-// state tells one outcome of reading a package from another.
-func state(s *Snapshot, err error) string {
+// State tells one outcome of reading a package from another: it is the digest, or else
+// the error.
+func State(s *Snapshot, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}

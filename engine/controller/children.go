@@ -1,0 +1,205 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// children are the objects that packages own, as all controllers of a manager read
+// them. A manager of one namespace reads those of that namespace, and each other one
+// from the time that an object of a package is there: it need not be allowed to read
+// them all.
+type children struct {
+	manager manager.Manager
+	// namespace is the one that near is restricted to; "" is none.
+	namespace string
+	// near is also where cluster-scoped objects are.
+	near space
+	// direct is a client without a cache.
+	direct client.Client
+
+	mu  sync.Mutex
+	far map[string]space
+}
+
+// A space is a cache of what packages own, and a client that reads from it.
+type space struct {
+	cache  cache.Cache
+	client client.Client
+}
+
+func newChildren(mgr manager.Manager, namespace string) (*children, error) {
+	c := &children{manager: mgr, namespace: namespace, far: map[string]space{}}
+	var err error
+	if c.near, err = c.open(namespace); err != nil {
+		return nil, err
+	}
+	c.direct, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("creating the client: %w", err)
+	}
+	return c, nil
+}
+
+// open returns the space of a namespace, or of all. Its cache holds only what the
+// engine has written, by its label: the memory does not grow with what else is there.
+func (c *children) open(namespace string) (space, error) {
+	ours, err := labels.Parse(plan.OwnerMark)
+	if err != nil {
+		return space{}, err
+	}
+	options := cacheOptions(c.manager)
+	options.DefaultLabelSelector = ours
+	options.DefaultNamespaces = only(namespace)
+	out := space{}
+	if out.cache, err = cache.New(c.manager.GetConfig(), options); err != nil {
+		return space{}, fmt.Errorf("creating the cache: %w", err)
+	}
+	if out.client, err = cachedClient(c.manager, out.cache); err != nil {
+		return space{}, err
+	}
+	return out, c.manager.Add(out.cache)
+}
+
+// in returns where the objects of a namespace are read.
+func (c *children) in(ctx context.Context, namespace string) (space, error) {
+	if c.namespace == "" || namespace == "" || namespace == c.namespace {
+		return c.near, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, known := c.far[namespace]; known {
+		return s, nil
+	}
+	s, err := c.open(namespace)
+	if err != nil {
+		return space{}, fmt.Errorf("namespace %s: %w", namespace, err)
+	}
+	c.far[namespace] = s
+	s.cache.WaitForCacheSync(ctx) // it has no kinds yet, and only has to begin
+	return s, nil
+}
+
+// spread is the cluster of one controller. What is read from a cache is read from
+// that of its namespace.
+type spread struct {
+	*cluster.Live // the near one
+
+	children   *children
+	owner      schema.GroupKind
+	controller controller.Controller
+
+	mu    sync.Mutex
+	parts map[cache.Cache]*cluster.Live
+}
+
+var _ cluster.Cluster = (*spread)(nil)
+
+func newSpread(kids *children, owner schema.GroupKind, c controller.Controller) *spread {
+	s := &spread{children: kids, owner: owner, controller: c, parts: map[cache.Cache]*cluster.Live{}}
+	s.Live = s.part(kids.near)
+	return s
+}
+
+// part returns the cluster of a space.
+func (s *spread) part(of space) *cluster.Live {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts[of.cache] == nil {
+		w := &watches{owner: s.owner, cache: of.cache, controller: s.controller, started: map[schema.GroupVersionKind]bool{}}
+		s.parts[of.cache] = &cluster.Live{
+			Client: of.client, Direct: s.children.direct, Kinds: kindsOf(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
+		}
+	}
+	return s.parts[of.cache]
+}
+
+func (s *spread) at(ctx context.Context, namespace string) (*cluster.Live, error) {
+	of, err := s.children.in(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return s.part(of), nil
+}
+
+// Get implements cluster.Cluster.
+func (s *spread) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	live, err := s.at(ctx, ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return live.Get(ctx, ref)
+}
+
+// Apply implements cluster.Cluster.
+func (s *spread) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := s.at(ctx, object.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	return live.Apply(ctx, object)
+}
+
+// Relinquish implements cluster.Cluster.
+func (s *spread) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
+	live, err := s.at(ctx, fields.GetNamespace())
+	if err != nil {
+		return err
+	}
+	return live.Relinquish(ctx, fields)
+}
+
+// Delete implements cluster.Cluster.
+func (s *spread) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
+	live, err := s.at(ctx, ref.Namespace)
+	if err != nil {
+		return err
+	}
+	return live.Delete(ctx, ref, uid)
+}
+
+// resourcesOf lists what the cluster serves, each kind in its preferred version.
+func resourcesOf(config *rest.Config) ([]*metav1.APIResourceList, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := d.ServerPreferredResources()
+	if err != nil && len(lists) == 0 { // a broken aggregated API hides its own kinds only
+		return nil, err
+	}
+	return lists, nil
+}
+
+// kindsOf returns every kind of the cluster, in its preferred version, that can be
+// listed and deleted.
+func kindsOf(config *rest.Config) func() ([]schema.GroupVersionKind, error) {
+	return func() ([]schema.GroupVersionKind, error) {
+		lists, err := resourcesOf(config)
+		if err != nil {
+			return nil, err
+		}
+		var out []schema.GroupVersionKind
+		for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+			for _, r := range list.APIResources {
+				out = append(out, schema.FromAPIVersionAndKind(list.GroupVersion, r.Kind))
+			}
+		}
+		return out, nil
+	}
+}

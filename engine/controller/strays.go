@@ -1,0 +1,224 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"operetta.dev/engine/crd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Strays says what is done about strays: resources that are being deleted, that wait
+// for the engine, and whose package is not served. It is gone, or was broken when the
+// process started.
+type Strays string
+
+// What is done about strays.
+const (
+	// StraysTeardown tears them down from their inventories.
+	StraysTeardown Strays = "teardown"
+	// StraysLeave leaves them to other processes.
+	StraysLeave Strays = "leave"
+)
+
+// strays tears strays down. Their kinds are found by the label of their definitions,
+// once: a resource that is created later has no objects before its package is served.
+// A kind is watched only if it has a resource that waits for the engine when it is
+// deleted, until its package is served.
+type strays struct {
+	manager *Manager
+	log     logr.Logger
+
+	settled chan struct{}
+	settle  func()
+
+	mu        sync.Mutex
+	attended  map[schema.GroupKind]*attendant
+	attending sync.WaitGroup
+}
+
+// An attendant is a running watch of one kind.
+type attendant struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+func newStrays(m *Manager) *strays {
+	s := &strays{
+		manager: m, log: m.options.Log, settled: make(chan struct{}), attended: map[schema.GroupKind]*attendant{},
+	}
+	s.settle = sync.OnceFunc(func() { close(s.settled) })
+	return s
+}
+
+// Start implements manager.Runnable.
+func (s *strays) Start(ctx context.Context) error {
+	select {
+	case <-s.settled:
+	case <-ctx.Done():
+		return nil
+	}
+	var found []strayKind
+	again := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 10, Cap: lastRetry}
+	_ = again.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
+		var err error
+		if found, err = s.find(ctx); err != nil {
+			s.log.Info("looking for resources without their package failed, trying again", "error", err.Error())
+		}
+		return err == nil, nil
+	})
+	for _, k := range found {
+		s.attend(ctx, k)
+	}
+	<-ctx.Done()
+	s.attending.Wait()
+	return nil
+}
+
+// find returns the kinds of packages that are not served and have a resource that
+// waits for the engine when it is deleted.
+func (s *strays) find(ctx context.Context) ([]strayKind, error) {
+	kinds, err := s.kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []strayKind
+	for _, k := range kinds {
+		beyond := s.manager.options.CustomResourceNamespace != "" && !k.namespaced
+		if beyond || s.manager.serves(k.GroupKind()) {
+			continue
+		}
+		waiting, err := s.hasWaiting(ctx, k)
+		switch {
+		case apierrors.IsForbidden(err):
+			s.log.Info("resources without their package are not looked at: the operator may not list them", "package", k.pkg, "kind", k.GroupKind().String())
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		case waiting:
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// kinds returns the kinds of all packages.
+func (s *strays) kinds(ctx context.Context) ([]strayKind, error) {
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
+	err := s.manager.children.direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
+	if apierrors.IsForbidden(err) {
+		s.log.Info("resources without their package are not looked for: the operator may not list CustomResourceDefinitions")
+		return nil, nil
+	}
+	if err != nil || len(definitions.Items) == 0 {
+		return nil, err
+	}
+	resources, err := resourcesOf(s.manager.manager.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	return kindsDefined(definitions.Items, resources), nil
+}
+
+// A strayKind is the kind of a package.
+type strayKind struct {
+	schema.GroupVersionKind
+	pkg        string
+	namespaced bool
+}
+
+// kindsDefined returns the kinds of definitions in the versions that the cluster
+// prefers. A definition that is not served yet has no resources.
+func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.APIResourceList) []strayKind {
+	pkgs := map[string]string{}
+	for _, d := range definitions {
+		pkgs[d.Name] = d.Labels[crd.PackageLabel]
+	}
+	var out []strayKind
+	for _, list := range served {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			pkg, ours := pkgs[r.Name+"."+gv.Group]
+			if ours && !strings.Contains(r.Name, "/") {
+				out = append(out, strayKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: pkg, namespaced: r.Namespaced})
+			}
+		}
+	}
+	return out
+}
+
+// page is how many resources are listed at once.
+const page = 500
+
+// hasWaiting reports whether a kind has a resource with the engine's finalizer.
+func (s *strays) hasWaiting(ctx context.Context, k strayKind) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	for {
+		next := list.Continue
+		list = &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
+		err := s.manager.children.direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if waits(&list.Items[i]) {
+				return true, nil
+			}
+		}
+		if list.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+// attend watches a kind, unless its package is served by now.
+func (s *strays) attend(ctx context.Context, k strayKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.manager.serves(k.GroupKind()) {
+		return
+	}
+	watch, err := s.control(k)
+	if err != nil {
+		s.log.Error(err, "resources without their package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
+		return
+	}
+	s.log.Info("resources of a package that does not run here are torn down when they are deleted", "package", k.pkg, "kind", k.GroupKind().String())
+	s.run(ctx, k.GroupKind(), watch)
+}
+
+// run begins to watch a kind. The caller holds the lock.
+func (s *strays) run(ctx context.Context, kind schema.GroupKind, watch func(context.Context)) {
+	ctx, stop := context.WithCancel(ctx)
+	a := &attendant{stop: stop, done: make(chan struct{})}
+	s.attended[kind] = a
+	s.attending.Go(func() {
+		defer close(a.done)
+		watch(ctx)
+	})
+}
+
+// release ends the watch of a kind whose package is served from now on, and returns
+// when no step for it is under way any more: two must not act on one resource.
+func (s *strays) release(kind schema.GroupKind) {
+	s.mu.Lock()
+	a := s.attended[kind]
+	delete(s.attended, kind)
+	s.mu.Unlock()
+	if a == nil {
+		return
+	}
+	a.stop()
+	<-a.done
+}
