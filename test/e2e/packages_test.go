@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -88,4 +91,20 @@ func TestTwoPackagesWithTheSameKindOfDifferentGroups(t *testing.T) {
 	s.create(other)
 	s.expectReady("one")
 	s.expectAllReady(other)
+}
+
+func TestTwoPackagesWithTheSameKindEndTheStart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first, second := newSmall(t, "twin", bystander), newSmall(t, "twin", bystander)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	from := mark(t)
+	out, err := exec.CommandContext(ctx, world.operetta, "run", "--kubeconfig", s.kubeconfig, first.dir, second.dir).CombinedOutput()
+	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "packages twin and twin both serve Thing.twin.example.com") {
+		t.Errorf("the error is %v: %s", err, out)
+	}
+	if asked := s.operatorRequests(from).about("things"); len(asked) > 0 {
+		t.Errorf("one of them acted: %s", asked)
+	}
 }

@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"context"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/controlplane"
 )
 
 const reaching = `
@@ -29,6 +29,13 @@ components: far: {
 }
 `
 
+// everywhere makes an operator serve all namespaces, and alone leaves the resources of
+// other tests there to their own operators.
+const (
+	everywhere = "--namespace="
+	alone      = "--strays=leave"
+)
+
 // elsewhere makes a namespace besides the site's.
 func (s *site) elsewhere() string {
 	s.t.Helper()
@@ -46,7 +53,7 @@ func TestObjectsBeyondTheNamespaceAreKeptByLabelAndGoWithTheResource(t *testing.
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "reaching", reaching+"clusterScoped: true\n")
-	s.operate(p.dir, "--namespace=")
+	s.operate(p.dir, everywhere, alone)
 	ns := s.elsewhere()
 	far := object("v1", "ConfigMap", ns, "far")
 	cr := s.create(p.thing(s, "shop", map[string]any{"namespace": ns}))
@@ -85,19 +92,47 @@ func (s *site) expectReachAndRepair(cr, role, far *unstructured.Unstructured) {
 	s.expectAllReady(cr)
 }
 
+func TestOperatorOfOneNamespaceKeepsTheObjectsOfItsResourcesInOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "extended", reaching+"clusterScoped: true\n")
+	start := mark(t)
+	o := s.operate(p.dir)
+	ns := s.elsewhere()
+	far := object("v1", "ConfigMap", ns, "far")
+	cr := s.create(p.thing(s, "shop", map[string]any{"namespace": ns}))
+	s.expectAllReady(cr)
+	s.expectReachAndRepair(cr, role(ns), far)
+	s.settle()
+	from := mark(t)
+	s.patch(cr, annotation("example.com/poke", "1"))
+	s.settle()
+	if asked := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+		t.Errorf("the operator asked for something at rest: %s", asked)
+	}
+	// Nothing of another namespace is read before an object is there.
+	outside := s.operatorRequests(start).about("configmaps").verbs("list", "watch").only(func(e controlplane.AuditEvent) bool { return e.Namespace != s.namespace && e.Namespace != ns })
+	if len(outside) > 0 {
+		t.Errorf("it reads more namespaces than it has objects in: %v", outside)
+	}
+	// A new process finds what is elsewhere, and so does one without the package.
+	o.stop()
+	s.delete(cr)
+	s.operate(newSmall(t, "extendedby", bystander).dir)
+	for _, u := range []*unstructured.Unstructured{cr, far, role(ns)} {
+		s.expectGone(u)
+	}
+}
+
 func TestJ3ObjectsBeyondTheNamespaceAreRefusedUnlessThePackageSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	// What is certain from the package alone ends the start.
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, world.operetta, "run", "--kubeconfig", s.kubeconfig, newSmall(t, "astray", reaching).dir).CombinedOutput()
-	if err == nil || !containsAll(string(out), []string{"astray.cue:", "components.far.objects.far.metadata.namespace", "clusterScoped: true"}) {
-		t.Errorf("the package was not refused (error %v): %s", err, out)
-	}
+	// What is certain from the package alone keeps it from being served.
+	astray := newSmall(t, "astray", reaching)
 	// Whether a kind is cluster-scoped, only the cluster knows.
 	p := newSmall(t, "tethered", strings.Replace(reaching, ", namespace: cr.spec.namespace", "", 1))
-	s.operate(p.dir, "--namespace=")
+	o := s.operate(astray.dir, p.dir, everywhere, alone)
+	o.expectLog("waiting for it to be mended", "astray.cue:", "components.far.objects.far.metadata.namespace", "clusterScoped: true")
 	cr := s.create(p.thing(s, "shop", map[string]any{"namespace": s.namespace}))
 	t.Log(s.expectNotReady(cr, "InvalidObject", "ClusterRole is cluster-scoped", "clusterScoped: true"))
 	s.settle()
@@ -114,7 +149,7 @@ func TestClusterScopedResourceOwnsWhatItRendersAnywhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "global", reaching+"scope: \"Cluster\"\n")
-	s.operate(p.dir, "--namespace=")
+	s.operate(p.dir, everywhere, alone)
 	ns := s.elsewhere()
 	far := object("v1", "ConfigMap", ns, "far")
 	cr := p.thing(s, s.namespace, map[string]any{"namespace": ns})
