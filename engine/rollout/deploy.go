@@ -93,7 +93,7 @@ func (r *run) collect(layer []string, applied []application) bool {
 		}
 		for _, d := range a.recreated {
 			written = true
-			r.eventf("Recreating", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
+			r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 			delete(r.live[name], d.Object)
 		}
 		if a.err != nil {
