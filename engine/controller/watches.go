@@ -87,15 +87,31 @@ func newList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 }
 
 // meaningful lets through the changes of a custom resource that a rollout can
-// depend on, and not those of its status, which are the engine's own.
+// depend on, and not those of its status, which are the engine's own but for one.
 var meaningful = predicate.TypedFuncs[client.Object]{
 	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			lostInventory(e.ObjectOld, e.ObjectNew) ||
 			!sameMap(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
 			!sameMap(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
 	},
+}
+
+// lostInventory reports whether somebody took the inventory away, as a restored backup
+// does, or a person whom the engine has asked to. The engine itself never does.
+func lostInventory(before, after client.Object) bool {
+	return hasInventory(before) && !hasInventory(after)
+}
+
+func hasInventory(o client.Object) bool {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	_, found, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "inventory")
+	return found
 }
 
 func sameMap(a, b map[string]string) bool {

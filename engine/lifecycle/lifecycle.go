@@ -108,7 +108,12 @@ type state struct {
 // something has to be tried again.
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p)
+	wrong, unread := errors.AsType[*unreadable](err)
 	switch {
+	case unread && s.paused() && s.cr.GetDeletionTimestamp() == nil:
+		return s.pause(ctx)
+	case unread:
+		return s.refuse(ctx, wrong)
 	case err != nil:
 		return 0, err
 	case s == nil:
@@ -125,7 +130,8 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 	return s.rollOut(ctx)
 }
 
-// fetch reads the custom resource; it returns nil when there is none.
+// fetch reads the custom resource; it returns nil when there is none. With an unreadable
+// it returns both.
 func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Package) (*state, error) {
 	cr, err := l.Store.Get(ctx, key)
 	if err != nil {
@@ -144,24 +150,21 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 		},
 	}
 	s.before = ownStatus(cr)
-	if s.inventory, err = decodeInventory(s.before); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.owner, err)
+	if err := s.recall(); err != nil {
+		return s, err
 	}
 	if err := s.rebuild(ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.owner, err)
-	}
-	if s.finished, err = decodeHooks(s.before); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}
 	return s, nil
 }
 
-// rebuild finds the objects of a resource whose status was wiped: it has the
-// finalizer of one with objects, or was changed since it was created, and a status
-// that knows nothing.
+// rebuild finds the objects of a resource whose inventory was wiped, alone or with the
+// status: it was reconciled before, has the finalizer of one with objects, or was
+// changed since it was created.
 func (s *state) rebuild(ctx context.Context) error {
-	had := slices.Contains(s.cr.GetFinalizers(), Finalizer) || s.cr.GetGeneration() > 1
-	if s.before["observedGeneration"] != nil || !had {
+	had := s.before["observedGeneration"] != nil || slices.Contains(s.cr.GetFinalizers(), Finalizer) || s.cr.GetGeneration() > 1
+	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
 	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())

@@ -4,15 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -190,52 +187,4 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 		})
 	}
 	return all
-}
-
-// decodeInventory reads the inventory of a status. One that cannot be read is an
-// error, and nothing is done: acting without it would lose objects.
-func decodeInventory(s map[string]any) (plan.Inventory, error) {
-	raw, ok := s["inventory"]
-	if !ok {
-		return nil, nil
-	}
-	list, isList := raw.([]any)
-	if !isList {
-		return nil, fmt.Errorf("reading status.inventory: it is a %T", raw)
-	}
-	out, err := plan.Decode(list)
-	if err != nil {
-		return nil, fmt.Errorf("reading status.inventory: %w", err)
-	}
-	return out, nil
-}
-
-// encodeHooks returns the hooks as JSON values, sorted by name.
-func encodeHooks(finished map[string]rollout.Finish) []any {
-	var out []any
-	for _, name := range slices.Sorted(maps.Keys(finished)) {
-		hook := map[string]any{"name": name, "state": string(finished[name].State)}
-		if digest := finished[name].Digest; digest != "" {
-			hook["digest"] = digest
-		}
-		out = append(out, hook)
-	}
-	return out
-}
-
-// decodeHooks reads the hooks of a status.
-func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
-	all, ok := s["hooks"].([]any)
-	if !ok && s["hooks"] != nil {
-		return nil, fmt.Errorf("reading status.hooks: it is a %T", s["hooks"])
-	}
-	out := map[string]rollout.Finish{}
-	for _, h := range all {
-		m, _ := h.(map[string]any)
-		name, _ := m["name"].(string)
-		digest, _ := m["digest"].(string)
-		state, _ := m["state"].(string)
-		out[name] = rollout.Finish{Digest: digest, State: status.State(state)}
-	}
-	return out, nil
 }

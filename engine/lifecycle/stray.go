@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,11 +25,18 @@ const attendance = 10 * time.Second
 // else needs the package.
 func (l *Lifecycle) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, nil)
-	if err != nil || s == nil || !s.ending() {
+	wrong, unread := errors.AsType[*unreadable](err)
+	if err != nil && !unread {
 		return 0, err
+	}
+	if s == nil || !s.ending() {
+		return 0, nil
 	}
 	if left := attendance - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
 		return left, nil
+	}
+	if unread {
+		return s.refuse(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
 		s.finished[deletionBegun] = rollout.Finish{State: status.Waiting} // with its status it lost its hooks
@@ -80,7 +88,12 @@ func (s *state) hold(ctx context.Context, why string) error {
 		Deleting: true, Change: status.Unchanged,
 		Fault: status.Component{State: status.Failed, Reason: status.ReasonPackageMissing, Message: message},
 	})
-	if status.Weigh(s.before, after) == status.NoChange {
+	return s.heldUp(ctx, after, message)
+}
+
+// heldUp stores the status of a deletion that does not go on, and says so once.
+func (s *state) heldUp(ctx context.Context, after map[string]any, message string) error {
+	if status.Same(s.before, after) {
 		return nil
 	}
 	if err := s.write(ctx, after); err != nil {

@@ -91,26 +91,16 @@ func EntryOf(o program.Object, ownerNamespace string, scope cluster.Scope) Entry
 	return e
 }
 
-// Encode returns an inventory as JSON values.
+// Encode returns an inventory as JSON values: a list, also when it is empty. One that
+// is missing was lost.
 func (inv Inventory) Encode() []any {
+	out := []any{}
 	b, err := json.Marshal(inv)
-	if err != nil {
-		return nil // plain strings always encode
+	if err != nil || len(inv) == 0 {
+		return out // plain strings always encode
 	}
-	var out []any
 	_ = json.Unmarshal(b, &out)
 	return out
-}
-
-// Decode returns the inventory that some JSON values are.
-func Decode(values []any) (Inventory, error) {
-	b, err := json.Marshal(values)
-	if err != nil {
-		return nil, err
-	}
-	var out Inventory
-	err = json.Unmarshal(b, &out)
-	return out, err
 }
 
 // Equal reports whether two inventories are the same, also in order.

@@ -83,9 +83,7 @@ func Build(in Input) map[string]any {
 	out["conditions"] = conditions(in, phase)
 	out["package"] = map[string]any{"name": in.Package, "digest": in.Digest}
 	out["versions"] = versions(in)
-	if len(in.Inventory) > 0 {
-		out["inventory"] = in.Inventory
-	}
+	out["inventory"] = append([]any{}, in.Inventory...) // one that is missing was lost
 	if len(in.Hooks) > 0 {
 		out["hooks"] = in.Hooks
 	}
@@ -141,6 +139,10 @@ func conditions(in Input, phase Phase) []any {
 		reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
 		stalledReason, stalledMessage = in.Completion.stalled()
 	case PhaseDeleting:
+		if in.Completion.stuck() {
+			reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
+			stalledReason, stalledMessage = in.Completion.stalled()
+		}
 		if reason == ReasonReady || reason == ReasonPruning {
 			reason = ReasonDeleting
 		}

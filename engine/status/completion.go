@@ -81,6 +81,7 @@ const (
 	ReasonInvalidSpec      Reason = "InvalidSpec"
 	ReasonInvalidPackage   Reason = "InvalidPackage"
 	ReasonInvalidConfig    Reason = "InvalidConfig"
+	ReasonStatusUnreadable Reason = "StatusUnreadable"
 	ReasonHookFailed       Reason = "HookFailed"
 	ReasonHooksRunning     Reason = "HooksRunning"
 	ReasonPackageMissing   Reason = "PackageMissing"
@@ -176,6 +177,9 @@ type Completion struct {
 	// Own are the author's status fields; nil says that they were not evaluated.
 	Own map[string]any
 }
+
+// stuck reports whether a person has to act before a deletion goes on.
+func (c Completion) stuck() bool { return c.stopped() || c.anyIn(Failed) }
 
 // Ready reports whether everything that should be there is healthy and nothing
 // else is left.

@@ -210,6 +210,31 @@ func TestARefusedDeletionHasAReasonOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestADeletionThatIsStuckIsStalled(t *testing.T) {
+	t.Parallel()
+	going := status.Component{Name: "web", State: status.Deleting, Reason: status.ReasonDeleting, Message: "it is on its way"}
+	for name, row := range map[string]struct {
+		reason string
+		c      status.Completion
+		want   []any // the status of Ready, Reconciling and Stalled
+	}{
+		"objects are on their way":  {"it goes on by itself", status.Completion{Components: []status.Component{going}}, []any{"False", "True", "False"}},
+		"a hook runs":               {"it goes on by itself", status.Completion{Components: []status.Component{component("hooks.beforeDelete.x", status.Applied)}}, []any{"False", "True", "False"}},
+		"a hook has failed":         {"a person has to act", status.Completion{Components: []status.Component{component("hooks.beforeDelete.x", status.Failed)}}, []any{"False", "False", "True"}},
+		"the status cannot be read": {"a person has to act", status.Completion{Fault: status.Component{Reason: status.ReasonStatusUnreadable}}, []any{"False", "False", "True"}},
+	} {
+		row.c.Deleting = true
+		s := status.Build(status.Input{Completion: row.c})
+		var got []any
+		for _, c := range s["conditions"].([]any) {
+			got = append(got, c.(map[string]any)["status"])
+		}
+		if diff := cmp.Diff(row.want, got); diff != "" || s["phase"] != "Deleting" {
+			t.Errorf("%s: %s: phase %v (-want +got):\n%s", name, row.reason, s["phase"], diff)
+		}
+	}
+}
+
 func TestTheVersionIsReconciledByWhatIsDoneAndNotByWhatIsPlanned(t *testing.T) {
 	t.Parallel()
 	c := status.Completion{Components: []status.Component{component("a", status.Verified)}, Planned: true}

@@ -1,0 +1,75 @@
+package plan_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/plan"
+	"sigs.k8s.io/yaml"
+)
+
+func TestAnInventoryThatSaysNothingUsefulIsRefusedWithItsPlace(t *testing.T) {
+	t.Parallel()
+	const entry = "object: o, apiVersion: v1, kind: ConfigMap, name: a"
+	rows := map[string]struct{ reason, text, path, problem string }{
+		"a group that is none":             {"it has no objects", `[5]`, "[0]", "not an object"},
+		"no component":                     {"nobody knows its order", `[{objects: []}]`, "[0].component", "is missing"},
+		"a component twice":                {"one of the two would be overlooked", `[{component: a}, {component: a}]`, "[1].component", `"a" is there twice`},
+		"edges that are no list":           {"the order of deletion is lost", `[{component: a, dependsOn: b}]`, "[0].dependsOn", "not a list"},
+		"an edge that is no name":          {"the order of deletion is lost", `[{component: a, dependsOn: [5]}]`, "[0].dependsOn[0]", "not a text"},
+		"objects that are no list":         {"they would be lost", `[{component: a, objects: {}}]`, "[0].objects", "not a list"},
+		"an object that is none":           {"it would be lost", `[{component: a, objects: [x]}]`, "[0].objects[0]", "not an object"},
+		"an object without a name":         {"it cannot be found", `[{component: a, objects: [{object: o, apiVersion: v1, kind: Secret}]}]`, "[0].objects[0].name", "is missing"},
+		"an empty kind":                    {"such a kind is served nowhere, so that the object would be taken for gone", `[{component: a, objects: [{object: o, apiVersion: v1, kind: "", name: a}]}]`, "[0].objects[0].kind", "is missing"},
+		"a version that is none":           {"as before", `[{component: a, objects: [{object: o, apiVersion: a/b/c, kind: Secret, name: a}]}]`, "[0].objects[0].apiVersion", `"a/b/c" is no version of an API`},
+		"a group without a version":        {"as before", `[{component: a, objects: [{object: o, apiVersion: apps/, kind: Secret, name: a}]}]`, "[0].objects[0].apiVersion", `"apps/" is no version of an API`},
+		"a digest that is a number":        {"it would be written anew", `[{component: a, objects: [{` + entry + `, digest: 5}]}]`, "[0].objects[0].digest", "not a text"},
+		"a mark that is a text":            {"an orphan is not deleted", `[{component: a, objects: [{` + entry + `, orphan: "no"}]}]`, "[0].objects[0].orphan", "neither true nor false"},
+		"a namespace and none":             {"it is in one of two places", `[{component: a, objects: [{` + entry + `, namespace: there, clusterScoped: true}]}]`, "[0].objects[0].namespace", "clusterScoped"},
+		"a field of a later version":       {"what it means is not known, and it would be lost with the next write", `[{component: a, finally: true}]`, "[0].finally", "later version"},
+		"a field of a later version below": {"as before", `[{component: a, objects: [{` + entry + `, guard: x}]}]`, "[0].objects[0].guard", "later version"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := plan.Decode(listOf(t, row.text))
+			wrong, ok := errors.AsType[*plan.UnreadableError](err)
+			if !ok {
+				t.Fatalf("%s: got %v and %v, want it to be unreadable", row.reason, got, err)
+			}
+			if wrong.Path != row.path || !strings.Contains(wrong.Error(), row.problem) {
+				t.Errorf("%s: got %q: %v, want %q: %s", row.reason, wrong.Path, wrong, row.path, row.problem)
+			}
+		})
+	}
+}
+
+func TestAnInventoryIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	want := plan.Inventory{
+		{Component: "config", Objects: []plan.Entry{
+			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", Orphan: true},
+			{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "c"},
+		}},
+		{Component: "web", DependsOn: []string{"config"}, Objects: []plan.Entry{{Object: "here", APIVersion: "v1", Kind: "ConfigMap", Name: "c"}}},
+	}
+	got, err := plan.Decode(want.Encode())
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("(-want +got):\n%s%v", diff, err)
+	}
+	if none := (plan.Inventory{}).Encode(); none == nil || len(none) != 0 {
+		t.Errorf("an empty inventory is an empty list, and not %#v: one that is missing was lost", none)
+	}
+}
+
+// listOf returns the list that a text is.
+func listOf(t *testing.T, text string) []any {
+	t.Helper()
+	var out []any
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
