@@ -103,6 +103,7 @@ type spread struct {
 	children   *children
 	owner      schema.GroupKind
 	controller controller.Controller
+	own        echoes
 
 	mu    sync.Mutex
 	parts map[cache.Cache]*cluster.Live
@@ -121,7 +122,7 @@ func (s *spread) part(of space) *cluster.Live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts[of.cache] == nil {
-		w := &watches{owner: s.owner, cache: of.cache, controller: s.controller, started: map[schema.GroupVersionKind]bool{}}
+		w := &watches{owner: s.owner, cache: of.cache, controller: s.controller, own: &s.own, started: map[schema.GroupVersionKind]bool{}}
 		s.parts[of.cache] = &cluster.Live{
 			Client: of.client, Direct: s.children.direct, Kinds: kindsOf(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
 		}

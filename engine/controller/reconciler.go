@@ -24,17 +24,29 @@ import (
 type reconciler struct {
 	program   atomic.Pointer[program.Memo]
 	lifecycle *lifecycle.Lifecycle
+	own       *echoes
 }
 
 var _ reconcile.Reconciler = (*reconciler)(nil)
 
-// Reconcile implements reconcile.Reconciler.
+// steps bounds how many steps one reconcile takes.
+const steps = 3
+
+// Reconcile implements reconcile.Reconciler. A step that wrote something is followed by
+// another one: what was written may be what something else rests on, and its echo does
+// not wake the resource.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	again, err := r.lifecycle.Step(ctx, req.NamespacedName, r.program.Load())
-	if err != nil {
-		return reconcile.Result{}, err
+	for range steps {
+		again, err := r.lifecycle.Step(ctx, req.NamespacedName, r.program.Load())
+		wrote := r.own.hasWritten(req.NamespacedName)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if !wrote {
+			return reconcile.Result{RequeueAfter: again}, nil
+		}
 	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	return reconcile.Result{RequeueAfter: firstRetry}, nil
 }
 
 // store keeps custom resources on the API server.

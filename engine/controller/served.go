@@ -62,7 +62,8 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	l.Cluster = newSpread(m.children, gvk.GroupKind(), c)
+	objects := newSpread(m.children, gvk.GroupKind(), c)
+	l.Cluster, s.reconciler.own = echoing{objects, &objects.own}, &objects.own
 	read := m.newInputs(s)
 	l.Inputs = read
 	if err := m.manager.Add(read); err != nil {

@@ -29,6 +29,7 @@ type watches struct {
 	owner      schema.GroupKind
 	cache      cache.Cache
 	controller controller.Controller
+	own        *echoes
 
 	mu      sync.Mutex
 	started map[schema.GroupVersionKind]bool
@@ -57,7 +58,7 @@ func (w *watches) start(kind schema.GroupVersionKind) error {
 	if w.started[kind] {
 		return nil
 	}
-	toOwner := handler.TypedEnqueueRequestsFromMapFunc(w.requests)
+	toOwner := w.own.without(handler.TypedEnqueueRequestsFromMapFunc(w.requests))
 	if err := w.controller.Watch(source.Kind[client.Object](w.cache, object(kind), toOwner)); err != nil {
 		return err
 	}

@@ -2,10 +2,15 @@ package e2e
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -30,44 +35,28 @@ components: tokens: objects: map: {
 }
 `
 
-func TestF3InputByNameIsAwaitedAndItsChangesReachOnlyWhoRefersToIt(t *testing.T) {
+func TestF3InputByNameIsAwaitedAndHoldsWhatRunsWhenItGoes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "byname", reading)
-	o := s.operate(p.dir)
+	s.operate(p.dir)
 	one := s.create(p.thing(s, "one", map[string]any{"region": "north"}))
 	two := s.create(p.thing(s, "two", map[string]any{"region": "south"}))
 	t.Log(s.expectNotReady(one, "WaitingForValue", "web: ", "inputs.region.object"))
 	s.create(s.configMap("region-south", map[string]any{"name": "S1"}))
 	began := time.Now()
-	north := s.create(s.configMap("region-north", map[string]any{"name": "N1"}))
+	s.create(s.configMap("region-north", map[string]any{"name": "N1"}))
 	s.expectAllReady(one)
 	t.Logf("ready %s after the input appeared", since(began))
 	s.expectAllReady(two)
 	s.expectData("web-one", "region", "N1")
 	s.expectData("web-two", "region", "S1")
-	s.settle()
-
-	// A change reconciles who refers to it, once, and nobody else.
-	s.onlyReconciles(o, p, 1, func() {
-		s.patch(north, map[string]any{"data": map[string]any{"name": "N2"}})
-		s.expectData("web-one", "region", "N2")
-	})
-	// Another reference: the old one has no effect any more, the new one has.
-	s.patch(one, spec(map[string]any{"region": "south"}))
-	s.expectData("web-one", "region", "S1")
-	s.expectAllReady(one)
-	s.settle()
-	s.onlyReconciles(o, p, 0, func() { s.patch(north, map[string]any{"data": map[string]any{"name": "N3"}}) })
-	s.patch(s.ref("ConfigMap", "region-south"), map[string]any{"data": map[string]any{"name": "S2"}})
-	s.expectData("web-one", "region", "S2")
-	s.expectData("web-two", "region", "S2")
 
 	// F3: it goes, and what runs stays.
-	before := s.get("ConfigMap", "web-one").GetResourceVersion()
+	before := s.get("ConfigMap", "web-two").GetResourceVersion()
 	s.delete(s.ref("ConfigMap", "region-south"))
-	s.expectNotReady(one, "WaitingForValue", "web: ", "inputs.region.object")
-	if s.get("ConfigMap", "web-one").GetResourceVersion() != before {
+	s.expectNotReady(two, "WaitingForValue", "web: ", "inputs.region.object")
+	if s.get("ConfigMap", "web-two").GetResourceVersion() != before {
 		t.Error("the running object was changed as its input went")
 	}
 	for _, cr := range []*unstructured.Unstructured{one, two} {
@@ -77,15 +66,113 @@ func TestF3InputByNameIsAwaitedAndItsChangesReachOnlyWhoRefersToIt(t *testing.T)
 	s.expectNoneOwned("ConfigMap")
 }
 
+func TestAChangedInputReconcilesExactlyWhoRefersToItOnceEach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "exact", reading)
+	s.operate(p.dir, "--log=json")
+	for _, name := range []string{"north", "south", "west"} {
+		s.create(s.configMap("region-"+name, map[string]any{"name": name}))
+	}
+	crs := map[string]*unstructured.Unstructured{}
+	for name, region := range map[string]string{"n1": "north", "n2": "north", "s1": "south", "s2": "south", "s3": "south", "w": "west"} {
+		crs[name] = s.create(loud(p.thing(s, name, map[string]any{"region": region})))
+	}
+	for _, cr := range crs {
+		s.expectAllReady(cr)
+	}
+	s.settle()
+	region := func(name string) *unstructured.Unstructured { return s.ref("ConfigMap", "region-"+name) }
+	rename := func(name, to string) {
+		s.patch(region(name), map[string]any{"data": map[string]any{"name": to}})
+	}
+
+	s.expectLooks(p, "it changes, and with it an object of each", looks{"n1": 1, "n2": 1}, func() { rename("north", "N2") })
+	s.expectData("web-n1", "region", "N2")
+	s.expectData("web-n2", "region", "N2")
+	s.expectLooks(p, "its labels change, which a package may read as well", looks{"s1": 1, "s2": 1, "s3": 1}, func() {
+		s.patch(region("south"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
+	})
+	s.expectLooks(p, "nobody refers to it", looks{}, func() { s.create(s.configMap("region-east", map[string]any{"name": "E1"})) })
+
+	// Another reference: the old one does not count any more, the new one does.
+	s.expectLooks(p, "the reference changes", looks{"n1": 1}, func() { s.patch(crs["n1"], spec(map[string]any{"region": "south"})) })
+	s.expectData("web-n1", "region", "south")
+	s.expectLooks(p, "the old one changes", looks{"n2": 1}, func() { rename("north", "N3") })
+	s.expectLooks(p, "the new one changes", looks{"n1": 1, "s1": 1, "s2": 1, "s3": 1}, func() { rename("south", "S2") })
+	s.expectData("web-n1", "region", "S2")
+	s.expectLooks(p, "the last reference to it changes", looks{"w": 1}, func() { s.patch(crs["w"], spec(map[string]any{"region": "east"})) })
+	s.expectLooks(p, "nobody refers to it any more", looks{}, func() { rename("west", "W2") })
+
+	// An object has one name for its life: another name is another object.
+	s.expectLooks(p, "it goes", looks{"w": 1}, func() { s.delete(region("east")) })
+	s.expectLooks(p, "one of its name comes", looks{"w": 1}, func() { s.create(s.configMap("region-east", map[string]any{"name": "E2"})) })
+	s.expectData("web-w", "region", "E2")
+
+	s.delete(crs["n2"])
+	for _, u := range []*unstructured.Unstructured{crs["n2"], s.ref("ConfigMap", "web-n2"), s.ref("ConfigMap", "tokens-n2")} {
+		s.expectGone(u)
+	}
+	s.settle()
+	s.expectLooks(p, "who referred to it is gone", looks{}, func() { rename("north", "N4") })
+}
+
+// looks say how often resources were reconciled, by their names.
+type looks map[string]int
+
+// loud makes the log say of a resource whenever it is reconciled.
+func loud(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u.SetAnnotations(map[string]string{"operetta.dev/log-level": "debug"})
+	return u
+}
+
+// expectLooks does something, and expects how often each loud resource of a package is
+// reconciled for it until the operator is quiet.
+func (s *site) expectLooks(p *small, reason string, want looks, act func()) {
+	s.t.Helper()
+	from, before := s.operator.log.len(), s.operator.reconciles(p.controller())
+	act()
+	s.settle()
+	sum := 0
+	for _, n := range want {
+		sum += n
+	}
+	got := s.looks(from)
+	all := s.operator.reconciles(p.controller()) - before
+	if diff := cmp.Diff(want, got); diff != "" || all != sum {
+		s.t.Errorf("%s: %d reconciles, not %d; by resource (-want +got):\n%s%s", reason, all, sum, diff, s.operator.log.from(from))
+	}
+}
+
+// looks counts the reconciles in the operator's JSON log from a position on: what is
+// logged in one of them has one ID.
+func (s *site) looks(from int) looks {
+	s.t.Helper()
+	seen, out := map[string]bool{}, looks{}
+	for line := range strings.Lines(s.operator.log.from(from)) {
+		var entry struct {
+			Thing       struct{ Name string }
+			ReconcileID string
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			s.t.Fatalf("%v in %q", err, line)
+		}
+		if entry.ReconcileID != "" && !seen[entry.ReconcileID] {
+			seen[entry.ReconcileID] = true
+			out[entry.Thing.Name]++
+		}
+	}
+	return out
+}
+
 // onlyReconciles does something and expects a number of reconciles of it.
 func (s *site) onlyReconciles(o *operator, p *small, want int, act func()) {
 	s.t.Helper()
 	before := o.reconciles(p.controller())
 	act()
 	s.settle()
-	// The object that is written for it wakes its owner once more.
-	if got := o.reconciles(p.controller()) - before; got < want || got > 2*want {
-		s.t.Errorf("there were %d reconciles, not about %d", got, want)
+	if got := o.reconciles(p.controller()) - before; got != want {
+		s.t.Errorf("there were %d reconciles, not %d", got, want)
 	}
 }
 
@@ -106,43 +193,129 @@ func TestSecretsBySelectorAreReadAsTheyComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "byselector", reading)
-	o := s.operate(p.dir)
+	s.operate(p.dir, "--log=json")
 	s.create(s.configMap("region-north", map[string]any{"name": "N"}))
-	one := s.create(p.thing(s, "one", map[string]any{"region": "north"}))
-	two := s.create(p.thing(s, "two", map[string]any{"region": "north"}))
-	s.expectAllReady(one)
-	s.expectAllReady(two)
-	s.settle()
-	secret := func(name, whose, value string) *unstructured.Unstructured {
-		u := s.ref("Secret", name)
-		u.SetLabels(map[string]string{"token": whose})
-		u.Object["data"] = map[string]any{"value": base64.StdEncoding.EncodeToString([]byte(value))}
-		return u
+	for _, name := range []string{"one", "two", "three"} {
+		s.expectAllReady(s.create(loud(p.thing(s, name, map[string]any{"region": "north"}))))
 	}
-	var a *unstructured.Unstructured
-	s.onlyReconciles(o, p, 1, func() {
-		a = s.create(secret("a", "one", "A1"))
-		s.expectData("tokens-one", "a", "QTE=")
-	})
-	s.onlyReconciles(o, p, 1, func() {
-		s.patch(a, map[string]any{"data": map[string]any{"value": "QTI="}})
-		s.expectData("tokens-one", "a", "QTI=")
-	})
-	// A label moves a Secret from one resource to the other.
-	s.patch(a, map[string]any{"metadata": map[string]any{"labels": map[string]any{"token": "two"}}})
+	s.settle()
+	label := func(u *unstructured.Unstructured, whose any) {
+		s.patch(u, map[string]any{"metadata": map[string]any{"labels": map[string]any{"token": whose}}})
+	}
+	a := s.ref("Secret", "a")
+	a.Object["data"] = map[string]any{"value": base64.StdEncoding.EncodeToString([]byte("A1"))}
+	s.expectLooks(p, "nobody selects it", looks{}, func() { s.create(a) })
+	s.expectLooks(p, "a label makes it selected", looks{"one": 1}, func() { label(a, "one") })
+	s.expectData("tokens-one", "a", "QTE=")
+	s.expectLooks(p, "it changes", looks{"one": 1}, func() { s.patch(a, map[string]any{"data": map[string]any{"value": "QTI="}}) })
+	s.expectData("tokens-one", "a", "QTI=")
+	s.expectLooks(p, "a label moves it from one resource to another", looks{"one": 1, "two": 1}, func() { label(a, "two") })
 	s.expectData("tokens-two", "a", "QTI=")
-	s.expectThat(s.ref("ConfigMap", "tokens-one"), "to have lost what is not selected", func(u *unstructured.Unstructured) error {
-		if got := field(u, "data", "a"); got != nil {
+	s.expectNoData("tokens-one", "a")
+	s.expectLooks(p, "it is selected no more", looks{"two": 1}, func() { label(a, nil) })
+	s.expectNoData("tokens-two", "a")
+	b := s.ref("Secret", "b")
+	b.SetLabels(map[string]string{"token": "three"})
+	b.Object["data"] = map[string]any{"value": "Qg=="}
+	s.expectLooks(p, "one that is selected comes", looks{"three": 1}, func() { s.create(b) })
+	s.expectLooks(p, "it goes", looks{"three": 1}, func() { s.delete(b) })
+	s.expectNoData("tokens-three", "b")
+}
+
+// expectNoData waits until a ConfigMap says nothing under a key.
+func (s *site) expectNoData(name, key string) {
+	s.t.Helper()
+	s.expectThat(s.ref("ConfigMap", name), "to have no "+key, func(u *unstructured.Unstructured) error {
+		if got := field(u, "data", key); got != nil {
 			return fmt.Errorf("it has %v", got)
 		}
 		return nil
 	})
-	s.delete(a)
-	s.expectThat(s.ref("ConfigMap", "tokens-two"), "to be empty", func(u *unstructured.Unstructured) error {
-		if got := field(u, "data", "a"); got != nil {
-			return fmt.Errorf("it has %v", got)
-		}
-		return nil
-	})
+}
+
+const visiting = `
+#Spec: place: string
+
+inputs: {
+	place: {apiVersion: "places.example.com/v1", kind: "Thing", name: cr.spec.place}
+	open: {apiVersion: "places.example.com/v1", kind: "Thing", selector: open: "yes"}
+}
+components: web: objects: map: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: "web-\(cr.metadata.name)"
+	data: {
+		place: inputs.place.object.spec.text
+		open:  "\(len([for n, _ in inputs.open.objects {n}]))"
+	}
+}
+`
+
+func TestAWatchEndsOnTheAPIServerWhenNobodyRefersToItsInput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	places := newSmall(t, "places", plain)
+	if err := installCRDs(t.Context(), places.dir); err != nil {
+		t.Fatal(err)
+	}
+	p := newSmall(t, "visiting", visiting)
+	s.operate(p.dir)
+	for _, name := range []string{"here", "there"} {
+		s.create(places.thing(s, name, map[string]any{"text": name}))
+	}
+	expect := func(reason string, want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d watches: %s", want, reason), func() error {
+			if n := s.watchesOf("places.example.com"); n != want {
+				return fmt.Errorf("there are %d", n)
+			}
+			return nil
+		})
+	}
+	expect("nobody refers to anything yet", 0)
+	one := s.create(p.thing(s, "one", map[string]any{"place": "here"}))
+	s.expectAllReady(one)
+	expect("one by name and one by selector", 2)
+	two := s.create(p.thing(s, "two", map[string]any{"place": "there"}))
 	s.expectAllReady(two)
+	expect("both select the same", 3)
+	s.patch(two, spec(map[string]any{"place": "here"}))
+	s.expectData("web-two", "place", "here")
+	expect("both refer to the same", 2)
+	s.delete(one)
+	s.expectFinished(one)
+	expect("one is left", 2)
+
+	// Another version of the package reads less, and the next one nothing.
+	swap := func(body string) {
+		writeFile(t, filepath.Join(p.dir, p.name+".cue"), strings.ReplaceAll(smallHead, "NAME", p.name)+body)
+	}
+	swap(strings.NewReplacer("\topen: {", "\t_open: {", "inputs.open.objects", "{}").Replace(visiting))
+	expect("the package selects nothing", 1)
+	swap(strings.NewReplacer("inputs:", "_inputs:", "inputs.place.object.spec.text", "cr.spec.place", "inputs.open.objects", "{}").Replace(visiting))
+	expect("the package reads nothing", 0)
+	swap(visiting)
+	s.patch(two, spec(map[string]any{"place": "there"}))
+	s.expectData("web-two", "place", "there")
+	expect("the package reads again", 2)
+	s.delete(two)
+	s.expectFinished(two)
+	expect("nobody is left", 0)
+}
+
+// watchesOf returns how many watches of a group's resources the API server serves.
+func (s *site) watchesOf(group string) int {
+	s.t.Helper()
+	sum := 0
+	for line := range lines(s.kubectl("get", "--raw=/metrics"), "apiserver_longrunning_requests{") {
+		if !strings.Contains(line, `group="`+group+`"`) || !strings.Contains(line, `verb="WATCH"`) {
+			continue
+		}
+		n, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1:])
+		if err != nil {
+			s.t.Fatalf("%v in %q", err, line)
+		}
+		sum += n
+	}
+	return sum
 }

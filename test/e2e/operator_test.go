@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -67,12 +68,14 @@ const (
 	healthServer  = "health probe"
 )
 
+// addressIn finds the address in a line of the log, of either format.
+var addressIn = regexp.MustCompile(`addr"?[=:]"?([0-9.:]+)`)
+
 // address waits until the operator says where it serves something.
 func (o *operator) address(server string) string {
 	o.t.Helper()
 	line := o.expectLog("starting server", server)
-	_, address, _ := strings.Cut(line, "addr=")
-	return address
+	return addressIn.FindStringSubmatch(line)[1]
 }
 
 // stop ends the operator as Kubernetes does, and waits for that.
