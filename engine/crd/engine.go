@@ -66,7 +66,8 @@ func inventory() schemaProps {
 		"kind", "Its kind.",
 		"namespace", "Its namespace, if that is not this resource's.",
 		"name", "Its name.",
-		"digest", "The digest of the manifest that was last applied.")
+		"digest", "The digest of the manifest that was last applied.",
+		"uid", "How its UID begins.")
 	entry.Properties["clusterScoped"] = schemaProps{Type: "boolean", Description: "Whether it has no namespace."}
 	entry.Properties["orphan"] = schemaProps{Type: "boolean", Description: "Whether it is left behind instead of being deleted."}
 	entry.Required = []string{"object", "apiVersion", "kind", "name"}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cuelang.org/go/cue/cuecontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
@@ -72,6 +73,7 @@ func TestAThousandObjectsThatWaitFitIntoAStatus(t *testing.T) {
 	front := &unstructured.Unstructured{Object: settings("default", "front", nil)}
 	front.SetFinalizers([]string{"example.com/backup"})
 	front.SetAnnotations(map[string]string{plan.OwnerMark: owner.String()})
+	front.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: shopKind.GroupVersion().String(), Kind: shopKind.Kind, Name: owner.Name, UID: owner.UID}})
 	if _, err := memory.Put("operetta", front); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func TestALargeInventoryOfManyComponentsFitsIntoAStatus(t *testing.T) {
 		for j := range 10 {
 			entries = append(entries, plan.Entry{
 				Object: fmt.Sprintf("an-object-%d", j), APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: "a-namespace-of-24-bytes.",
-				Name: fmt.Sprintf("a-name-of-fifty-four-characters-and-then-some-%03d-%03d", i, j), Digest: "0123456789abcdef",
+				Name: fmt.Sprintf("a-name-of-fifty-four-characters-and-then-some-%03d-%03d", i, j), Digest: "0123456789abcdef", UID: "01234567",
 			})
 		}
 		var dependsOn []string

@@ -409,6 +409,7 @@ func maskTimes(v any) {
 	case map[string]any:
 		delete(v, "lastTransitionTime")
 		delete(v, "digest")
+		delete(v, "uid")
 		delete(v, "observedGeneration")
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			maskTimes(v[k])

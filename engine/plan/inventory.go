@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
@@ -41,6 +42,8 @@ type Entry struct {
 	// Digest is that of the manifest that was last applied; it is empty before.
 	// While a gate is closed, an object is repaired only towards that manifest.
 	Digest string `json:"digest,omitempty"`
+	// UID is how the UID of the object begins that was last seen to be the owner's.
+	UID string `json:"uid,omitempty"`
 	// Orphan says that the object is left behind instead of being deleted.
 	Orphan bool `json:"orphan,omitempty"`
 }
@@ -153,7 +156,7 @@ func (inv Inventory) With(component string, dependsOn []string, entries []Entry)
 	for _, e := range entries {
 		j := slices.IndexFunc(g.Objects, func(have Entry) bool { return have.sameObject(e) })
 		if j >= 0 {
-			e.Digest = g.Objects[j].Digest
+			e.Digest, e.UID = g.Objects[j].Digest, g.Objects[j].UID
 			g.Objects[j] = e
 		} else {
 			g.Objects = append(g.Objects, e)
@@ -185,6 +188,25 @@ func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
 		for j, e := range g.Objects {
 			if e.Ref(ownerNamespace).Identity() == d.Ref().Identity() {
 				g.Objects[j].Digest = d.Digest
+			}
+		}
+		out[i] = g
+	}
+	return out
+}
+
+// Seen returns the inventory with the UIDs of objects that are the owner's.
+func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstructured) Inventory {
+	uids := map[cluster.Ref]string{}
+	for _, u := range objects {
+		uids[cluster.RefOf(u).Identity()] = uidOf(u)
+	}
+	out := slices.Clone(inv)
+	for i, g := range out {
+		g.Objects = slices.Clone(g.Objects)
+		for j, e := range g.Objects {
+			if uid, seen := uids[e.Ref(ownerNamespace).Identity()]; seen {
+				g.Objects[j].UID = uid
 			}
 		}
 		out[i] = g

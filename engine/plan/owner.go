@@ -47,6 +47,38 @@ type Owner struct {
 	Namespace string
 	Name      string
 	UID       types.UID
+	// known is how the UIDs begin of what the owner has written.
+	known map[cluster.Ref]string
+}
+
+// Knowing returns the owner with what its inventory says that it has written: an object
+// that has lost all marks is known by its UID.
+func (o Owner) Knowing(inv Inventory) Owner {
+	o.known = map[cluster.Ref]string{}
+	for _, g := range inv {
+		for _, e := range g.Objects {
+			if e.UID != "" {
+				o.known[e.Ref(o.Namespace).Identity()] = e.UID
+			}
+		}
+	}
+	return o
+}
+
+// wrote reports whether exactly this object is known to be the owner's.
+func (o Owner) wrote(live *unstructured.Unstructured) bool {
+	uid, known := o.known[cluster.RefOf(live).Identity()]
+	return known && uid == uidOf(live)
+}
+
+// uidLength is how much of a UID an inventory keeps: enough to tell an object from
+// another one of its name, and little enough for a thousand of them.
+const uidLength = 8
+
+// uidOf returns how an object's UID begins.
+func uidOf(live *unstructured.Unstructured) string {
+	uid := string(live.GetUID())
+	return uid[:min(len(uid), uidLength)]
 }
 
 // String returns the owner as a person writes it: App.example.com default/shop.
@@ -111,10 +143,10 @@ func Situate(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	}
 }
 
-// belongs judges ownership alone. A controller reference decides; without one,
-// the owner annotation does.
+// belongs judges ownership alone. A controller reference decides; without one, the
+// owner's marks do. Where somebody has taken those away, as kubectl replace does, the
+// object is known by its UID: it would otherwise be nobody's, and be left behind.
 func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
-	mark := live.GetAnnotations()[OwnerMark]
 	for _, ref := range live.GetOwnerReferences() {
 		if ref.Controller == nil || !*ref.Controller {
 			continue
@@ -129,22 +161,32 @@ func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 			return Foreign, ref.Kind + " " + ref.Name
 		}
 	}
-	switch mark {
-	case owner.String():
+	mark, label := live.GetAnnotations()[OwnerMark], live.GetLabels()[OwnerMark]
+	switch {
+	case mark == owner.String():
 		return Owned, ""
-	case "":
-		return Foreign, managers(live)
-	default:
+	case mark != "":
 		return Foreign, mark
+	case label == owner.Label():
+		return Owned, ""
+	case label == "" && owner.wrote(live):
+		return Owned, ""
 	}
+	return Foreign, managers(live)
+}
+
+// Unreferred reports whether an object that should refer to its owner does not.
+func Unreferred(live *unstructured.Unstructured, owner Owner) bool {
+	referred := slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
+	return !referred && !outside(live.GetNamespace(), owner)
 }
 
 // Released reports whether an object of a deleted owner was released from it: its
 // reference to the owner was taken away, most likely by the garbage collector, which
-// does so for kubectl delete --cascade=orphan and leaves no other trace of it.
+// does so for kubectl delete --cascade=orphan and leaves no other trace of it. Whoever
+// takes more away than that means something else.
 func Released(live *unstructured.Unstructured, owner Owner) bool {
-	referred := slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
-	return !referred && !outside(live.GetNamespace(), owner)
+	return Unreferred(live, owner) && live.GetAnnotations()[OwnerMark] == owner.String()
 }
 
 // managers names who wrote an object that has no owner.

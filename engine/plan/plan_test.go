@@ -227,7 +227,7 @@ func TestALargeInventoryFitsIntoAStatus(t *testing.T) {
 	for i := range 1000 {
 		entries = append(entries, plan.Entry{
 			Object: fmt.Sprintf("object-%d", i), APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy",
-			Name: fmt.Sprintf("a-name-of-forty-characters-and-more-%04d", i), Digest: "0123456789abcdef",
+			Name: fmt.Sprintf("a-name-of-forty-characters-and-more-%04d", i), Digest: "0123456789abcdef", UID: "01234567",
 		})
 	}
 	b, err := json.Marshal(plan.Inventory{}.With("all", nil, entries))

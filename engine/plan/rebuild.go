@@ -32,7 +32,7 @@ func Rebuild(owner Owner, objects []*unstructured.Unstructured) Inventory {
 
 // entryOf returns the entry of an object that exists.
 func entryOf(u *unstructured.Unstructured, object, ownerNamespace string) Entry {
-	e := Entry{Object: object, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), Digest: u.GetAnnotations()[AppliedMark]}
+	e := Entry{Object: object, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), Digest: u.GetAnnotations()[AppliedMark], UID: uidOf(u)}
 	e.Orphan = u.GetAnnotations()[DeleteMark] == orphan
 	switch {
 	case u.GetNamespace() == ownerNamespace:

@@ -42,7 +42,7 @@ type deletion struct {
 // leaves the inventory when it is confirmed to be absent, which frees what it
 // depended on.
 func (d *deletion) sweep(ctx context.Context) {
-	d.backwards = d.inventory.Backwards()
+	d.backwards, d.owner = d.inventory.Backwards(), d.owner.Knowing(d.inventory)
 	for progress := true; progress; {
 		progress = false
 		d.waits, d.order, d.later, d.refused = map[string][]string{}, nil, map[string][]string{}, map[string]bool{}

@@ -26,7 +26,7 @@ func (r *run) settleOwner(ctx context.Context, s *step) error {
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
 func (r *run) adoptable(ctx context.Context, s *step) error {
-	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !plan.Released(s.live, r.in.Owner) {
+	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !plan.Unreferred(s.live, r.in.Owner) {
 		return nil
 	}
 	going, err := r.ownerGoing(ctx)

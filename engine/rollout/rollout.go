@@ -172,6 +172,19 @@ type run struct {
 // live holds observed objects by component and object name.
 type live map[string]map[string]*unstructured.Unstructured
 
+// all returns the objects, in no order.
+func (l live) all() []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, objects := range l {
+		for _, u := range objects {
+			if u != nil {
+				out = append(out, u)
+			}
+		}
+	}
+	return out
+}
+
 // errStop ends a rollout whose result is complete.
 var errStop = errors.New("the rollout is complete")
 
@@ -184,6 +197,7 @@ func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 }
 
 func newRun(e *Engine, in Input) *run {
+	in.Owner = in.Owner.Knowing(in.Inventory)
 	return &run{
 		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
 		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, finished: maps.Clone(in.Finished),
@@ -223,7 +237,7 @@ func (r *run) fault(reason status.Reason, message string) {
 // finish assembles the result.
 func (r *run) finish() Result {
 	out := r.result
-	out.Inventory = r.inventory
+	out.Inventory = r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...)
 	out.Finished = r.hooksSoFar()
 	out.Teardown = r.needsTeardown(r.inventory)
 	out.RequeueAfter = r.rollout.RequeueAfter

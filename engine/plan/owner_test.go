@@ -1,0 +1,79 @@
+package plan_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+)
+
+func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
+	t.Parallel()
+	other := owner
+	other.Name = "other"
+	annotate := func(value string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{plan.OwnerMark: value})
+			if value == "" {
+				u.SetAnnotations(nil)
+			}
+		}
+	}
+	label := func(value string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			u.SetLabels(map[string]string{plan.OwnerMark: value})
+			if value == "" {
+				u.SetLabels(nil)
+			}
+		}
+	}
+	rows := map[string]struct {
+		reason string
+		edit   []func(*unstructured.Unstructured)
+		// known says that the inventory has the object with its UID.
+		known bool
+		want  plan.Situation
+		whose string
+	}{
+		"its annotation":        {"E7: the label says as much", []func(*unstructured.Unstructured){annotate("")}, false, plan.Owned, ""},
+		"its label":             {"E7: the annotation says as much", []func(*unstructured.Unstructured){label("")}, false, plan.Owned, ""},
+		"all, and is known":     {"E7: the very object was written by this resource", []func(*unstructured.Unstructured){annotate(""), label("")}, true, plan.Owned, ""},
+		"all, and is not known": {"E6: another object of that name", []func(*unstructured.Unstructured){annotate(""), label("")}, false, plan.Foreign, "an unknown manager"},
+		"them to another":       {"E6: it was taken over", []func(*unstructured.Unstructured){annotate(other.String()), label(other.Label())}, true, plan.Foreign, other.String()},
+		"them to another, by its annotation alone": {"E6: so somebody says", []func(*unstructured.Unstructured){annotate(other.String())}, true, plan.Foreign, other.String()},
+		"them to another, whose annotation is lost": {
+			"E6: the label is that of another resource", []func(*unstructured.Unstructured){annotate(""), label(other.Label())}, true, plan.Foreign, "manager somebody",
+		},
+		"them to a controller": {
+			"E6: a controller reference decides",
+			[]func(*unstructured.Unstructured){annotate(""), label(""), controlledBy("Other", "o", "9")}, true, plan.Foreign, "Other o",
+		},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := stamp(t, rendered(program.Policy{Delete: "orphan"})) // it has no reference
+			m := cluster.NewMemory()
+			live, err := m.Apply(t.Context(), d.Manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inv := plan.Inventory{}.With("config", nil, []plan.Entry{plan.EntryOf(rendered(program.Policy{}), owner.Namespace, cluster.Namespaced)})
+			if row.known {
+				inv = inv.Seen(owner.Namespace, live)
+			}
+			for _, edit := range row.edit {
+				edit(live)
+			}
+			if live, err = m.Put("somebody", live); err != nil {
+				t.Fatal(err)
+			}
+			got, whose := plan.Situate(live, owner.Knowing(inv))
+			if got != row.want || whose != row.whose {
+				t.Errorf("%s: got %s %q, want %s %q", row.reason, got, whose, row.want, row.whose)
+			}
+		})
+	}
+}

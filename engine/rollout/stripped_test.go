@@ -1,0 +1,146 @@
+package rollout_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/rollout"
+)
+
+// labelled is a cluster whose cache holds what has the owner's label alone, as that of
+// the operator does.
+type labelled struct{ *cluster.Memory }
+
+// Get implements cluster.Cluster.
+func (l labelled) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := l.Memory.Get(ctx, ref)
+	if u != nil && u.GetLabels()[plan.OwnerMark] == "" {
+		return nil, err
+	}
+	return u, err
+}
+
+// pair is an object with a reference to its owner, and one without.
+const pair = `
+components: a: {
+	objects: near: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "near", data: size: "\(cr.spec.size)"}
+	objects: kept: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "kept"}
+	policy: kept: delete: "orphan"
+}
+`
+
+// newPair returns a world of those objects, rolled out.
+func newPair(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, pair)
+	w.cluster = labelled{w.memory}
+	w.mustRun()
+	w.wrote()
+	return w
+}
+
+// strips are what somebody takes off an object.
+var strips = map[string]func(u *unstructured.Unstructured){
+	"the annotation": func(u *unstructured.Unstructured) {
+		marks := u.GetAnnotations()
+		delete(marks, plan.OwnerMark)
+		u.SetAnnotations(marks)
+	},
+	"all annotations": func(u *unstructured.Unstructured) { u.SetAnnotations(nil) },
+	"the label":       func(u *unstructured.Unstructured) { u.SetLabels(nil) },
+	"everything, as kubectl replace with the original file does": func(u *unstructured.Unstructured) {
+		u.SetAnnotations(nil)
+		u.SetLabels(nil)
+		u.SetOwnerReferences(nil)
+	},
+}
+
+func TestE7WhatWasTakenOffAnObjectIsPutBack(t *testing.T) {
+	t.Parallel()
+	for strip, take := range strips {
+		for _, name := range []string{"near", "kept"} {
+			t.Run(strip+" of "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newPair(t)
+				before := w.object("ConfigMap", name)
+				w.change("ConfigMap", name, take)
+				result := w.mustRun()
+				expectStates(t, result, "a: Verified Verified")
+				w.expectWrites("one write mends it", "update ConfigMap "+name)
+				after := w.object("ConfigMap", name)
+				if after.GetLabels()[plan.OwnerMark] == "" || after.GetAnnotations()[plan.OwnerMark] == "" || len(after.GetOwnerReferences()) != len(before.GetOwnerReferences()) {
+					t.Errorf("it has %v %v %v", after.GetLabels(), after.GetAnnotations(), after.GetOwnerReferences())
+				}
+				w.mustRun()
+				w.expectWrites("and then it is at rest")
+			})
+		}
+	}
+}
+
+func TestE7WhatWasTakenOffAnObjectDoesNotKeepItFromBeingDeleted(t *testing.T) {
+	t.Parallel()
+	for strip, take := range strips {
+		t.Run(strip, func(t *testing.T) {
+			t.Parallel()
+			w := newPair(t)
+			for _, name := range []string{"near", "kept"} {
+				w.change("ConfigMap", name, take)
+			}
+			result, err := rollout.Teardown(context.Background(), w.cluster, w.owner, w.inventory)
+			if err != nil || result.Inventory.Len() != 0 {
+				t.Errorf("error %v, left in the inventory: %v", err, result.Inventory)
+			}
+			w.expectWrites("they are its own, and no other trace of them is left", "delete ConfigMap near")
+		})
+	}
+}
+
+func TestE7AnObjectThatIsNotTheOneThatWasWrittenIsNobodys(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	again := w.object("ConfigMap", "near")
+	w.delete(again)
+	strips["everything, as kubectl replace with the original file does"](again)
+	if _, err := w.memory.Put("kubectl", again); err != nil {
+		t.Fatal(err)
+	}
+	w.wrote()
+	result := w.mustRun()
+	w.expectWrites("E6: kubectl replace --force makes another object")
+	expectStates(t, result, "a: Failed OwnedByAnother")
+	if got := message(result, "a"); !strings.Contains(got, "manager kubectl") {
+		t.Errorf("it says %q, want whose it is", got)
+	}
+}
+
+func TestE7AnObjectThatWasStrippedIsPutBackBehindAClosedGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, chain)
+	w.cluster = labelled{w.memory}
+	w.mustRun()
+	w.available("shop")
+	w.mustRun()
+	w.change("Deployment", "shop", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(0), "status", "availableReplicas")
+	})
+	w.change("Service", "shop", strips["everything, as kubectl replace with the original file does"])
+	w.mustRun()
+	w.expectWrites("F1: it is repaired towards what was applied", "update Service shop")
+}
+
+func TestTheInventoryKnowsWhatItHasWrittenByItsUID(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	for _, name := range []string{"near", "kept"} {
+		u := w.object("ConfigMap", name)
+		e, _, found := w.inventory.Find(cluster.RefOf(u), w.owner.Namespace)
+		if !found || e.UID == "" || !strings.HasPrefix(string(u.GetUID()), e.UID) || len(e.UID) > 8 {
+			t.Errorf("%s has the UID %s, and the inventory %+v", name, u.GetUID(), e)
+		}
+	}
+}
