@@ -2,7 +2,6 @@ package patch
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"operetta.dev/engine/status"
@@ -37,7 +36,7 @@ func Status(before map[string]any, r Report, now time.Time) map[string]any {
 	}
 	for _, m := range r.Unmatched {
 		if m.Address != "" {
-			unmatched = append(unmatched, map[string]any{"address": m.Address, "reason": string(m.Reason), "message": m.Message})
+			unmatched = append(unmatched, map[string]any{"address": m.Address, "reason": string(m.Reason), "message": status.Shorten(m.Message, maxMiss)})
 		}
 	}
 	if len(applied) > 0 {
@@ -88,11 +87,15 @@ func (r Report) summary() (Reason, string) {
 		}
 		parts = append(parts, m.Address+": "+m.Message)
 	}
+	text := status.List(parts)
 	if len(r.Applied) > 0 {
-		parts = append(parts, "otherwise "+count(len(r.Applied)))
+		text += "; otherwise " + count(len(r.Applied))
 	}
-	return reason, strings.Join(parts, "; ")
+	return reason, status.Shorten(text, status.MaxMessage)
 }
+
+// maxMiss is how much a patch says about each of its changes: there may be many.
+const maxMiss = 512
 
 func count(objects int) string {
 	if objects == 1 {

@@ -1,6 +1,7 @@
 package patch_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -58,6 +59,23 @@ func TestTheConditionHasTheReasonToLookAtFirst(t *testing.T) {
 				t.Errorf("%s: reason is %v, want %s", tc.reason, c["reason"], tc.want)
 			}
 		})
+	}
+}
+
+func TestAPatchOfManyObjectsSaysWhatAStatusCanHold(t *testing.T) {
+	r := patch.Report{Applied: []patch.Place{{}}}
+	for i := range 1000 {
+		r.Unmatched = append(r.Unmatched, patch.Miss{Address: fmt.Sprintf("web.o%d", i), Reason: patch.Rejected, Message: strings.Repeat("m", 10000)})
+	}
+	s := patch.Status(nil, r, now)
+	message, _ := s["conditions"].([]any)[0].(map[string]any)["message"].(string)
+	if len(message) > 2048 || !strings.HasSuffix(message, "; and 990 more; otherwise applied to 1 object") {
+		t.Errorf("%d bytes: %s", len(message), message)
+	}
+	for _, m := range s["unmatched"].([]any) {
+		if text, _ := m.(map[string]any)["message"].(string); len(text) > 512 {
+			t.Fatalf("it says %d bytes about one object", len(text))
+		}
 	}
 }
 
