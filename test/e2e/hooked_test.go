@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 )
 
@@ -104,5 +105,162 @@ func (s *site) expectBackupFirst(from controlplane.AuditMark) {
 	}
 	if ended < 0 || deleted < ended {
 		s.t.Errorf("the backup ended at %d, the first deletion was at %d", ended, deleted)
+	}
+}
+
+// failing has a hook of which the spec says whether it fails: its pod fits no node, and
+// has a second to run.
+const failing = `
+#Spec: {text: string | *"a", broken: string | *""}
+
+components: web: objects: settings: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: "settings-\(cr.metadata.name)"
+	data: text: cr.spec.text
+}
+hooks: {
+	afterDeploy: migrate: objects: job: #Job & {_name: "migrate"}
+	beforeDelete: backup: objects: job: #Job & {_name: "backup"}
+}
+#Job: {
+	_name:      string
+	apiVersion: "batch/v1"
+	kind:       "Job"
+	metadata: name: "\(_name)-\(cr.metadata.name)"
+	spec: {
+		if cr.spec.broken == _name {activeDeadlineSeconds: 1}
+		template: spec: {
+			if cr.spec.broken == _name {nodeSelector: nowhere: "yes"}
+			restartPolicy: "Never"
+			containers: [{name: "main", image: "busybox:1"}]
+		}
+	}
+}
+`
+
+// job returns the one Job of a name, without the digest of its content.
+func (s *site) job(name string) *unstructured.Unstructured {
+	s.t.Helper()
+	var found []*unstructured.Unstructured
+	for _, u := range s.list("batch/v1", "Job") {
+		if u.GetDeletionTimestamp() == nil && u.GetName()[:strings.LastIndex(u.GetName(), "-")] == name {
+			found = append(found, &u)
+		}
+	}
+	if len(found) != 1 {
+		s.t.Fatalf("there are %d Jobs %s: %s", len(found), name, encode(s.t, found))
+	}
+	return found[0]
+}
+
+// expectStalled expects that a person can see that one has to act, and why: in the
+// condition Stalled, and with kubectl.
+func (s *site) expectStalled(p *small, name, phase, reason string) {
+	s.t.Helper()
+	cr, err := read(s.t.Context(), p.thing(s, name, nil))
+	if err != nil || cr == nil {
+		s.t.Fatalf("reading %s: %v, %v", name, cr, err)
+	}
+	if c := condition(cr, "Stalled"); c["status"] != "True" || c["reason"] != reason {
+		s.t.Errorf("Stalled is %v", c)
+	}
+	shown := s.kubectl("get", "things."+p.name+".example.com", name, "--no-headers")
+	s.t.Log(shown)
+	if got := strings.Fields(shown); len(got) < 3 || got[1] != "False" || got[2] != phase {
+		s.t.Errorf("kubectl get shows %q, not False and %s", shown, phase)
+	}
+}
+
+func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "failinghook", failing)
+	o := s.operate(p.dir)
+	from := mark(t)
+	cr := s.create(p.thing(s, "shop", map[string]any{"broken": "migrate"}))
+	t.Log(s.expectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded", "to run the hook again"))
+	s.expectStalled(p, "shop", "Failed", "HookFailed")
+	u := s.expectThat(cr, "to say so of the hook", func(u *unstructured.Unstructured) error {
+		if c := component(u, "hooks.afterDeploy.migrate"); c["state"] != "Failed" || c["reason"] != "HookFailed" {
+			return fmt.Errorf("it says %v", c)
+		}
+		return nil
+	})
+	t.Logf("status.hooks: %s", encode(t, field(u, "status", "hooks")))
+	s.expectJobsWritten(from, 1)
+
+	// Nothing runs it again by itself: a restart, a poke, another change of the spec.
+	o.stop()
+	s.operate(p.dir)
+	s.patch(cr, annotation("example.com/poke", "1"))
+	s.patch(cr, spec(map[string]any{"text": "b"}))
+	s.expectData("settings-shop", "text", "b")
+	s.settle()
+	s.expectJobsWritten(from, 1)
+	s.expectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ")
+
+	// A person deletes its Job: it runs again, and fails again.
+	was := s.job("migrate-shop")
+	s.kubectl("delete", "job", was.GetName(), "--wait=false")
+	eventually(t, "another Job", func() error {
+		for _, u := range s.list("batch/v1", "Job") {
+			if u.GetName() == was.GetName() && u.GetUID() != was.GetUID() {
+				return nil
+			}
+		}
+		return errNotYet
+	})
+	s.expectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded")
+	s.settle()
+	s.expectJobsWritten(from, 2)
+
+	// Another content is another try.
+	s.patch(cr, spec(map[string]any{"broken": ""}))
+	s.expectAllReady(cr)
+	s.expectJobsWritten(from, 3)
+	if got := s.job("migrate-shop").GetName(); got == was.GetName() {
+		t.Errorf("the Job %s has the name of another content", got)
+	}
+}
+
+func TestAFailedHookBeforeDeletionHoldsItUntilAPersonActs(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		act    func(s *site, cr *unstructured.Unstructured)
+		jobs   int // that were written, with that after the rollout
+	}{
+		"skips the hooks": {"a backup may never work again", func(s *site, cr *unstructured.Unstructured) {
+			s.patch(cr, annotation("operetta.dev/skip-hooks", "true"))
+		}, 2},
+		"corrects the hook": {"another content is another try", func(s *site, cr *unstructured.Unstructured) {
+			s.patch(cr, spec(map[string]any{"broken": ""}))
+		}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := newSmall(t, "held"+strings.Fields(name)[0], failing)
+			s.operate(p.dir)
+			from := mark(t)
+			cr := s.create(p.thing(s, "shop", map[string]any{"broken": "backup"}))
+			s.expectAllReady(cr)
+			before := s.get("ConfigMap", "settings-shop").GetResourceVersion()
+			s.delete(cr)
+			t.Log(s.expectNotReady(cr, "HookFailed", "hooks.beforeDelete.backup: ", "DeadlineExceeded"))
+			s.expectStalled(p, "shop", "Deleting", "HookFailed")
+			s.patch(cr, annotation("example.com/poke", "1"))
+			s.settle()
+			s.expectJobsWritten(from, 2)
+			if deleted := s.operatorRequests(from).verbs("delete"); len(deleted) > 0 || s.get("ConfigMap", "settings-shop").GetResourceVersion() != before {
+				t.Errorf("%s: something was touched although the hook failed: %s", row.reason, deleted)
+			}
+
+			row.act(s, cr)
+			s.expectFinished(cr, "ConfigMap")
+			s.expectNoJobs()
+			s.expectJobsWritten(from, row.jobs)
+		})
 	}
 }
