@@ -68,10 +68,10 @@ func (d *decoder) group(path string, v any) Group {
 }
 
 func (d *decoder) entry(path string, v any) Entry {
-	m := d.object(path, v, "object", "apiVersion", "kind", "namespace", "name", "clusterScoped", "digest", "orphan")
+	m := d.object(path, v, "object", "apiVersion", "kind", "namespace", "name", "clusterScoped", "digest", "uid", "orphan")
 	e := Entry{
 		Object: d.required(path, m, "object"), APIVersion: d.required(path, m, "apiVersion"), Kind: d.required(path, m, "kind"), Name: d.required(path, m, "name"),
-		Namespace: d.text(path, m, "namespace"), Digest: d.text(path, m, "digest"),
+		Namespace: d.text(path, m, "namespace"), Digest: d.text(path, m, "digest"), UID: d.text(path, m, "uid"),
 		ClusterScoped: d.truth(path, m, "clusterScoped"), Orphan: d.truth(path, m, "orphan"),
 	}
 	if gv, err := schema.ParseGroupVersion(e.APIVersion); err != nil || gv.Version == "" {

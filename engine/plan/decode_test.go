@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,10 +52,16 @@ func TestAnInventoryIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	want := plan.Inventory{
 		{Component: "config", Objects: []plan.Entry{
-			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", Orphan: true},
+			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", UID: "u", Orphan: true},
 			{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "c"},
 		}},
 		{Component: "web", DependsOn: []string{"config"}, Objects: []plan.Entry{{Object: "here", APIVersion: "v1", Kind: "ConfigMap", Name: "c"}}},
+	}
+	for i := range reflect.TypeFor[plan.Entry]().NumField() {
+		set := func(e plan.Entry) bool { return !reflect.ValueOf(e).Field(i).IsZero() }
+		if !slices.ContainsFunc(want[0].Objects, set) {
+			t.Errorf("field %s of an entry is not tested", reflect.TypeFor[plan.Entry]().Field(i).Name)
+		}
 	}
 	got, err := plan.Decode(want.Encode())
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
