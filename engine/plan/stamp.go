@@ -48,7 +48,8 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
 	foldStringData(u)
-	mark(u, owner, component+"/"+object.Name)
+	Mark(u, owner)
+	annotate(u, ComponentMark, component+"/"+object.Name)
 	if len(at.After) > 0 {
 		annotate(u, AfterMark, strings.Join(at.After, ","))
 	}
@@ -90,7 +91,8 @@ func allowed(u *unstructured.Unstructured, owner Owner, at Place) error {
 	return fmt.Errorf("%s, and its owner is in namespace %s; clusterScoped: true at the root of the package allows that", where, owner.Namespace)
 }
 
-func mark(u *unstructured.Unstructured, owner Owner, component string) {
+// Mark writes the owner's label and annotation on an object.
+func Mark(u *unstructured.Unstructured, owner Owner) {
 	labels := u.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -98,7 +100,6 @@ func mark(u *unstructured.Unstructured, owner Owner, component string) {
 	labels[OwnerMark] = owner.Label()
 	u.SetLabels(labels)
 	annotate(u, OwnerMark, owner.String())
-	annotate(u, ComponentMark, component)
 }
 
 func annotate(u *unstructured.Unstructured, key, value string) {

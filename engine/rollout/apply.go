@@ -162,7 +162,8 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 }
 
 // oust takes the reference to another controller off an object that is adopted: an
-// object has one at most, and an apply does not take away what others wrote.
+// object has one at most, and an apply does not take away what others wrote. The marks
+// change with it, or an owner that goes by them would put its reference back at once.
 func (r *run) oust(ctx context.Context, s step) error {
 	live, err := r.Cluster.Read(ctx, s.want.Ref())
 	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
@@ -176,6 +177,7 @@ func (r *run) oust(ctx context.Context, s step) error {
 		return nil
 	}
 	live.SetOwnerReferences(kept)
+	plan.Mark(live, r.in.Owner)
 	_, err = r.Cluster.Replace(ctx, live)
 	return err
 }

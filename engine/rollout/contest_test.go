@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -80,6 +81,39 @@ func (w *world) live() {
 func (w *world) die() {
 	w.t.Helper()
 	w.delete(w.object(w.owner.Kind, w.owner.Name))
+}
+
+// meddled is a cluster in which something happens right after an object was replaced.
+type meddled struct {
+	cluster.Cluster
+	then func()
+}
+
+func (c meddled) Replace(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out, err := c.Cluster.Replace(ctx, u)
+	c.then()
+	return out, err
+}
+
+// TestE6OwnerDoesNotTakeBackWhatIsBeingAdopted: adoption takes two writes, and the
+// owner sees what is there between them.
+func TestE6OwnerDoesNotTakeBackWhatIsBeingAdopted(t *testing.T) {
+	t.Parallel()
+	body := strings.Replace(contested, "DELETE", "delete", 1)
+	holder := newWorld(t, strings.Replace(body, "adopt: true", "adopt: false", 1))
+	holder.mustRun()
+	other := holder.rival(body)
+	looked := 0
+	other.cluster = meddled{other.cluster, func() {
+		looked++
+		expectStates(t, holder.mustRun(), "web: Failed OwnedByAnother")
+	}}
+	holder.wrote()
+	expectStates(t, other.mustRun(), "web: Verified Verified")
+	holder.expectWrites("the reference goes, and the object is applied", "update ConfigMap settings", "update ConfigMap settings")
+	if looked != 1 {
+		t.Errorf("the owner has looked %d times between the writes", looked)
+	}
 }
 
 // TestE6AdoptionTakesTheReferenceToTheControllerBefore: the API server refuses an
