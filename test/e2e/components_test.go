@@ -74,11 +74,14 @@ kind:  "Front"
 versions: v1: spec: {}
 cr: _
 
-components: route: objects: route: {
-	apiVersion: "late.example.com/v1"
-	kind:       "Greeting"
-	metadata: name: cr.metadata.name
-	spec: text: "hello"
+components: route: {
+	objects: route: {
+		apiVersion: "late.example.com/v1"
+		kind:       "Greeting"
+		metadata: name: cr.metadata.name
+		spec: text: "hello"
+	}
+	policy: route: verify: "exists" // nobody serves it here
 }
 components: config: objects: configmap: {
 	apiVersion: "v1"
@@ -115,7 +118,6 @@ func TestH1KindWhoseDefinitionAppearsLaterIsAwaited(t *testing.T) {
 		return err
 	})
 	t.Logf("applied %s after its definition", took.Round(time.Millisecond))
-	// Nobody serves it here, so that its status stays empty: existence is all there is.
 	s.expectAllReady(cr)
 	s.delete(route)
 	s.expectThat(route, "to return", exists)

@@ -32,6 +32,10 @@ components: web: {
 // watched is how long two resources that contest an object are watched.
 const watched = 10 * time.Second
 
+// handOver is how many writes take an object from one resource to another: its
+// reference to the one goes, and it is applied for the other.
+const handOver = 2
+
 // rivals are two resources that render the same object.
 type rivals struct{ first, second *unstructured.Unstructured }
 
@@ -71,14 +75,18 @@ func TestE6ObjectThatTwoResourcesRenderIsNotTakenInTurn(t *testing.T) {
 				r := newRivals(s, name, map[string]any{"text": "first", "adopt": row.first}, map[string]any{"text": "second", "adopt": row.second})
 				before := s.get("ConfigMap", "contested")
 				holder := s.expectThat(r.first, "to exist", exists)
+				from := mark(t)
 				s.create(r.second.DeepCopy())
-				has, lacks := r.first, r.second
+				has, lacks, writes := r.first, r.second, 0
 				if row.winner == "second" {
-					has, lacks = r.second, r.first
+					has, lacks, writes = r.second, r.first, handOver
 				}
 				t.Log(s.expectNotReady(lacks, "OwnedByAnother", "web: ", "ConfigMap "+s.namespace+"/contested", row.winner))
 				s.expectAllReady(has)
 				s.expectStill()
+				if made := s.operatorRequests(from).about("configmaps").mutating(); len(made) != writes {
+					t.Errorf("the object was written by %s, not %d times", made, writes)
+				}
 				after := s.expectData("contested", "text", row.winner)
 				if controllerOf(after) != row.winner {
 					t.Errorf("its controller is %s", controllerOf(after))

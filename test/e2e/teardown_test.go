@@ -219,6 +219,7 @@ components: route: {
 		metadata: name: "route"
 		spec: text: "hello"
 	}
+	policy: route: verify: "exists" // nobody serves it here
 }
 components: top: {
 	dependsOn: route: {}
