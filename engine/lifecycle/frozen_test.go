@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/program"
 )
 
 // frozen is a cluster and store whose cache stands still for some steps: Get
@@ -56,15 +55,28 @@ func (s frozenStore) Get(ctx context.Context, key types.NamespacedName) (*unstru
 // often as without that.
 func TestReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
 	t.Parallel()
-	p := loadShop(t)
-	for name, w := range workloads {
+	scene{program: loadShop(t)}.sweepFrozen(t, workloads)
+}
+
+// TestReadsOfAFrozenCacheRunNoHookTwice is B1 for hooks, where once too often is a
+// migration that is run again.
+func TestReadsOfAFrozenCacheRunNoHookTwice(t *testing.T) {
+	t.Parallel()
+	scene{program: load(t, hooked)}.sweepFrozen(t, hookedWorkloads)
+}
+
+// sweepFrozen lives through workloads with the cache frozen at each of their first
+// steps.
+func (s scene) sweepFrozen(t *testing.T, all map[string]workload) {
+	t.Helper()
+	for name, w := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, _ := liveThrough(t, p, w, fault{})
+			want, _ := s.liveThrough(t, w, fault{})
 			for _, steps := range []int{1, 3, 10} {
 				for from := 0; from < 6; from += stride { //nolint:modernize // the stride is 1 only without the race detector
 					t.Run(fmt.Sprintf("frozen for %d steps from step %d", steps, from), func(t *testing.T) {
-						if diff := cmp.Diff(want, liveFrozen(t, p, w, from, steps)); diff != "" {
+						if diff := cmp.Diff(want, s.liveFrozen(t, w, from, steps)); diff != "" {
 							t.Errorf("(-fresh +frozen):\n%s", diff)
 						}
 					})
@@ -76,14 +88,12 @@ func TestReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
 
 // liveFrozen lives through a workload with the cache frozen for some steps of each
 // part of it.
-func liveFrozen(t *testing.T, p *program.Program, w workload, from, steps int) outcome {
+func (s scene) liveFrozen(t *testing.T, w workload, from, steps int) outcome {
 	t.Helper()
-	c := &faulty{Memory: cluster.NewMemory()}
-	c.Serve(shopKind.GroupKind(), cluster.Namespaced)
+	c := s.open(t, fault{})
 	f := &frozen{faulty: c}
-	l := newLife(c)
-	l.Cluster, l.Store = f, frozenStore{faultyStore{c}, f}
-	c.store = newStore(c.Memory)
+	process := s.start(c)
+	process.shops.Cluster, process.shops.Store = f, frozenStore{storeOf(c, shopKind), f}
 	for _, spec := range w {
 		act(t, c.Memory, spec)
 		for i := range 40 {
@@ -94,9 +104,8 @@ func liveFrozen(t *testing.T, p *program.Program, w workload, from, steps int) o
 				f.thaw()
 			}
 			before := len(c.Changes())
-			_, err := l.Step(t.Context(), shopKey, p)
-			collectGarbage(t, c.Memory)
-			makeAvailable(t, c.Memory)
+			err := process.step(t)
+			s.control(t, c.Memory)
 			if err == nil && len(c.Changes()) == before && i > from+steps {
 				break
 			}

@@ -2,10 +2,10 @@ package lifecycle_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -13,9 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
-	"operetta.dev/engine/source"
 	"operetta.dev/engine/status"
 )
 
@@ -33,29 +31,6 @@ func (s phaseStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructure
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	s.seen[phase] = true
 	return s.Store.ApplyStatus(ctx, u)
-}
-
-// playControllers does what the controllers of Kubernetes do.
-func playControllers(t *testing.T, m *cluster.Memory) {
-	t.Helper()
-	makeAvailable(t, m)
-	completeJobs(t, m)
-}
-
-// completeJobs does what the Job controller does, in the end.
-func completeJobs(t *testing.T, m *cluster.Memory) {
-	t.Helper()
-	endJobs(t, m, "Complete")
-}
-
-func endJobs(t *testing.T, m *cluster.Memory, condition string) {
-	t.Helper()
-	for _, u := range objects(t, m, "Job") {
-		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "R", "message": "it ended"}}}
-		if _, err := m.Put("controller", u); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 const guarded = `
@@ -175,17 +150,13 @@ hooks: {
 }
 `
 
-func loadHooked(t *testing.T) *program.Program {
-	t.Helper()
-	snapshot, err := source.New(fstest.MapFS{"shop/shop.cue": &fstest.MapFile{Data: []byte(hooked)}}, "shop", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := program.Load(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+// hookedWorkloads are W1 to W4 for that package.
+var hookedWorkloads = map[string]workload{
+	"W1 create":              {{}},
+	"W2 update":              {{}, {"size": int64(2)}},
+	"W3 rename every object": {{}, {"name": "store"}},
+	"W4 delete":              {{}, deleted},
+	"W4 delete at once":      {{"size": int64(3)}, {"size": int64(4), "name": "store"}, deleted},
 }
 
 // TestHooksSurviveACrashAfterEveryWrite is A1 and A2 for hooks, and for objects that
@@ -193,59 +164,23 @@ func loadHooked(t *testing.T) *program.Program {
 // first object is deleted where it has to, and nothing is left behind.
 func TestHooksSurviveACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
-	p := loadHooked(t)
-	for name, w := range map[string]workload{
-		"W1 create":              {{}},
-		"W2 update":              {{}, {"size": int64(2)}},
-		"W3 rename every object": {{}, {"name": "store"}},
-		"W4 delete":              {{}, deleted},
-		"W4 delete at once":      {{"size": int64(3)}, {"size": int64(4), "name": "store"}, deleted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			want, undisturbed := liveThrough(t, p, w, fault{})
-			if w[len(w)-1]["deleted"] == true && len(want.State) != 0 {
-				t.Fatalf("left behind without any fault: %v", want.State)
-			}
-			for k := 1; k <= undisturbed.total; k += stride {
-				for _, f := range []fault{{crashAfter: []int{k}}, {loseAt: k}} {
-					t.Run(f.String(), func(t *testing.T) {
-						got, c := liveThrough(t, p, w, f)
-						if diff := cmp.Diff(want, got); diff != "" {
-							t.Errorf("(-undisturbed +disturbed):\n%s", diff)
-						}
-						backupComesFirst(t, c.Changes())
-					})
-				}
-			}
-		})
+	s := scene{program: load(t, hooked)}
+	if left, _ := s.liveThrough(t, hookedWorkloads["W4 delete"], fault{}); len(left.State) != 0 {
+		t.Fatalf("left behind without any fault: %v", left.State)
 	}
+	s.sweep(t, hookedWorkloads, func(t *testing.T, c *faulty) {
+		t.Helper()
+		backupComesFirst(t, c.Changes())
+	})
 }
 
 // TestHooksLeakNothingWhenTheSpecChangesMeanwhile is A3 for hooks: the Job of a content
 // that nobody wants any more goes, whenever the process that created it has died.
 func TestHooksLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	p := loadHooked(t)
-	for name, w := range map[string]workload{
-		"W2 update":              {{}, {"size": int64(2)}},
-		"W3 rename every object": {{}, {"name": "store"}},
-		"W4 delete":              {{}, deleted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			want, undisturbed := liveThrough(t, p, w, fault{})
-			for k := 1; k <= undisturbed.total; k += stride {
-				f := fault{crashAfter: []int{k}, away: true}
-				t.Run(f.String(), func(t *testing.T) {
-					got, _ := liveThrough(t, p, w, f)
-					if diff := cmp.Diff(want.State, got.State); diff != "" {
-						t.Errorf("(-undisturbed +disturbed):\n%s", diff)
-					}
-				})
-			}
-		})
-	}
+	some := maps.Clone(hookedWorkloads)
+	delete(some, "W4 delete at once")
+	scene{program: load(t, hooked)}.sweepAway(t, some)
 }
 
 // backupComesFirst checks that, in the deletion of the resource, nothing but what an

@@ -3,10 +3,8 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -18,7 +16,6 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 )
 
@@ -89,6 +86,7 @@ components: guard: {
 
 var (
 	shopKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}
+	partKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Part"}
 	shopKey  = types.NamespacedName{Namespace: "default", Name: "my"}
 )
 
@@ -111,124 +109,6 @@ var workloads = map[string]workload{
 	"W3 and W4 with another update": {{}, {"account": false, "size": int64(2)}, deleted},
 }
 
-// errCrash is what every call answers once the process is dead, and errLost what a
-// write answers that was carried out and whose response was lost.
-var (
-	errCrash = errors.New("the process is dead")
-	errLost  = errors.New("timeout: the response was lost")
-)
-
-// A fault says what goes wrong at which write; 0 is never.
-type fault struct {
-	crashAfter []int
-	loseAt     int
-	// away means that the process stays dead until the person has done the next
-	// thing.
-	away bool
-}
-
-// String is the plan's name, by which a test replays it.
-func (f fault) String() string {
-	if f.loseAt > 0 {
-		return fmt.Sprintf("response of write %d lost", f.loseAt)
-	}
-	parts := make([]string, len(f.crashAfter))
-	for i, k := range f.crashAfter {
-		parts[i] = fmt.Sprint(k)
-	}
-	name := "crash after write " + strings.Join(parts, " then ")
-	if f.away {
-		name += " and away for a while"
-	}
-	return name
-}
-
-// faulty is a cluster and store whose writes can go wrong.
-type faulty struct {
-	*cluster.Memory
-	store  *lifecycle.MemoryStore
-	writes int
-	total  int
-	fault  fault
-	dead   bool
-}
-
-// write carries a write out and makes it go wrong when it is its turn.
-func (f *faulty) write(do func() error) error {
-	if f.dead {
-		return errCrash
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	f.writes++
-	f.total++
-	if len(f.fault.crashAfter) > 0 && f.writes == f.fault.crashAfter[0] {
-		f.dead = true
-		return errCrash
-	}
-	if f.total == f.fault.loseAt {
-		return errLost
-	}
-	return nil
-}
-
-// restart is a new process.
-func (f *faulty) restart() {
-	f.dead = false
-	f.writes = 0
-	f.fault.crashAfter = f.fault.crashAfter[1:]
-}
-
-func (f *faulty) Apply(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
-	err = f.write(func() error {
-		out, err = f.Memory.Apply(ctx, o)
-		return err
-	})
-	return out, err
-}
-
-func (f *faulty) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
-	return f.write(func() error { return f.Memory.Delete(ctx, ref, uid) })
-}
-
-func (f *faulty) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	if f.dead {
-		return nil, errCrash
-	}
-	return f.Memory.Get(ctx, ref)
-}
-
-func (f *faulty) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	if f.dead {
-		return nil, errCrash
-	}
-	return f.Memory.Read(ctx, ref)
-}
-
-// faultyStore is the store of a faulty cluster.
-type faultyStore struct{ *faulty }
-
-func (s faultyStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	if s.dead {
-		return nil, errCrash
-	}
-	return s.store.Get(ctx, key)
-}
-
-func (s faultyStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
-	return s.write(func() error { return s.store.ApplyStatus(ctx, u) })
-}
-
-func (s faultyStore) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
-	return s.write(func() error { return s.store.ApplyFinalizers(ctx, u) })
-}
-
-// quiet records nothing.
-type quiet struct{}
-
-func (quiet) Record(*unstructured.Unstructured, rollout.Event) {}
-
 // outcome is what the oracles compare: the end state, and how often each object was
 // created and deleted.
 type outcome struct {
@@ -236,71 +116,70 @@ type outcome struct {
 	Counts map[string]int
 }
 
-// live lives through a workload with a fault, and returns what came of it.
+// A scene is what a workload is lived through in.
+type scene struct {
+	program *program.Program
+	// part is the package of what the first one renders, or nil.
+	part *program.Program
+	// set prepares the cluster, and play is what its controllers do besides.
+	set, play func(t *testing.T, m *cluster.Memory)
+}
+
+// liveThrough lives through a workload with a fault, and returns what came of it.
 func liveThrough(t *testing.T, p *program.Program, w workload, f fault) (outcome, *faulty) {
 	t.Helper()
-	c := &faulty{Memory: cluster.NewMemory(), fault: f}
-	c.Serve(shopKind.GroupKind(), cluster.Namespaced)
-	c.store = newStore(c.Memory)
+	return scene{program: p}.liveThrough(t, w, f)
+}
+
+func (s scene) liveThrough(t *testing.T, w workload, f fault) (outcome, *faulty) {
+	t.Helper()
+	c := s.open(t, f)
 	for i, spec := range w {
 		act(t, c.Memory, spec)
-		settle(t, c, p, i == len(w)-1)
+		s.settle(t, c, i == len(w)-1)
 	}
 	return observe(t, c.Memory), c
 }
 
-func newStore(m *cluster.Memory) *lifecycle.MemoryStore {
-	return &lifecycle.MemoryStore{Kind: shopKind, Memory: m}
+// open returns the cluster of a scene.
+func (s scene) open(t *testing.T, f fault) *faulty {
+	t.Helper()
+	c := &faulty{Memory: cluster.NewMemory(), fault: f}
+	c.Serve(shopKind.GroupKind(), cluster.Namespaced)
+	c.Serve(partKind.GroupKind(), cluster.Namespaced)
+	if s.set != nil {
+		s.set(t, c.Memory)
+	}
+	return c
 }
 
-// act is one thing that a person does.
-func act(t *testing.T, m *cluster.Memory, spec map[string]any) {
+// settle lives through a scene of one package alone.
+func settle(t *testing.T, c *faulty, p *program.Program, last bool) {
 	t.Helper()
-	ref := cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name}
-	cr, err := m.Read(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if spec["deleted"] == true {
-		if err := m.Delete(t.Context(), ref, cr.GetUID()); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if cr == nil {
-		cr = &unstructured.Unstructured{Object: map[string]any{}}
-		cr.SetGroupVersionKind(shopKind)
-		cr.SetNamespace(shopKey.Namespace)
-		cr.SetName(shopKey.Name)
-	}
-	cr.Object["spec"] = spec
-	if _, err := m.Put("person", cr); err != nil {
-		t.Fatal(err)
-	}
+	scene{program: p}.settle(t, c, last)
 }
 
 // settle steps until nothing changes any more, as the queue does: an error is
 // tried again, and a dead process is started anew, at once or for the next thing
 // that the person does.
-func settle(t *testing.T, c *faulty, p *program.Program, last bool) {
+func (s scene) settle(t *testing.T, c *faulty, last bool) {
 	t.Helper()
 	if c.dead {
 		c.restart()
 	}
-	l := newLife(c)
-	for range 60 {
+	process := s.start(c)
+	for range 80 {
 		before := len(c.Changes())
-		_, err := l.Step(t.Context(), shopKey, p)
+		err := process.step(t)
 		if c.dead && c.fault.away && !last {
 			return
 		}
 		if c.dead {
 			c.restart()
-			l = newLife(c)
+			process = s.start(c)
 			continue
 		}
-		collectGarbage(t, c.Memory)
-		playControllers(t, c.Memory)
+		s.control(t, c.Memory)
 		if err == nil && len(c.Changes()) == before {
 			return
 		}
@@ -308,76 +187,62 @@ func settle(t *testing.T, c *faulty, p *program.Program, last bool) {
 	t.Fatal("it does not settle")
 }
 
+// control does what the controllers of the cluster do.
+func (s scene) control(t *testing.T, m *cluster.Memory) {
+	t.Helper()
+	collectGarbage(t, m)
+	playControllers(t, m)
+	if s.play != nil {
+		s.play(t, m)
+	}
+}
+
+// A process runs the operators of a scene.
+type process struct {
+	scene
+	cluster *faulty
+	shops   *lifecycle.Lifecycle
+	parts   *lifecycle.Lifecycle
+}
+
+// start starts a new process.
+func (s scene) start(c *faulty) *process {
+	p := &process{scene: s, cluster: c, shops: newLife(c), parts: newLife(c)}
+	p.parts.Kind, p.parts.Store = partKind, storeOf(c, partKind)
+	return p
+}
+
+// step takes every resource one step further.
+func (p *process) step(t *testing.T) error {
+	t.Helper()
+	_, err := p.shops.Step(t.Context(), shopKey, p.program)
+	if p.part == nil {
+		return err
+	}
+	failures := []error{err}
+	for _, u := range objects(t, p.cluster.Memory, partKind.Kind) {
+		_, err := p.parts.Step(t.Context(), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, p.part)
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
 // newLife is the engine of a new process. Its clock jumps, so that no progress is
-// held back.
+// held back, and its writes have the same order every time.
 func newLife(c *faulty) *lifecycle.Lifecycle {
 	now := time.Unix(0, 0)
-	return &lifecycle.Lifecycle{Kind: shopKind, Store: faultyStore{c}, Cluster: c, Recorder: quiet{}, Now: func() time.Time {
-		now = now.Add(time.Minute)
-		return now
-	}}
-}
-
-// makeAvailable does what the controllers of Deployments and of budgets do.
-func makeAvailable(t *testing.T, m *cluster.Memory) {
-	t.Helper()
-	for _, u := range objects(t, m, "PodDisruptionBudget") {
-		u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
-		if _, err := m.Put("controller", u); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, u := range objects(t, m, "Deployment") {
-		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-		u.Object["status"] = map[string]any{
-			"observedGeneration": u.GetGeneration(), "replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
-			"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
-		}
-		if _, err := m.Put("controller", u); err != nil {
-			t.Fatal(err)
-		}
+	return &lifecycle.Lifecycle{
+		Kind: shopKind, Store: storeOf(c, shopKind), Cluster: c, Recorder: quiet{}, Parallel: 1,
+		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return k == partKind.GroupKind(), nil },
+		Now: func() time.Time {
+			now = now.Add(time.Minute)
+			return now
+		},
 	}
 }
 
-// collectGarbage does what garbage collection does: an object whose owner is gone
-// goes as well.
-func collectGarbage(t *testing.T, m *cluster.Memory) {
-	t.Helper()
-	uids := map[types.UID]bool{}
-	for _, ref := range m.Refs() {
-		uids[read(t, m, ref).GetUID()] = true
-	}
-	for _, ref := range m.Refs() {
-		u := read(t, m, ref)
-		for _, owner := range u.GetOwnerReferences() {
-			if !uids[owner.UID] {
-				if err := m.Delete(t.Context(), ref, u.GetUID()); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-}
-
-func read(t *testing.T, m *cluster.Memory, ref cluster.Ref) *unstructured.Unstructured {
-	t.Helper()
-	ref.Version = "v1"
-	u, err := m.Read(t.Context(), ref)
-	if err != nil || u == nil {
-		t.Fatalf("reading %s: %v", ref, err)
-	}
-	return u
-}
-
-func objects(t *testing.T, m *cluster.Memory, kind string) []*unstructured.Unstructured {
-	t.Helper()
-	var out []*unstructured.Unstructured
-	for _, ref := range m.Refs() {
-		if ref.Kind == kind {
-			out = append(out, read(t, m, ref))
-		}
-	}
-	return out
+func newStore(m *cluster.Memory) *lifecycle.MemoryStore {
+	return &lifecycle.MemoryStore{Kind: shopKind, Memory: m}
 }
 
 // observe reads the end state without what differs from run to run, and the
@@ -421,9 +286,10 @@ func maskTimes(v any) {
 	}
 }
 
-func loadShop(t *testing.T) *program.Program {
+// load loads a package of one file.
+func load(t *testing.T, text string) *program.Program {
 	t.Helper()
-	snapshot, err := source.New(fstest.MapFS{"shop/shop.cue": &fstest.MapFile{Data: []byte(shop)}}, "shop", nil)
+	snapshot, err := source.New(fstest.MapFS{"shop/shop.cue": &fstest.MapFile{Data: []byte(text)}}, "shop", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,24 +300,38 @@ func loadShop(t *testing.T) *program.Program {
 	return p
 }
 
+func loadShop(t *testing.T) *program.Program {
+	t.Helper()
+	return load(t, shop)
+}
+
 // TestSurvivesACrashAfterEveryWrite is A1 and A2: the process dies after each
 // single write, or the response of the write is lost, and the end is the same, with
 // each object created and deleted as often as without the fault. A failing plan is
 // replayed by the name of its subtest.
 func TestSurvivesACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
-	p := loadShop(t)
-	for name, w := range workloads {
+	scene{program: loadShop(t)}.sweep(t, workloads)
+}
+
+// sweep lives through workloads with a crash after each write, and with the response
+// of each write lost.
+func (s scene) sweep(t *testing.T, all map[string]workload, oracles ...func(t *testing.T, c *faulty)) {
+	t.Helper()
+	for name, w := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, undisturbed := liveThrough(t, p, w, fault{})
+			want, undisturbed := s.liveThrough(t, w, fault{})
 			t.Logf("%d writes, %d plans", undisturbed.total, 2*undisturbed.total)
 			for k := 1; k <= undisturbed.total; k += stride {
 				for _, f := range []fault{{crashAfter: []int{k}}, {loseAt: k}} {
 					t.Run(f.String(), func(t *testing.T) {
-						got, _ := liveThrough(t, p, w, f)
+						got, c := s.liveThrough(t, w, f)
 						if diff := cmp.Diff(want, got); diff != "" {
 							t.Errorf("(-undisturbed +disturbed):\n%s", diff)
+						}
+						for _, o := range oracles {
+							o(t, c)
 						}
 					})
 				}
@@ -465,18 +345,24 @@ func TestSurvivesACrashAfterEveryWrite(t *testing.T) {
 // and the new spec does not want has to go: no object may be forgotten.
 func TestLeaksNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	p := loadShop(t)
-	for name, w := range workloads {
+	scene{program: loadShop(t)}.sweepAway(t, workloads)
+}
+
+// sweepAway lives through workloads with a crash after each write that lasts until the
+// person has done the next thing.
+func (s scene) sweepAway(t *testing.T, all map[string]workload) {
+	t.Helper()
+	for name, w := range all {
 		if len(w) < 2 {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, undisturbed := liveThrough(t, p, w, fault{})
+			want, undisturbed := s.liveThrough(t, w, fault{})
 			for k := 1; k <= undisturbed.total; k += stride {
 				f := fault{crashAfter: []int{k}, away: true}
 				t.Run(f.String(), func(t *testing.T) {
-					got, _ := liveThrough(t, p, w, f)
+					got, _ := s.liveThrough(t, w, f)
 					if diff := cmp.Diff(want.State, got.State); diff != "" {
 						t.Errorf("(-undisturbed +disturbed):\n%s", diff)
 					}
