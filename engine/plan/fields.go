@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -88,6 +89,24 @@ func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFi
 		}
 	}
 	return out
+}
+
+// Drops reports whether an apply of the engine that leaves a reference to an owner out
+// takes it away: the engine has applied it, and nobody else has written it.
+func Drops(live *unstructured.Unstructured, owner types.UID) bool {
+	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(owner)))
+	applied := false
+	for _, m := range live.GetManagedFields() {
+		set := &fieldpath.Set{}
+		if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil || !set.Has(path) {
+			continue
+		}
+		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply {
+			return false
+		}
+		applied = true
+	}
+	return applied
 }
 
 // lostIn looks for a lost field in the value at one element of a set.

@@ -164,6 +164,7 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 // oust takes the reference to another controller off an object that is adopted: an
 // object has one at most, and an apply does not take away what others wrote. The marks
 // change with it, or an owner that goes by them would put its reference back at once.
+// Most often that owner is a resource of the engine, and the apply does it all.
 func (r *run) oust(ctx context.Context, s step) error {
 	live, err := r.Cluster.Read(ctx, s.want.Ref())
 	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
@@ -171,7 +172,7 @@ func (r *run) oust(ctx context.Context, s step) error {
 	}
 	refs := live.GetOwnerReferences()
 	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return ref.Controller != nil && *ref.Controller && ref.UID != r.in.Owner.UID
+		return ref.Controller != nil && *ref.Controller && ref.UID != r.in.Owner.UID && !plan.Drops(live, ref.UID)
 	})
 	if len(kept) == len(refs) {
 		return nil

@@ -32,10 +32,6 @@ components: web: {
 // watched is how long two resources that contest an object are watched.
 const watched = 10 * time.Second
 
-// handOver is how many writes take an object from one resource to another: its
-// reference to the one goes, and it is applied for the other.
-const handOver = 2
-
 // rivals are two resources that render the same object.
 type rivals struct{ first, second *unstructured.Unstructured }
 
@@ -79,7 +75,7 @@ func TestE6ObjectThatTwoResourcesRenderIsNotTakenInTurn(t *testing.T) {
 				s.create(r.second.DeepCopy())
 				has, lacks, writes := r.first, r.second, 0
 				if row.winner == "second" {
-					has, lacks, writes = r.second, r.first, handOver
+					has, lacks, writes = r.second, r.first, 1
 				}
 				t.Log(s.expectNotReady(lacks, "OwnedByAnother", "web: ", "ConfigMap "+s.namespace+"/contested", row.winner))
 				s.expectAllReady(has)
