@@ -23,6 +23,9 @@ type Options struct {
 	// Nodes is the number of simulated nodes, node-0 and so on; 0 means 1. Each
 	// has 32 CPUs, 64Gi of memory and room for 1000 pods.
 	Nodes int
+	// Without are parts that are not started. Then nobody waits for a Deployment to
+	// become Available, as Start does otherwise; without kwok there are no nodes.
+	Without []Part
 	// Audit makes the API server record every request, for AuditEvents.
 	Audit bool
 	// ExtraArgs are appended to the arguments of a part, and win over them.

@@ -26,6 +26,20 @@ func TestDeploymentOfThreeBecomesAvailableSoonAfterStart(t *testing.T) {
 	}
 }
 
+func TestPartsThatAreLeftOutCanBeStartedLater(t *testing.T) {
+	t.Parallel()
+	c := start(t, Options{Without: []Part{ControllerManager, Scheduler, Kwok}})
+	k := admin(t, c)
+	k.run("create", "deployment", "web", "--image=any/name")
+	if got := k.run("get", "nodes,serviceaccounts", "-A", "-o", "name"); got != "" {
+		t.Errorf("somebody made %s", got)
+	}
+	if err := c.StartPart(t.Context(), ControllerManager); err != nil {
+		t.Fatal(err)
+	}
+	k.until("1", "{.status.observedGeneration}", "deployment", "web")
+}
+
 func TestServerReportsTheVersionThatIsPinned(t *testing.T) {
 	t.Parallel()
 	k := admin(t, start(t, Options{}))

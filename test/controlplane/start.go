@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ const patience = time.Minute
 var errPortTaken = errors.New("another program listens on the port that was chosen")
 
 // Start starts a control plane and returns when a Deployment made in it would
-// become Available. It first builds the programs if they are not in the cache.
+// become Available, or, if parts are left out, when the others are healthy. It first builds the programs if they are not in the cache.
 // The context is for the start alone. Stop ends the control plane; so does the end
 // of this process, however it comes about.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
@@ -77,24 +78,39 @@ func (c *ControlPlane) bringUp(ctx context.Context) error {
 	if err := c.prepare(); err != nil {
 		return fmt.Errorf("prepare %s: %w", c.Dir(), err)
 	}
-	for _, part := range []Part{Etcd, APIServer} {
-		if err := c.StartPart(ctx, part); err != nil {
-			return err
+	var tasks []func() error
+	left := c.layout.options.Without
+	for _, part := range Parts() {
+		switch {
+		case slices.Contains(left, part):
+		case part == Etcd, part == APIServer: // the others need them
+			if err := c.StartPart(ctx, part); err != nil {
+				return err
+			}
+		default:
+			tasks = append(tasks, func() error { return c.StartPart(ctx, part) })
 		}
 	}
-	var all sync.WaitGroup
-	var errs [4]error
-	for i, part := range []Part{ControllerManager, Scheduler, Kwok} {
-		all.Go(func() { errs[i] = c.StartPart(ctx, part) })
+	if !slices.Contains(left, Kwok) {
+		tasks = append(tasks, func() error { return c.addNodes(ctx) })
 	}
-	all.Go(func() { errs[3] = c.addNodes(ctx) })
-	all.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := together(tasks); err != nil || len(left) > 0 {
 		return err
 	}
 	return c.wait(ctx, "the default namespace and the nodes", func(ctx context.Context) error {
 		return c.client.usable(ctx, c.layout.options.Nodes)
 	})
+}
+
+// together runs tasks at the same time.
+func together(tasks []func() error) error {
+	var all sync.WaitGroup
+	errs := make([]error, len(tasks))
+	for i, task := range tasks {
+		all.Go(func() { errs[i] = task() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // prepare writes the files that the parts read.
