@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,21 @@ func (l *Live) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, er
 	if err := l.Watch(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
+	u, err := l.cached(ctx, ref)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return get(ctx, l.Direct, ref)
+	}
+	return u, err
+}
+
+// catchUp is how long a read waits for the cache to see what this process wrote. That
+// takes milliseconds, and for ever where somebody takes the label away that the cache
+// goes by.
+const catchUp = 3 * time.Second
+
+func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
 	return get(ctx, l.Client, ref)
 }
 
@@ -59,6 +75,9 @@ func get(ctx context.Context, r client.Reader, ref Ref) (*unstructured.Unstructu
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.GroupVersionKind)
 	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u)
+	if unserved(err) {
+		return nil, &KindNotServedError{Kind: ref.GroupVersionKind}
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -125,7 +144,7 @@ func (l *Live) Owned(ctx context.Context, label, value string) ([]*unstructured.
 	looked := lookup{}
 	for _, kind := range kinds {
 		list, err := l.labelled(ctx, kind, client.MatchingLabels{label: value}, &looked)
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		if unserved(err) || apierrors.IsMethodNotSupported(err) {
 			continue
 		}
 		if err != nil {
@@ -191,7 +210,8 @@ func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	u.SetGroupVersionKind(ref.GroupVersionKind)
 	u.SetNamespace(ref.Namespace)
 	u.SetName(ref.Name)
-	err := l.Client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(l.propagation(ctx, ref)))
+	writer, propagation := l.deletion(ctx, ref, uid)
+	err := writer.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -201,15 +221,24 @@ func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	return nil
 }
 
-// propagation says how an object goes: in the foreground, so that what belongs to it
-// is gone when it is. The resource of another operator of the engine sees to that
-// itself and in order, which the garbage collector would not keep.
-func (l *Live) propagation(ctx context.Context, ref Ref) metav1.DeletionPropagation {
-	live, err := get(ctx, l.Client, ref)
-	if err == nil && live != nil && slices.Contains(live.GetFinalizers(), TeardownFinalizer) {
-		return metav1.DeletePropagationBackground
+// deletion says how an object goes, and through which client.
+//
+// It goes in the foreground, so that what belongs to it is gone when it is. The
+// resource of another operator of the engine sees to that itself and in order, which
+// the garbage collector would not keep.
+//
+// One that the cache does not hold, since somebody took its label away, goes without
+// the cache: the end of it would never show there, and reads would wait for it.
+func (l *Live) deletion(ctx context.Context, ref Ref, uid types.UID) (client.Client, metav1.DeletionPropagation) {
+	live, err := l.cached(ctx, ref)
+	switch {
+	case err != nil || live == nil || live.GetUID() != uid:
+		return l.Direct, metav1.DeletePropagationForeground
+	case slices.Contains(live.GetFinalizers(), TeardownFinalizer):
+		return l.Client, metav1.DeletePropagationBackground
+	default:
+		return l.Client, metav1.DeletePropagationForeground
 	}
-	return metav1.DeletePropagationForeground
 }
 
 // Scope implements Cluster.
@@ -233,6 +262,9 @@ func failure(ref Ref, doing string, err error) error {
 	if unserved(err) {
 		return &KindNotServedError{Kind: ref.GroupVersionKind}
 	}
+	if replaced(err) {
+		err = conflict(ref, "there is another object of that name: %w", err)
+	}
 	if ref.Kind != "Secret" {
 		return fmt.Errorf("%s: %s: %w", ref, doing, err)
 	}
@@ -243,11 +275,22 @@ func failure(ref Ref, doing string, err error) error {
 	return &withheldError{text: fmt.Sprintf("%s: %s: %s (the message is withheld, it may quote the Secret)", ref, doing, reason), cause: err}
 }
 
-// unserved reports whether the API server does not know the path of a request at all.
-// Its definition has gone since it was looked up, and lookups are kept. What is known
-// and absent, such as a namespace, is answered with a status of its own.
+// unserved reports whether nobody knows a kind, or the API server not the path of a
+// request: its definition has gone since it was looked up, and lookups are kept. What
+// is known and absent, such as a namespace, is answered with a status of its own.
 func unserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return meta.IsNoMatchError(err) || (apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
+}
+
+// replaced reports whether an API server refuses an apply because the object has
+// another UID than the apply says. It calls that an invalid change of the UID, which
+// would read as a fault of the manifest.
+func replaced(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // withheldError keeps an error for errors.As and hides its text.
