@@ -197,7 +197,7 @@ func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster
 }
 
 // signs stand before what was written.
-var signs = map[string]string{"create": "+", "update": "~", "delete": "-"}
+var signs = map[cluster.Verb]string{cluster.Created: "+", cluster.Updated: "~", cluster.Deleted: "-"}
 
 // show prints one step.
 func (r *rehearsal) show(step simulate.Step) {
@@ -232,13 +232,14 @@ func names(refs []cluster.Ref) string {
 	return strings.Join(out, ", ")
 }
 
-func (r *rehearsal) sign(verb string) string {
+func (r *rehearsal) sign(verb cluster.Verb) string {
 	sign := signs[verb]
 	switch verb {
-	case "create":
+	case cluster.Created:
 		return r.ink.good(sign)
-	case "delete":
+	case cluster.Deleted:
 		return r.ink.bad(sign)
+	case cluster.Updated:
 	}
 	return r.ink.warn(sign)
 }

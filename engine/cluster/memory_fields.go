@@ -30,33 +30,6 @@ func newFieldManagers() *fieldManagers {
 	}
 }
 
-// clusterScopedKinds are Kubernetes' own kinds without a namespace.
-var clusterScopedKinds = []schema.GroupKind{
-	{Kind: "Namespace"}, {Kind: "Node"}, {Kind: "PersistentVolume"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
-	{Group: "storage.k8s.io", Kind: "StorageClass"},
-	{Group: "storage.k8s.io", Kind: "CSIDriver"},
-	{Group: "storage.k8s.io", Kind: "VolumeAttachment"},
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
-	{Group: "networking.k8s.io", Kind: "IngressClass"},
-	{Group: "node.k8s.io", Kind: "RuntimeClass"},
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
-	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"},
-}
-
-// builtin returns the scope of one of Kubernetes' own kinds.
-func (f *fieldManagers) builtin(kind schema.GroupVersionKind) (Scope, bool) {
-	if !scheme.Scheme.Recognizes(kind) {
-		return "", false
-	}
-	if slices.Contains(clusterScopedKinds, kind.GroupKind()) {
-		return ClusterScoped, true
-	}
-	return Namespaced, true
-}
-
 func (f *fieldManagers) managerFor(kind schema.GroupVersionKind) (*managedfields.FieldManager, error) {
 	types := f.deduced
 	if scheme.Scheme.Recognizes(kind) {
@@ -99,13 +72,14 @@ func orEmpty(live, object *unstructured.Unstructured) runtime.Object {
 	return empty
 }
 
-// withoutServerFields returns what is applied of an object: a UID is a
-// precondition, and not content.
+// withoutServerFields returns what is applied of an object: a UID is a precondition,
+// and a status has a way of its own.
 func withoutServerFields(object *unstructured.Unstructured) *unstructured.Unstructured {
 	out := object.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
 		unstructured.RemoveNestedField(out.Object, "metadata", field)
 	}
+	delete(out.Object, "status")
 	return out
 }
 

@@ -32,7 +32,7 @@ func (r *Rehearsal) Changes() []Change {
 }
 
 // note records what a write would have made.
-func (r *Rehearsal) note(verb string, ref Ref, made *unstructured.Unstructured) {
+func (r *Rehearsal) note(verb Verb, ref Ref, made *unstructured.Unstructured) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.made == nil {
@@ -68,9 +68,9 @@ func (r *Rehearsal) Read(ctx context.Context, ref Ref) (*unstructured.Unstructur
 
 // Apply implements Cluster.
 func (r *Rehearsal) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	verb := "create"
+	verb := Created
 	if object.GetUID() != "" {
-		verb = "update" // a write names the object that it changes
+		verb = Updated // a write names the object that it changes
 	}
 	out, err := r.Cluster.Apply(ctx, object)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *Rehearsal) Replace(ctx context.Context, object *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	r.note("update", RefOf(object), out)
+	r.note(Updated, RefOf(object), out)
 	return out, nil
 }
 
@@ -96,6 +96,6 @@ func (r *Rehearsal) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	if err := r.Cluster.Delete(ctx, ref, uid); err != nil {
 		return err
 	}
-	r.note("delete", ref, nil)
+	r.note(Deleted, ref, nil)
 	return nil
 }

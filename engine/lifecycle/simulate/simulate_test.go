@@ -73,7 +73,7 @@ func run(t *testing.T, w *simulate.World, look func(simulate.Step)) []string {
 	var out []string
 	if err := w.Run(t.Context(), func(s simulate.Step) {
 		for _, c := range s.Changes {
-			out = append(out, c.Verb+" "+c.Ref.Kind+" "+c.Ref.Name)
+			out = append(out, string(c.Verb)+" "+c.Ref.Kind+" "+c.Ref.Name)
 		}
 		if s.Err != nil {
 			t.Errorf("step %d: %v", s.Number, s.Err)

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Apply implements Cluster.
+func (m *Memory) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.applyAs(ctx, FieldManager, object)
+}
+
+// Relinquish implements Cluster.
+func (m *Memory) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
+	_, err := m.applyAs(ctx, relinquisher, fields)
+	return err
+}
+
+func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ref := RefOf(object)
+	if _, err := m.Scope(ctx, ref.GroupVersionKind); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[ref.Identity()]
+	if uid := object.GetUID(); uid != "" && (live == nil || live.GetUID() != uid) {
+		return nil, fmt.Errorf("%s: applying: %w", ref, conflict(ref, "the UID in the precondition (%s) is not that of an existing object", uid))
+	}
+	merged, err := m.fields.apply(live, object, manager)
+	if err == nil {
+		err = m.admit(live, merged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: applying: %w", ref, err)
+	}
+	return m.store(live, merged), nil
+}
+
+// Replace implements Cluster.
+func (m *Memory) Replace(_ context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ref := RefOf(object)
+	live := m.objects[ref.Identity()]
+	switch {
+	case live == nil:
+		return nil, fmt.Errorf("%s: replacing: %w", ref, apierrors.NewNotFound(resourceOf(ref), ref.Name))
+	case live.GetUID() != object.GetUID() || live.GetResourceVersion() != object.GetResourceVersion():
+		return nil, fmt.Errorf("%s: replacing: %w", ref, conflict(ref, "it has been modified or replaced"))
+	}
+	next := object.DeepCopy()
+	if delete(next.Object, "status"); live.Object["status"] != nil {
+		next.Object["status"] = live.Object["status"]
+	}
+	return m.update(FieldManager, live, next)
+}
+
+// Put writes an object as somebody else, as a whole and with its status: as a
+// controller does, or a person with kubectl edit. It returns the result.
+func (m *Memory) Put(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.update(manager, m.objects[RefOf(object).Identity()], object)
+}
+
+func (m *Memory) update(manager string, live, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	merged, err := m.fields.update(live, next, manager)
+	if err == nil {
+		err = m.admit(live, merged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: updating: %w", RefOf(next), err)
+	}
+	return m.store(live, merged), nil
+}
+
+// Probe implements Cluster.
+func (m *Memory) Probe(_ context.Context, object *unstructured.Unstructured) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.admit(nil, object)
+}
+
+// admit validates what can be, and asks the refusal.
+func (m *Memory) admit(before, after *unstructured.Unstructured) error {
+	if err := m.validate(before, after); err != nil || m.refuse == nil {
+		return err
+	}
+	return m.refuse(before, after)
+}
+
+// validate refuses to begin anything in what is being deleted.
+func (m *Memory) validate(before, after *unstructured.Unstructured) error {
+	switch {
+	case before == nil && m.ending(after.GetNamespace()):
+		err := apierrors.NewForbidden(resourceOf(RefOf(after)), after.GetName(), fmt.Errorf("namespace %s is being deleted", after.GetNamespace()))
+		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+		return err
+	case before != nil && before.GetDeletionTimestamp() != nil && after != nil:
+		added := slices.DeleteFunc(slices.Clone(after.GetFinalizers()), func(f string) bool { return slices.Contains(before.GetFinalizers(), f) })
+		if len(added) > 0 {
+			return apierrors.NewInvalid(after.GroupVersionKind().GroupKind(), after.GetName(), field.ErrorList{
+				field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %q", added)),
+			})
+		}
+	}
+	return nil
+}
+
+// ending reports whether a namespace is being deleted. One that is not there counts as
+// there.
+func (m *Memory) ending(namespace string) bool {
+	ns := m.objects[Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Namespace"}, Name: namespace}]
+	return ns != nil && ns.GetDeletionTimestamp() != nil
+}
+
+func conflict(ref Ref, format string, args ...any) error {
+	return apierrors.NewConflict(resourceOf(ref), ref.Name, fmt.Errorf(format, args...))
+}
+
+// resourceOf is about what an API server calls a kind in an error.
+func resourceOf(ref Ref) schema.GroupResource {
+	return schema.GroupResource{Group: ref.Group, Resource: strings.ToLower(ref.Kind)}
+}
+
+// store keeps a new state of an object, with what the API server sets, and returns
+// a copy. A state that says nothing new changes nothing.
+func (m *Memory) store(live, next *unstructured.Unstructured) *unstructured.Unstructured {
+	if live == nil {
+		next.SetUID(types.UID("uid-" + strconv.FormatInt(m.version+1, 10)))
+		next.SetGeneration(firstGeneration(next.GroupVersionKind()))
+		next.SetCreationTimestamp(m.now())
+		return m.keep(Created, nil, next)
+	}
+	next.SetUID(live.GetUID())
+	next.SetCreationTimestamp(live.GetCreationTimestamp())
+	next.SetDeletionTimestamp(live.GetDeletionTimestamp())
+	next.SetGeneration(live.GetGeneration())
+	next.SetResourceVersion(live.GetResourceVersion())
+	if same(live, next) {
+		return live.DeepCopy()
+	}
+	if !sameSpec(live, next) {
+		countUp(next)
+	}
+	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
+		m.keep(Deleted, live, live.DeepCopy())
+		return next.DeepCopy()
+	}
+	return m.keep(Updated, live, next)
+}
+
+// countUp counts a generation, of kinds that do.
+func countUp(u *unstructured.Unstructured) {
+	if g := u.GetGeneration(); g > 0 {
+		u.SetGeneration(g + 1)
+	}
+}
+
+// now is no clock: the order of changes is time enough, and the same every time.
+func (m *Memory) now() metav1.Time { return metav1.NewTime(time.Unix(m.version+1, 0).UTC()) }
+
+// keep keeps what a change has made of an object, reports it, and returns a copy.
+func (m *Memory) keep(verb Verb, before, next *unstructured.Unstructured) *unstructured.Unstructured {
+	m.version++
+	next.SetResourceVersion(strconv.FormatInt(m.version, 10))
+	ref := RefOf(next)
+	if verb == Deleted {
+		delete(m.objects, ref.Identity())
+		m.belongs.note(ref.Identity(), before, nil)
+	} else {
+		m.objects[ref.Identity()] = next
+		m.belongs.note(ref.Identity(), before, next)
+	}
+	m.events = append(m.events, Event{Change: Change{Verb: verb, Ref: ref}, Before: before, Object: next})
+	return next.DeepCopy()
+}
+
+// ApplyStatus replaces the status of an object with that UID; it does nothing when
+// there is none.
+func (m *Memory) ApplyStatus(object *unstructured.Unstructured) {
+	m.amend(object, func(live *unstructured.Unstructured) { live.Object["status"] = object.Object["status"] })
+}
+
+// ApplyFinalizers replaces the finalizers below a prefix of an object with that
+// UID by those that object has; it does nothing when there is none.
+func (m *Memory) ApplyFinalizers(object *unstructured.Unstructured, prefix string) {
+	m.amend(object, func(live *unstructured.Unstructured) {
+		others := slices.DeleteFunc(live.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, prefix) })
+		live.SetFinalizers(append(others, object.GetFinalizers()...))
+	})
+}
+
+// amend changes a part of an object that apply does not reach.
+func (m *Memory) amend(object *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[RefOf(object).Identity()]
+	if live == nil || live.GetUID() != object.GetUID() {
+		return
+	}
+	next := live.DeepCopy()
+	change(next)
+	m.store(live, next)
+}
