@@ -64,7 +64,7 @@ test-unit: cc bin/suite ## the tests that need no control plane, with the race d
 
 .PHONY: test-e2e
 test-e2e: bin/suite ## the tests on a control plane
-	@exec bin/suite e2e
+	@exec bin/suite live e2e
 
 .PHONY: bench
 bench: go ## the benchmarks

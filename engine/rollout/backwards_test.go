@@ -1,14 +1,12 @@
 package rollout_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/plan"
-	"operetta.dev/engine/rollout"
 )
 
 // bridged is a component over another one, with a third between them.
@@ -65,7 +63,7 @@ func TestDeletionGoesBackwardsThroughWhatHasNoObjects(t *testing.T) {
 			if w.mustRun(); w.protects != stored {
 				t.Error("the inventory is stored again although nothing is new")
 			}
-			result := teardown(w)
+			result := w.mustTeardown()
 			if w.object("ConfigMap", "db") == nil {
 				t.Errorf("%s: the db is gone, and the web is still there; inventory %v", row.reason, w.inventory)
 			}
@@ -73,8 +71,7 @@ func TestDeletionGoesBackwardsThroughWhatHasNoObjects(t *testing.T) {
 				t.Errorf("%s: db says %q, want what it waits for", row.reason, got)
 			}
 			w.change("ConfigMap", "web", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-			w.inventory = result.Inventory
-			if left := teardown(w).Inventory; left.Len() != 0 {
+			if left := w.mustTeardown().Inventory; left.Len() != 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -85,16 +82,6 @@ func TestDeletionGoesBackwardsThroughWhatHasNoObjects(t *testing.T) {
 func held(w *world, name string) {
 	w.t.Helper()
 	w.change("ConfigMap", name, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/held"}) })
-}
-
-// teardown tears the world's inventory down once.
-func teardown(w *world) rollout.Result {
-	w.t.Helper()
-	result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return result
 }
 
 func TestObjectsSayInWhichOrderTheyGoAlsoThroughWhatHasNone(t *testing.T) {
@@ -146,7 +133,7 @@ components: c: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 	t.Run("when it is torn down", func(t *testing.T) {
 		t.Parallel()
 		w := turned(t)
-		result := teardown(w)
+		result := w.mustTeardown()
 		if diff := cmp.Diff([]string{"delete ConfigMap b", "delete ConfigMap c", "delete ConfigMap a"}, w.wrote()); diff != "" || result.Inventory.Len() != 0 {
 			t.Errorf("a and b wait for each other; what the author has later goes first (-want +got):\n%s\nleft %v", diff, result.Inventory)
 		}
@@ -172,7 +159,7 @@ components: c: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 			all = append(all, u)
 		}
 		w.inventory = plan.Rebuild(w.owner, all)
-		if left := teardown(w).Inventory; left.Len() != 0 {
+		if left := w.mustTeardown().Inventory; left.Len() != 0 {
 			t.Errorf("left: %v", left)
 		}
 	})

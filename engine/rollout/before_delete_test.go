@@ -5,9 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,47 +15,20 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// terminating refuses what the API server refuses in a namespace that is being deleted.
-func terminating(before, after *unstructured.Unstructured) error {
-	if before != nil || after == nil || after.GetNamespace() != "default" {
-		return nil
-	}
-	err := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, after.GetName(), nil)
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
-	return err
-}
-
-// endNamespace begins the deletion of the world's namespace.
-func (w *world) endNamespace() {
-	w.t.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	u.SetName("default")
-	u.SetFinalizers([]string{"kubernetes"})
-	u, err := w.memory.Put("somebody", u)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.memory.Delete(context.Background(), cluster.RefOf(u), u.GetUID()); err != nil {
-		w.t.Fatal(err)
-	}
-	w.memory.Refuse(terminating)
-	w.wrote()
-}
-
 // blindfolded is a cluster whose namespaces may not be read.
-type blindfolded struct{ *cluster.Memory }
+type blindfolded struct{ cluster.Cluster }
 
 // Read implements cluster.Cluster.
 func (b blindfolded) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if ref.Kind == "Namespace" {
 		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, ref.Name, nil)
 	}
-	return b.Memory.Read(ctx, ref)
+	return b.Cluster.Read(ctx, ref)
 }
 
 const backup = `
 components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
-hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "backup"}
+hooks: beforeDelete: backup: objects: job: _job & {metadata: name: "backup"}
 `
 
 func TestG3HooksBeforeDeletionDoNotHoldANamespaceThatIsDeleted(t *testing.T) {
@@ -71,13 +42,13 @@ func TestG3HooksBeforeDeletionDoNotHoldANamespaceThatIsDeleted(t *testing.T) {
 	}{
 		"its objects cannot be created": {
 			reason: "they never can be again", body: backup,
-			act: (*world).endNamespace,
+			act: func(w *world) { w.site.Terminate() },
 		},
 		"and the operator may not read namespaces": {
 			reason: "the refusal says so", body: backup,
 			act: func(w *world) {
-				w.endNamespace()
-				w.cluster = blindfolded{w.memory}
+				w.site.Terminate()
+				w.cluster = blindfolded{w.site}
 			},
 		},
 		"what it reads is gone already": {
@@ -86,11 +57,11 @@ func TestG3HooksBeforeDeletionDoNotHoldANamespaceThatIsDeleted(t *testing.T) {
 inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}
 hooks: beforeDelete: backup: objects: job: spec: completions: inputs.token.object.data.n
 `,
-			act: (*world).endNamespace,
+			act: func(w *world) { w.site.Terminate() },
 		},
 		"it runs, and its pods cannot": {
 			reason: "it will not end", body: backup, running: true,
-			act: (*world).endNamespace,
+			act: func(w *world) { w.site.Terminate() },
 		},
 	}
 	for name, row := range rows {
@@ -108,10 +79,10 @@ hooks: beforeDelete: backup: objects: job: spec: completions: inputs.token.objec
 			if !done || err != nil {
 				t.Fatalf("%s: done %v, error %v, states %v", row.reason, done, err, states(result))
 			}
-			if len(result.Events) != 1 || result.Events[0].Reason != "HooksSkipped" || !strings.Contains(result.Events[0].Message, "namespace default is being deleted") {
+			if len(result.Events) != 1 || result.Events[0].Reason != "HooksSkipped" || !strings.Contains(result.Events[0].Message, "namespace "+w.owner.Namespace+" is being deleted") {
 				t.Errorf("%s: events %v, want one that says why", row.reason, result.Events)
 			}
-			if left := teardown(w).Inventory; left.Len() != 0 {
+			if left := w.mustTeardown().Inventory; left.Len() != 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -120,7 +91,7 @@ hooks: beforeDelete: backup: objects: job: spec: completions: inputs.token.objec
 		t.Parallel()
 		w := newWorld(t, backup)
 		w.mustRun()
-		w.memory.Refuse(func(before, _ *unstructured.Unstructured) error {
+		w.site.Refuse(func(before, _ *unstructured.Unstructured) error {
 			if before == nil {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "backup", nil)
 			}
@@ -145,8 +116,8 @@ func TestWhatKeepsHooksBeforeDeletionFromRunningIsReported(t *testing.T) {
 	w := newWorld(t, backup+`inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}`)
 	w.mustRun()
 	for name, e := range map[string]*rollout.Engine{
-		"an object cannot be read": {Package: w.program, Cluster: away{w.memory}},
-		"an input cannot be read":  {Package: w.program, Cluster: w.memory, Inputs: noInputs{}},
+		"an object cannot be read": {Package: w.program, Cluster: away{w.site}},
+		"an input cannot be read":  {Package: w.program, Cluster: w.site, Inputs: noInputs{}},
 	} {
 		result, done, err := e.BeforeDelete(context.Background(), rollout.Input{Owner: w.owner, CR: w.cr(), Inventory: w.inventory})
 		if done || err == nil {

@@ -2,12 +2,15 @@ package rollout_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 )
 
@@ -15,9 +18,8 @@ import (
 // renders the same object.
 func (w *world) rival(body string) *world {
 	w.t.Helper()
-	r := newWorld(w.t, body)
-	r.memory, r.cluster = w.memory, w.cluster
-	r.owner.Name, r.owner.UID = "rival", "uid-rival"
+	r := newResource(w.t, w.site, "rival")
+	r.load(body)
 	return r
 }
 
@@ -37,50 +39,40 @@ func TestE6TwoThatAdoptTheSameObjectDoNotTakeItInTurn(t *testing.T) {
 			t.Parallel()
 			body := strings.Replace(contested, "DELETE", policy, 1)
 			holder := newWorld(t, body)
-			holder.memory.Serve(holder.owner.GroupKind(), cluster.Namespaced)
-			holder.live()
 			other := holder.rival(body)
-			other.live()
 			expectStates(t, holder.mustRun(), "web: Verified Verified")
 			holder.wrote()
 			for range 3 {
 				result := other.mustRun()
 				expectStates(t, result, "web: Failed OwnedByAnother")
-				if got := message(result, "web"); !strings.Contains(got, "Shop.example.com default/shop, which keeps it") {
+				if got := message(result, "web"); !strings.Contains(got, "Shop.example.com "+holder.owner.Namespace+"/shop, which keeps it") {
 					t.Errorf("it says %q, want who keeps it", got)
 				}
 				expectStates(t, holder.mustRun(), "web: Verified Verified")
 			}
 			holder.expectWrites("nobody takes anything")
 
-			holder.die()
+			holder.site.Refuse(undeletable) // the garbage collector would be faster
+			holder.delete(holder.site.Find(shopKind, "shop"))
 			result := other.mustRun()
 			if policy == "delete" {
 				expectStates(t, result, "web: Failed OwnedByAnother")
 				return // its reference says that the garbage collector is about to take it
 			}
 			expectStates(t, result, "web: Verified Verified")
-			if got := holder.object("ConfigMap", "settings").GetAnnotations()["operetta.dev/owner"]; got != "Shop.example.com default/rival" {
+			if got := holder.object("ConfigMap", "settings").GetAnnotations()["operetta.dev/owner"]; got != "Shop.example.com "+holder.owner.Namespace+"/rival" {
 				t.Errorf("it belongs to %s", got)
 			}
 		})
 	}
 }
 
-// live stores the custom resource itself, which most tests need not have.
-func (w *world) live() {
-	w.t.Helper()
-	u := &unstructured.Unstructured{Object: w.cr()}
-	u.SetName(w.owner.Name)
-	if _, err := w.memory.Put("person", u); err != nil {
-		w.t.Fatal(err)
+// undeletable refuses every deletion of a ConfigMap.
+func undeletable(before, after *unstructured.Unstructured) error {
+	if after == nil && before.GetKind() == "ConfigMap" {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, before.GetName(), errors.New("it stays"))
 	}
-}
-
-// die deletes the custom resource itself.
-func (w *world) die() {
-	w.t.Helper()
-	w.delete(w.object(w.owner.Kind, w.owner.Name))
+	return nil
 }
 
 // meddled is a cluster in which something happens right after an object was replaced.
@@ -139,15 +131,14 @@ func TestE6OwnerDoesNotTakeBackWhatIsBeingAdopted(t *testing.T) {
 func TestE6AdoptionTakesTheReferenceToTheControllerBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.Replace(contested, "DELETE", "delete", 1))
-	yes := true
-	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-	theirs.SetNamespace("default")
-	theirs.SetName("settings")
-	bystander := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "bystander", UID: "2"}
-	theirs.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: "1", Controller: &yes}, bystander})
-	if _, err := w.memory.Put("boss", theirs); err != nil {
-		t.Fatal(err)
+	// Both are there, or the garbage collector would see to it.
+	owner := func(name string, controller *bool) metav1.OwnerReference {
+		u := w.site.Put("boss", object(kinds["ConfigMap"], w.owner.Namespace, name))
+		return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: u.GetUID(), Controller: controller}
 	}
+	theirs := object(kinds["ConfigMap"], w.owner.Namespace, "settings")
+	theirs.SetOwnerReferences([]metav1.OwnerReference{owner("boss", new(true)), owner("bystander", nil)})
+	w.put("boss", theirs)
 	expectStates(t, w.mustRun(), "web: Verified Verified")
 	got := map[string]bool{}
 	for _, ref := range w.object("ConfigMap", "settings").GetOwnerReferences() {

@@ -3,14 +3,14 @@ package rollout_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
 )
 
 func configMap(name, more string) string {
@@ -70,20 +70,33 @@ func TestTheResultDoesNotDependOnChance(t *testing.T) {
 	}
 	body.WriteString("components: last: {dependsOn: {c3: {}, c1: {}}, objects: o: " + configMap("o", "") + "}\n")
 	w := newWorld(t, body.String())
-	uids := regexp.MustCompile(`uid-\d+`) // they are given in the order of creation
 	var first string
-	for range 200 {
-		w.memory, w.inventory = cluster.NewMemory(), nil
-		w.cluster = w.memory
+	for range w.site.Often(200) {
 		result := w.mustRun()
-		got := uids.ReplaceAllString(fmt.Sprint(states(result), result.Inventory, result.Events), "uid")
+		got := fmt.Sprint(states(result), withoutUIDs(result.Inventory), result.Events)
 		if first == "" {
 			first = got
 		}
 		if got != first {
 			t.Fatalf("two runs differ:\n%s\n%s", first, got)
 		}
+		if left := w.mustTeardown().Inventory; left.Len() > 0 {
+			t.Fatalf("left in the inventory: %v", left)
+		}
 	}
+}
+
+// withoutUIDs returns an inventory without what each run has anew.
+func withoutUIDs(inventory plan.Inventory) plan.Inventory {
+	var out plan.Inventory
+	for _, g := range inventory {
+		g.Objects = slices.Clone(g.Objects)
+		for i := range g.Objects {
+			g.Objects[i].UID = ""
+		}
+		out = append(out, g)
+	}
+	return out
 }
 
 func TestACheckOnAnEdgeHoldsTheDependent(t *testing.T) {
@@ -139,17 +152,13 @@ components: fine: objects: o: `+configMap("fine", "")+`
 components: finer: {dependsOn: fine: {}, objects: o: `+configMap("finer", "")+`}
 `)
 	w.spec["name"] = "other"
-	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "taken", "namespace": "default"}}}
-	if _, err := w.memory.Put("kubectl", theirs); err != nil {
-		t.Fatal(err)
-	}
-	w.wrote()
+	w.put("kubectl", object(kinds["ConfigMap"], w.owner.Namespace, "taken"))
 	result := w.mustRun()
 	w.expectWrites("F4: independent branches go on, and of a failed component nothing is written",
 		"create ConfigMap broken", "create ConfigMap fine", "create ConfigMap finer")
 	expectStates(t, result, "wrong: Failed InvalidObject", "taken: Failed OwnedByAnother", "broken: Applied NotReady",
 		"after: Waiting WaitingForDependency", "fine: Verified Verified", "finer: Verified Verified")
-	for component, part := range map[string]string{"wrong": "objects.o.data.x", "taken": "ConfigMap default/taken", "after": "waiting for wrong"} {
+	for component, part := range map[string]string{"wrong": "objects.o.data.x", "taken": "ConfigMap " + w.owner.Namespace + "/taken", "after": "waiting for wrong"} {
 		if got := message(result, component); !strings.Contains(got, part) {
 			t.Errorf("%s says %q, want %q in it", component, got, part)
 		}
@@ -189,17 +198,16 @@ components: d: {dependsOn: c: {}, objects: o: `+configMap("d", "")+`}
 func TestAComponentOfAnUnservedKindCanBeSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: monitor: {unserved: "skip", objects: probe: {apiVersion: "monitoring.example.com/v1", kind: "Probe", metadata: name: "p"}}
+components: monitor: {unserved: "skip", objects: probe: {apiVersion: "skipped.example.com/v1", kind: "Probe", metadata: name: "p"}}
 components: after: {dependsOn: monitor: {}, objects: o: `+configMap("after", "")+`}
 `)
-	kind := schema.GroupKind{Group: "monitoring.example.com", Kind: "Probe"}
 	result := w.mustRun()
 	w.expectWrites("it counts as not being there", "create ConfigMap after")
 	expectStates(t, result, "monitor: Excluded KindNotServed", "after: Verified Verified")
 	if !result.Completion.Ready() || result.RequeueAfter == 0 {
 		t.Errorf("ready %v, again after %s; want it ready, and the kind looked for", result.Completion.Ready(), result.RequeueAfter)
 	}
-	w.memory.Serve(kind, cluster.Namespaced)
+	w.site.Serve(schema.GroupVersionKind{Group: "skipped.example.com", Version: "v1", Kind: "Probe"})
 	w.mustRun()
 	w.expectWrites("H1: it has appeared", "create Probe p")
 }

@@ -1,7 +1,6 @@
 package rollout_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,8 +10,7 @@ import (
 
 // twoHooks is a component with two hooks in one phase, and one in the next.
 const twoHooks = `
-components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "shop", spec: replicas: cr.spec.size}
-_job: {apiVersion: "batch/v1", kind: "Job", metadata: name: string}
+components: web: objects: deployment: _deployment & {metadata: name: "shop", spec: replicas: cr.spec.size}
 hooks: {
 	afterDeploy: migrate: objects: job: _job & {metadata: name: "migrate"}
 	afterDeploy: warm: objects: job: _job & {metadata: name: "warm"}
@@ -20,19 +18,6 @@ hooks: {
 	afterVerifyUnsuccessful: alarm: objects: job: _job & {metadata: name: "alarm"}
 }
 `
-
-// endOne makes the Job of one hook end with a condition.
-func (w *world) endOne(hook, condition string) {
-	w.t.Helper()
-	for _, u := range w.all("Job") {
-		if !strings.HasPrefix(u.GetName(), hook+"-") {
-			continue
-		}
-		w.change("Job", u.GetName(), func(u *unstructured.Unstructured) {
-			u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "R", "message": "it ended"}}}
-		})
-	}
-}
 
 // expectJobs compares the Jobs that are there.
 func (w *world) expectJobs(reason string, want ...string) {
@@ -50,20 +35,20 @@ func TestHooksOfOnePhaseRunSideBySide(t *testing.T) {
 	w.mustRun()
 	w.expectJobs("neither waits for the other", "migrate", "warm")
 
-	w.endOne("warm", "Failed")
+	w.end("Failed", "warm")
 	result := w.mustRun()
 	expectStates(t, result, "web: Verified Verified", "hooks.afterDeploy.migrate: Applied HooksRunning", "hooks.afterDeploy.warm: Failed HookFailed")
-	w.endOne("migrate", "Complete")
+	w.end("Complete", "migrate")
 	result = w.mustRun()
 	expectStates(t, result, "web: Verified Verified", "hooks.afterDeploy.migrate: Verified Verified", "hooks.afterDeploy.warm: Failed HookFailed")
 	w.expectJobs("the next phase comes after all hooks of this one", "migrate", "warm")
 
 	w.delete(w.all("Job")[1])
 	w.mustRun()
-	w.endOne("warm", "Complete")
+	w.end("Complete", "warm")
 	w.mustRun()
 	w.expectJobs("the failed one alone has run again, and the next phase has begun", "migrate", "notify", "warm")
-	w.endOne("notify", "Complete")
+	w.end("Complete", "notify")
 	if done := w.mustRun(); !done.Completion.Ready() {
 		t.Errorf("states %v", states(done))
 	}
@@ -76,8 +61,8 @@ func TestAHookIsLeftAsItIsWhileAComponentRegresses(t *testing.T) {
 		t.Helper()
 		w := newWorld(t, twoHooks)
 		w.mustRun()
-		w.endOne("migrate", "Complete")
-		w.endOne("warm", "Complete")
+		w.end("Complete", "migrate")
+		w.end("Complete", "warm")
 		w.available("shop")
 		w.mustRun()
 		w.expectJobs("the last phase has come", "migrate", "notify", "warm")
@@ -93,7 +78,7 @@ func TestAHookIsLeftAsItIsWhileAComponentRegresses(t *testing.T) {
 	t.Run("after it has succeeded", func(t *testing.T) {
 		t.Parallel()
 		w := begun(t)
-		w.endOne("notify", "Complete")
+		w.end("Complete", "notify")
 		w.mustRun()
 		result := regress(w)
 		w.expectWrites("what the hook has left is neither deleted nor run again")
@@ -113,7 +98,7 @@ func TestAHookIsLeftAsItIsWhileAComponentRegresses(t *testing.T) {
 		w := begun(t)
 		regress(w)
 		w.expectWrites("it goes on")
-		w.endOne("notify", "Complete")
+		w.end("Complete", "notify")
 		if result := w.mustRun(); result.Completion.Ready() {
 			t.Error("it is ready because the hook is")
 		}
@@ -126,7 +111,7 @@ func TestAHookIsLeftAsItIsWhileAComponentRegresses(t *testing.T) {
 	t.Run("and then fails", func(t *testing.T) {
 		t.Parallel()
 		w := begun(t)
-		w.endOne("notify", "Complete")
+		w.end("Complete", "notify")
 		w.mustRun()
 		w.stall()
 		failed := w.mustRun()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -16,12 +17,8 @@ import (
 
 // phases is two components with a hook of each phase.
 const phases = `
-components: web: objects: deployment: {
-	apiVersion: "apps/v1", kind: "Deployment", metadata: name: cr.spec.name
-	spec: replicas: cr.spec.size
-}
+components: web: objects: deployment: _deployment & {metadata: name: cr.spec.name, spec: replicas: cr.spec.size}
 components: config: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.spec.name}
-_job: {apiVersion: "batch/v1", kind: "Job", metadata: name: string}
 hooks: {
 	afterDeploy: a: objects: job: _job & {metadata: name: "deployed"}
 	afterDeployUnsuccessful: b: objects: job: _job & {metadata: name: "not-deployed"}
@@ -41,34 +38,39 @@ func (w *world) jobs() []string {
 	return out
 }
 
-// all returns the objects of a kind.
-func (w *world) all(kind string) []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
-	for _, u := range w.memory.Objects() {
-		if u.GetKind() == kind {
-			out = append(out, u)
-		}
-	}
-	return out
+// endings are the statuses of Jobs that have ended, by the condition that says so.
+var endings = map[string]map[string]any{
+	"Complete": {
+		"succeeded": int64(1), "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:00:01Z",
+		"conditions": []any{ended("SuccessCriteriaMet"), ended("Complete")},
+	},
+	"Failed": {
+		"failed": int64(1), "startTime": "2026-01-01T00:00:00Z",
+		"conditions": []any{ended("FailureTarget"), ended("Failed")},
+	},
 }
 
-// end makes every Job end with a condition: Complete or Failed.
-func (w *world) end(condition string) {
+func ended(condition string) map[string]any {
+	return map[string]any{
+		"type": condition, "status": "True", "reason": "BackoffLimitExceeded", "message": "it ended",
+		"lastProbeTime": "2026-01-01T00:00:01Z", "lastTransitionTime": "2026-01-01T00:00:01Z",
+	}
+}
+
+// end makes the Jobs of some hooks, or of all, end that run, with a condition: Complete
+// or Failed.
+func (w *world) end(condition string, hooks ...string) {
 	w.t.Helper()
 	for _, u := range w.all("Job") {
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		meant := func(hook string) bool { return strings.HasPrefix(u.GetName(), hook+"-") }
+		if len(conditions) > 0 || (len(hooks) > 0 && !slices.ContainsFunc(hooks, meant)) {
+			continue
+		}
 		w.change("Job", u.GetName(), func(u *unstructured.Unstructured) {
-			u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "BackoffLimitExceeded", "message": "it ended"}}}
+			u.Object["status"] = runtime.DeepCopyJSON(endings[condition])
 		})
 	}
-}
-
-// delete deletes an object as somebody else.
-func (w *world) delete(u *unstructured.Unstructured) {
-	w.t.Helper()
-	if err := w.memory.Delete(context.Background(), cluster.RefOf(u), u.GetUID()); err != nil {
-		w.t.Fatal(err)
-	}
-	w.wrote()
 }
 
 // stall makes the Deployment fail for good.
@@ -158,10 +160,7 @@ func TestEachPhaseHasItsHooks(t *testing.T) {
 
 const oneHook = `
 components: config: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.spec.name}
-hooks: afterDeploy: migrate: objects: job: {
-	apiVersion: "batch/v1", kind: "Job", metadata: name: "migrate"
-	spec: completions: cr.spec.size
-}
+hooks: afterDeploy: migrate: objects: job: _job & {metadata: name: "migrate", spec: completions: cr.spec.size}
 `
 
 func TestAHookRunsOncePerContent(t *testing.T) {
@@ -210,7 +209,7 @@ func TestAFailedHookRunsAgainWhenItsObjectsAreDeleted(t *testing.T) {
 	failed := w.mustRun()
 	w.expectWrites("it is not tried again by itself")
 	expectStates(t, failed, "config: Verified Verified", "hooks.afterDeploy.migrate: Failed HookFailed")
-	if got := message(failed, "hooks.afterDeploy.migrate"); !strings.Contains(got, "Job default/migrate-") || !strings.Contains(got, "to run the hook again") {
+	if got := message(failed, "hooks.afterDeploy.migrate"); !strings.Contains(got, "Job "+w.owner.Namespace+"/migrate-") || !strings.Contains(got, "to run the hook again") {
 		t.Errorf("it says %q, want the object and the way out", got)
 	}
 	w.delete(w.all("Job")[0])
@@ -235,8 +234,7 @@ func TestAHookThatShouldNotBeIsTakenAway(t *testing.T) {
 
 // undecidedHooks are hooks whose existence rests on what the Deployment says of itself.
 const undecidedHooks = `
-components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: cr.spec.name, spec: replicas: cr.spec.size}
-_job: {apiVersion: "batch/v1", kind: "Job", metadata: name: string}
+components: web: objects: deployment: _deployment & {metadata: name: cr.spec.name, spec: replicas: cr.spec.size}
 hooks: afterDeploy: {
 	always: objects: job: _job & {metadata: name: "always"}
 	if live.web.deployment.status.availableReplicas > 1 {NAME: objects: job: _job & {metadata: name: "migrate"}}
@@ -261,7 +259,7 @@ func TestAnUndecidedHookIsHeldAndNeverPassedOver(t *testing.T) {
 			w.end("Complete")
 			unknown := w.mustRun()
 			expectStates(t, unknown, "web: Applied NotReady", "hooks.afterDeploy.always: Verified Verified", row.held+": Held Undecided")
-			if got := message(unknown, row.held); !strings.Contains(got, "live.web.deployment.status is not there yet") || !strings.Contains(got, "body.cue:") {
+			if got := message(unknown, row.held); !strings.Contains(got, "live.web.deployment.status") || !strings.Contains(got, "is not there yet") || !strings.Contains(got, "body.cue:") {
 				t.Errorf("%s: it says %q, want what is missing and where that is written", row.reason, got)
 			}
 
@@ -367,11 +365,11 @@ func TestHooksBeforeDeletionAreNotSkippedBecauseTheClusterIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, phases)
 	w.mustRun()
-	w.cluster = away{w.memory}
+	w.cluster = away{w.site}
 	if _, done, err := w.beforeDelete(); done || err == nil {
 		t.Errorf("done %v, error %v, want it to be tried again", done, err)
 	}
-	w.cluster = w.memory
+	w.cluster = w.site
 	w.spec["size"] = "many"
 	result, done, err := w.beforeDelete()
 	if !done || err != nil || len(result.Events) != 1 || !result.Events[0].Warning {
@@ -380,7 +378,7 @@ func TestHooksBeforeDeletionAreNotSkippedBecauseTheClusterIsAway(t *testing.T) {
 }
 
 // away is a cluster that answers no read.
-type away struct{ *cluster.Memory }
+type away struct{ cluster.Cluster }
 
 func (away) Get(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
 	return nil, context.DeadlineExceeded

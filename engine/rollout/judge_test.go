@@ -1,24 +1,24 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestTheWorstOfAComponentIsWhatItIs(t *testing.T) {
 	t.Parallel()
 	const objects = `
 components: web: objects: {
-	deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: replicas: 1}
-	job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "migrate"}
+	deployment: _deployment & {metadata: name: "web", spec: replicas: 1}
+	job: _job & {metadata: name: "migrate"}
 }
 `
 	const (
-		waits    = "Deployment default/web: Replicas: 0/1"
-		failed   = "Job default/migrate: the Job has failed: DeadlineExceeded"
-		starts   = "Job default/migrate: the Job has not started"
+		waits    = "Deployment NAMESPACE/web: Replicas: 0/1"
+		failed   = "Job NAMESPACE/migrate: the Job has failed: BackoffLimitExceeded: it ended"
+		starts   = "Job NAMESPACE/migrate: the Job has not started"
 		holdsNot = "verify.big: cr.spec.size > 5: is 1, wanted > 5 (shop/body.cue:7)"
 	)
 	for name, row := range map[string]struct {
@@ -41,13 +41,11 @@ components: web: objects: {
 				w.available("web")
 			}
 			if row.fail {
-				w.change("Job", "migrate", func(u *unstructured.Unstructured) {
-					u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}}}
-				})
+				w.end("Failed")
 			}
 			result := w.mustRun()
 			expectStates(t, result, row.want)
-			if diff := cmp.Diff(row.message, message(result, "web")); diff != "" {
+			if diff := cmp.Diff(strings.ReplaceAll(row.message, "NAMESPACE", w.owner.Namespace), message(result, "web")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 			}
 		})

@@ -88,10 +88,7 @@ components: after: {dependsOn: web: until: "applied", objects: o: `+configMap("a
 
 // deployment is a component that somebody has to make available.
 const deployment = `
-components: web: objects: o: {
-	apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web"
-	spec: {replicas: 1, selector: matchLabels: app: "web", template: {metadata: labels: app: "web", spec: containers: [{name: "web", image: "web"}]}}
-}`
+components: web: objects: o: _deployment & {metadata: name: "web", spec: replicas: 1}`
 
 func TestACheckThatCanNeverBeDecidedIsAFault(t *testing.T) {
 	t.Parallel()

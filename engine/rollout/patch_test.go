@@ -122,8 +122,8 @@ func TestAPatchIsAppliedFromTheFirstWriteOn(t *testing.T) {
 
 // suffix returns the end of the name of a hook's object.
 func (w *world) suffix(name string) string {
-	for _, ref := range w.memory.Refs() {
-		if rest, ok := strings.CutPrefix(ref.Name, name+"-"); ok {
+	for _, u := range w.all("ConfigMap") {
+		if rest, ok := strings.CutPrefix(u.GetName(), name+"-"); ok {
 			return rest
 		}
 	}
@@ -174,7 +174,7 @@ func TestAPatchSaysWhyAnObjectIsNotAsItWants(t *testing.T) {
 func TestAPatchThatTheAPIServerRefusesIsTold(t *testing.T) {
 	w := newWorld(t, patchable)
 	w.mustRun()
-	w.memory.Refuse(func(_, after *unstructured.Unstructured) error {
+	w.site.Refuse(func(_, after *unstructured.Unstructured) error {
 		if s, _, _ := unstructured.NestedString(after.Object, "data", "text"); s == "refused" {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), nil)
 		}

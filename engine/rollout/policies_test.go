@@ -1,7 +1,6 @@
 package rollout_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -69,7 +67,7 @@ func TestCreateOnlyIsNeverChangedAgain(t *testing.T) {
 func TestAnImmutableObjectIsCreatedAnewWhenItsPolicySaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withPolicy(`apply: "recreateOnImmutable"`))
-	w.memory.Refuse(immutable)
+	w.site.Refuse(immutable)
 	w.mustRun()
 	w.wrote()
 
@@ -95,7 +93,7 @@ func TestAnImmutableObjectIsCreatedAnewWhenItsPolicySaysSo(t *testing.T) {
 func TestAnImmutableObjectIsOtherwiseReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withPolicy(""))
-	w.memory.Refuse(immutable)
+	w.site.Refuse(immutable)
 	w.mustRun()
 	w.wrote()
 	w.spec["size"] = int64(2)
@@ -169,7 +167,7 @@ func TestAnOrphanStays(t *testing.T) {
 	if w.inventory.Len() != 2 {
 		t.Errorf("it is still in the inventory: %v", w.inventory)
 	}
-	result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
+	result, err := w.teardown()
 	if err != nil || result.Inventory.Len() != 0 {
 		t.Errorf("left in the inventory: %v, error %v", result.Inventory, err)
 	}
@@ -188,7 +186,7 @@ func TestVerifyByPolicy(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, `components: web: {
-	objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: replicas: 3}
+	objects: deployment: _deployment & {metadata: name: "web", spec: replicas: 3}
 	policy: deployment: verify: "`+policy+`"
 }`)
 			expectStates(t, w.mustRun(), want)
@@ -208,7 +206,7 @@ func TestARefusedDeletionIsReportedAndTriedAgain(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, withPolicy(""))
 		w.mustRun()
-		w.memory.Refuse(denied)
+		w.site.Refuse(denied)
 		w.spec["name"] = "store"
 		result, err := w.run()
 		if err == nil || w.inventory.Len() != 3 {
@@ -217,7 +215,7 @@ func TestARefusedDeletionIsReportedAndTriedAgain(t *testing.T) {
 		if result.Completion.Ready() || !strings.Contains(result.Completion.Pruning, "the webhook says no") || !result.Completion.Refused {
 			t.Errorf("G4: it does not say what blocks it: %+v", result.Completion)
 		}
-		w.memory.Refuse(nil)
+		w.site.Refuse(nil)
 		if done := w.mustRun(); !done.Completion.Ready() || w.inventory.Len() != 2 {
 			t.Errorf("G4: states %v, inventory %v", states(done), w.inventory)
 		}
@@ -226,60 +224,38 @@ func TestARefusedDeletionIsReportedAndTriedAgain(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, withPolicy(""))
 		w.mustRun()
-		w.memory.Refuse(denied)
-		result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
+		w.site.Refuse(denied)
+		result, err := w.teardown()
 		if err == nil || result.Inventory.Len() != 1 {
 			t.Fatalf("G4: error %v, inventory %v", err, result.Inventory)
 		}
 		if c := result.Completion.Components[0]; c.Reason != status.ReasonDeleteFailed || !strings.Contains(c.Message, "the webhook says no") {
 			t.Errorf("G4: it says %+v", c)
 		}
-		w.memory.Refuse(nil)
-		result, err = rollout.Teardown(context.Background(), w.memory, w.owner, result.Inventory)
-		if err != nil || result.Inventory.Len() != 0 || len(w.memory.Refs()) != 0 {
-			t.Errorf("G4: error %v, left %v", err, w.memory.Refs())
+		w.site.Refuse(nil)
+		result, err = w.teardown()
+		if left := w.all("ConfigMap"); err != nil || result.Inventory.Len() != 0 || len(left) != 0 {
+			t.Errorf("G4: error %v, left %v", err, left)
 		}
 	})
-}
-
-// unserved is a cluster whose definition of a kind is gone.
-type unserved struct {
-	*cluster.Memory
-	kind string
-}
-
-// Scope implements cluster.Cluster.
-func (u unserved) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
-	if kind.Kind == u.kind {
-		return "", &cluster.KindNotServedError{Kind: kind}
-	}
-	return u.Memory.Scope(ctx, kind)
-}
-
-// Read implements cluster.Cluster.
-func (u unserved) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	if ref.Kind == u.kind {
-		return nil, &cluster.KindNotServedError{Kind: ref.GroupVersionKind}
-	}
-	return u.Memory.Read(ctx, ref)
 }
 
 func TestObjectsOfAKindThatIsGoneAreGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: a: objects: probe: {apiVersion: "monitoring.example.com/v1", kind: "Probe", metadata: name: "p"}
+components: a: objects: probe: {apiVersion: "gone.example.com/v1", kind: "Probe", metadata: name: "p"}
 components: b: {dependsOn: a: {}, objects: o: `+configMap("b", "")+`}
 `)
-	w.memory.Serve(schema.GroupKind{Group: "monitoring.example.com", Kind: "Probe"}, cluster.Namespaced)
+	kind := schema.GroupVersionKind{Group: "gone.example.com", Version: "v1", Kind: "Probe"}
+	w.site.Serve(kind)
 	w.mustRun()
-	gone := unserved{w.memory, "Probe"}
-	w.cluster = gone
+	w.site.Withdraw(kind)
 	result := w.mustRun()
 	expectStates(t, result, "a: Waiting KindNotServed", "b: Waiting WaitingForDependency")
 	if w.object("ConfigMap", "b") == nil {
 		t.Error("nothing is deleted for that reason")
 	}
-	left, err := rollout.Teardown(context.Background(), gone, w.owner, w.inventory)
+	left, err := w.teardown()
 	if err != nil || left.Inventory.Len() != 0 {
 		t.Errorf("G2: error %v, left in the inventory %v", err, left.Inventory)
 	}
@@ -293,11 +269,10 @@ func TestAnObjectOfAnotherResourceIsTakenOverWhenThePolicySaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			other := newWorld(t, withPolicy(""))
-			other.owner.Name, other.owner.UID = "another", "uid-another"
-			other.mustRun()
 			w := newWorld(t, withPolicy(row.policy))
-			w.memory, w.cluster = other.memory, other.memory
+			other := newResource(t, w.site, "another")
+			other.load(withPolicy(""))
+			other.mustRun()
 			w.delete(w.object("ConfigMap", "other"))
 			result := w.mustRun()
 			expectStates(t, result, row.want, "other: Verified Verified")

@@ -13,7 +13,8 @@ import (
 
 // accountable is a cluster that takes writes only of what the stored inventory has.
 type accountable struct {
-	*cluster.Memory
+	cluster.Cluster
+
 	w *world
 	// writes counts them.
 	writes int
@@ -29,13 +30,13 @@ func (a *accountable) account(o *unstructured.Unstructured) {
 // Apply implements cluster.Cluster.
 func (a *accountable) Apply(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	a.account(o)
-	return a.Memory.Apply(ctx, o)
+	return a.Cluster.Apply(ctx, o)
 }
 
 // Replace implements cluster.Cluster.
 func (a *accountable) Replace(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	a.account(o)
-	return a.Memory.Replace(ctx, o)
+	return a.Cluster.Replace(ctx, o)
 }
 
 // late is a package that knows what its objects are called bit by bit: the name of
@@ -98,7 +99,7 @@ func errorOf(_ rollout.Result, err error) error { return err }
 func TestA3NothingIsWrittenThatTheStoredInventoryDoesNotHave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, late)
-	a := &accountable{Memory: w.memory, w: w}
+	a := &accountable{Cluster: w.site, w: w}
 	w.cluster = a
 	for _, turn := range turns {
 		before := a.writes
@@ -132,7 +133,7 @@ func TestA3NothingIsWrittenWhenTheInventoryCannotBeStored(t *testing.T) {
 	t.Parallel()
 	failures := 0
 	w := newWorld(t, late)
-	a := &accountable{Memory: w.memory, w: w}
+	a := &accountable{Cluster: w.site, w: w}
 	w.cluster = a
 	for _, turn := range turns {
 		// The store takes nothing at first, and then one inventory at a time.

@@ -16,8 +16,9 @@ import (
 // replacing is a cluster in which an object is deleted and created anew between the
 // read that decides about its deletion and the deletion itself, once.
 type replacing struct {
-	*cluster.Memory
-	t    *testing.T
+	cluster.Cluster
+
+	w    *world
 	name string
 	by   func(*unstructured.Unstructured)
 	done bool
@@ -27,21 +28,14 @@ type replacing struct {
 func (r *replacing) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
 	if ref.Name == r.name && !r.done {
 		r.done = true
-		old, err := r.Read(ctx, ref)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if err := r.Memory.Delete(ctx, ref, old.GetUID()); err != nil {
-			r.t.Fatal(err)
-		}
+		old := r.w.object(ref.Kind, ref.Name)
+		r.w.delete(old)
 		if r.by != nil {
 			r.by(old)
-			if _, err := r.Put("somebody", old); err != nil {
-				r.t.Fatal(err)
-			}
+			r.w.put("somebody", old)
 		}
 	}
-	return r.Memory.Delete(ctx, ref, uid)
+	return r.Cluster.Delete(ctx, ref, uid)
 }
 
 // eventsAbout returns the reasons of the events that name an object.
@@ -76,7 +70,7 @@ func TestB3AnObjectThatWasReplacedIsNotDeleted(t *testing.T) {
 			reason: "E6",
 			by: func(u *unstructured.Unstructured) {
 				unmarked(u)
-				u.SetAnnotations(map[string]string{plan.OwnerMark: "Shop.example.com default/another"})
+				u.SetAnnotations(map[string]string{plan.OwnerMark: "Shop.example.com " + u.GetNamespace() + "/another"})
 			},
 			kept: true, events: []string{"Kept"},
 		},
@@ -94,11 +88,7 @@ func TestB3AnObjectThatWasReplacedIsNotDeleted(t *testing.T) {
 				w.spec["on"] = false
 				return w.run()
 			},
-			"when it is torn down": func(w *world) (rollout.Result, error) {
-				result, err := rollout.Teardown(context.Background(), w.cluster, w.owner, w.inventory)
-				w.inventory = result.Inventory
-				return result, err
-			},
+			"when it is torn down": (*world).teardown,
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
@@ -107,17 +97,17 @@ components: a: objects: o: `+configMap("a", "")+`
 components: b: {when: cr.spec.on, objects: o: `+configMap("b", "")+`}
 `)
 				w.mustRun()
-				w.cluster = &replacing{Memory: w.memory, t: t, name: "b", by: row.by}
+				w.cluster = &replacing{Cluster: w.site, w: w, name: "b", by: row.by}
 				result, err := remove(w)
-				got := eventsAbout(result, "ConfigMap default/b")
+				got := eventsAbout(result, "ConfigMap "+w.owner.Namespace+"/b")
 				if err != nil { // it is tried again
-					if _, _, known := w.inventory.Find(w.ref("b"), "default"); !known || len(got) > 0 {
+					if _, _, known := w.inventory.Find(w.ref("b"), w.owner.Namespace); !known || len(got) > 0 {
 						t.Errorf("%s: in the inventory: %v, events %v while %v", row.reason, known, got, err)
 					}
 					result, err = remove(w)
-					got = eventsAbout(result, "ConfigMap default/b")
+					got = eventsAbout(result, "ConfigMap "+w.owner.Namespace+"/b")
 				}
-				if _, _, known := w.inventory.Find(w.ref("b"), "default"); known || err != nil {
+				if _, _, known := w.inventory.Find(w.ref("b"), w.owner.Namespace); known || err != nil {
 					t.Errorf("%s: in the inventory: %v, error %v", row.reason, known, err)
 				}
 				if kept := w.object("ConfigMap", "b") != nil; kept != row.kept || !slices.Equal(got, row.events) {
@@ -130,8 +120,5 @@ components: b: {when: cr.spec.on, objects: o: `+configMap("b", "")+`}
 
 // ref identifies a ConfigMap.
 func (w *world) ref(name string) cluster.Ref {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-	u.SetNamespace("default")
-	u.SetName(name)
-	return cluster.RefOf(u)
+	return cluster.RefOf(object(kinds["ConfigMap"], w.owner.Namespace, name))
 }

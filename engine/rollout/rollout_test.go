@@ -1,7 +1,6 @@
 package rollout_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
@@ -52,7 +50,7 @@ func TestARolloutGoesAsFarAsItCan(t *testing.T) {
 	w.expectWrites("what waits for nothing is applied, in one rollout through two layers",
 		"create ConfigMap shop", "create Deployment shop")
 	expectStates(t, first, "config: Verified Verified", "web: Applied NotReady", "front: Waiting WaitingForDependency")
-	if got := message(first, "front"); !strings.HasPrefix(got, "waiting for web to be verified: Deployment default/shop: ") {
+	if got := message(first, "front"); !strings.HasPrefix(got, "waiting for web to be verified: Deployment "+w.owner.Namespace+"/shop: ") {
 		t.Errorf("front says %q, want what it waits for", got)
 	}
 	if w.protects != 1 {
@@ -79,7 +77,7 @@ func TestAWaitingComponentSaysWhatItsKindAndItsAuthorAwait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, chain+"components: web: verify: serving: live.web.deployment.status.availableReplicas >= cr.spec.size\n")
 	got := message(w.mustRun(), "web")
-	kind, author := strings.Index(got, "Deployment default/shop: "), strings.Index(got, "; verify.serving: live.web.deployment.status.availableReplicas >= cr.spec.size: ")
+	kind, author := strings.Index(got, "Deployment "+w.owner.Namespace+"/shop: "), strings.Index(got, "; verify.serving: live.web.deployment.status.availableReplicas >= cr.spec.size: ")
 	if kind != 0 || author < 0 || !strings.Contains(got, "body.cue:") {
 		t.Errorf("web says %q, want its kind's message, then the predicate with its place", got)
 	}
@@ -180,11 +178,7 @@ func TestADeletedObjectReturns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, chain)
 	w.mustRun()
-	u := w.object("ConfigMap", "shop")
-	if err := w.memory.Delete(context.Background(), cluster.RefOf(u), u.GetUID()); err != nil {
-		t.Fatal(err)
-	}
-	w.wrote()
+	w.delete(w.object("ConfigMap", "shop"))
 	w.mustRun()
 	w.expectWrites("E7", "create ConfigMap shop")
 }
@@ -198,11 +192,7 @@ func TestGatesHoldChangesButNotRepair(t *testing.T) {
 	w.change("Deployment", "shop", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, int64(0), "status", "availableReplicas")
 	})
-	service := w.object("Service", "shop")
-	if err := w.memory.Delete(context.Background(), cluster.RefOf(service), service.GetUID()); err != nil {
-		t.Fatal(err)
-	}
-	w.wrote()
+	w.delete(w.object("Service", "shop"))
 	result := w.mustRun()
 	w.expectWrites("F1: the front was there before, and comes back while the web is not healthy", "create Service shop")
 	expectStates(t, result, "config: Verified Verified", "web: Applied NotReady", "front: Waiting WaitingForDependency")
@@ -226,7 +216,7 @@ func TestWhatIsNoLongerWantedIsDeleted(t *testing.T) {
 		result := w.mustRun()
 		w.expectWrites("it should not exist", "delete Service shop")
 		expectStates(t, result, "config: Verified Verified", "web: Verified Verified", "front: Excluded Excluded")
-		if _, _, found := w.inventory.Find(cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Service", Version: "v1"}, Namespace: "default", Name: "shop"}, "default"); found {
+		if _, _, found := w.inventory.Find(cluster.Ref{GroupVersionKind: kinds["Service"], Namespace: w.owner.Namespace, Name: "shop"}, w.owner.Namespace); found {
 			t.Error("the deleted Service is still in the inventory")
 		}
 	})
@@ -253,14 +243,9 @@ func TestWhatIsNoLongerWantedIsDeleted(t *testing.T) {
 func TestAForeignObjectIsNeverSeized(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, chain)
-	theirs := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "shop", "namespace": "default"},
-		"data": map[string]any{"theirs": "yes"},
-	}}
-	if _, err := w.memory.Put("kubectl", theirs); err != nil {
-		t.Fatal(err)
-	}
-	w.wrote()
+	theirs := object(kinds["ConfigMap"], w.owner.Namespace, "shop")
+	theirs.Object["data"] = map[string]any{"theirs": "yes"}
+	w.put("kubectl", theirs)
 	result := w.mustRun()
 	w.expectWrites("E6: neither side is changed")
 	expectStates(t, result, "config: Failed OwnedByAnother", "web: Waiting WaitingForDependency", "front: Waiting WaitingForDependency")
@@ -297,26 +282,39 @@ func TestTeardownGoesBackwards(t *testing.T) {
 	w.mustRun()
 	w.change("Service", "shop", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/lb"}) })
 
-	result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := w.mustTeardown()
 	w.expectWrites("G1: what the front depends on stays until the front is gone", "update Service shop")
 	if got := result.Completion.Pruning; !strings.Contains(got, "held by the finalizer example.com/lb") {
 		t.Errorf("it says %q, want what holds the Service", got)
 	}
 	expectStates(t, result, "front: Deleting Deleting", "config: Deleting WaitingForDeletion", "web: Deleting WaitingForDeletion")
 	w.change("Service", "shop", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	result, err = rollout.Teardown(context.Background(), w.memory, w.owner, result.Inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result = w.mustTeardown()
 	if diff := cmp.Diff([]string{"delete Deployment shop", "delete ConfigMap shop"}, w.wrote()); diff != "" {
 		t.Errorf("order of deletion (-want +got):\n%s", diff)
 	}
 	if result.Inventory.Len() != 0 {
 		t.Errorf("left in the inventory: %v", result.Inventory)
 	}
+}
+
+func TestTeardownTakesWhatLostItsLabel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, chain)
+	w.mustRun()
+	w.change("Deployment", "shop", func(u *unstructured.Unstructured) {
+		u.SetLabels(nil)
+		u.SetFinalizers([]string{"example.com/held"})
+	})
+	w.mustTeardown()
+	w.expectWrites("E7: it is ours by its owner, although no cache holds it", "update Deployment shop")
+	w.mustTeardown()
+	w.expectWrites("nobody waits for the cache to see the end of it")
+	w.change("Deployment", "shop", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	if left := w.mustTeardown().Inventory; left.Len() != 0 {
+		t.Errorf("left in the inventory: %v", left)
+	}
+	w.expectWrites("then the rest goes", "delete ConfigMap shop")
 }
 
 func TestTeardownLeavesWhatWasReleased(t *testing.T) {
@@ -326,10 +324,7 @@ func TestTeardownLeavesWhatWasReleased(t *testing.T) {
 	w.available("shop")
 	w.mustRun()
 	w.change("Deployment", "shop", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
-	result, err := rollout.Teardown(context.Background(), w.memory, w.owner, w.inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := w.mustTeardown()
 	w.expectWrites("G5: the garbage collector has orphaned the Deployment", "delete Service shop", "delete ConfigMap shop")
 	if result.Inventory.Len() != 0 {
 		t.Errorf("left in the inventory: %v", result.Inventory)
@@ -338,19 +333,51 @@ func TestTeardownLeavesWhatWasReleased(t *testing.T) {
 
 func TestAReleasedObjectIsNotTakenBackForADeletedResource(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, chain)
-	w.mustRun()
-	w.change("Deployment", "shop", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
-	w.memory.Serve(w.owner.GroupKind(), cluster.Namespaced) // and there is none
-	result := w.mustRun()
-	w.expectWrites("G5: the deletion of the resource has not been noticed yet")
-	expectStates(t, result, "config: Verified Verified", "web: Waiting WaitingForDeletion", "front: Waiting WaitingForDependency")
+	release := func(w *world, kinds ...string) {
+		for _, kind := range kinds {
+			w.change(kind, "shop", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
+		}
+	}
+	for name, row := range map[string]struct {
+		reason string
+		act    func(w *world, cr *unstructured.Unstructured)
+		want   []string
+	}{
+		"while others are being released": {
+			reason: "the garbage collector holds the resource until it is done",
+			act: func(w *world, cr *unstructured.Unstructured) {
+				cr.SetFinalizers([]string{"example.com/orphan"})
+				w.site.Put("collector", cr)
+				w.delete(w.site.Find(shopKind, "shop"))
+				release(w, "Deployment")
+			},
+			want: []string{"config: Verified Verified", "web: Waiting WaitingForDeletion", "front: Waiting WaitingForDependency"},
+		},
+		"after all of them were": {
+			reason: "the resource is gone",
+			act: func(w *world, cr *unstructured.Unstructured) {
+				release(w, "ConfigMap", "Deployment")
+				w.delete(cr)
+			},
+			want: []string{"config: Waiting WaitingForDeletion", "web: Waiting WaitingForDependency", "front: Waiting WaitingForDependency"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, chain)
+			w.mustRun()
+			row.act(w, w.site.Find(shopKind, "shop"))
+			result := w.mustRun()
+			w.expectWrites("G5: the deletion of the resource has not been noticed yet: " + row.reason)
+			expectStates(t, result, row.want...)
+		})
+	}
 }
 
 func TestAMissingKindIsAwaited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: monitor: objects: probe: {apiVersion: "monitoring.example.com/v1", kind: "Probe", metadata: name: "p", spec: every: "1m"}
+components: monitor: objects: probe: {apiVersion: "awaited.example.com/v1", kind: "Probe", metadata: name: "p", spec: every: "1m"}
 components: config: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "c"}
 `)
 	result := w.mustRun()
@@ -359,7 +386,7 @@ components: config: objects: settings: {apiVersion: "v1", kind: "ConfigMap", met
 	if result.RequeueAfter == 0 {
 		t.Error("nothing makes the rollout look again for the kind")
 	}
-	w.memory.Serve(schema.GroupKind{Group: "monitoring.example.com", Kind: "Probe"}, cluster.Namespaced)
+	w.site.Serve(schema.GroupVersionKind{Group: "awaited.example.com", Version: "v1", Kind: "Probe"})
 	w.mustRun()
 	w.expectWrites("H1: its definition has appeared", "create Probe p")
 }

@@ -1,28 +1,13 @@
 package rollout_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
-	"operetta.dev/engine/rollout"
 )
-
-// labelled is a cluster whose cache holds what has the owner's label alone, as that of
-// the operator does.
-type labelled struct{ *cluster.Memory }
-
-// Get implements cluster.Cluster.
-func (l labelled) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	u, err := l.Memory.Get(ctx, ref)
-	if u != nil && u.GetLabels()[plan.OwnerMark] == "" {
-		return nil, err
-	}
-	return u, err
-}
 
 // pair is an object with a reference to its owner, and one without.
 const pair = `
@@ -37,7 +22,6 @@ components: a: {
 func newPair(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, pair)
-	w.cluster = labelled{w.memory}
 	w.mustRun()
 	w.wrote()
 	return w
@@ -91,7 +75,7 @@ func TestE7WhatWasTakenOffAnObjectDoesNotKeepItFromBeingDeleted(t *testing.T) {
 			for _, name := range []string{"near", "kept"} {
 				w.change("ConfigMap", name, take)
 			}
-			result, err := rollout.Teardown(context.Background(), w.cluster, w.owner, w.inventory)
+			result, err := w.teardown()
 			if err != nil || result.Inventory.Len() != 0 {
 				t.Errorf("error %v, left in the inventory: %v", err, result.Inventory)
 			}
@@ -106,10 +90,7 @@ func TestE7AnObjectThatIsNotTheOneThatWasWrittenIsNobodys(t *testing.T) {
 	again := w.object("ConfigMap", "near")
 	w.delete(again)
 	strips["everything, as kubectl replace with the original file does"](again)
-	if _, err := w.memory.Put("kubectl", again); err != nil {
-		t.Fatal(err)
-	}
-	w.wrote()
+	w.put("kubectl", again)
 	result := w.mustRun()
 	w.expectWrites("E6: kubectl replace --force makes another object")
 	expectStates(t, result, "a: Failed OwnedByAnother")
@@ -121,7 +102,6 @@ func TestE7AnObjectThatIsNotTheOneThatWasWrittenIsNobodys(t *testing.T) {
 func TestE7AnObjectThatWasStrippedIsPutBackBehindAClosedGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, chain)
-	w.cluster = labelled{w.memory}
 	w.mustRun()
 	w.available("shop")
 	w.mustRun()

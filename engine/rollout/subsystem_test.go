@@ -8,27 +8,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/cluster"
 )
 
 func TestNothingGoesOutBeforeItIsKnownWhatAResourceIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: child: objects: o: {apiVersion: "example.com/v1", kind: "Child", metadata: name: "main"}
+components: child: objects: o: {apiVersion: "child.example.com/v1", kind: "Child", metadata: name: "main"}
 components: after: {dependsOn: child: {}, objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "after"}}
 `)
-	kind := schema.GroupKind{Group: "example.com", Kind: "Child"}
-	w.memory.Serve(kind, cluster.Namespaced)
+	w.site.Serve(kinds["Child"])
 	unknown := errors.New("the API server is away")
 	answer := unknown
-	w.subsystem = func(_ context.Context, k schema.GroupKind) (bool, error) { return k == kind, answer }
+	w.subsystem = func(_ context.Context, k schema.GroupKind) (bool, error) {
+		return k == kinds["Child"].GroupKind(), answer
+	}
 
 	result, err := w.run()
 	if !errors.Is(err, unknown) {
 		t.Errorf("the error is %v, want that of the question, so that it is asked again", err)
 	}
 	expectStates(t, result, "child: Applied NotReady", "after: Waiting WaitingForDependency")
-	if diff := cmp.Diff("Child default/main: whether it is the resource of a package cannot be asked: the API server is away", message(result, "child")); diff != "" {
+	if diff := cmp.Diff("Child "+w.owner.Namespace+"/main: whether it is the resource of a package cannot be asked: the API server is away", message(result, "child")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	w.expectWrites("a resource without a status looks ready", "create Child main")

@@ -49,7 +49,7 @@ func TestAKindThatCannotBeReadHoldsTheWholeResource(t *testing.T) {
 	}
 	w.wrote()
 	w.spec["size"] = int64(2)
-	w.cluster = blind{w.memory, []string{"Secret"}}
+	w.cluster = blind{w.site, []string{"Secret"}}
 	result, err := w.run()
 	var unreadable *cluster.KindUnreadableError
 	if !errors.As(err, &unreadable) || unreadable.Kind.Kind != "Secret" {
@@ -59,7 +59,7 @@ func TestAKindThatCannotBeReadHoldsTheWholeResource(t *testing.T) {
 	if f := result.Completion.Fault; f.Reason != status.ReasonKindUnreadable || f.State != status.Retrying || f.Message != "v1 Secret cannot be read: it is forbidden" {
 		t.Errorf("it says %+v", f)
 	}
-	w.cluster = w.memory
+	w.cluster = w.site
 	w.mustRun()
 	w.expectWrites("it can be read again", "update Secret db", "update ConfigMap alone")
 }
@@ -68,7 +68,7 @@ func TestEachKindThatCannotBeReadIsNamedInTheSameOrder(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		w := newWorld(t, leaning)
-		w.cluster = blind{w.memory, []string{"Secret", "ServiceAccount"}}
+		w.cluster = blind{w.site, []string{"Secret", "ServiceAccount"}}
 		result, err := w.run()
 		want := "v1 Secret cannot be read: it is forbidden; v1 ServiceAccount cannot be read: it is forbidden"
 		if err == nil || result.Completion.Fault.Message != want {

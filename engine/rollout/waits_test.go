@@ -23,7 +23,7 @@ func blocks(r rollout.Result) []string {
 
 // slow returns a component with a Deployment, which does not become available by itself.
 func slow(name string) string {
-	return fmt.Sprintf("components: %s: objects: o: {apiVersion: \"apps/v1\", kind: \"Deployment\", metadata: name: %q, spec: replicas: cr.spec.size}\n", name, name)
+	return fmt.Sprintf("components: %s: objects: o: _deployment & {metadata: name: %q, spec: replicas: cr.spec.size}\n", name, name)
 }
 
 // quick returns a component with a ConfigMap, and what else it says.

@@ -3,8 +3,10 @@ package rollout_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,12 +17,31 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
+	"operetta.dev/test/clustertest"
 )
 
-// world is a cluster in memory with one package and one custom resource.
+// TestMain runs these tests on the kind of cluster that clustertest is told to: in
+// memory, or on an API server.
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m, shopKind)) }
+
+// The kinds of these tests' objects.
+var (
+	shopKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}
+	kinds    = map[string]schema.GroupVersionKind{
+		"ConfigMap":  {Version: "v1", Kind: "ConfigMap"},
+		"Secret":     {Version: "v1", Kind: "Secret"},
+		"Child":      {Group: "child.example.com", Version: "v1", Kind: "Child"},
+		"Service":    {Version: "v1", Kind: "Service"},
+		"Deployment": {Group: "apps", Version: "v1", Kind: "Deployment"},
+		"Job":        {Group: "batch", Version: "v1", Kind: "Job"},
+	}
+)
+
+// world is a site of a cluster with one package and one custom resource.
 type world struct {
-	t         *testing.T
-	memory    *cluster.Memory
+	t    *testing.T
+	site *clustertest.Site
+	// cluster is what the engine is given: the site's, or one that is worse.
 	cluster   cluster.Cluster
 	program   *program.Program
 	spec      map[string]any
@@ -33,7 +54,6 @@ type world struct {
 	protect func(context.Context, rollout.Protection) error
 	// protects counts how often the inventory was stored before a write.
 	protects int
-	seen     int
 }
 
 // header is the root of every package of these tests.
@@ -48,19 +68,39 @@ kind:  "Shop"
 versions: v1: spec: {size: int | *1, on: bool | *true, name: string | *"shop"}
 cr: spec: versions.v1.spec
 live: _
+
+// What an API server takes for a Deployment and a Job.
+_pod: {metadata: labels: app: "shop", spec: {containers: [{name: "main", image: "main:1"}], ...}}
+_deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: {name: string, ...}, spec: {selector: matchLabels: app: "shop", template: _pod, ...}}
+_job: {apiVersion: "batch/v1", kind: "Job", metadata: {name: string, ...}, spec: {template: _pod & {spec: restartPolicy: "Never"}, ...}}
 `
 
 // newWorld returns a world with a package made of the header and a body.
 func newWorld(t *testing.T, body string) *world {
 	t.Helper()
-	w := &world{t: t, memory: cluster.NewMemory(), spec: map[string]any{}}
-	w.cluster = w.memory
-	w.owner = plan.Owner{
-		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"},
-		Namespace:        "default", Name: "shop", UID: "uid-cr",
-	}
+	w := newResource(t, clustertest.New(t), "shop")
 	w.load(body)
 	return w
+}
+
+// newResource returns a world with a custom resource on a site. It is really there: the
+// garbage collector takes what belongs to one that is not.
+func newResource(t *testing.T, site *clustertest.Site, name string) *world {
+	t.Helper()
+	w := &world{t: t, site: site, cluster: site, spec: map[string]any{}}
+	w.owner = plan.Owner{GroupVersionKind: shopKind, Namespace: site.Namespace, Name: name}
+	w.owner.UID = site.Put("person", object(shopKind, site.Namespace, name)).GetUID()
+	w.wrote()
+	return w
+}
+
+// object returns an object with nothing but its identity.
+func object(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
 }
 
 // load replaces the package.
@@ -83,7 +123,7 @@ func (w *world) load(body string) {
 func (w *world) cr() map[string]any {
 	return map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Shop",
-		"metadata": map[string]any{"name": "shop", "namespace": "default", "uid": "uid-cr"},
+		"metadata": map[string]any{"name": w.owner.Name, "namespace": w.owner.Namespace, "uid": string(w.owner.UID)},
 		"spec":     w.spec,
 	}
 }
@@ -91,7 +131,9 @@ func (w *world) cr() map[string]any {
 // run runs one rollout and keeps its inventory, as the controller does.
 func (w *world) run() (rollout.Result, error) {
 	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Parallel: 4, Subsystem: w.subsystem}
-	result, err := e.Run(context.Background(), rollout.Input{
+	ctx, cancel := w.deadline()
+	defer cancel()
+	result, err := e.Run(ctx, rollout.Input{
 		Owner: w.owner, CR: w.cr(), Inventory: w.inventory,
 		Finished: w.finished,
 		Patches:  w.patches,
@@ -110,6 +152,11 @@ func (w *world) run() (rollout.Result, error) {
 	return result, err
 }
 
+// deadline bounds a rollout: one that hangs has failed.
+func (w *world) deadline() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.t.Context(), 30*time.Second)
+}
+
 // mustRun is run without an error.
 func (w *world) mustRun() rollout.Result {
 	w.t.Helper()
@@ -122,12 +169,11 @@ func (w *world) mustRun() rollout.Result {
 
 // wrote returns what was written since the last call, each as "verb Kind name".
 func (w *world) wrote() []string {
-	all := w.memory.Changes()
+	w.t.Helper()
 	var out []string
-	for _, c := range all[w.seen:] {
-		out = append(out, fmt.Sprintf("%s %s %s", c.Verb, c.Ref.Kind, c.Ref.Name))
+	for _, e := range w.site.Events() {
+		out = append(out, fmt.Sprintf("%s %s %s", e.Verb, e.Ref.Kind, e.Ref.Name))
 	}
-	w.seen = len(all)
 	return out
 }
 
@@ -156,27 +202,55 @@ func (w *world) change(kind, name string, f func(*unstructured.Unstructured)) {
 		w.t.Fatalf("no %s %s", kind, name)
 	}
 	f(u)
-	if _, err := w.memory.Put("somebody", u); err != nil {
-		w.t.Fatal(err)
+	w.put("somebody", u)
+}
+
+// put writes an object as somebody else.
+func (w *world) put(manager string, u *unstructured.Unstructured) {
+	w.t.Helper()
+	w.site.Put(manager, u)
+	w.wrote()
+}
+
+// delete deletes an object as somebody else.
+func (w *world) delete(u *unstructured.Unstructured) {
+	w.t.Helper()
+	if u == nil {
+		w.t.Fatal("there is nothing to delete")
 	}
+	w.site.Remove(u)
 	w.wrote()
 }
 
 // object returns a live object, or nil.
 func (w *world) object(kind, name string) *unstructured.Unstructured {
 	w.t.Helper()
-	for _, ref := range w.memory.Refs() {
-		if ref.Kind != kind || ref.Name != name {
-			continue
-		}
-		for _, version := range []string{"v1", "v2"} {
-			ref.Version = version
-			if u, err := w.memory.Read(context.Background(), ref); err == nil && u != nil {
-				return u
-			}
-		}
+	return w.site.Find(kinds[kind], name)
+}
+
+// all returns the objects of a kind.
+func (w *world) all(kind string) []*unstructured.Unstructured {
+	w.t.Helper()
+	return w.site.List(kinds[kind])
+}
+
+// teardown deletes what is in the inventory, and keeps what is left of it.
+func (w *world) teardown() (rollout.Result, error) {
+	ctx, cancel := w.deadline()
+	defer cancel()
+	result, err := rollout.Teardown(ctx, w.cluster, w.owner, w.inventory)
+	w.inventory = result.Inventory
+	return result, err
+}
+
+// mustTeardown is teardown without an error.
+func (w *world) mustTeardown() rollout.Result {
+	w.t.Helper()
+	result, err := w.teardown()
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	return nil
+	return result
 }
 
 // available makes a Deployment as available as it asks to be.
@@ -186,7 +260,10 @@ func (w *world) available(name string) {
 		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 		u.Object["status"] = map[string]any{
 			"observedGeneration": u.GetGeneration(), "replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
-			"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
+			"conditions": []any{
+				map[string]any{"type": "Available", "status": "True"},
+				map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+			},
 		}
 	})
 }

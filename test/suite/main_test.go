@@ -134,3 +134,18 @@ func TestTestsOnAControlPlaneAreTheirOwnStage(t *testing.T) {
 		}
 	}
 }
+
+func TestTestsOnEitherClusterRunTwice(t *testing.T) {
+	got, err := testRun{module: "../..", wanted: onEitherCluster}.packages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"operetta.dev/engine/cluster", "operetta.dev/engine/rollout"}, got); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+	// With another name they would run in memory, twice.
+	source, err := os.ReadFile("../clustertest/clustertest.go")
+	if err != nil || !strings.Contains(string(source), `"`+liveEnv+`"`) {
+		t.Errorf("clustertest does not know %s: %v", liveEnv, err)
+	}
+}

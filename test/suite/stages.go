@@ -50,6 +50,9 @@ func stages() []stage {
 			goCommand("-C", controlPlaneModule, "run", "./cmd/controlplane", "build"),
 			testRun{module: controlPlaneModule, wanted: anyPackage, flags: []string{"-timeout=20m"}}.run,
 		}},
+		{name: "live", about: "unit tests that can, on an API server", runs: []run{
+			testRun{module: ".", wanted: onEitherCluster, flags: []string{"-count=1"}, env: append(binaryEnvironment(), liveEnv+"=yes")}.run,
+		}},
 		{name: "e2e", about: "tests on a control plane", runs: []run{
 			// They run a binary: that its source changed, the cache of go test does not see.
 			// They are compiled as it is, so that both share their packages.

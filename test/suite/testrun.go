@@ -28,6 +28,13 @@ const (
 	playPackage         = "operetta.dev/test/docs/play"
 )
 
+// Tests run in memory or on an API server when they import the one, which the other asks
+// for.
+const (
+	eitherPackage = "operetta.dev/test/clustertest"
+	liveEnv       = "OPERETTA_TEST_LIVE"
+)
+
 // A listedPackage is what `go list -json` says about a package. The case of names does
 // not matter when they are read.
 type listedPackage struct {
@@ -44,6 +51,11 @@ func withCluster(p listedPackage) bool {
 }
 
 func withoutCluster(p listedPackage) bool { return !withCluster(p) }
+
+// onEitherCluster tells the packages whose tests also run on an API server.
+func onEitherCluster(p listedPackage) bool {
+	return slices.Contains(slices.Concat(p.TestImports, p.XTestImports), eitherPackage)
+}
 
 // swept tells the package whose sweeps run every plan only without the race detector.
 func swept(p listedPackage) bool { return p.ImportPath == "operetta.dev/engine/lifecycle" }

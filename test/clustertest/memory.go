@@ -1,0 +1,79 @@
+package clustertest
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+)
+
+// inMemory is the backend of a cluster in memory.
+type inMemory struct {
+	*cluster.Memory
+
+	watch *cluster.Watch
+}
+
+// Get implements cluster.Cluster: a cache holds what has the owner's label alone.
+func (m *inMemory) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := m.Memory.Get(ctx, ref)
+	if u != nil && u.GetLabels()[plan.OwnerMark] == "" {
+		return nil, err
+	}
+	return u, err
+}
+
+// Delete implements cluster.Cluster, and gives the garbage collector its turn.
+func (m *inMemory) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
+	defer m.CollectGarbage()
+	return m.Memory.Delete(ctx, ref, uid)
+}
+
+func (m *inMemory) put(_ context.Context, manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	defer m.CollectGarbage()
+	return m.Put(manager, object)
+}
+
+func (m *inMemory) remove(_ context.Context, object *unstructured.Unstructured) error {
+	defer m.CollectGarbage()
+	return m.Remove(cluster.RefOf(object), object.GetUID())
+}
+
+func (m *inMemory) list(_ context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, u := range m.Objects() {
+		if u.GroupVersionKind() == kind {
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+func (m *inMemory) serve(_ context.Context, kind schema.GroupVersionKind) error {
+	m.Serve(kind.GroupKind(), cluster.Namespaced)
+	return nil
+}
+
+func (m *inMemory) withdraw(_ context.Context, kind schema.GroupVersionKind) error {
+	m.Withdraw(kind.GroupKind())
+	return nil
+}
+
+func (m *inMemory) refuse(r cluster.Refusal) { m.Refuse(r) }
+
+func (m *inMemory) events(context.Context) ([]cluster.Event, error) { return m.watch.Next(), nil }
+
+func (m *inMemory) terminate(context.Context) error {
+	ns, err := m.Put("person", object(namespaceKind, "", "default"))
+	if err != nil {
+		return err
+	}
+	ns.SetFinalizers([]string{"kubernetes"})
+	if ns, err = m.Put("person", ns); err != nil {
+		return err
+	}
+	return m.Remove(cluster.RefOf(ns), ns.GetUID())
+}

@@ -1,0 +1,153 @@
+package clustertest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"operetta.dev/engine/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A recording is what a watch has reported of the objects of a kind in a namespace. It
+// counts effects: a write that changes nothing is none.
+type recording struct {
+	mu      sync.Mutex
+	current map[string]*unstructured.Unstructured // by name
+	events  []cluster.Event
+}
+
+// record begins a recording, which ends with the context.
+func (p *apiServer) record(ctx context.Context, kind schema.GroupVersionKind, namespace string) (*recording, error) {
+	list, err := p.list(ctx, kind, namespace)
+	if err != nil {
+		return nil, err
+	}
+	r := &recording{current: map[string]*unstructured.Unstructured{}}
+	for i := range list.Items {
+		r.current[list.Items[i].GetName()] = &list.Items[i]
+	}
+	w, err := p.admin.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, w.Stop)
+	go func() {
+		for e := range w.ResultChan() {
+			r.add(e)
+		}
+	}()
+	return r, nil
+}
+
+// verbs are what the API server calls them.
+var verbs = map[watch.EventType]cluster.Verb{watch.Added: cluster.Created, watch.Modified: cluster.Updated, watch.Deleted: cluster.Deleted}
+
+// add takes one event of the watch.
+func (r *recording) add(e watch.Event) {
+	u, ok := e.Object.(*unstructured.Unstructured)
+	verb, known := verbs[e.Type]
+	if !ok || !known {
+		return // the kind is served no longer
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.current[u.GetName()]
+	r.current[u.GetName()] = u
+	if verb == cluster.Deleted {
+		delete(r.current, u.GetName())
+	}
+	r.events = append(r.events, cluster.Event{Change: cluster.Change{Verb: verb, Ref: cluster.RefOf(u)}, Before: before, Object: u})
+}
+
+// take returns the events since the last call.
+func (r *recording) take() []cluster.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.events
+	r.events = nil
+	return out
+}
+
+// dependents reports whether something that is there has an owner.
+func (r *recording) dependents(owner types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, u := range r.current {
+		if slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }) {
+			return true
+		}
+	}
+	return false
+}
+
+// versions returns what is there now as far as the watch has come.
+func (r *recording) versions() map[string]identity {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]identity{}
+	for name, u := range r.current {
+		out[name] = identity{u.GetUID(), u.GetResourceVersion()}
+	}
+	return out
+}
+
+// identity is one version of an object.
+type identity struct {
+	uid     types.UID
+	version string
+}
+
+// caughtUp waits until a recording has come as far as the API server.
+func (l *live) caughtUp(ctx context.Context, kind schema.GroupVersionKind, r *recording) error {
+	return eventually(ctx, "the watch of "+kind.Kind, func() error {
+		list, err := l.plane.list(ctx, kind, l.namespace)
+		if apierrors.IsNotFound(err) {
+			return nil // it is served no longer
+		}
+		if err != nil {
+			return err
+		}
+		seen := r.versions()
+		if len(seen) != len(list.Items) {
+			return fmt.Errorf("it knows %d objects of %d", len(seen), len(list.Items))
+		}
+		for _, u := range list.Items {
+			if seen[u.GetName()] != (identity{u.GetUID(), u.GetResourceVersion()}) {
+				return errors.New("it has another version of " + u.GetName())
+			}
+		}
+		return nil
+	})
+}
+
+// events implements backend. Versions are those of the store, which counts the changes
+// of all kinds, so they give the order.
+func (l *live) events(ctx context.Context) ([]cluster.Event, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []cluster.Event
+	for kind, r := range l.recordings {
+		if err := l.caughtUp(ctx, kind, r); err != nil {
+			return nil, err
+		}
+		out = append(out, r.take()...)
+	}
+	slices.SortStableFunc(out, func(a, b cluster.Event) int { return cmp.Compare(version(a.Object), version(b.Object)) })
+	return out, nil
+}
+
+func version(u *unstructured.Unstructured) int64 {
+	n, _ := strconv.ParseInt(u.GetResourceVersion(), 10, 64)
+	return n
+}
