@@ -9,12 +9,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/lifecycle"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -36,7 +36,7 @@ func (s *strays) control(k strayKind) (func(context.Context), error) {
 	l := &lifecycle.Lifecycle{
 		Kind: k.GroupVersionKind, Store: &store{kind: k.GroupVersionKind, client: reader}, Recorder: m.recorder(), Now: time.Now,
 	}
-	c, err := m.newController("stray."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, strayReconciler{l})
+	c, err := m.newController("stray."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, strayStep(l))
 	if err != nil {
 		return nil, err
 	}
@@ -59,19 +59,13 @@ func (s *strays) control(k strayKind) (func(context.Context), error) {
 // waits reports whether a resource waits for the engine when it is deleted.
 func waits(o metav1.Object) bool { return slices.Contains(o.GetFinalizers(), lifecycle.Finalizer) }
 
-// strayReconciler tears the strays of one kind down.
-type strayReconciler struct{ lifecycle *lifecycle.Lifecycle }
-
-var _ reconcile.Reconciler = strayReconciler{}
-
-// Reconcile implements reconcile.Reconciler.
-func (r strayReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	again, err := r.lifecycle.StepStray(ctx, req.NamespacedName)
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: firstRetry}, nil // it was changed since it was read
+// strayStep returns what tears the strays of one kind down.
+func strayStep(l *lifecycle.Lifecycle) step {
+	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		again, err := l.StepStray(ctx, key)
+		if apierrors.IsConflict(err) {
+			return firstRetry, nil // it was changed since it was read
+		}
+		return again, err
 	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: again}, nil
 }

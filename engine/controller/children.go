@@ -39,8 +39,9 @@ type children struct {
 
 // A space is a cache of what packages own, and a client that reads from it.
 type space struct {
-	cache  cache.Cache
-	client client.Client
+	cache    cache.Cache
+	troubles *troubles
+	client   client.Client
 }
 
 func newChildren(mgr manager.Manager, namespace string) (*children, error) {
@@ -66,7 +67,8 @@ func (c *children) open(namespace string) (space, error) {
 	options := cacheOptions(c.manager)
 	options.DefaultLabelSelector = ours
 	options.DefaultNamespaces = only(namespace)
-	out := space{}
+	out := space{troubles: &troubles{}}
+	options.DefaultWatchErrorHandler = out.troubles.handle
 	if out.cache, err = cache.New(c.manager.GetConfig(), options); err != nil {
 		return space{}, fmt.Errorf("creating the cache: %w", err)
 	}
@@ -122,7 +124,7 @@ func (s *spread) part(of space) *cluster.Live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts[of.cache] == nil {
-		w := &watches{owner: s.owner, cache: of.cache, controller: s.controller, own: &s.own, started: map[schema.GroupVersionKind]bool{}}
+		w := newWatches(s.owner, of, &s.own, s.controller)
 		s.parts[of.cache] = &cluster.Live{
 			Client: of.client, Direct: s.children.direct, Kinds: kindsOf(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
 		}

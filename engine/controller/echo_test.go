@@ -207,17 +207,17 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			}}
 			r.use(p)
 			var got []int
-			var result reconcile.Result
+			var again time.Duration
 			for range row.steps {
 				store.steps, now = 0, now.Add(time.Minute)
 				var err error
-				if result, err = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "shop"}}); err != nil {
+				if again, err = r.step(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}); err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, store.steps)
 			}
-			if diff := cmp.Diff(row.steps, got); diff != "" || result.RequeueAfter != row.again {
-				t.Errorf("%s: again after %s; steps (-want +got):\n%s", row.reason, result.RequeueAfter, diff)
+			if diff := cmp.Diff(row.steps, got); diff != "" || again != row.again {
+				t.Errorf("%s: again after %s; steps (-want +got):\n%s", row.reason, again, diff)
 			}
 			b, err := memory.Read(t.Context(), cluster.RefOf(parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: b}}")))
 			if text, _, _ := unstructured.NestedString(b.Object, "data", "text"); err != nil || text != row.want {

@@ -17,13 +17,14 @@ import (
 	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // inputs watches what the resources of a package read and do not own: of each input
 // just the objects that it names or selects, as long as a resource refers to it.
 type inputs struct {
-	// open starts a cache for one input.
-	open func(inputKey) (cache.Cache, error)
+	// open returns a cache for one input, which tells its troubles.
+	open func(inputKey, *troubles) (cache.Cache, error)
 	// wake reconciles a resource.
 	wake func(context.Context, types.NamespacedName)
 
@@ -50,8 +51,9 @@ func keyOf(in program.Input) inputKey {
 
 // inputWatch is a running watch.
 type inputWatch struct {
-	cache cache.Cache
-	stop  context.CancelFunc
+	cache   cache.Cache
+	opening *opening
+	stop    context.CancelFunc
 }
 
 // Start implements manager.Runnable: it lends the watches the manager's life.
@@ -70,15 +72,14 @@ func (i *inputs) Read(ctx context.Context, owner types.NamespacedName, in progra
 	if err != nil {
 		return out, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	// A watch that has just begun refuses to be read until it has.
-	if !w.cache.WaitForCacheSync(ctx) {
-		return out, fmt.Errorf("reading %s: its watch does not begin (may the operator list and watch it?)", in.Kind.Kind)
+	if err := w.opening.await(ctx); err != nil {
+		return out, err
 	}
+	// A cache that has just begun refuses to be read until it has started as a whole.
+	w.cache.WaitForCacheSync(ctx)
 	list := newList(in.Kind)
 	if err := w.cache.List(ctx, list, client.InNamespace(in.Namespace)); err != nil {
-		return out, fmt.Errorf("reading %s: %w (may the operator list and watch it?)", in.Kind.Kind, err)
+		return out, fmt.Errorf("reading %s: %w", in.Kind.Kind, err)
 	}
 	sort.Slice(list.Items, func(a, b int) bool { return list.Items[a].GetName() < list.Items[b].GetName() })
 	for _, u := range list.Items {
@@ -101,7 +102,8 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 	if i.ctx == nil {
 		return nil, fmt.Errorf("the manager has not started yet")
 	}
-	c, err := i.open(key)
+	trouble := &troubles{}
+	c, err := i.open(key, trouble)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +119,8 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 		cancel()
 		return nil, err
 	}
+	w.opening = newOpening(key.kind, informer.HasSyncedChecker().Done(), trouble)
+	go w.opening.wake(ctx, func(req reconcile.Request) { i.wake(ctx, req.NamespacedName) })
 	i.watched[key] = w
 	return w, nil
 }

@@ -59,7 +59,7 @@ func play(t *testing.T) *played {
 	return p
 }
 
-func (p *played) begin(key inputKey) (cache.Cache, error) {
+func (p *played) begin(key inputKey, _ *troubles) (cache.Cache, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := key.name + key.selector

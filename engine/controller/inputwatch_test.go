@@ -2,14 +2,18 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 )
 
 // lateCache is a cache that cannot be read before somebody has waited for it, as a
@@ -35,12 +39,40 @@ func TestFirstReadOfAnInputWaitsForItsWatchToBegin(t *testing.T) {
 	t.Parallel()
 	i := &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
-		open: func(inputKey) (cache.Cache, error) {
+		open: func(inputKey, *troubles) (cache.Cache, error) {
 			return &lateCache{FakeInformers: &informertest.FakeInformers{}}, nil
 		},
 	}
 	in := program.Input{Name: "region", Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Object: "region"}
 	if _, err := i.Read(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}, in); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnInputThatMayNotBeReadIsReadOnceItMay(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	informer := controllertest.NewFakeInformer()
+	woken := make(chan types.NamespacedName, 1)
+	i := &inputs{
+		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
+		wake: func(_ context.Context, key types.NamespacedName) { woken <- key },
+		open: func(_ inputKey, trouble *troubles) (cache.Cache, error) {
+			trouble.note(kind.String(), forbidden("no"))
+			return &lateCache{FakeInformers: &informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{kind: informer}}}, nil
+		},
+	}
+	owner, in := request("shop"), program.Input{Name: "token", Kind: kind, Namespace: "default", Object: "token"}
+	ctx := withRequest(t.Context(), owner)
+	var unreadable *cluster.KindUnreadableError
+	if _, err := i.Read(ctx, owner.NamespacedName, in); !errors.As(err, &unreadable) || unreadable.Kind != kind {
+		t.Fatalf("the error is %v", err)
+	}
+	informer.Synced()
+	if got := <-woken; got != owner.NamespacedName {
+		t.Errorf("%s is reconciled again", got)
+	}
+	if _, err := i.Read(ctx, owner.NamespacedName, in); err != nil {
 		t.Error(err)
 	}
 }

@@ -63,13 +63,6 @@ type Manager struct {
 	controllers map[schema.GroupKind]*served
 }
 
-// The delays between tries of a reconcile that fails: they double from the first
-// to the last. An event reconciles at once all the same.
-const (
-	firstRetry = time.Second
-	lastRetry  = 5 * time.Minute
-)
-
 // leaseRetry is how often a manager that does not lead looks at the lease. Client-go
 // adds up to 1.2 times as much again, so that it takes over within two seconds of a
 // leader that ends in order.
@@ -93,10 +86,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{manager: mgr, options: options, children: kids, controllers: map[schema.GroupKind]*served{}}
-	m.patches = &patches{
-		client: mgr.GetClient(), direct: kids.direct, cache: mgr.GetCache(), namespace: options.CustomResourceNamespace, log: options.Log,
-	}
-	if err := mgr.Add(m.patches); err != nil {
+	if m.patches, err = newPatches(mgr, kids.direct, options); err != nil {
 		return nil, err
 	}
 	m.subsystems = newSubsystems(kids.direct, options.Log, m.serves)
@@ -136,8 +126,13 @@ func managerOptions(o Options) manager.Options {
 	}
 	_ = clientgoscheme.AddToScheme(out.Scheme) // it never errors; events and leases need it
 	out.Cache.DefaultNamespaces = only(o.CustomResourceNamespace)
+	out.Cache.SyncPeriod = new(resync)
 	return out
 }
+
+// resync is how often each custom resource is looked at without a cause: what no event
+// has told is noticed then. It costs no request.
+const resync = time.Hour
 
 // off is the address that makes the library serve nothing.
 const off = "0"
@@ -184,7 +179,12 @@ func cachedClient(mgr manager.Manager, from cache.Cache) (client.Client, error) 
 }
 
 // Start runs the controllers until the context ends or one of them fails.
-func (m *Manager) Start(ctx context.Context) error { return m.manager.Start(ctx) }
+func (m *Manager) Start(ctx context.Context) error {
+	if err := m.watchUnmatched(); err != nil {
+		return err
+	}
+	return m.manager.Start(ctx)
+}
 
 // Settled says that every package that there is was tried: the resources of a kind that
 // is not served now have no package here.

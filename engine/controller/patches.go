@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/patch"
@@ -20,37 +20,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// patches reads patches from the cache and reconciles exactly the resources that
-// they are about. Where the API server does not serve them when it is first asked,
-// there are none until the process is started anew.
+// patches watches patches for whoever reads them. Where the API server does not serve
+// them, or the operator may not read them, there are none until that changes.
 //
 // Nothing is rolled out before it is known whether there are patches: it would take
 // back what they have changed.
 type patches struct {
-	// client reads from the cache, and sees what this process wrote.
-	client client.Client
+	// client reads from the cache, and sees what this process wrote. The cache has
+	// nothing else: one that cannot be filled holds up nobody else.
+	client   client.Client
+	cache    cache.Cache
+	troubles *troubles
 	// direct asks the API server itself.
 	direct client.Reader
-	cache  cache.Cache
 	// namespace is where patches are looked for; "" is everywhere.
 	namespace string
 	log       logr.Logger
 
-	mu    sync.Mutex
-	state serving
-	// readers are told about the patches of their kinds.
-	readers []reader
-}
-
-// reader is a controller and the kind that it serves.
-type reader struct {
-	kind       schema.GroupKind
-	controller controller.Controller
+	mu      sync.Mutex
+	state   serving
+	readers []*reader
 }
 
 // serving says whether there can be patches.
@@ -62,15 +56,42 @@ const (
 	servingNo  serving = "No"
 )
 
-var _ lifecycle.Patches = (*patches)(nil)
+// patchesAgain is how often the API server is asked again whether there can be patches.
+const patchesAgain = 30 * time.Second
 
-// Start implements manager.Runnable: it asks until the API server has answered, so
-// that a patch for a resource that does not exist is told so.
+// newPatches returns the patches that a manager reads.
+func newPatches(mgr manager.Manager, direct client.Reader, o Options) (*patches, error) {
+	p := &patches{direct: direct, troubles: &troubles{}, namespace: o.CustomResourceNamespace, log: o.Log}
+	options := cacheOptions(mgr)
+	options.DefaultNamespaces = only(p.namespace)
+	options.DefaultWatchErrorHandler = p.troubles.handle
+	options.SyncPeriod = new(resync)
+	var err error
+	if p.cache, err = cache.New(mgr.GetConfig(), options); err != nil {
+		return nil, fmt.Errorf("creating the cache: %w", err)
+	}
+	if p.client, err = cachedClient(mgr, p.cache); err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(p.cache); err != nil {
+		return nil, err
+	}
+	return p, mgr.Add(p)
+}
+
+// Start implements manager.Runnable: it asks until there can be patches.
 func (p *patches) Start(ctx context.Context) error {
-	_ = wait.PollUntilContextCancel(ctx, firstRetry, true, func(ctx context.Context) (bool, error) {
-		_, err := p.served(ctx)
-		return err == nil, nil
-	})
+	for state, err := p.known(ctx); state != servingYes; state, err = p.askAgain(ctx) {
+		again := patchesAgain
+		if err != nil {
+			again = firstRetry
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again):
+		}
+	}
 	return nil
 }
 
@@ -78,48 +99,64 @@ func (p *patches) Start(ctx context.Context) error {
 // need not be elected.
 func (p *patches) NeedLeaderElection() bool { return false }
 
-// join makes patches known to a reader.
-func (p *patches) join(r reader) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.readers = append(p.readers, r)
-	if p.state != servingYes {
-		return nil // it is told when that is known
-	}
-	return p.tell(r)
-}
-
-// tell starts the watch of a reader.
-func (p *patches) tell(r reader) error {
-	toTarget := handler.TypedEnqueueRequestsFromMapFunc(r.requests)
-	return r.controller.Watch(source.Kind[client.Object](p.cache, object(patch.Kind), toTarget, specOnly))
-}
-
-// served reports whether there can be patches, and starts their watch.
-func (p *patches) served(ctx context.Context) (bool, error) {
+// known returns whether there can be patches, and asks the API server if it has not
+// said so yet.
+func (p *patches) known(ctx context.Context) (serving, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state != "" {
-		return p.state == servingYes, nil
+		return p.state, nil
 	}
+	why, err := p.ask(ctx) // who else wants to know waits for the same answer
+	if err != nil {
+		return "", err
+	}
+	return p.learn(why)
+}
+
+// askAgain asks although there is an answer, which others go on with meanwhile.
+func (p *patches) askAgain(ctx context.Context) (serving, error) {
+	why, err := p.ask(ctx)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.learn(why)
+}
+
+// ask asks the API server why there can be no patches; "" is that there can.
+func (p *patches) ask(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	err := p.direct.List(ctx, newList(patch.Kind), client.InNamespace(p.namespace), client.Limit(1))
 	if why, none := withoutPatches(err); none {
-		p.log.Info("patches are not looked at: " + why)
-		p.state = servingNo
-		return false, nil
+		return why, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for patches: %w", err)
+		return "", fmt.Errorf("looking for patches: %w", err)
 	}
-	for _, r := range p.readers {
-		if err := p.tell(r); err != nil {
-			return false, err
+	return "", nil
+}
+
+// learn takes an answer over, and begins to watch if there can be patches.
+func (p *patches) learn(why string) (serving, error) {
+	switch {
+	case why != "" && p.state == "":
+		p.state = servingNo
+		p.log.Info("patches are not looked at: " + why)
+	case why == "" && p.state != servingYes:
+		for _, r := range p.readers {
+			if err := r.begin(); err != nil {
+				return "", err
+			}
 		}
+		if p.state == servingNo {
+			p.log.Info("patches are looked at from now on")
+		}
+		p.state = servingYes
 	}
-	p.state = servingYes
-	return true, nil
+	return p.state, nil
 }
 
 // withoutPatches reports whether an error of a list says that there are no patches for
@@ -134,38 +171,65 @@ func withoutPatches(err error) (string, bool) {
 	return "", false
 }
 
-// requests returns the resource of a kind that a patch is about. Of an update both
-// sides are asked about, so that a patch can move from one resource to another.
-func (r reader) requests(_ context.Context, o client.Object) []reconcile.Request {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return nil
-	}
-	p := patch.Parse(u)
-	if p.Target.GroupKind != r.kind || p.Target.Name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name}}}
+// A reader reads patches for one controller, which reconciles what they are about.
+type reader struct {
+	*patches
+
+	controller controller.Controller
+	handler    handler.EventHandler
+	predicate  predicate.Predicate
+	// opening is set as soon as there can be patches.
+	opening *opening
 }
 
-// specOnly leaves out the changes of a patch's status, which are the engine's own.
-var specOnly = predicate.TypedFuncs[client.Object]{
-	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-	},
+var _ lifecycle.Patches = (*reader)(nil)
+
+// join returns what reads patches for a controller.
+func (p *patches) join(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (*reader, error) {
+	r := &reader{patches: p, controller: c, handler: h, predicate: which}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readers = append(p.readers, r)
+	if p.state != servingYes {
+		return r, nil // it begins when there can be patches
+	}
+	return r, r.begin()
+}
+
+// begin starts the watch of a reader, once.
+func (r *reader) begin() error {
+	if r.opening != nil {
+		return nil
+	}
+	// It waits for nothing, so that there is nothing to end.
+	informer, err := r.cache.GetInformer(context.Background(), object(patch.Kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching patches: %w", err)
+	}
+	o := newOpening(patch.Kind, informer.HasSyncedChecker().Done(), r.troubles)
+	r.opening = o
+	// A controller that starts takes no watch until it has started, and others must
+	// not wait for that.
+	go func() {
+		if err := r.controller.Watch(o.source(informer, r.handler, r.predicate)); err != nil {
+			r.log.Error(err, "changes of patches are not noticed")
+		}
+	}()
+	return nil
 }
 
 // List implements lifecycle.Patches.
-func (p *patches) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	served, err := p.served(ctx)
-	if err != nil || !served {
+func (r *reader) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+	if state, err := r.known(ctx); err != nil || state == servingNo {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	return listPatches(ctx, p.client, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	r.mu.Lock()
+	o := r.opening
+	r.mu.Unlock()
+	if err := o.await(ctx); err != nil {
+		return nil, err
+	}
+	return listPatches(ctx, r.client, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 }
 
 func listPatches(ctx context.Context, r client.Reader, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
@@ -184,9 +248,41 @@ func listPatches(ctx context.Context, r client.Reader, options ...client.ListOpt
 func (p *patches) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
 	err := p.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another one has its name
+		return nil // it is gone, another one has its name, or whoever changed it knows better
 	}
 	return err
+}
+
+// targets maps patches to the resources of a kind.
+type targets struct {
+	kind  schema.GroupVersionKind
+	scope func(context.Context, schema.GroupVersionKind) (cluster.Scope, error)
+}
+
+// requests returns the resource that a patch is about. Of an update both sides are
+// asked about, so that a patch can move from one resource to another.
+func (t targets) requests(ctx context.Context, o client.Object) []reconcile.Request {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	p := patch.Parse(u)
+	if p.Target.GroupKind != t.kind.GroupKind() || p.Target.Name == "" {
+		return nil
+	}
+	if scope, err := t.scope(ctx, t.kind); err == nil && scope == cluster.ClusterScoped {
+		return nil // with a namespace it would be reconciled as another one, at the same time as itself
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name}}}
+}
+
+// specOnly leaves out the changes of a patch's status, which are the engine's own.
+var specOnly = predicate.TypedFuncs[client.Object]{
+	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	},
 }
 
 // rehearsedPatches reads patches from the API server and tells them nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,7 +17,6 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // reconciler reconciles the custom resources of one package, in the version that
@@ -27,26 +27,20 @@ type reconciler struct {
 	own       *echoes
 }
 
-var _ reconcile.Reconciler = (*reconciler)(nil)
-
 // steps bounds how many steps one reconcile takes.
 const steps = 3
 
-// Reconcile implements reconcile.Reconciler. A step that wrote something is followed by
-// another one: what was written may be what something else rests on, and its echo does
-// not wake the resource.
-func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// step takes a resource one step further. If that wrote something it takes another one:
+// what was written may be what something else rests on, and its echo does not wake the
+// resource.
+func (r *reconciler) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	for range steps {
-		again, err := r.lifecycle.Step(ctx, req.NamespacedName, r.program.Load())
-		wrote := r.own.hasWritten(req.NamespacedName)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if !wrote {
-			return reconcile.Result{RequeueAfter: again}, nil
+		again, err := r.lifecycle.Step(ctx, key, r.program.Load())
+		if wrote := r.own.hasWritten(key); err != nil || !wrote {
+			return again, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: firstRetry}, nil
+	return firstRetry, nil
 }
 
 // store keeps custom resources on the API server.

@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -52,13 +51,12 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
-		Patches:   m.patches,
 		ConfigMap: m.options.ConfigMap,
 	}
 	s.reconciler.lifecycle = l
 	s.reconciler.use(p)
 	// With the group: another package may serve a kind of the same name.
-	c, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), s.reconciler)
+	c, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), s.reconciler.step)
 	if err != nil {
 		return err
 	}
@@ -69,7 +67,9 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	if err := m.manager.Add(read); err != nil {
 		return err
 	}
-	if err := m.patches.join(reader{kind: gvk.GroupKind(), controller: c}); err != nil {
+	about := targets{kind: gvk, scope: l.Cluster.Scope}
+	l.Patches, err = m.patches.join(c, handler.EnqueueRequestsFromMapFunc(about.requests), specOnly)
+	if err != nil {
 		return err
 	}
 	if err := s.watch(c, m.manager.GetCache(), gvk); err != nil {
@@ -78,14 +78,18 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	return m.manager.Add(c)
 }
 
-// newController returns a controller of a kind that does not run yet.
-func (m *Manager) newController(name, kind, pkg string, r reconcile.Reconciler) (controller.Controller, error) {
+// newController returns a controller of a kind that does not run yet; "" is no package.
+func (m *Manager) newController(name, kind, pkg string, s step) (controller.Controller, error) {
+	r := newPunctual(s)
 	return controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: max(1, m.options.Concurrency),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             r,
 		LogConstructor: func(req *reconcile.Request) logr.Logger {
-			l := m.options.Log.WithValues("package", pkg)
+			l := m.options.Log
+			if pkg != "" {
+				l = l.WithValues("package", pkg)
+			}
 			if req == nil {
 				return l.V(1) // what the library says of its watches interests few
 			}
@@ -147,12 +151,13 @@ func (m *Manager) newInputs(s *served) *inputs {
 	return &inputs{
 		watched: map[inputKey]*inputWatch{},
 		refers:  map[types.NamespacedName]map[inputKey]bool{},
-		open: func(key inputKey) (cache.Cache, error) {
+		open: func(key inputKey, t *troubles) (cache.Cache, error) {
 			options, err := inputOptions(key)
 			if err != nil {
 				return nil, err
 			}
 			options.HTTPClient, options.Scheme, options.Mapper = m.manager.GetHTTPClient(), m.manager.GetScheme(), m.manager.GetRESTMapper()
+			options.DefaultWatchErrorHandler = t.handle
 			return cache.New(m.manager.GetConfig(), options)
 		},
 		wake: s.wakeOne,

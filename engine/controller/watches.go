@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,54 +15,50 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
-
-// syncTimeout is how long the first read of a kind may take: a list that is not
-// allowed never ends, and must not hold a worker for good.
-const syncTimeout = 20 * time.Second
 
 // watches starts the watch of a kind when a package first renders it, and maps
 // its objects to the custom resources they belong to.
 type watches struct {
 	owner      schema.GroupKind
-	cache      cache.Cache
+	space      space
 	controller controller.Controller
 	own        *echoes
 
-	mu      sync.Mutex
-	started map[schema.GroupVersionKind]bool
+	mu       sync.Mutex
+	openings map[schema.GroupVersionKind]*opening
 }
 
-// ensure starts the watch of a kind, once, and waits until it is synced.
+func newWatches(owner schema.GroupKind, in space, own *echoes, c controller.Controller) *watches {
+	return &watches{owner: owner, space: in, controller: c, own: own, openings: map[schema.GroupVersionKind]*opening{}}
+}
+
+// ensure starts the watch of a kind, once, and waits for it as opening does.
 func (w *watches) ensure(ctx context.Context, kind schema.GroupVersionKind) error {
-	if err := w.start(kind); err != nil {
+	o, err := w.open(ctx, kind)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	informer, err := w.cache.GetInformer(ctx, object(kind))
-	if err != nil {
-		return fmt.Errorf("%w (may the operator list and watch it?)", err)
-	}
-	if !informer.HasSynced() {
-		return fmt.Errorf("its cache is not synced yet")
-	}
-	return nil
+	return o.await(ctx)
 }
 
-func (w *watches) start(kind schema.GroupVersionKind) error {
+func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*opening, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.started[kind] {
-		return nil
+	if o := w.openings[kind]; o != nil {
+		return o, nil
 	}
-	toOwner := w.own.without(handler.TypedEnqueueRequestsFromMapFunc(w.requests))
-	if err := w.controller.Watch(source.Kind[client.Object](w.cache, object(kind), toOwner)); err != nil {
-		return err
+	informer, err := w.space.cache.GetInformer(ctx, object(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
-	w.started[kind] = true
-	return nil
+	o := newOpening(kind, informer.HasSyncedChecker().Done(), w.space.troubles)
+	toOwner := w.own.without(handler.EnqueueRequestsFromMapFunc(w.requests))
+	if err := w.controller.Watch(o.source(informer, toOwner)); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
+	}
+	w.openings[kind] = o
+	return o, nil
 }
 
 // requests returns the custom resource of this package that an object belongs to.
@@ -88,10 +83,12 @@ func newList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 }
 
 // meaningful lets through the changes of a custom resource that a rollout can
-// depend on, and not those of its status, which are the engine's own but for one.
+// depend on, and not those of its status, which are the engine's own but for one. It
+// lets the resync through, in which nothing has changed.
 var meaningful = predicate.TypedFuncs[client.Object]{
 	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+		return resynced(e) ||
+			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
 			lostInventory(e.ObjectOld, e.ObjectNew) ||
@@ -113,6 +110,11 @@ func hasInventory(o client.Object) bool {
 	}
 	_, found, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "inventory")
 	return found
+}
+
+// resynced reports whether an update tells again what is known.
+func resynced(e event.TypedUpdateEvent[client.Object]) bool {
+	return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 }
 
 func sameMap(a, b map[string]string) bool {

@@ -18,15 +18,19 @@ func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 		after  string
 		want   bool
 	}{
-		"the status":                {"the engine wrote it", "{metadata: {uid: a, generation: 1, resourceVersion: '2', labels: {a: b}}, status: {phase: Failed, inventory: []}}", false},
-		"the finalizers":            {"the engine wrote them", "{metadata: {uid: a, generation: 1, finalizers: [x], labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", false},
-		"the spec":                  {"it asks for something else", "{metadata: {uid: a, generation: 2, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"a label":                   {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {a: c}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"another label":             {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {b: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"an annotation":             {"a person asks for something", "{metadata: {uid: a, generation: 1, labels: {a: b}, annotations: {x: z}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"another of the name":       {"nothing of it was done", "{metadata: {uid: b, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"the deletion":              {"it is to be torn down", "{metadata: {uid: a, generation: 1, deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"the loss of the status":    {"a backup was restored: the inventory has to be rebuilt", "{metadata: {uid: a, generation: 1, labels: {a: b}}}", true},
+		"the status":             {"the engine wrote it", "{metadata: {uid: a, generation: 1, resourceVersion: '2', labels: {a: b}}, status: {phase: Failed, inventory: []}}", false},
+		"the finalizers":         {"the engine wrote them", "{metadata: {uid: a, generation: 1, finalizers: [x], labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", false},
+		"the spec":               {"it asks for something else", "{metadata: {uid: a, generation: 2, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"a label":                {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {a: c}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"another label":          {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {b: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"an annotation":          {"a person asks for something", "{metadata: {uid: a, generation: 1, labels: {a: b}, annotations: {x: z}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"another of the name":    {"nothing of it was done", "{metadata: {uid: b, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"the deletion":           {"it is to be torn down", "{metadata: {uid: a, generation: 1, deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"the loss of the status": {"a backup was restored: the inventory has to be rebuilt", "{metadata: {uid: a, generation: 1, labels: {a: b}}}", true},
+		"nothing": {
+			"it is a resync: what no event has told is noticed then",
+			"{metadata: {uid: a, generation: 1, resourceVersion: '1', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true,
+		},
 		"the loss of the inventory": {"a person was asked to remove it", "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready}}", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,6 +40,13 @@ func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 				t.Errorf("%s: got %v", row.reason, got)
 			}
 		})
+	}
+}
+
+func TestEachResourceIsLookedAtAgainWithoutACause(t *testing.T) {
+	t.Parallel()
+	if got := managerOptions(Options{}).Cache.SyncPeriod; got == nil || *got != resync {
+		t.Errorf("resources are looked at again every %v, and should be every %s", got, resync)
 	}
 }
 
