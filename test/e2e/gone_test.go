@@ -247,36 +247,12 @@ func (s *site) expectOlder(cr *unstructured.Unstructured, age time.Duration) {
 	})
 }
 
-// confine gives the site's operator a user who may do what a package needs, and
-// nothing else.
-func (s *site) confine(p *small) {
-	s.t.Helper()
-	var err error
-	if s.kubeconfig, err = world.cp.KubeconfigFor(s.user); err != nil {
-		s.t.Fatal(err)
-	}
-	role := object("rbac.authorization.k8s.io/v1", "Role", s.namespace, "operetta")
-	role.Object["rules"] = []any{
-		map[string]any{"apiGroups": []any{p.name + ".example.com"}, "resources": []any{"*"}, "verbs": []any{"*"}},
-		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps", "secrets", "serviceaccounts"}, "verbs": []any{"*"}},
-		map[string]any{"apiGroups": []any{"events.k8s.io"}, "resources": []any{"events"}, "verbs": []any{"create", "patch"}},
-	}
-	s.create(role)
-	binding := object("rbac.authorization.k8s.io/v1", "RoleBinding", s.namespace, "operetta")
-	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operetta"}
-	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": s.user}}
-	s.create(binding)
-}
-
 func TestJ1OperatorThatMayNotListDefinitionsSaysSoOnceAndServes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "confined", layered)
-	if err := installCRDs(t.Context(), p.dir); err != nil {
-		t.Fatal(err)
-	}
-	s.confine(p)
-	o := s.operate(p.dir, "--crds", "leave")
+	s.restrict(append(p.needs(), rule("", writes, "configmaps", "secrets", "serviceaccounts"))...)
+	o := s.operateRestricted(p)
 	cr := s.create(p.thing(s, "shop", map[string]any{}))
 	s.expectAllReady(cr)
 	o.expectLog("level=INFO", "may not list CustomResourceDefinitions")

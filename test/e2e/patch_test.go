@@ -274,3 +274,38 @@ func TestPatchIsCheckedByTheAPIServer(t *testing.T) {
 		t.Errorf("there are %s", got)
 	}
 }
+
+func TestPatchForNobodyIsToldSo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "everywhere", plain+"scope: \"Cluster\"\n")
+	s.operate(packageOf("webapp"), p.dir)
+	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.expectReady("shop")
+	change := merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/late": "yes"}}})
+	aimed := func(name, apiVersion, kind string) *unstructured.Unstructured {
+		u := s.newPatch(name, "shop", 0, change)
+		u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": apiVersion, "kind": kind, "name": "shop"}
+		return s.create(u)
+	}
+	mistyped := aimed("mistyped", "example.com/v1", "WebAp")
+	aimed("group", "exampel.com/v1", "WebApp")
+	aimed("object", "apps/v1", "Deployment")
+	aimed("global", p.name+".example.com/v1", "Thing")
+	s.expectPatch("mistyped", "NoSuchKind", "the cluster does not serve WebAp.example.com")
+	s.expectPatch("group", "NoSuchKind", "WebApp.exampel.com")
+	s.expectPatch("object", "NoSuchKind", "Deployment.apps is not the kind of a package")
+	s.expectPatch("global", "TargetClusterScoped", "Thing.everywhere.example.com is cluster-scoped")
+	s.expectReady("shop")
+
+	s.patch(mistyped, spec(map[string]any{"target": map[string]any{"kind": "WebApp"}}))
+	s.expectPatch("mistyped", "Applied")
+	s.expectField("Service", "shop", "yes", "metadata", "labels", "example.com/late")
+	// And all of that at rest.
+	s.settle()
+	from := mark(t)
+	s.reconcileOnce("shop")
+	if asked := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+		t.Errorf("patches for nobody cost requests at rest: %s", asked)
+	}
+}
