@@ -51,12 +51,14 @@ type faulty struct {
 	*cluster.Memory
 	writes int
 	total  int
-	fault  fault
-	dead   bool
+	// verbs counts the writes by what they were.
+	verbs map[string]int
+	fault fault
+	dead  bool
 }
 
 // write carries a write out and makes it go wrong when it is its turn.
-func (f *faulty) write(do func() error) error {
+func (f *faulty) write(verb string, do func() error) error {
 	if f.dead {
 		return errCrash
 	}
@@ -65,6 +67,7 @@ func (f *faulty) write(do func() error) error {
 	}
 	f.writes++
 	f.total++
+	f.verbs[verb]++
 	if len(f.fault.crashAfter) > 0 && f.writes == f.fault.crashAfter[0] {
 		f.dead = true
 		return errCrash
@@ -83,7 +86,7 @@ func (f *faulty) restart() {
 }
 
 func (f *faulty) Apply(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
-	err = f.write(func() error {
+	err = f.write("apply", func() error {
 		out, err = f.Memory.Apply(ctx, o)
 		return err
 	})
@@ -91,11 +94,11 @@ func (f *faulty) Apply(ctx context.Context, o *unstructured.Unstructured) (out *
 }
 
 func (f *faulty) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
-	return f.write(func() error { return f.Memory.Delete(ctx, ref, uid) })
+	return f.write("delete", func() error { return f.Memory.Delete(ctx, ref, uid) })
 }
 
 func (f *faulty) Replace(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
-	err = f.write(func() error {
+	err = f.write("replace", func() error {
 		out, err = f.Memory.Replace(ctx, o)
 		return err
 	})
@@ -103,7 +106,7 @@ func (f *faulty) Replace(ctx context.Context, o *unstructured.Unstructured) (out
 }
 
 func (f *faulty) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	return f.write(func() error { return f.Memory.Relinquish(ctx, fields) })
+	return f.write("relinquish", func() error { return f.Memory.Relinquish(ctx, fields) })
 }
 
 func (f *faulty) Probe(ctx context.Context, o *unstructured.Unstructured) error {
@@ -146,11 +149,11 @@ func (s faultyStore) Get(ctx context.Context, key types.NamespacedName) (*unstru
 }
 
 func (s faultyStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
-	return s.write(func() error { return s.store.ApplyStatus(ctx, u) })
+	return s.write("status", func() error { return s.store.ApplyStatus(ctx, u) })
 }
 
 func (s faultyStore) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
-	return s.write(func() error { return s.store.ApplyFinalizers(ctx, u) })
+	return s.write("finalizers", func() error { return s.store.ApplyFinalizers(ctx, u) })
 }
 
 // quiet records nothing.
