@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/plan"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,49 +83,17 @@ func newList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 	return l
 }
 
-// meaningful lets through the changes of a custom resource that a rollout can
-// depend on, and not those of its status, which are the engine's own but for one. It
-// lets the resync through, in which nothing has changed.
+// meaningful lets through the changes of a custom resource that a rollout can depend
+// on, and the resync, in which nothing has changed.
 var meaningful = predicate.TypedFuncs[client.Object]{
 	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
-		return resynced(e) ||
-			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
-			lostInventory(e.ObjectOld, e.ObjectNew) ||
-			!sameMap(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			!sameMap(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+		before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
+		after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
+		return resynced(e) || !isBefore || !isAfter || lifecycle.Meaningful(before, after)
 	},
-}
-
-// lostInventory reports whether somebody took the inventory away, as a restored backup
-// does, or a person whom the engine has asked to. The engine itself never does.
-func lostInventory(before, after client.Object) bool {
-	return hasInventory(before) && !hasInventory(after)
-}
-
-func hasInventory(o client.Object) bool {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return false
-	}
-	_, found, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "inventory")
-	return found
 }
 
 // resynced reports whether an update tells again what is known.
 func resynced(e event.TypedUpdateEvent[client.Object]) bool {
 	return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
-}
-
-func sameMap(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 )
 
@@ -74,26 +73,6 @@ func makeAvailable(t *testing.T, m *cluster.Memory) {
 		}
 		if _, err := m.Put("controller", u); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// collectGarbage does what garbage collection does: an object whose owner is gone
-// goes as well.
-func collectGarbage(t *testing.T, m *cluster.Memory) {
-	t.Helper()
-	uids := map[types.UID]bool{}
-	for _, ref := range m.Refs() {
-		uids[read(t, m, ref).GetUID()] = true
-	}
-	for _, ref := range m.Refs() {
-		u := read(t, m, ref)
-		for _, owner := range u.GetOwnerReferences() {
-			if !uids[owner.UID] {
-				if err := m.Delete(t.Context(), ref, u.GetUID()); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
 	}
 }

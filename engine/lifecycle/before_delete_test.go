@@ -47,7 +47,7 @@ func (b *bench) push() error {
 	var last error
 	for range 8 {
 		_, last = b.step()
-		collectGarbage(b.t, b.memory)
+		b.memory.CollectGarbage()
 	}
 	return last
 }

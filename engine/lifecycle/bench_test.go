@@ -98,7 +98,7 @@ func (b *bench) rest() time.Duration {
 			b.t.Fatal(err)
 		}
 		b.now = b.now.Add(5 * time.Second)
-		collectGarbage(b.t, b.memory)
+		b.memory.CollectGarbage()
 		if len(b.memory.Changes()) == before {
 			return again
 		}

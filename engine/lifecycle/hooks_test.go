@@ -223,7 +223,7 @@ components: b: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 			if _, err := b.life.Step(t.Context(), key, b.program); err != nil {
 				t.Fatal(err)
 			}
-			collectGarbage(t, b.memory)
+			b.memory.CollectGarbage()
 		}
 	}
 	step()

@@ -30,7 +30,7 @@ func (b *bench) restStray() time.Duration {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		collectGarbage(b.t, b.memory)
+		b.memory.CollectGarbage()
 		if len(b.memory.Changes()) == before {
 			return again
 		}

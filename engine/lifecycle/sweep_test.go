@@ -203,7 +203,7 @@ func (s scene) settle(t *testing.T, c *faulty, last bool) {
 // control does what the controllers of the cluster do.
 func (s scene) control(t *testing.T, m *cluster.Memory) {
 	t.Helper()
-	collectGarbage(t, m)
+	m.CollectGarbage()
 	playControllers(t, m)
 	if s.play != nil {
 		s.play(t, m)

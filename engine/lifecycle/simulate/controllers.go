@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
@@ -37,7 +36,7 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 // play does to every object what its controller would do in the end: it makes it as
 // healthy as it can be, and takes away what belongs to nobody any more.
 func (w *World) play() {
-	w.collectGarbage()
+	w.Memory.CollectGarbage()
 	for _, u := range w.Memory.Objects() {
 		next := u.DeepCopy()
 		if w.healthy(next) {
@@ -52,7 +51,7 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 		return false
 	}
 	kind := u.GroupVersionKind().GroupKind()
-	if slices.ContainsFunc(w.operators, func(o operator) bool { return o.program.GroupVersionKind().GroupKind() == kind }) {
+	if slices.ContainsFunc(w.operators, func(o operator) bool { return o.kind.GroupKind() == kind }) {
 		return false // its operator is here
 	}
 	if kind == patch.Kind.GroupKind() {
@@ -186,20 +185,4 @@ func serviceOutcome(u *unstructured.Unstructured) {
 		out = reachable()
 	}
 	u.Object["status"] = map[string]any{"loadBalancer": out}
-}
-
-// collectGarbage deletes what belongs to a controller that is gone.
-func (w *World) collectGarbage() {
-	uids := map[types.UID]bool{}
-	all := w.Memory.Objects()
-	for _, u := range all {
-		uids[u.GetUID()] = true
-	}
-	for _, u := range all {
-		for _, owner := range u.GetOwnerReferences() {
-			if !uids[owner.UID] {
-				_ = w.Memory.Delete(context.Background(), cluster.RefOf(u), u.GetUID()) // nothing refuses it
-			}
-		}
-	}
 }

@@ -43,6 +43,9 @@ type Step struct {
 	Err error
 	// Played are the objects that controllers changed or deleted afterwards.
 	Played []cluster.Ref
+
+	// reported says that the resource itself was written.
+	reported bool
 }
 
 // World is a cluster in memory with operators. It is for one goroutine.
@@ -53,20 +56,25 @@ type World struct {
 	Events []rollout.Event
 
 	operators []operator
+	watch     *cluster.Watch
+	due       due
 	steps     int
 	now       time.Time
 }
 
 // operator runs one package.
 type operator struct {
+	kind      schema.GroupVersionKind
 	program   *program.Program
 	lifecycle *lifecycle.Lifecycle
+	reads     *reading
 }
 
 // New returns a world with an operator for each package. The operators are
 // configured by a ConfigMap, if it names one that is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
-	w := &World{Memory: cluster.NewMemory(), now: time.Unix(0, 0).UTC()}
+	w := &World{Memory: cluster.NewMemory(), now: time.Unix(0, 0).UTC(), due: due{}}
+	w.watch = w.Memory.Watch()
 	kinds := map[schema.GroupKind]bool{}
 	for _, p := range programs {
 		kind := p.GroupVersionKind()
@@ -81,18 +89,19 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w.Memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
 		kind := p.GroupVersionKind()
-		w.operators = append(w.operators, operator{p, &lifecycle.Lifecycle{
+		reads := &reading{lifecycle.MemoryInputs{Memory: w.Memory}, map[types.NamespacedName][]program.Input{}}
+		w.operators = append(w.operators, operator{kind, p, &lifecycle.Lifecycle{
 			Kind:      kind,
 			Store:     &lifecycle.MemoryStore{Kind: kind, Memory: w.Memory},
 			Cluster:   everyKind{w.Memory},
-			Inputs:    lifecycle.MemoryInputs{Memory: w.Memory},
+			Inputs:    reads,
 			Recorder:  recorder{w},
 			Now:       func() time.Time { return w.now },
 			ConfigMap: config,
 			Patches:   lifecycle.MemoryPatches{Memory: w.Memory},
 			Parallel:  1,
 			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
-		}})
+		}, reads})
 	}
 	return w
 }
@@ -128,7 +137,7 @@ func (w *World) Delete(ref cluster.Ref) error {
 	if u == nil {
 		return fmt.Errorf("there is no %s", ref)
 	}
-	return w.Memory.Delete(context.Background(), ref, u.GetUID())
+	return w.Memory.Remove(ref, u.GetUID())
 }
 
 // Ready reports whether a resource is ready, and says why when it is not.
@@ -157,38 +166,45 @@ const (
 // Run lets the operators and the controllers act in turn until nothing changes any
 // more, and shows each step in which something did. It errors when it does not come
 // to rest.
+//
+// An operator reconciles a resource when something happens that it watches, or at the
+// time that it has asked for. What does not come to rest here because nothing wakes it
+// would not on a cluster either.
 func (w *World) Run(ctx context.Context, show func(Step)) error {
 	idle := time.Duration(0)
 	for range maxRounds {
-		moved, again := w.round(ctx, show)
+		w.wake(w.watch.Next())
+		moved := w.round(ctx, show)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		switch {
-		case moved:
+		if moved {
 			idle = 0
 			continue
-		case again == 0 || w.allReady() || idle > maxIdle:
+		}
+		next, waits := w.due.next()
+		switch {
+		case waits && !next.After(w.now):
+			continue // woken by what somebody else did in this round
+		case !waits || w.allReady() || idle > maxIdle:
 			return nil
 		}
 		// Nothing happens by itself: the time until the next look at it passes.
-		idle = max(2*idle, again)
+		idle = max(2*idle, next.Sub(w.now))
 		w.now = w.now.Add(idle)
 	}
 	return fmt.Errorf("it does not come to rest: after %d rounds objects still change", maxRounds)
 }
 
-// round reconciles every resource once. It reports whether anything changed, and
-// when somebody wants to look again.
-func (w *World) round(ctx context.Context, show func(Step)) (bool, time.Duration) {
-	moved, again := false, time.Duration(0)
+// round reconciles every resource that is due once, and reports whether anything
+// changed. One that is gone is reconciled as well: its patches have to be told.
+func (w *World) round(ctx context.Context, show func(Step)) bool {
+	moved := false
 	for _, o := range w.operators {
-		for _, ref := range w.resources(o) {
-			step, wait, changed := w.step(ctx, o, ref)
+		for _, r := range w.due.now(o.kind.GroupKind(), w.now) {
+			step := w.step(ctx, o, r)
+			changed := len(step.Changes)+len(step.Played) > 0 || step.reported
 			moved = moved || changed
-			if wait > 0 && (again == 0 || wait < again) {
-				again = wait
-			}
 			if changed || step.Err != nil {
 				w.steps++
 				step.Number = w.steps
@@ -196,51 +212,56 @@ func (w *World) round(ctx context.Context, show func(Step)) (bool, time.Duration
 			}
 		}
 	}
-	return moved, again
+	return moved
 }
 
 // heldBack is how long a lifecycle holds the progress of a resource back at most.
 const heldBack = 3 * time.Second
 
 // step reconciles one resource, and lets the controllers act on what came of it.
-func (w *World) step(ctx context.Context, o operator, ref cluster.Ref) (Step, time.Duration, bool) {
-	before := len(w.Memory.Changes())
+func (w *World) step(ctx context.Context, o operator, r resource) Step {
+	ref := cluster.Ref{GroupVersionKind: o.kind, Namespace: r.key.Namespace, Name: r.key.Name}
 	w.now = w.now.Add(time.Second)
-	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	wait, err := o.lifecycle.Step(ctx, key, o.program)
+	delete(w.due, r)
+	wait, err := o.lifecycle.Step(ctx, r.key, o.program)
 	if err == nil && wait > 0 && wait <= heldBack {
 		// What the status says of the progress was held back; here it need not be.
 		w.now = w.now.Add(wait)
-		wait, err = o.lifecycle.Step(ctx, key, o.program)
-	}
-	mid := w.Memory.Changes()
-	step := Step{Resource: ref, Err: err}
-	for _, c := range mid[before:] {
-		if c.Ref.Identity() != ref.Identity() || c.Verb == "delete" {
-			step.Changes = append(step.Changes, c)
-		}
-	}
-	w.play()
-	after := w.Memory.Changes()
-	for _, c := range after[len(mid):] {
-		step.Played = append(step.Played, c.Ref)
-	}
-	if u := w.Get(ref); u != nil {
-		step.Status, _, _ = unstructured.NestedMap(u.Object, "status")
+		wait, err = o.lifecycle.Step(ctx, r.key, o.program)
 	}
 	if err != nil && wait == 0 {
 		wait = time.Second
 	}
-	return step, wait, len(after) > before
+	if wait > 0 {
+		w.due[r] = w.now.Add(wait)
+	}
+	step := Step{Resource: ref, Err: err}
+	written := w.watch.Next()
+	for _, e := range written {
+		if e.Ref.Identity() == ref.Identity() && e.Verb != cluster.Deleted {
+			step.reported = true
+			continue
+		}
+		step.Changes = append(step.Changes, e.Change)
+	}
+	w.play()
+	played := w.watch.Next()
+	for _, e := range played {
+		step.Played = append(step.Played, e.Ref)
+	}
+	w.wake(append(written, played...))
+	if u := w.Get(ref); u != nil {
+		step.Status, _, _ = unstructured.NestedMap(u.Object, "status")
+	}
+	return step
 }
 
 // resources are the custom resources of an operator.
 func (w *World) resources(o operator) []cluster.Ref {
 	var out []cluster.Ref
-	kind := o.program.GroupVersionKind()
 	for _, ref := range w.Memory.Refs() {
-		if ref.GroupKind() == kind.GroupKind() {
-			ref.Version = kind.Version
+		if ref.GroupKind() == o.kind.GroupKind() {
+			ref.Version = o.kind.Version
 			out = append(out, ref)
 		}
 	}
@@ -293,7 +314,7 @@ func (w *World) Owned(ref cluster.Ref) []Part {
 
 // Serves reports whether a kind is that of one of the packages.
 func (w *World) Serves(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(w.operators, func(o operator) bool { return o.program.GroupVersionKind().GroupKind() == kind })
+	return slices.ContainsFunc(w.operators, func(o operator) bool { return o.kind.GroupKind() == kind })
 }
 
 // Scope returns where the objects of a kind live.

@@ -241,3 +241,42 @@ func TestAPatchIsTriedOutAsEverythingElse(t *testing.T) {
 		t.Error(why)
 	}
 }
+
+func TestWhatAPersonDoesWakesWhoItConcerns(t *testing.T) {
+	t.Parallel()
+	w := simulate.New(types.NamespacedName{}, load(t, "Parent", `
+inputs: token: {apiVersion: "v1", kind: "ConfigMap", name: "token"}
+components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a", data: k: inputs.token.object.data.k}
+`))
+	put(t, w, "Parent", map[string]any{})
+	run(t, w, nothing)
+	configMap := cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Name: "token"}
+	for _, step := range []struct {
+		reason string
+		act    func() error
+		want   []string
+	}{
+		{"the input appears", func() error {
+			u := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": "v"}}}
+			u.SetGroupVersionKind(configMap.GroupVersionKind)
+			u.SetNamespace(configMap.Namespace)
+			u.SetName(configMap.Name)
+			_, err := w.Put(u)
+			return err
+		}, []string{"create ConfigMap a"}},
+		{"what it made is deleted", func() error {
+			ref := configMap
+			ref.Name = "a"
+			return w.Delete(ref)
+		}, []string{"create ConfigMap a"}},
+		{"nothing happens", func() error { return nil }, nil},
+		{"the resource goes", func() error { return w.Delete(refOf("Parent")) }, nil},
+	} {
+		if err := step.act(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.want, run(t, w, nothing)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.reason, diff)
+		}
+	}
+}
