@@ -79,7 +79,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 	}
 	if err != nil {
 		result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
-		result.Completion.Fault = status.Component{State: status.Retrying, Reason: status.ReasonApplyFailed, Message: err.Error()}
+		result.Completion.Fault = rollout.Unanswered(err)
 		return s.stuck(ctx, result, err)
 	}
 	result, done, failure := s.engine().BeforeDelete(ctx, in)
