@@ -184,7 +184,7 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 		p := newSmall(t, "heldback", hooked)
 		cr := s.abandon(p)
 		mend := p.spoil()
-		from := mark(t)
+		from, before := mark(t), s.expectThat(cr, "to exist", exists).GetResourceVersion()
 		s.delete(cr)
 		o := s.operate(p.dir)
 		held(s, p, cr, o)
@@ -192,7 +192,7 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 		s.expectFinished(cr, "ConfigMap")
 		s.expectNoJobs()
 		s.expectJobsWritten(from, 1)
-		s.expectBackupFirst(from)
+		s.expectBackupFirst(before)
 	})
 }
 

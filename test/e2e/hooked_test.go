@@ -2,11 +2,16 @@ package e2e
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"operetta.dev/test/controlplane"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const hooked = `
@@ -62,7 +67,7 @@ func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 	s.expectData("settings", "text", "b")
 	s.expectJobsWritten(from, 2)
 
-	began := mark(t)
+	began := s.expectAllReady(cr).GetResourceVersion()
 	s.delete(cr)
 	s.expectFinished(cr, "ConfigMap")
 	s.expectNoJobs()
@@ -90,21 +95,49 @@ func (s *site) expectNoJobs() {
 }
 
 // expectBackupFirst expects the Job before deletion to have ended before the first
-// object was deleted.
-func (s *site) expectBackupFirst(from controlplane.AuditMark) {
+// object was deleted, of all that has happened since a version.
+func (s *site) expectBackupFirst(since string) {
 	s.t.Helper()
-	all := s.requestsOf(from).only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.namespace })
-	ended, deleted := -1, -1
-	for i, e := range all {
-		if e.Resource == "jobs" && e.Subresource == "status" && strings.HasPrefix(e.Name, "backup") {
-			ended = i
-		}
-		if deleted < 0 && e.Verb == "delete" && e.User == s.user {
-			deleted = i
-		}
+	ended := s.versionWhen(since, "batch/v1", "Job", func(_ watch.EventType, u *unstructured.Unstructured) bool {
+		return strings.HasPrefix(u.GetName(), "backup") && condition(u, "Complete")["status"] == "True"
+	})
+	deleted := s.versionWhen(since, "v1", "ConfigMap", func(e watch.EventType, u *unstructured.Unstructured) bool {
+		return u.GetName() == "settings" && (e == watch.Deleted || u.GetDeletionTimestamp() != nil)
+	})
+	if deleted < ended {
+		s.t.Errorf("the backup ended at version %d, the first deletion was at %d", ended, deleted)
 	}
-	if ended < 0 || deleted < ended {
-		s.t.Errorf("the backup ended at %d, the first deletion was at %d", ended, deleted)
+}
+
+// versionWhen returns the version of the first event about a kind since a version that
+// passes a check.
+func (s *site) versionWhen(since, apiVersion, kind string, check func(watch.EventType, *unstructured.Unstructured) bool) uint64 {
+	s.t.Helper()
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind+"List"))
+	w, err := world.admin.Watch(s.t.Context(), l, client.InNamespace(s.namespace), &client.ListOptions{Raw: listFrom(since)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Stop()
+	for {
+		select {
+		case e, open := <-w.ResultChan():
+			u, ok := e.Object.(*unstructured.Unstructured)
+			if !open || !ok {
+				s.t.Fatalf("the watch of %s from version %s has ended: %v", kind, since, e.Object)
+			}
+			if !check(e.Type, u) {
+				continue
+			}
+			n, err := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return n
+		case <-time.After(patience):
+			s.t.Fatalf("no event of a %s is the one that is looked for", kind)
+		}
 	}
 }
 
