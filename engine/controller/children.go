@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -126,7 +123,7 @@ func (s *spread) part(of space) *cluster.Live {
 	if s.parts[of.cache] == nil {
 		w := newWatches(s.owner, of, &s.own, s.controller)
 		s.parts[of.cache] = &cluster.Live{
-			Client: of.client, Direct: s.children.direct, Kinds: kindsOf(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
+			Client: of.client, Direct: s.children.direct, Kinds: cluster.Kinds(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
 		}
 	}
 	return s.parts[of.cache]
@@ -174,35 +171,4 @@ func (s *spread) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) err
 		return err
 	}
 	return live.Delete(ctx, ref, uid)
-}
-
-// resourcesOf lists what the cluster serves, each kind in its preferred version.
-func resourcesOf(config *rest.Config) ([]*metav1.APIResourceList, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	lists, err := d.ServerPreferredResources()
-	if err != nil && len(lists) == 0 { // a broken aggregated API hides its own kinds only
-		return nil, err
-	}
-	return lists, nil
-}
-
-// kindsOf returns every kind of the cluster, in its preferred version, that can be
-// listed and deleted.
-func kindsOf(config *rest.Config) func() ([]schema.GroupVersionKind, error) {
-	return func() ([]schema.GroupVersionKind, error) {
-		lists, err := resourcesOf(config)
-		if err != nil {
-			return nil, err
-		}
-		var out []schema.GroupVersionKind
-		for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
-			for _, r := range list.APIResources {
-				out = append(out, schema.FromAPIVersionAndKind(list.GroupVersion, r.Kind))
-			}
-		}
-		return out, nil
-	}
 }

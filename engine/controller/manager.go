@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,7 +123,7 @@ func managerOptions(o Options) manager.Options {
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   new(leaseRetry),
-		NewClient:                     consistentClient,
+		NewClient:                     cluster.ConsistentClient,
 	}
 	_ = clientgoscheme.AddToScheme(out.Scheme) // it never errors; events and leases need it
 	out.Cache.DefaultNamespaces = only(o.CustomResourceNamespace)
@@ -157,18 +158,9 @@ func cacheOptions(mgr manager.Manager) cache.Options {
 	return cache.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
 }
 
-// consistentClient returns a client whose reads of unstructured objects come from
-// the cache and see its own writes.
-func consistentClient(config *rest.Config, options client.Options) (client.Client, error) {
-	yes := true
-	options.Cache.Unstructured = true
-	options.Cache.EnableReadYourWritesConsistency = &yes
-	return client.New(config, options)
-}
-
 // cachedClient returns a consistent client of a manager that reads from a cache.
 func cachedClient(mgr manager.Manager, from cache.Cache) (client.Client, error) {
-	cl, err := consistentClient(mgr.GetConfig(), client.Options{
+	cl, err := cluster.ConsistentClient(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		Cache: &client.CacheOptions{Reader: from},
 	})

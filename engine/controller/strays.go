@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -120,7 +121,7 @@ func (s *strays) kinds(ctx context.Context) ([]strayKind, error) {
 	if err != nil || len(definitions.Items) == 0 {
 		return nil, err
 	}
-	resources, err := resourcesOf(s.manager.manager.GetConfig())
+	resources, err := cluster.Resources(s.manager.manager.GetConfig())
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type live struct {
 
 // watch is Live.Watch: it waits until the cache holds a kind, and records it from then on.
 func (l *live) watch(ctx context.Context, kind schema.GroupVersionKind) error {
-	if _, err := l.plane.connection.Cache.GetInformer(ctx, object(kind, "", "")); err != nil {
+	if _, err := l.plane.cache.GetInformer(ctx, object(kind, "", "")); err != nil {
 		return err
 	}
 	_, err := l.record(kind)
@@ -123,7 +123,7 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 			want = nil // it is not for the cache
 		}
 		got := object(ref.GroupVersionKind, "", "")
-		err = l.plane.connection.Cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, got)
+		err = l.plane.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, got)
 		switch {
 		case apierrors.IsNotFound(err) && want == nil:
 			return nil

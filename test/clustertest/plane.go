@@ -37,9 +37,11 @@ const parallel = "8"
 
 // apiServer is a control plane, and how it is reached.
 type apiServer struct {
-	admin      client.WithWatch
-	connection *cluster.Connection
-	webhook    *webhook
+	admin   client.WithWatch
+	cache   cache.Cache
+	cached  client.Client
+	kinds   func() ([]schema.GroupVersionKind, error)
+	webhook *webhook
 }
 
 // startPlane starts the API server. What it returns stops it, also after an error.
@@ -102,12 +104,15 @@ func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	p.connection, err = cluster.Connect(config, cache.Options{Scheme: scheme, DefaultLabelSelector: ours})
-	if err != nil {
+	if p.cache, err = cache.New(config, cache.Options{Scheme: scheme, DefaultLabelSelector: ours}); err != nil {
 		return err
 	}
-	go func() { _ = p.connection.Cache.Start(ctx) }() // it ends with the context
-	p.admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	go func() { _ = p.cache.Start(ctx) }() // it ends with the context
+	if p.admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	p.cached, err = cluster.ConsistentClient(config, client.Options{Scheme: scheme, Cache: &client.CacheOptions{Reader: p.cache}})
+	p.kinds = cluster.Kinds(config)
 	return err
 }
 
@@ -121,7 +126,7 @@ func (p *apiServer) newSite(t *testing.T) *Site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.refuse(nil) })
-	l.Live = p.connection.Live(l.watch)
+	l.Live = &cluster.Live{Client: p.cached, Direct: p.admin, Kinds: p.kinds, Watch: l.watch}
 	return &Site{Cluster: l, Namespace: l.namespace, t: t, backend: l}
 }
 
