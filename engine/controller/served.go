@@ -83,6 +83,7 @@ func (m *Manager) newController(name, kind, pkg string, s step) (controller.Cont
 	r := newPunctual(s)
 	return controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              r,
+		SkipNameValidation:      new(true), // the kinds of a manager differ, and a process may have several
 		MaxConcurrentReconciles: max(1, m.options.Concurrency),
 		RateLimiter:             r,
 		LogConstructor: func(req *reconcile.Request) logr.Logger {
