@@ -27,11 +27,11 @@ func merged(layers []Layer) map[string]any {
 // overlay writes the leaves of one map over another.
 func overlay(into, over map[string]any) {
 	for k, v := range over {
-		below, isMap := v.(map[string]any)
+		inner, isMap := v.(map[string]any)
 		existing, both := into[k].(map[string]any)
 		if isMap && both {
 			existing = maps.Clone(existing)
-			overlay(existing, below)
+			overlay(existing, inner)
 			into[k] = existing
 			continue
 		}
@@ -50,24 +50,28 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) Faults {
 	}
 	faults := faultsOf(v.Validate())
 	for i, f := range faults {
-		path := namesIn(f.Path)
+		path := below(f.Path)
 		from := layers
 		if f.Message == unknownField {
 			faults[i].Position, faults[i].Hint = p.PositionOf("config"), p.configHint(path)
-		} else if j := lastThatHolds(layers, path[1:]); j >= 0 {
+		} else if j := lastThatHolds(layers, path); j >= 0 {
 			from = layers[j : j+1] // it is over the others
 		}
-		if by := origins(from, path[1:]); by != "" {
+		if by := origins(from, path); by != "" {
 			faults[i].Message = fmt.Sprintf("%s (set by %s)", f.Message, by)
 		}
 	}
 	return faults
 }
 
-// namesIn returns the names that a path begins with.
-func namesIn(path string) []string {
+// below returns the names that a path has below its root, up to the first that is no
+// name.
+func below(path string) []string {
 	var out []string
-	for _, sel := range cue.ParsePath(path).Selectors() {
+	for i, sel := range cue.ParsePath(path).Selectors() {
+		if i == 0 {
+			continue
+		}
 		if sel.LabelType() != cue.StringLabel {
 			break
 		}
@@ -100,8 +104,11 @@ func origins(layers []Layer, path []string) string {
 // configHint says which keys there are beside one that the package does not declare.
 func (p *Program) configHint(path []string) string {
 	last := len(path) - 1
+	if last < 0 {
+		return ""
+	}
 	around := p.ConfigSchema()
-	for _, name := range path[1:last] {
+	for _, name := range path[:last] {
 		around = around.LookupPath(cue.MakePath(cue.Str(name)))
 	}
 	known := fieldNames(around)
@@ -124,6 +131,6 @@ func holds(m map[string]any, path []string) bool {
 	if !ok {
 		return false
 	}
-	below, isMap := v.(map[string]any)
-	return !isMap || holds(below, path[1:])
+	inner, isMap := v.(map[string]any)
+	return !isMap || holds(inner, path[1:])
 }
