@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,7 +15,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"operetta.dev/test/controlplane"
@@ -144,8 +152,46 @@ func installCRDs(ctx context.Context, dirs ...string) error {
 	if _, err := kubectl(ctx, "apply", "--server-side", "-f", file); err != nil {
 		return err
 	}
-	_, err = kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", file)
-	return err
+	return awaitKinds(ctx, generated)
+}
+
+// awaitKinds waits until the API server serves the kinds of definitions, and tells of
+// them. kubectl wait gives up on a definition that is so new that it has no conditions.
+func awaitKinds(ctx context.Context, definitions []byte) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(definitions), 4096)
+	for {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := decoder.Decode(crd)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading CRDs: %w", err)
+		}
+		for _, v := range crd.Spec.Versions {
+			if !v.Served {
+				continue
+			}
+			kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
+			if err := awaitKind(ctx, crd.Name, kind); err != nil {
+				return fmt.Errorf("waiting for %s: %w", kind, err)
+			}
+		}
+	}
+}
+
+func awaitKind(ctx context.Context, definition string, kind schema.GroupVersionKind) error {
+	return wait.PollUntilContextTimeout(ctx, 40*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		u, err := read(ctx, object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition))
+		if err != nil || u == nil || condition(u, "Established")["status"] != "True" {
+			return false, err
+		}
+		_, err = world.admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // packageOf returns the folder of an operator package of the repository.
