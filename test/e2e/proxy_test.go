@@ -46,9 +46,8 @@ func (f fault) String() string { return fmt.Sprintf("k=%d/%s", f.write, f.harm) 
 // the other, so that the number of a write says which it is, and harms one of them.
 // After that a process that was to die writes nothing any more.
 type proxy struct {
-	t          *testing.T
-	kubeconfig string
-	forward    *httputil.ReverseProxy
+	t       *testing.T
+	forward *httputil.ReverseProxy
 	// done is closed when the fault has happened.
 	done chan struct{}
 
@@ -91,11 +90,10 @@ func (s *site) behindProxy() *proxy {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	p.kubeconfig = filepath.Join(s.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(server), p.kubeconfig); err != nil {
+	s.kubeconfig = filepath.Join(s.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(server), s.kubeconfig); err != nil {
 		s.t.Fatal(err)
 	}
-	s.kubeconfig = p.kubeconfig
 	return p
 }
 
