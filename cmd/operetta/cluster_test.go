@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -37,15 +37,15 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 			answer(t, w, "", metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}})
 		}
 	})
-	all := apidiscovery.APIGroupDiscoveryList{}
+	all := apidiscoveryv2.APIGroupDiscoveryList{}
 	mux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
-		answer(t, w, aggregated, apidiscovery.APIGroupDiscoveryList{})
+		answer(t, w, aggregated, apidiscoveryv2.APIGroupDiscoveryList{})
 	})
 	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
 		answer(t, w, aggregated, all)
 		if looks == 3 { // what is asked for first is listed first
-			all.Items = []apidiscovery.APIGroupDiscovery{{ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscovery.APIVersionDiscovery{{
-				Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
+			all.Items = []apidiscoveryv2.APIGroupDiscovery{{ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
+				Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
 			}}}}
 		}
 	})
