@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -123,9 +124,11 @@ components: base: objects: o: data: region: inputs.region.object.data.name
 		b.hold("shop-top")
 		act(t, b.memory, deleted)
 		b.life.Cluster = unwatchable{b.memory, []string{"ConfigMap"}}
-		if err := b.push(); !errors.Is(err, errAway) {
-			t.Errorf("error %v: no event will tell that it is gone", err)
+		again, err := b.step()
+		if err != nil || again != 5*time.Second {
+			t.Errorf("again in %s, error %v: no event will tell that it is gone", again, err)
 		}
+		b.rest()
 		b.expect("it says what holds it", "False Deleting", "example.com/held")
 		b.release("shop-top")
 		if err := b.push(); err != nil || b.find("Shop", shopKey.Name) != nil {

@@ -55,10 +55,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 		return 0, s.setFinalizer(ctx, finalizerAbsent)
 	}
 	again, err := s.report(ctx, result)
-	if err != nil {
-		return 0, err
-	}
-	return again, failure
+	return earliest(again, result.RequeueAfter), errors.Join(failure, err)
 }
 
 // beforeDelete runs the hooks that come before the first object is deleted, and

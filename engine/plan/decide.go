@@ -72,7 +72,11 @@ func decideOwned(want Desired, live *unstructured.Unstructured) Action {
 	if want.Policy.Apply == "createOnly" {
 		return Action{Verb: Keep}
 	}
-	if live.GetAnnotations()[AppliedMark] != want.Digest {
+	switch live.GetAnnotations()[AppliedMark] {
+	case want.Digest:
+	case "":
+		return Action{Verb: Repair, Reason: "its annotations were removed by somebody else"}
+	default:
 		return Action{Verb: Update}
 	}
 	if path, ok := lostField(want, live); ok {

@@ -138,6 +138,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"in sync":               {reason: "it costs no request", want: plan.Action{Verb: plan.Keep}},
 		"another manifest":      {reason: "the spec changed", edit: []func(*unstructured.Unstructured){annotated(plan.AppliedMark, "old")}, want: plan.Action{Verb: plan.Update}},
+		"without its digest":    {reason: "E7: nobody but us has one", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }}, want: plan.Action{Verb: plan.Repair, Reason: "its annotations were removed by somebody else"}},
 		"created and let be":    {reason: "createOnly", policy: program.Policy{Apply: "createOnly"}, edit: []func(*unstructured.Unstructured){annotated(plan.AppliedMark, "old")}, want: plan.Action{Verb: plan.Keep}},
 		"being deleted":         {reason: "it has to go before it can come back", edit: []func(*unstructured.Unstructured){deleted}, want: plan.Action{Verb: plan.Await, Reason: "it is still being deleted"}},
 		"somebody else's":       {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: plan.Action{Verb: plan.Refuse, Reason: "it exists already and belongs to Other o; policy.settings.adopt: true takes it over"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,8 +31,10 @@ type deletion struct {
 	order []string
 	// later are the components whose objects wait for those of others, and which ones.
 	later map[string][]string
-	// unobserved says of each kind that was looked at why it cannot be observed, if so.
-	unobserved map[schema.GroupVersionKind]error
+	// unobserved says of each kind that was looked at whether it cannot be observed.
+	unobserved map[schema.GroupVersionKind]bool
+	// again is when to look again for what no event tells of, or 0.
+	again time.Duration
 	// refused are the components that have an object which could not be deleted.
 	refused  map[string]bool
 	events   []Event
@@ -42,11 +45,11 @@ type deletion struct {
 // leaves the inventory when it is confirmed to be absent, which frees what it
 // depended on.
 func (d *deletion) sweep(ctx context.Context) {
-	d.backwards, d.owner = d.inventory.Backwards(), d.owner.Knowing(d.inventory)
+	d.backwards, d.owner, d.unobserved = d.inventory.Backwards(), d.owner.Knowing(d.inventory), map[schema.GroupVersionKind]bool{}
 	for progress := true; progress; {
 		progress = false
 		d.waits, d.order, d.later, d.refused = map[string][]string{}, nil, map[string][]string{}, map[string]bool{}
-		d.failures = nil // what is refused is tried again with each round
+		d.failures, d.again = nil, 0 // what is refused is tried again with each round
 		for _, g := range d.inventory {
 			for _, e := range g.Objects {
 				if d.doomed[e] && d.remove(ctx, g.Component, e) {
@@ -89,7 +92,7 @@ func (d *deletion) remains(component string) bool {
 // from the API server, and not only from a cache.
 func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
-	live, unobserved, err := d.look(ctx, ref)
+	live, err := d.look(ctx, ref)
 	if cluster.IsKindNotServed(err) {
 		return true, nil // its definition is gone, and took the objects with it
 	}
@@ -101,7 +104,7 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	case plan.Absent, plan.Foreign, plan.Predecessor:
 		return true, nil // nothing of ours is there
 	case plan.Terminating:
-		d.going(component, live, unobserved)
+		d.going(component, live)
 		return false, nil
 	case plan.Owned:
 	}
@@ -124,16 +127,16 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	if left == nil {
 		return true, nil
 	}
-	d.going(component, left, unobserved)
+	d.going(component, left)
 	return false, nil
 }
 
-// going notes an object that is on its way out. One whose end cannot be observed has to
-// be looked for again.
-func (d *deletion) going(component string, u *unstructured.Unstructured, unobserved error) {
+// going notes an object that is on its way out. One without the owner's label is in no
+// cache, as are those of a kind that cannot be observed: no event tells of its end.
+func (d *deletion) going(component string, u *unstructured.Unstructured) {
 	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers()))
-	if unobserved != nil {
-		d.failures = append(d.failures, unobserved)
+	if d.unobserved[u.GroupVersionKind()] || u.GetLabels()[plan.OwnerMark] != d.owner.Label() {
+		d.again = retryAfter
 	}
 }
 
@@ -150,20 +153,15 @@ func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.
 // look reads an object from the API server, and makes sure before that its end will
 // be noticed: a process that was started for the deletion watches nothing yet. An
 // object of a kind that cannot be observed can be deleted all the same.
-func (d *deletion) look(ctx context.Context, ref cluster.Ref) (live *unstructured.Unstructured, unobserved, err error) {
-	unobserved, tried := d.unobserved[ref.GroupVersionKind]
-	if !tried {
-		_, unobserved = d.cluster.Get(ctx, ref)
-		if cluster.IsKindNotServed(unobserved) {
-			return nil, nil, unobserved
+func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if _, tried := d.unobserved[ref.GroupVersionKind]; !tried {
+		_, err := d.cluster.Get(ctx, ref)
+		if cluster.IsKindNotServed(err) {
+			return nil, err
 		}
-		if d.unobserved == nil {
-			d.unobserved = map[schema.GroupVersionKind]error{}
-		}
-		d.unobserved[ref.GroupVersionKind] = unobserved
+		d.unobserved[ref.GroupVersionKind] = err != nil
 	}
-	live, err = d.cluster.Read(ctx, ref)
-	return live, unobserved, err
+	return d.cluster.Read(ctx, ref)
 }
 
 func (d *deletion) wait(component, message string) {

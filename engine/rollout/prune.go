@@ -31,6 +31,7 @@ func (r *run) prune(ctx context.Context) error {
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
+	r.result.RequeueAfter = d.again
 	r.result.Completion.Pruning = d.message()
 	r.result.Completion.Refused = len(d.refused) > 0
 	if len(d.events) > 0 {
@@ -109,7 +110,7 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner plan.Owner, inventor
 	}
 	d := &deletion{cluster: c, owner: owner, inventory: inventory, doomed: doomed, teardown: true}
 	d.sweep(ctx)
-	out := Result{Inventory: d.inventory, Events: d.events}
+	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.again}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
 	out.Completion.Components = d.components()
 	return out, errors.Join(d.failures...)

@@ -240,7 +240,9 @@ func (r *run) finish() Result {
 	out.Inventory = r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...)
 	out.Finished = r.hooksSoFar()
 	out.Teardown = r.needsTeardown(r.inventory)
-	out.RequeueAfter = r.rollout.RequeueAfter
+	if after := r.rollout.RequeueAfter; after != 0 {
+		out.RequeueAfter = sooner(out.RequeueAfter, after)
+	}
 	out.Completion.Components = r.components()
 	out.Completion.Change = r.change
 	out.Completion.Own = r.own()

@@ -1,12 +1,14 @@
 package rollout_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
+	"operetta.dev/engine/rollout"
 )
 
 // pair is an object with a reference to its owner, and one without.
@@ -121,6 +123,43 @@ func TestTheInventoryKnowsWhatItHasWrittenByItsUID(t *testing.T) {
 		e, _, found := w.inventory.Find(cluster.RefOf(u), w.owner.Namespace)
 		if !found || e.UID == "" || !strings.HasPrefix(string(u.GetUID()), e.UID) || len(e.UID) > 8 {
 			t.Errorf("%s has the UID %s, and the inventory %+v", name, u.GetUID(), e)
+		}
+	}
+}
+
+// TestTheEndOfAnObjectThatNoCacheHasIsLookedFor: no event tells of it.
+func TestTheEndOfAnObjectThatNoCacheHasIsLookedFor(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		body   string
+		remove func(w *world) (rollout.Result, error)
+	}{
+		"torn down": {pair, (*world).teardown},
+		"pruned": {
+			strings.Replace(pair, "components: a: {", "components: b: objects: o: "+configMap("o", "")+"\ncomponents: a: {when: cr.spec.on\n", 1),
+			func(w *world) (rollout.Result, error) {
+				w.spec["on"] = false
+				return w.run()
+			},
+		},
+	} {
+		for _, stripped := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stripped %v", name, stripped), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, row.body)
+				w.mustRun()
+				w.change("ConfigMap", "near", func(u *unstructured.Unstructured) {
+					if stripped {
+						strips["everything, as kubectl replace with the original file does"](u)
+					}
+					u.SetFinalizers([]string{"example.com/held"})
+				})
+				result, err := row.remove(w)
+				if err != nil || (result.RequeueAfter > 0) != stripped {
+					t.Errorf("error %v, again in %s", err, result.RequeueAfter)
+				}
+				w.change("ConfigMap", "near", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+			})
 		}
 	}
 }

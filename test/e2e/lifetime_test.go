@@ -22,16 +22,40 @@ func TestG3NamespaceGoesWithEverythingInIt(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		s.expectReady(name)
 	}
+	s.deleteNamespace()
+}
+
+// deleteNamespace deletes the site's namespace, and expects that to end.
+func (s *site) deleteNamespace() {
+	s.t.Helper()
 	ns := object("v1", "Namespace", "", s.namespace)
 	s.delete(ns)
-	took := within(t, terminationLimit, "the end of the namespace", func() error {
-		u, err := read(t.Context(), ns)
+	took := within(s.t, terminationLimit, "the end of the namespace", func() error {
+		u, err := read(s.t.Context(), ns)
 		if err == nil && u != nil {
 			err = fmt.Errorf("it is there: %v", field(u, "status", "conditions"))
 		}
 		return err
 	})
-	t.Logf("gone after %s", took.Round(time.Millisecond))
+	s.t.Logf("gone after %s", took.Round(time.Millisecond))
+}
+
+// guarded is a package with hooks before deletion, one of which reads a Secret.
+const guarded = hooked + `
+inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}
+hooks: beforeDelete: revoke: objects: job: #Job & {_name: "revoke", _arg: inputs.token.object.metadata.name}
+`
+
+// TestG3NamespaceGoesAlsoWithHooksBeforeDeletion: nothing can be created in a namespace
+// that is being deleted, and what hooks read goes with it.
+func TestG3NamespaceGoesAlsoWithHooksBeforeDeletion(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "guarded", guarded)
+	s.operate(p.dir)
+	s.create(s.ref("Secret", "token"))
+	s.expectAllReady(s.create(p.thing(s, "shop", map[string]any{})))
+	s.deleteNamespace()
 }
 
 func TestB2ResourceThatIsCreatedAgainAtOnceGetsObjectsOfItsOwn(t *testing.T) {
