@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/plan"
+	"operetta.dev/test/clustertest"
 )
 
 func configMap(name, more string) string {
@@ -71,7 +72,7 @@ func TestTheResultDoesNotDependOnChance(t *testing.T) {
 	body.WriteString("components: last: {dependsOn: {c3: {}, c1: {}}, objects: o: " + configMap("o", "") + "}\n")
 	w := newWorld(t, body.String())
 	var first string
-	for range w.site.Often(200) {
+	for range clustertest.Often(50) {
 		result := w.mustRun()
 		got := fmt.Sprint(states(result), withoutUIDs(result.Inventory), result.Events)
 		if first == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,11 +18,11 @@ type accountable struct {
 
 	w *world
 	// writes counts them.
-	writes int
+	writes atomic.Int64
 }
 
 func (a *accountable) account(o *unstructured.Unstructured) {
-	a.writes++
+	a.writes.Add(1)
 	if _, _, known := a.w.inventory.Find(cluster.RefOf(o), a.w.owner.Namespace); !known {
 		a.w.t.Errorf("%s was written, and no inventory that was stored before has it: a crash would leak it", cluster.RefOf(o))
 	}
@@ -102,11 +103,11 @@ func TestA3NothingIsWrittenThatTheStoredInventoryDoesNotHave(t *testing.T) {
 	a := &accountable{Cluster: w.site, w: w}
 	w.cluster = a
 	for _, turn := range turns {
-		before := a.writes
+		before := a.writes.Load()
 		if err := turn.act(w); err != nil {
 			t.Fatalf("%s: %v", turn.name, err)
 		}
-		if a.writes == before {
+		if a.writes.Load() == before {
 			t.Errorf("%s, and nothing was written: the test shows nothing", turn.name)
 		}
 	}

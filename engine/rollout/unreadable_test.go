@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/status"
+	"operetta.dev/test/clustertest"
 )
 
 // blind is a cluster that cannot read some kinds.
@@ -66,7 +67,7 @@ func TestAKindThatCannotBeReadHoldsTheWholeResource(t *testing.T) {
 
 func TestEachKindThatCannotBeReadIsNamedInTheSameOrder(t *testing.T) {
 	t.Parallel()
-	for range 20 {
+	for range clustertest.Often(20) {
 		w := newWorld(t, leaning)
 		w.cluster = blind{w.site, []string{"Secret", "ServiceAccount"}}
 		result, err := w.run()

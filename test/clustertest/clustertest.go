@@ -115,7 +115,7 @@ func namespaceOf(t *testing.T) string {
 
 // Often returns how often a test repeats something whose result depends on chance: n
 // times in memory, and a few on an API server, where each costs requests.
-func (s *Site) Often(n int) int {
+func Often(n int) int {
 	if plane != nil {
 		return min(n, 5)
 	}
