@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,7 @@ var ownable = []schema.GroupVersionKind{
 // permitted is a Live whose user may list some kinds, each as "Kind" everywhere or as
 // "Kind/namespace". Each place that may be listed has one object.
 func permitted(namespace string, allowed ...string) *cluster.Live {
-	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
 			where := kind

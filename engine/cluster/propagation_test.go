@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +34,7 @@ func TestObjectsGoInTheForegroundAndSubsystemsInTheirOwnOrder(t *testing.T) {
 			u.SetUID("1")
 			u.SetFinalizers(row.finalizers)
 			var got *client.DeleteOptions
-			c := fake.NewClientBuilder().WithObjects(u).WithInterceptorFuncs(interceptor.Funcs{
+			c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(u).WithInterceptorFuncs(interceptor.Funcs{
 				Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
 					got = (&client.DeleteOptions{}).ApplyOptions(options)
 					return nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
@@ -26,7 +27,7 @@ func TestFinalizerOfASubsystemLeavesItsSpecAlone(t *testing.T) {
 	}
 	rendered := identity()
 	rendered.Object["spec"] = map[string]any{"text": "from the parent"}
-	c := fake.NewClientBuilder().WithObjects(identity()).Build() // it gives no UIDs itself
+	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(identity()).Build() // it gives no UIDs itself
 	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(rendered), client.FieldOwner(cluster.FieldManager), client.ForceOwnership); err != nil {
 		t.Fatal(err)
 	}
