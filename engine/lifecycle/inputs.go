@@ -9,8 +9,8 @@ import (
 	"operetta.dev/engine/rollout"
 )
 
-// MemoryInputs reads inputs from a cluster in memory. It wakes nobody: what runs in
-// memory steps until nothing changes.
+// MemoryInputs reads inputs from a cluster in memory. It wakes nobody: that is up to
+// whoever steps.
 type MemoryInputs struct {
 	Memory *cluster.Memory
 }

@@ -7,6 +7,9 @@
 //	w.Run(ctx, show)           until nothing changes any more
 //	w.Delete(ref); w.Run(...)
 //
+// Operators reconcile what their watches wake, as they do on a cluster, and the
+// controllers act after each reconcile.
+//
 // It is no proof that a cluster would accept the objects: there is no admission, no
 // quota and no scheduler, and every kind is taken to be served.
 package simulate
