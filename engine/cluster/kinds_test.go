@@ -15,7 +15,7 @@ import (
 func TestKindsAreServedOrNot(t *testing.T) {
 	t.Parallel()
 	s := clustertest.New(t)
-	gadget := schema.GroupVersionKind{Group: "scopes.example.com", Version: "v1", Kind: "Gadget"}
+	gadget := s.Kind("Gadget")
 	for kind, want := range map[schema.GroupVersionKind]cluster.Scope{
 		{Version: "v1", Kind: "ConfigMap"}:                                       cluster.Namespaced,
 		{Version: "v1", Kind: "Namespace"}:                                       cluster.ClusterScoped,
@@ -30,7 +30,7 @@ func TestKindsAreServedOrNot(t *testing.T) {
 			t.Errorf("%s has scope %q, error %v; want %q", kind, got, err, want)
 		}
 	}
-	u := parse(t, s, `{apiVersion: scopes.example.com/v1, kind: Gadget, metadata: {name: a}}`)
+	u := parse(t, s, `{apiVersion: `+gadget.GroupVersion().String()+`, kind: Gadget, metadata: {name: a}}`)
 	if _, err := s.Get(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
 		t.Errorf("reading one: %v", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/plan"
 	"operetta.dev/test/clustertest"
 )
@@ -199,7 +198,7 @@ components: d: {dependsOn: c: {}, objects: o: `+configMap("d", "")+`}
 func TestAComponentOfAnUnservedKindCanBeSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: monitor: {unserved: "skip", objects: probe: {apiVersion: "skipped.example.com/v1", kind: "Probe", metadata: name: "p"}}
+components: monitor: {unserved: "skip", objects: probe: {apiVersion: _own, kind: "Probe", metadata: name: "p"}}
 components: after: {dependsOn: monitor: {}, objects: o: `+configMap("after", "")+`}
 `)
 	result := w.mustRun()
@@ -208,7 +207,7 @@ components: after: {dependsOn: monitor: {}, objects: o: `+configMap("after", "")
 	if !result.Completion.Ready() || result.RequeueAfter == 0 {
 		t.Errorf("ready %v, again after %s; want it ready, and the kind looked for", result.Completion.Ready(), result.RequeueAfter)
 	}
-	w.site.Serve(schema.GroupVersionKind{Group: "skipped.example.com", Version: "v1", Kind: "Probe"})
+	w.site.Serve(w.site.Kind("Probe"))
 	w.mustRun()
 	w.expectWrites("H1: it has appeared", "create Probe p")
 }

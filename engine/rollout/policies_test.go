@@ -243,10 +243,10 @@ func TestARefusedDeletionIsReportedAndTriedAgain(t *testing.T) {
 func TestObjectsOfAKindThatIsGoneAreGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: a: objects: probe: {apiVersion: "gone.example.com/v1", kind: "Probe", metadata: name: "p"}
+components: a: objects: probe: {apiVersion: _own, kind: "Probe", metadata: name: "p"}
 components: b: {dependsOn: a: {}, objects: o: `+configMap("b", "")+`}
 `)
-	kind := schema.GroupVersionKind{Group: "gone.example.com", Version: "v1", Kind: "Probe"}
+	kind := w.site.Kind("Probe")
 	w.site.Serve(kind)
 	w.mustRun()
 	w.site.Withdraw(kind)

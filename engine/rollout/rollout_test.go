@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/status"
 )
@@ -377,7 +376,7 @@ func TestAReleasedObjectIsNotTakenBackForADeletedResource(t *testing.T) {
 func TestAMissingKindIsAwaited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: monitor: objects: probe: {apiVersion: "awaited.example.com/v1", kind: "Probe", metadata: name: "p", spec: every: "1m"}
+components: monitor: objects: probe: {apiVersion: _own, kind: "Probe", metadata: name: "p", spec: every: "1m"}
 components: config: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "c"}
 `)
 	result := w.mustRun()
@@ -386,7 +385,7 @@ components: config: objects: settings: {apiVersion: "v1", kind: "ConfigMap", met
 	if result.RequeueAfter == 0 {
 		t.Error("nothing makes the rollout look again for the kind")
 	}
-	w.site.Serve(schema.GroupVersionKind{Group: "awaited.example.com", Version: "v1", Kind: "Probe"})
+	w.site.Serve(w.site.Kind("Probe"))
 	w.mustRun()
 	w.expectWrites("H1: its definition has appeared", "create Probe p")
 }

@@ -13,14 +13,15 @@ import (
 func TestNothingGoesOutBeforeItIsKnownWhatAResourceIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-components: child: objects: o: {apiVersion: "child.example.com/v1", kind: "Child", metadata: name: "main"}
+components: child: objects: o: {apiVersion: _own, kind: "Child", metadata: name: "main"}
 components: after: {dependsOn: child: {}, objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "after"}}
 `)
-	w.site.Serve(kinds["Child"])
+	kind := w.site.Kind("Child")
+	w.site.Serve(kind)
 	unknown := errors.New("the API server is away")
 	answer := unknown
 	w.subsystem = func(_ context.Context, k schema.GroupKind) (bool, error) {
-		return k == kinds["Child"].GroupKind(), answer
+		return k == kind.GroupKind(), answer
 	}
 
 	result, err := w.run()

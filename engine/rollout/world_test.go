@@ -30,7 +30,6 @@ var (
 	kinds    = map[string]schema.GroupVersionKind{
 		"ConfigMap":  {Version: "v1", Kind: "ConfigMap"},
 		"Secret":     {Version: "v1", Kind: "Secret"},
-		"Child":      {Group: "child.example.com", Version: "v1", Kind: "Child"},
 		"Service":    {Version: "v1", Kind: "Service"},
 		"Deployment": {Group: "apps", Version: "v1", Kind: "Deployment"},
 		"Job":        {Group: "batch", Version: "v1", Kind: "Job"},
@@ -107,7 +106,7 @@ func object(kind schema.GroupVersionKind, namespace, name string) *unstructured.
 func (w *world) load(body string) {
 	w.t.Helper()
 	files := fstest.MapFS{
-		"shop/shop.cue": &fstest.MapFile{Data: []byte(header)},
+		"shop/shop.cue": &fstest.MapFile{Data: fmt.Appendf(nil, "%s_own: %q\n", header, w.site.Kind("").GroupVersion())},
 		"shop/body.cue": &fstest.MapFile{Data: []byte("package shop\n" + body)},
 	}
 	snapshot, err := source.New(files, "shop", nil)
@@ -225,13 +224,21 @@ func (w *world) delete(u *unstructured.Unstructured) {
 // object returns a live object, or nil.
 func (w *world) object(kind, name string) *unstructured.Unstructured {
 	w.t.Helper()
-	return w.site.Find(kinds[kind], name)
+	return w.site.Find(w.kind(kind), name)
 }
 
 // all returns the objects of a kind.
 func (w *world) all(kind string) []*unstructured.Unstructured {
 	w.t.Helper()
-	return w.site.List(kinds[kind])
+	return w.site.List(w.kind(kind))
+}
+
+// kind returns a kind by its name: one that is always served, or one of the site's own.
+func (w *world) kind(name string) schema.GroupVersionKind {
+	if kind, ok := kinds[name]; ok {
+		return kind
+	}
+	return w.site.Kind(name)
 }
 
 // teardown deletes what is in the inventory, and keeps what is left of it.

@@ -160,8 +160,13 @@ func (s *Site) List(kind schema.GroupVersionKind) []*unstructured.Unstructured {
 	return out
 }
 
-// Serve makes the cluster know a namespaced kind until the test ends. No two tests
-// serve the same.
+// Kind returns a kind of the site's own group, which is served once Serve is called.
+func (s *Site) Kind(name string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: s.Namespace + ".example.com", Version: "v1", Kind: name}
+}
+
+// Serve makes the cluster know a kind that Kind has returned, until the test ends. Its
+// objects have a namespace.
 func (s *Site) Serve(kind schema.GroupVersionKind) {
 	s.t.Helper()
 	s.t.Cleanup(func() { s.withdraw(context.WithoutCancel(s.t.Context()), kind) })

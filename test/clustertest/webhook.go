@@ -36,7 +36,6 @@ func newWebhook(ctx context.Context, admin client.Client) (*webhook, error) {
 	server := httptest.NewUnstartedServer(w)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that the end cuts
 	server.StartTLS()
-	context.AfterFunc(ctx, server.CloseClientConnections)
 	config := object(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, "", "sites")
 	config.Object["webhooks"] = []any{map[string]any{
 		"name": "sites.operetta.dev", "admissionReviewVersions": []any{"v1"}, "sideEffects": "None", "failurePolicy": "Fail",
