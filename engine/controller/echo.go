@@ -22,8 +22,8 @@ import (
 type echoes struct {
 	mu     sync.Mutex
 	writes map[echoKey]*ownWrite
-	// wrote are the resources that have written something since they were asked about.
-	wrote map[types.NamespacedName]bool
+	// reconciles are what the running reconciles of resources have written.
+	reconciles map[types.NamespacedName]*written
 }
 
 // echoKey is an object and the custom resource that writes it.
@@ -61,9 +61,8 @@ func (e *echoes) begin(key echoKey) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.writes == nil {
-		e.writes, e.wrote = map[echoKey]*ownWrite{}, map[types.NamespacedName]bool{}
+		e.writes = map[echoKey]*ownWrite{}
 	}
-	e.wrote[key.owner] = true
 	if e.writes[key] == nil {
 		e.writes[key] = &ownWrite{}
 	}
@@ -98,16 +97,6 @@ func (e *echoes) end(key echoKey, answer string) {
 	for _, deliver := range others {
 		deliver()
 	}
-}
-
-// hasWritten reports whether a resource has written something since this was last
-// asked.
-func (e *echoes) hasWritten(owner types.NamespacedName) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	wrote := e.wrote[owner]
-	delete(e.wrote, owner)
-	return wrote
 }
 
 // observe delivers an event about an object unless it is the echo of a write. What
@@ -194,6 +183,7 @@ func (c echoing) Apply(ctx context.Context, object *unstructured.Unstructured) (
 	out, err := c.Cluster.Apply(ctx, object)
 	if err == nil {
 		answer = out.GetResourceVersion()
+		c.echoes.wrote(key, object.GetAnnotations()[plan.AppliedMark])
 	}
 	return out, err
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -173,23 +175,40 @@ func TestAStepThatWroteIsFollowedByAnother(t *testing.T) {
 		steps  []int // of each reconcile
 		again  time.Duration
 		want   string // what ConfigMap b says in the end
+		refuse cluster.Refusal
 	}{
 		"nothing rests on what was written": {
 			"one look is enough, and none is needed later",
 			`components: b: objects: map: _map & {metadata: name: "b", data: text: "x"}`,
-			[]int{2, 1}, 0, "x",
+			[]int{2, 1}, 0, "x", nil,
+		},
+		"the API server rejects it": {
+			"the same object would be rejected again",
+			`components: a: objects: map: _map & {metadata: name: "a", data: text: "refused"}
+components: b: objects: map: _map & {metadata: name: "b", data: text: "x"}`,
+			[]int{2, 1}, 5 * time.Minute, "x", func(_, after *unstructured.Unstructured) error {
+				if text, _, _ := unstructured.NestedString(after.Object, "data", "text"); text == "refused" {
+					return apierrors.NewInvalid(after.GroupVersionKind().GroupKind(), after.GetName(), nil)
+				}
+				return nil
+			},
+		},
+		"each of ten is named by what was written before": {
+			"a chain takes as many steps as it has links, and no pause",
+			chainOfInputs(10),
+			[]int{11, 1}, 0, "9", nil,
 		},
 		"what is read is named by what was written": {
 			"no event would tell",
 			`inputs: region: {apiVersion: "v1", kind: "ConfigMap", name: live.a.map.data.region}
 components: a: objects: map: _map & {metadata: name: "a", data: region: "north"}
 components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.region.object.data.name | "none"}`,
-			[]int{3, 1}, 0, "far",
+			[]int{3, 1}, 0, "far", nil,
 		},
 		"each look changes it": {
 			"it must not hold a worker for ever",
 			`components: b: objects: map: _map & {metadata: name: "b", data: text: *"\(live.b.map.data.text)x" | "x"}`,
-			[]int{steps, steps}, firstRetry, "xxxxxx",
+			[]int{maxContents, maxContents}, firstRetry, "xxxxxx", nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,6 +217,10 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			memory.Serve(parsed(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind(), cluster.Namespaced)
 			put(t, memory, "{apiVersion: example.com/v1, kind: Shop, metadata: {namespace: default, name: shop}}")
 			put(t, memory, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: north}, data: {name: far}}")
+			for i := range 11 {
+				put(t, memory, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: "%d"}, data: {next: "%d"}}`, i, i+1))
+			}
+			memory.Refuse(row.refuse)
 			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
 			own, now := &echoes{}, time.Unix(1000, 0)
 			store := &counted{Store: &lifecycle.MemoryStore{Kind: p.GroupVersionKind(), Memory: memory}}
@@ -225,6 +248,24 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			}
 		})
 	}
+}
+
+// chainOfInputs returns components each of which reads an object that is named by the
+// live object of the one before. The last is b.
+func chainOfInputs(links int) string {
+	var out strings.Builder
+	for i := range links {
+		name, text := fmt.Sprint("l", i), `"0"`
+		if i == links-1 {
+			name = "b"
+		}
+		if i > 0 {
+			fmt.Fprintf(&out, "inputs: i%d: {apiVersion: \"v1\", kind: \"ConfigMap\", name: live.l%d.map.data.text}\n", i, i-1)
+			text = fmt.Sprintf("*inputs.i%d.object.data.next | \"none\"", i)
+		}
+		fmt.Fprintf(&out, "components: %s: objects: map: _map & {metadata: name: %q, data: text: %s}\n", name, name, text)
+	}
+	return out.String()
 }
 
 func put(t *testing.T, m *cluster.Memory, text string) {

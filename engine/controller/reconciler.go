@@ -27,20 +27,26 @@ type reconciler struct {
 	own       *echoes
 }
 
-// steps bounds how many steps one reconcile takes.
-const steps = 3
-
-// step takes a resource one step further. If that wrote something it takes another one:
-// what was written may be what something else rests on, and its echo does not wake the
-// resource.
+// step takes a resource one step further, and another one as long as that brings
+// something new: what was written may unblock another component, and its watch event is
+// filtered. That ends, as each object has few contents in one reconcile; whoever writes
+// one of them again and again has the worker back after each.
 func (r *reconciler) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	for range steps {
+	r.own.beginReconcile(key)
+	defer r.own.endReconcile(key)
+	for {
 		again, err := r.lifecycle.Step(ctx, key, r.program.Load())
-		if wrote := r.own.hasWritten(key); err != nil || !wrote {
+		if err != nil {
 			return again, err
 		}
+		switch r.own.sinceLast(key) {
+		case noWrite:
+			return again, nil
+		case rewritten:
+			return firstRetry, nil
+		case advanced:
+		}
 	}
-	return firstRetry, nil
 }
 
 // store keeps custom resources on the API server.

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// links is how many components the chain of these tests has.
+const links = 10
+
+// chains are the ways in which a component can rest on the one before it.
+var chains = map[string]struct {
+	// link is what component NEXT says, given the PREVIOUS one.
+	link string
+}{
+	"read":     {`components: NEXT: objects: map: data: text: live.PREVIOUS.map.data.text`},
+	"require":  {"components: NEXT: requires: said: live.PREVIOUS.map.data.text == cr.spec.text\ncomponents: NEXT: objects: map: data: text: cr.spec.text"},
+	"when":     {"components: NEXT: when: live.PREVIOUS.map.data.text != \"\"\ncomponents: NEXT: objects: map: data: text: cr.spec.text"},
+	"input":    {"inputs: NEXT: {apiVersion: \"v1\", kind: \"ConfigMap\", name: live.PREVIOUS.map.metadata.name}\ncomponents: NEXT: objects: map: data: text: inputs.NEXT.object.data.text"},
+	"declared": {"components: NEXT: dependsOn: PREVIOUS: {}\ncomponents: NEXT: objects: map: data: text: cr.spec.text"},
+}
+
+// chainOf returns a package of components each of which rests on the one before.
+func chainOf(link string) string {
+	var b strings.Builder
+	b.WriteString(`#Spec: text: string
+live: _
+inputs: _
+components: [_]: objects: map: {apiVersion: "v1", kind: "ConfigMap", data: text: string}
+components: link0: objects: map: data: text: cr.spec.text
+`)
+	for i := range links {
+		fmt.Fprintf(&b, "components: link%d: objects: map: metadata: name: \"\\(cr.metadata.name)-%d\"\n", i, i)
+		if i > 0 {
+			b.WriteString(strings.NewReplacer("NEXT", fmt.Sprint("link", i), "PREVIOUS", fmt.Sprint("link", i-1)).Replace(link) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// TestDepthCostsNoPause plays chains of ten components. Whichever way they rest on each
+// other, a resource is created and a value is passed on without a timer: what is waited
+// for is only the API server's answer.
+func TestDepthCostsNoPause(t *testing.T) {
+	t.Parallel()
+	for name, c := range chains {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := newSmall(t, "depth"+name, chainOf(c.link))
+			s.operate(p.dir)
+			s.settle()
+			last := fmt.Sprintf("long-%d", links-1)
+
+			from, began := mark(t), time.Now()
+			cr := s.create(p.thing(s, "long", map[string]any{"text": "first"}))
+			s.expectData(last, "text", "first")
+			t.Logf("created after %s", since(began))
+			s.expectAllReady(cr)
+			asked := s.operatorRequests(from)
+			t.Logf("requests: %s", asked)
+			if n := len(asked.about("configmaps").verbs("patch")); n != links {
+				t.Errorf("%d objects were created with %d writes", links, n)
+			}
+
+			from, began = mark(t), time.Now()
+			s.patch(cr, spec(map[string]any{"text": "second"}))
+			s.expectData(last, "text", "second")
+			t.Logf("passed on after %s: %s", since(began), s.operatorRequests(from))
+			s.settle()
+			if n := len(s.operatorRequests(from).about("configmaps").verbs("patch")); n != links {
+				t.Errorf("%d objects were changed with %d writes", links, n)
+			}
+		})
+	}
+}

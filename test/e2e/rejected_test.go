@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"operetta.dev/test/controlplane"
+)
+
+// immutableJob is a package with an object whose change an API server rejects.
+const immutableJob = `#Spec: {image: string, note: string | *"none"}
+components: setup: objects: job: {
+	apiVersion: "batch/v1"
+	kind:       "Job"
+	metadata: name: cr.metadata.name
+	spec: template: spec: {
+		restartPolicy: "Never"
+		containers: [{name: "setup", image: cr.spec.image}]
+	}
+}
+components: beside: objects: map: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: cr.metadata.name
+	data: note:     cr.spec.note
+}
+`
+
+// observed is how long a test counts the requests of an operator that should be quiet.
+const observed = 10 * time.Second
+
+// quietFor fails when the operator writes an object of a kind within a while. What is
+// expected not to happen can only be waited for.
+func (s *site) quietFor(from controlplane.AuditMark, kind string, want int) {
+	s.t.Helper()
+	timer := time.NewTimer(observed)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.t.Context().Done():
+	}
+	asked := s.operatorRequests(from)
+	s.t.Logf("requests in %s: %s", observed, asked)
+	if n := len(asked.about(kind).verbs("patch", "create", "update")); n != want {
+		s.t.Errorf("%d writes of %s, want %d: %s", n, kind, want, asked)
+	}
+}
+
+func TestRejectedObjectIsNotOfferedAgainUntilSomethingChanges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "immutable", immutableJob)
+	s.operate(p.dir)
+	cr := s.create(p.thing(s, "orders", map[string]any{"image": "broker:4.2"}))
+	s.expectAllReady(cr)
+
+	from := mark(t)
+	s.patch(cr, spec(map[string]any{"image": "broker:4.3"}))
+	message := s.expectNotReady(cr, "ObjectRejected", "setup: ", "Job "+s.namespace+"/orders", "immutable", "immutable.cue:", "recreateOnImmutable")
+	t.Logf("Ready: %s", message)
+	s.quietFor(from, "jobs", 1)
+
+	// What happens to another object is no reason to offer the rejected one again.
+	from = mark(t)
+	for range pokes {
+		s.delete(s.ref("ConfigMap", "orders"))
+		s.expectThat(s.ref("ConfigMap", "orders"), "to return", exists)
+	}
+	if n := len(s.operatorRequests(from).about("jobs").mutating()); n != 0 {
+		t.Errorf("the rejected Job was offered %d times while another object was repaired", n)
+	}
+
+	// A change by the user is tried at once, and so is a change of the object itself.
+	from = mark(t)
+	s.patch(cr, spec(map[string]any{"image": "broker:4.4"}))
+	s.quietFor(from, "jobs", 1)
+	s.delete(object("batch/v1", "Job", s.namespace, "orders"))
+	s.expectAllReady(cr)
+}
