@@ -81,7 +81,9 @@ type Cluster interface {
 
 	// Apply writes an object by server-side apply as FieldManager and returns
 	// the result. With a UID in the object it fails with a conflict unless
-	// exactly that object exists.
+	// exactly that object exists; without one it creates the object, and fails with
+	// AlreadyExists when there is one. An object that its kind does not allow is
+	// refused with a SchemaError, where that can be told.
 	Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
 	// Relinquish takes over fields of an object, with the values that they have,
@@ -97,6 +99,10 @@ type Cluster interface {
 	// another name. It tells a manifest that is wrong from a change that is not
 	// allowed, and writes nothing.
 	Probe(ctx context.Context, object *unstructured.Unstructured) error
+
+	// DryRun returns a cluster whose writes are checked as those of this one, and not
+	// carried out.
+	DryRun() Cluster
 
 	// Owned returns everything that has the owner label with a value, of whatever
 	// kind, with its metadata alone. It asks for each kind, and is for emergencies.

@@ -56,9 +56,13 @@ const (
 	widget    = `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: {size: 1}}`
 )
 
-// apply applies an object, which has to succeed.
+// apply applies an object to the one that is there, or creates it. It has to succeed.
 func apply(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
+	if there := live(s, u); there != nil && u.GetUID() == "" {
+		u = u.DeepCopy()
+		u.SetUID(there.GetUID())
+	}
 	out, err := s.Apply(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,12 @@ type Live struct {
 	// each read and must be cheap once the watch runs. It errors with a
 	// KindUnreadableError when that does not begin.
 	Watch func(ctx context.Context, kind schema.GroupVersionKind) error
+	// Schemas returns the types of kinds, to say what is wrong with an object that the API
+	// server does not accept; it may be nil.
+	Schemas Schemas
+	// Creations are shared by the Lives of a process, so that no two create one object; it
+	// may be nil.
+	Creations *Creations
 }
 
 var _ Cluster = (*Live)(nil)
@@ -92,13 +98,29 @@ func get(ctx context.Context, r client.Reader, ref Ref) (*unstructured.Unstructu
 // The apply is forced: a field that the package renders is the package's, and
 // whether the object may be written at all was decided before.
 func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	ref := RefOf(object)
+	if object.GetUID() == "" {
+		return l.create(ctx, object)
+	}
+	return l.applyForced(ctx, object)
+}
+
+func (l *Live) applyForced(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	out := object.DeepCopy()
 	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldManager), client.ForceOwnership)
-	if err != nil {
-		return nil, failure(ref, "applying", err)
+	if err == nil {
+		return out, nil
 	}
-	return out, nil
+	if wrong := l.schemaFault(ctx, object, err); wrong != nil {
+		return nil, wrong
+	}
+	return nil, failure(RefOf(object), "applying", err)
+}
+
+// DryRun implements Cluster. It reads and writes without the cache, which never sees what
+// a dry run has made.
+func (l *Live) DryRun() Cluster {
+	dry := client.NewDryRunClient(l.Direct)
+	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespace: l.Namespace, Watch: l.Watch, Schemas: l.Schemas}
 }
 
 // Relinquish implements Cluster.

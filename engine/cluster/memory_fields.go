@@ -63,6 +63,11 @@ func (f *fieldManagers) update(live, object *unstructured.Unstructured, manager 
 	return asUnstructured(out, err)
 }
 
+// schemaFault returns what contradicts the type of an object's kind, or nil.
+func (f *fieldManagers) schemaFault(object *unstructured.Unstructured) error {
+	return schemaErrorOf(f.known, object)
+}
+
 func orEmpty(live, object *unstructured.Unstructured) runtime.Object {
 	if live != nil {
 		return live.DeepCopy()

@@ -19,16 +19,19 @@ import (
 
 // Apply implements Cluster.
 func (m *Memory) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return m.applyAs(ctx, FieldManager, object)
+	return m.applyAs(ctx, FieldManager, object, m.store)
 }
 
 // Relinquish implements Cluster.
 func (m *Memory) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	_, err := m.applyAs(ctx, relinquisher, fields)
+	_, err := m.applyAs(ctx, relinquisher, fields, m.store)
 	return err
 }
 
-func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// A keeper keeps what a write has made of an object, and returns what is answered.
+type keeper func(live, next *unstructured.Unstructured) *unstructured.Unstructured
+
+func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
 	ref := RefOf(object)
 	if _, err := m.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
@@ -39,18 +42,28 @@ func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructur
 	if uid := object.GetUID(); uid != "" && (live == nil || live.GetUID() != uid) {
 		return nil, fmt.Errorf("%s: applying: %w", ref, conflict(ref, "the UID in the precondition (%s) is not that of an existing object", uid))
 	}
+	if object.GetUID() == "" && live != nil {
+		return nil, alreadyExists(ref)
+	}
 	merged, err := m.fields.apply(live, object, manager)
+	if wrong := m.fields.schemaFault(object); err != nil && wrong != nil {
+		return nil, wrong
+	}
 	if err == nil {
 		err = m.admit(live, merged)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: applying: %w", ref, err)
 	}
-	return m.store(live, merged), nil
+	return keep(live, merged), nil
 }
 
 // Replace implements Cluster.
 func (m *Memory) Replace(_ context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.replace(object, m.store)
+}
+
+func (m *Memory) replace(object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ref := RefOf(object)
@@ -65,7 +78,7 @@ func (m *Memory) Replace(_ context.Context, object *unstructured.Unstructured) (
 	if delete(next.Object, "status"); live.Object["status"] != nil {
 		next.Object["status"] = live.Object["status"]
 	}
-	return m.update(FieldManager, live, next)
+	return m.update(FieldManager, live, next, keep)
 }
 
 // Put writes an object as somebody else, as a whole and with its status: as a
@@ -73,10 +86,10 @@ func (m *Memory) Replace(_ context.Context, object *unstructured.Unstructured) (
 func (m *Memory) Put(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.update(manager, m.objects[RefOf(object).Identity()], object)
+	return m.update(manager, m.objects[RefOf(object).Identity()], object, m.store)
 }
 
-func (m *Memory) update(manager string, live, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (m *Memory) update(manager string, live, next *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
 	merged, err := m.fields.update(live, next, manager)
 	if err == nil {
 		err = m.admit(live, merged)
@@ -84,7 +97,7 @@ func (m *Memory) update(manager string, live, next *unstructured.Unstructured) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: updating: %w", RefOf(next), err)
 	}
-	return m.store(live, merged), nil
+	return keep(live, merged), nil
 }
 
 // Probe implements Cluster.

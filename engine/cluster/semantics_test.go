@@ -182,6 +182,19 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 			},
 			want: apierrors.IsConflict,
 		},
+		"an apply without a UID": {
+			reason: "it means an object that is not there yet",
+			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				before := live(s, u)
+				u.Object["data"] = map[string]any{"k": "another"}
+				_, err := s.Apply(t.Context(), u)
+				if after := live(s, u); field(before, "data", "k") != field(after, "data", "k") || before.GetUID() != after.GetUID() {
+					t.Errorf("the object was changed: %v, was %v", after.Object, before.Object)
+				}
+				return err
+			},
+			want: apierrors.IsAlreadyExists,
+		},
 		"an apply to the object": {
 			reason: "it is the one",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
@@ -390,8 +403,12 @@ func TestRefusalsAreAskedBeforeEveryWrite(t *testing.T) {
 	})
 	changed := parse(t, s, configMap)
 	set(t, changed, "w", "data", "k")
+	changed.SetUID(made.GetUID())
 	if _, err := s.Apply(t.Context(), changed); !apierrors.IsInvalid(err) {
 		t.Errorf("an apply: %v", err)
+	}
+	if _, err := s.DryRun().Apply(t.Context(), changed); !apierrors.IsInvalid(err) {
+		t.Errorf("a dry run of an apply: %v", err)
 	}
 	made.Object["data"] = map[string]any{"k": "x"}
 	if _, err := s.Replace(t.Context(), made); !apierrors.IsInvalid(err) {

@@ -29,6 +29,9 @@ type children struct {
 	near space
 	// direct is a client without a cache.
 	direct client.Client
+	// schemas and creations are shared by all controllers.
+	schemas   cluster.Schemas
+	creations *cluster.Creations
 
 	mu  sync.Mutex
 	far map[string]space
@@ -42,7 +45,10 @@ type space struct {
 }
 
 func newChildren(mgr manager.Manager, namespace string) (*children, error) {
-	c := &children{manager: mgr, namespace: namespace, far: map[string]space{}}
+	c := &children{
+		manager: mgr, namespace: namespace, far: map[string]space{},
+		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
+	}
 	var err error
 	if c.near, err = c.open(namespace); err != nil {
 		return nil, err
@@ -124,6 +130,7 @@ func (s *spread) part(of space) *cluster.Live {
 		w := newWatches(s.owner, of, &s.own, s.controller)
 		s.parts[of.cache] = &cluster.Live{
 			Client: of.client, Direct: s.children.direct, Kinds: cluster.Kinds(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
+			Schemas: s.children.schemas, Creations: s.children.creations,
 		}
 	}
 	return s.parts[of.cache]

@@ -72,7 +72,7 @@ const leaseRetry = 800 * time.Millisecond
 // New returns a manager that serves no package yet. It errors when the cluster cannot
 // be reached.
 func New(config *rest.Config, options Options) (*Manager, error) {
-	mgr, err := manager.New(config, managerOptions(options))
+	mgr, err := manager.New(cluster.WithAnswers(config), managerOptions(options))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}

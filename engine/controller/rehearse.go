@@ -48,7 +48,7 @@ func NewRehearsal(config *rest.Config, options Options, programs ...*program.Pro
 		options:    options,
 		subsystems: newSubsystems(direct, options.Log, func(kind schema.GroupKind) bool { return served[kind] }),
 		cluster: &cluster.Rehearsal{Cluster: &cluster.Live{
-			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace,
+			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace, Schemas: cluster.PublishedSchemas(config),
 			Watch: func(context.Context, schema.GroupVersionKind) error { return nil },
 		}},
 	}, nil

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/rollout"
 )
 
 // expectEvents compares the events since the last call, each as "reason: message".
@@ -60,16 +61,16 @@ components: front: {
 
 	b.remove("ConfigMap", "settings")
 	b.steps()
-	b.expectEvents("somebody deleted an object", "Created: Created ConfigMap default/settings of component web")
+	b.expectEvents("somebody deleted an object", "Restored: Restored ConfigMap default/settings of component web: it was gone")
 
 	b.refuse("ConfigMap", "settings", errRefused)
 	act(t, b.memory, map[string]any{"size": int64(2)})
 	b.steps()
-	b.expectEvents("ten tries are refused", "Updated: Updated Deployment default/web of component web")
+	b.expectEvents("ten tries are refused, and the other object is not changed alone")
 
 	b.refuse("ConfigMap", "settings", apierrors.NewBadRequest("no such field"))
 	b.steps()
-	b.expectEvents("ten tries are wrong", "Failed: web: ConfigMap default/settings: applying: no such field (shop/body.cue:6); front waits for it")
+	b.expectEvents("it is wrong, which a dry run does not tell for certain", "Updated: Updated Deployment default/web of component web", "Failed: web: ConfigMap default/settings: applying: no such field (shop/body.cue:6); front waits for it")
 
 	b.memory.Refuse(func(before, after *unstructured.Unstructured) error {
 		if before != nil && after != nil && before.GetName() == "settings" {
@@ -77,8 +78,9 @@ components: front: {
 		}
 		return nil
 	})
+	b.now = b.now.Add(rollout.RejectedAgain)
 	b.steps()
-	b.expectEvents("an object cannot be changed", "Deleted: Deleted ConfigMap default/settings of component web to create it anew",
+	b.expectEvents("it is offered again, and cannot be changed", "Deleted: Deleted ConfigMap default/settings of component web to create it anew",
 		"Created: Created ConfigMap default/settings of component web", "BecameReady: all components are verified: 2/2")
 
 	b.memory.Refuse(func(before, after *unstructured.Unstructured) error {

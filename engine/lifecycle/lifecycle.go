@@ -87,7 +87,8 @@ type Lifecycle struct {
 	// Patches keeps what changes the rendering of resources; nil keeps none.
 	Patches Patches
 
-	pace pace
+	pace     pace
+	refusals refusals
 }
 
 // state is what one step works on.
@@ -118,6 +119,7 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 		return 0, err
 	case s == nil:
 		l.pace.forget(key)
+		l.refusals.forget(key)
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
@@ -216,7 +218,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	return rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
 		Patches: parsed(s.patches),
-		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect,
+		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect, Refusals: s.refused(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}, err
 }

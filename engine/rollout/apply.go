@@ -24,9 +24,8 @@ type application struct {
 	recreated []plan.Desired
 	// outcome is set when the component could not be applied.
 	outcome status.Component
-	err     error
-	// failed is the object that err is about.
-	failed plan.Desired
+	// refusals are the objects that could not be written.
+	refusals []Refusal
 }
 
 // A write is one object that was written.
@@ -53,29 +52,55 @@ type step struct {
 func (r *run) apply(ctx context.Context, want []plan.Desired, c program.Component, closed bool) application {
 	var out application
 	var steps []step
-	for _, d := range want {
+	for _, d := range byKind(want) {
 		if closed && !r.appliedBefore(d) {
 			continue
 		}
 		s, err := r.step(ctx, c.Name, d)
 		if err != nil {
-			return out.fail(c.Name, d, err)
+			return out.refused(r.refusal(ctx, step{want: d}, err)).concluded(c.Name)
 		}
 		if refused, ok := inTheWay(c.Name, s); ok && !closed {
 			out.outcome = refused
 			return out
 		}
-		steps = append(steps, s)
-	}
-	for _, s := range steps {
 		if closed && s.action.Verb == plan.Adopt {
 			continue // to take what is somebody else's is more than repair
 		}
-		if err := r.perform(ctx, s, &out); err != nil {
-			return out.fail(c.Name, s.want, err)
+		steps = append(steps, s)
+	}
+	if out = r.probe(ctx, steps); len(out.refusals) > 0 {
+		return out.concluded(c.Name)
+	}
+	return r.performAll(ctx, c.Name, steps)
+}
+
+// performAll carries out the steps of a component. An object that is refused keeps the
+// others from being written where they rest on it, where they are changed together, and
+// where the API server does not answer at all.
+func (r *run) performAll(ctx context.Context, component string, steps []step) application {
+	var out application
+	for _, s := range steps {
+		err := r.perform(ctx, s, &out)
+		if apierrors.IsAlreadyExists(err) {
+			// Somebody was faster, and is asked whether that was the same resource.
+			if s, err = r.step(ctx, component, s.want); err == nil {
+				if refused, ok := inTheWay(component, s); ok {
+					out.outcome = refused
+					return out
+				}
+				err = r.perform(ctx, s, &out)
+			}
+		}
+		if err == nil {
+			continue
+		}
+		out = out.refused(r.refusal(ctx, s, err))
+		if comesFirst(s.want) || changedTogether(steps) || !isAnswer(err) {
+			break
 		}
 	}
-	return out
+	return out.concluded(component)
 }
 
 // appliedBefore reports whether exactly this manifest was applied before.
@@ -116,6 +141,9 @@ func inTheWay(component string, s step) (status.Component, bool) {
 
 // perform carries out one step.
 func (r *run) perform(ctx context.Context, s step, out *application) error {
+	if said, ok := r.recall(s); ok {
+		return &recalledError{said}
+	}
 	switch s.action.Verb {
 	case plan.Keep:
 		out.settled = append(out.settled, s.want)
@@ -138,15 +166,8 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 
 // write applies or replaces one object: exactly the one that was judged, or none.
 func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	if s.live == nil {
-		return r.Cluster.Apply(ctx, s.want.Manifest)
-	}
-	manifest := s.want.Manifest.DeepCopy()
-	manifest.SetUID(s.live.GetUID())
-	if s.want.Policy.Apply == "replace" {
-		manifest.SetResourceVersion(s.live.GetResourceVersion())
-		manifest.SetFinalizers(s.live.GetFinalizers()) // somebody else's work depends on them
-		return r.Cluster.Replace(ctx, manifest)
+	if s.live == nil || s.want.Policy.Apply == "replace" {
+		return s.send(ctx, r.Cluster)
 	}
 	if s.action.Verb == plan.Adopt {
 		if err := r.oust(ctx, s); err != nil {
@@ -158,7 +179,22 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 			return nil, err
 		}
 	}
-	return r.Cluster.Apply(ctx, manifest)
+	return s.send(ctx, r.Cluster)
+}
+
+// send sends the manifest of a step to a cluster.
+func (s step) send(ctx context.Context, to cluster.Cluster) (*unstructured.Unstructured, error) {
+	if s.live == nil {
+		return to.Apply(ctx, s.want.Manifest)
+	}
+	manifest := s.want.Manifest.DeepCopy()
+	manifest.SetUID(s.live.GetUID())
+	if s.want.Policy.Apply != "replace" {
+		return to.Apply(ctx, manifest)
+	}
+	manifest.SetResourceVersion(s.live.GetResourceVersion())
+	manifest.SetFinalizers(s.live.GetFinalizers()) // somebody else's work depends on them
+	return to.Replace(ctx, manifest)
 }
 
 // oust takes the reference to another controller off an object that is adopted: an
@@ -197,25 +233,6 @@ func (r *run) recreate(ctx context.Context, s step, out *application, refused er
 	out.outcome = waiting(s.want.Component, status.ReasonObjectGoing, fmt.Sprintf("%s: it is deleted to be created anew: %v", s.want.Ref(), refused))
 	return nil
 }
-
-// fail records an error of the cluster as the component's outcome.
-func (a application) fail(component string, d plan.Desired, err error) application {
-	if cluster.IsKindNotServed(err) {
-		// Its definition was there when the rollout began.
-		a.outcome = waiting(component, status.ReasonKindNotServed, fmt.Sprintf("object %s: %v", d.Object, err))
-		return a
-	}
-	a.err, a.failed = err, d
-	a.outcome = retrying(component, err.Error())
-	if hopeless(err) {
-		a.outcome = failed(component, status.ReasonObjectRejected, fmt.Sprintf("%v (%s)", err, d.Position))
-	}
-	return a
-}
-
-// hopeless reports whether the API server says that the object itself is wrong: the
-// same object will be refused again, so that backing off and trying it is noise.
-func hopeless(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
 
 func equal(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(a.Object, b.Object)

@@ -50,6 +50,7 @@ func (r *run) again(ctx context.Context) error {
 			r.stamp(ctx, c)
 		}
 	}
+	r.refuseDuplicates(ctx)
 	return r.store(ctx)
 }
 
@@ -96,14 +97,17 @@ func (r *run) collect(layer []string, applied []application) bool {
 			r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 			delete(r.live[name], d.Object)
 		}
-		if a.err != nil {
-			r.noteRejected(a)
-			if !hopeless(a.err) {
-				r.failures = append(r.failures, a.err)
+		for _, refused := range a.refusals {
+			r.noteRefused(refused)
+			if refused.Kind == Passing {
+				r.failures = append(r.failures, refused.err)
 			}
 		}
 		if a.outcome.Name != "" {
 			r.outcomes[name] = a.outcome
+		}
+		if awaited, ok := r.awaited[name]; ok && r.outcomes[name].Name == "" {
+			r.outcomes[name] = waiting(name, status.ReasonKindNotServed, awaited)
 		}
 	}
 	return written
@@ -113,6 +117,10 @@ func (r *run) collect(layer []string, applied []application) bool {
 func (r *run) noteChange(w write) {
 	switch w.verb {
 	case plan.Create:
+		if r.appliedBefore(w.want) {
+			r.eventf("Restored", "Restored %s of component %s: it was gone", w.want.Ref(), w.want.Component)
+			break
+		}
 		r.eventf("Created", "Created %s of component %s", w.want.Ref(), w.want.Component)
 	case plan.Update:
 		r.eventf("Updated", "Updated %s of component %s", w.want.Ref(), w.want.Component)

@@ -138,8 +138,13 @@ func (r *run) evaluate(ctx context.Context) error {
 // last finds at least one component's objects.
 const maxRounds = 100
 
+// session is what the package sees now.
+func (r *run) session() program.Session {
+	return program.Session{CR: r.in.CR, Live: r.live.values(r.hidden), Inputs: r.found, Config: r.in.Config}
+}
+
 func (r *run) evaluateOnce(ctx context.Context) error {
-	out, err := r.Package.Evaluate(program.Session{CR: r.in.CR, Live: r.live.values(r.hidden), Inputs: r.found, Config: r.in.Config})
+	out, err := r.Package.Evaluate(r.session())
 	if err != nil {
 		r.rollout.Inputs = out.Inputs
 		return r.evaluationFailed(err)

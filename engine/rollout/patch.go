@@ -34,15 +34,15 @@ func (r *run) patch(ctx context.Context) {
 	r.patched = reports
 }
 
-// noteRejected remembers an object that the API server does not accept.
-func (r *run) noteRejected(a application) {
-	if !apierrors.IsInvalid(a.err) && !apierrors.IsBadRequest(a.err) && !apierrors.IsForbidden(a.err) {
+// noteRefused remembers an object that the API server does not accept.
+func (r *run) noteRefused(refused Refusal) {
+	if refused.Kind != Rejected && !apierrors.IsForbidden(refused.err) {
 		return
 	}
 	if r.rejected == nil {
 		r.rejected = map[string]string{}
 	}
-	r.rejected[a.failed.Component+"."+a.failed.Object] = a.err.Error()
+	r.rejected[refused.want.Component+"."+refused.want.Object] = refused.Message
 }
 
 // patchReports returns what came of the patches by now: an object counts as changed

@@ -18,6 +18,7 @@ func (r *run) protect(ctx context.Context) error {
 	for _, c := range r.rollout.Components {
 		r.stamp(ctx, c)
 	}
+	r.refuseDuplicates(ctx)
 	return r.store(ctx)
 }
 
@@ -29,8 +30,13 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 		return
 	}
 	var out []plan.Desired
+	delete(r.awaited, c.Name)
 	for _, o := range c.Objects {
 		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		if cluster.IsKindNotServed(err) && defines(c, o.Identity.GroupVersionKind().GroupKind()) {
+			r.awaited[c.Name] = "object " + o.Name + ": " + err.Error()
+			continue
+		}
 		if err != nil {
 			r.refuse(c.Name, o.Name, err)
 			return
@@ -66,8 +72,10 @@ func (r *run) store(ctx context.Context) error {
 		}
 		var entries []plan.Entry
 		for _, o := range c.Objects {
-			if o.Identity.Known() {
-				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace, r.scopeOf(ctx, o)))
+			// Where an object of an unserved kind will be is not known, and it is not written.
+			scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+			if o.Identity.Known() && err == nil {
+				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace, scope))
 			}
 		}
 		grown = grown.With(c.Name, r.dependencies(c.Name), entries)

@@ -87,6 +87,8 @@ type Input struct {
 	ConfigInputs []program.Input
 	// Protect stores what has to be known before the first write.
 	Protect func(context.Context, Protection) error
+	// Refusals remembers what the API server has rejected; nil remembers nothing.
+	Refusals Refusals
 	// Expire returns an outcome as one that is TimedOut when the component has had
 	// its time; nil never does.
 	Expire func(status.Component) status.Component
@@ -149,6 +151,9 @@ type run struct {
 	rollout  program.Rollout
 	graph    *graph.Graph[string, program.Edge]
 	excluded map[string]string
+	// awaited are the components whose own definitions of kinds are not served yet, and
+	// what they wait for.
+	awaited map[string]string
 	// hidden are the excluded components whose live objects the package does not see.
 	hidden   map[string]string
 	desired  map[string][]plan.Desired
@@ -200,7 +205,7 @@ func newRun(e *Engine, in Input) *run {
 	in.Owner = in.Owner.Knowing(in.Inventory)
 	return &run{
 		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
-		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, finished: maps.Clone(in.Finished),
+		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, awaited: map[string]string{}, finished: maps.Clone(in.Finished),
 	}
 }
 
@@ -259,7 +264,7 @@ func (r *run) finish() Result {
 		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
 			out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
 		case status.ReasonObjectRejected:
-			out.RequeueAfter = sooner(out.RequeueAfter, rejectedAgain)
+			out.RequeueAfter = sooner(out.RequeueAfter, RejectedAgain)
 		default:
 		}
 	}
@@ -282,9 +287,9 @@ func (r *run) own() map[string]any {
 // served yet, an object of somebody else's that is in the way.
 const retryAfter = 5 * time.Second
 
-// rejectedAgain is when to offer an object again that the API server refused: what
+// RejectedAgain is when to offer an object again that the API server refused: what
 // refused it may have been a webhook that has changed since.
-const rejectedAgain = 5 * time.Minute
+const RejectedAgain = 5 * time.Minute
 
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b < a {

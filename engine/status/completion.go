@@ -76,6 +76,7 @@ const (
 	ReasonApplyFailed      Reason = "ApplyFailed"
 	ReasonKindUnreadable   Reason = "KindUnreadable"
 	ReasonObjectRejected   Reason = "ObjectRejected"
+	ReasonDuplicateObject  Reason = "DuplicateObject"
 	ReasonExcluded         Reason = "Excluded"
 	ReasonUndecided        Reason = "Undecided"
 	ReasonInvalidSpec      Reason = "InvalidSpec"

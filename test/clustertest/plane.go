@@ -41,6 +41,7 @@ type apiServer struct {
 	cache   cache.Cache
 	cached  client.Client
 	kinds   func() ([]schema.GroupVersionKind, error)
+	schemas cluster.Schemas
 	webhook *webhook
 }
 
@@ -103,6 +104,7 @@ func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	config = cluster.WithAnswers(config)
 	scheme := runtime.NewScheme()
 	if p.cache, err = cache.New(config, cache.Options{Scheme: scheme, DefaultLabelSelector: ours}); err != nil {
 		return err
@@ -112,7 +114,7 @@ func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	p.cached, err = cluster.ConsistentClient(config, client.Options{Scheme: scheme, Cache: &client.CacheOptions{Reader: p.cache}})
-	p.kinds = cluster.Kinds(config)
+	p.kinds, p.schemas = cluster.Kinds(config), cluster.PublishedSchemas(config)
 	return err
 }
 
@@ -126,7 +128,7 @@ func (p *apiServer) newSite(t *testing.T) *Site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.refuse(nil) })
-	l.Live = &cluster.Live{Client: p.cached, Direct: p.admin, Kinds: p.kinds, Watch: l.watch}
+	l.Live = &cluster.Live{Client: p.cached, Direct: p.admin, Kinds: p.kinds, Watch: l.watch, Schemas: p.schemas}
 	return &Site{Cluster: l, Namespace: l.namespace, t: t, backend: l}
 }
 

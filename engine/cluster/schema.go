@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// A SchemaError says which fields of an object its kind does not have, or has with
+// another type. The same object will always be refused for it.
+type SchemaError struct {
+	Ref    Ref
+	Fields []FieldFault
+}
+
+// A FieldFault is one field that contradicts the schema of its kind.
+type FieldFault struct {
+	// Path is where it is in the object, such as
+	// spec.template.spec.containers[name="web"].image.
+	Path    string
+	Problem string
+}
+
+// Error names the object and every field.
+func (e *SchemaError) Error() string {
+	faults := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		faults[i] = f.Path + ": " + f.Problem
+	}
+	return fmt.Sprintf("%s: %s", e.Ref, strings.Join(faults, "; "))
+}
+
+// Schemas returns the types of a version of an API, or nil when the server does not
+// publish any.
+type Schemas func(ctx context.Context, version schema.GroupVersion) (managedfields.TypeConverter, error)
+
+// schemasFresh is how long the published types of an API are used before they are read
+// again: a definition may be changed at any time.
+const schemasFresh = time.Minute
+
+// PublishedSchemas returns the types that an API server publishes as OpenAPI. They are
+// read when they are asked for, and kept for a minute.
+func PublishedSchemas(config *rest.Config) Schemas {
+	type published struct {
+		types managedfields.TypeConverter
+		until time.Time
+	}
+	var mu sync.Mutex
+	known := map[schema.GroupVersion]published{}
+	return func(_ context.Context, version schema.GroupVersion) (managedfields.TypeConverter, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if p, ok := known[version]; ok && time.Now().Before(p.until) {
+			return p.types, nil
+		}
+		types, err := readSchemas(config, version)
+		if err != nil {
+			return nil, err
+		}
+		known[version] = published{types, time.Now().Add(schemasFresh)}
+		return types, nil
+	}
+}
+
+func readSchemas(config *rest.Config, version schema.GroupVersion) (managedfields.TypeConverter, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := d.OpenAPIV3().Paths()
+	if err != nil {
+		return nil, fmt.Errorf("reading the types of %s: %w", version, err)
+	}
+	path := "apis/" + version.String()
+	if version.Group == "" {
+		path = "api/" + version.Version
+	}
+	document, ok := paths[path]
+	if !ok {
+		return nil, nil
+	}
+	text, err := document.Schema("application/json")
+	if err != nil {
+		return nil, fmt.Errorf("reading the types of %s: %w", version, err)
+	}
+	var parsed spec3.OpenAPI
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return nil, fmt.Errorf("reading the types of %s: %w", version, err)
+	}
+	if parsed.Components == nil {
+		return nil, nil
+	}
+	return managedfields.NewTypeConverter(parsed.Components.Schemas, false)
+}
+
+// schemaFault returns what contradicts the schema of an object's kind, after the API
+// server has refused to apply it; nil when nothing does, or when that cannot be told.
+// The server itself answers with an internal error, like for any trouble of its own,
+// and names the first field at most.
+func (l *Live) schemaFault(ctx context.Context, object *unstructured.Unstructured, refused error) error {
+	var status apierrors.APIStatus
+	if l.Schemas == nil || !errors.As(refused, &status) || status.Status().Code < http.StatusInternalServerError {
+		return nil
+	}
+	types, err := l.Schemas(ctx, object.GroupVersionKind().GroupVersion())
+	if err != nil || types == nil {
+		return nil // the server's own answer has to do
+	}
+	return schemaErrorOf(types, object)
+}
+
+// schemaErrorOf returns a SchemaError for an object that contradicts the types of its
+// kind, and nil for one that does not, or whose kind they do not have.
+func schemaErrorOf(types managedfields.TypeConverter, object *unstructured.Unstructured) error {
+	_, err := types.ObjectToTyped(object)
+	faults, ok := errors.AsType[typed.ValidationErrors](err)
+	if !ok {
+		return nil
+	}
+	out := &SchemaError{Ref: RefOf(object)}
+	for _, f := range faults {
+		problem := f.ErrorMessage
+		if out.Ref.Kind == "Secret" {
+			problem = "it contradicts the type of the field (the message is withheld, it may quote the Secret)"
+		}
+		out.Fields = append(out.Fields, FieldFault{Path: strings.TrimPrefix(f.Path, "."), Problem: problem})
+	}
+	return out
+}
