@@ -42,8 +42,15 @@ var generational = map[string][]string{
 	"scheduling.k8s.io":            {"PriorityClass"},
 }
 
+// definitions is the kind that defines others. The scheme of client-go does not have it,
+// and every API server does.
+var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
 // builtin returns the scope of one of Kubernetes' own kinds.
 func builtin(kind schema.GroupVersionKind) (Scope, bool) {
+	if kind.GroupKind() == definitions {
+		return ClusterScoped, true
+	}
 	if !scheme.Scheme.Recognizes(kind) {
 		return "", false
 	}

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/spec3"
+	"operetta.dev/engine/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -123,21 +126,45 @@ func (l *Live) schemaFault(ctx context.Context, object *unstructured.Unstructure
 	return schemaErrorOf(types, object)
 }
 
+// maxFieldFaults bounds how many undeclared fields of one object are looked for.
+const maxFieldFaults = 20
+
 // schemaErrorOf returns a SchemaError for an object that contradicts the types of its
-// kind, and nil for one that does not, or whose kind they do not have.
+// kind, and nil for one that does not, or whose kind they do not have. The library ends at
+// the first undeclared field of a struct, whichever that is: it is asked again without it.
 func schemaErrorOf(types managedfields.TypeConverter, object *unstructured.Unstructured) error {
-	_, err := types.ObjectToTyped(object)
-	faults, ok := errors.AsType[typed.ValidationErrors](err)
-	if !ok {
+	out := &SchemaError{Ref: RefOf(object)}
+	rest := object.DeepCopy()
+	for len(out.Fields) < maxFieldFaults {
+		_, err := types.ObjectToTyped(rest)
+		faults, ok := errors.AsType[typed.ValidationErrors](err)
+		if !ok {
+			break
+		}
+		removed := false
+		for _, f := range faults {
+			removed = fieldpath.Remove(rest.Object, f.Path) || removed
+			out.Fields = append(out.Fields, out.fault(f))
+		}
+		if !removed {
+			break
+		}
+	}
+	if len(out.Fields) == 0 {
 		return nil
 	}
-	out := &SchemaError{Ref: RefOf(object)}
-	for _, f := range faults {
-		problem := f.ErrorMessage
-		if out.Ref.Kind == "Secret" {
-			problem = "it contradicts the type of the field (the message is withheld, it may quote the Secret)"
-		}
-		out.Fields = append(out.Fields, FieldFault{Path: strings.TrimPrefix(f.Path, "."), Problem: problem})
-	}
+	slices.SortFunc(out.Fields, func(a, b FieldFault) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Problem, b.Problem))
+	})
+	out.Fields = slices.Compact(out.Fields)
 	return out
+}
+
+// fault is one fault of the library's. What it says about a Secret may quote its content.
+func (e *SchemaError) fault(f typed.ValidationError) FieldFault {
+	problem := f.ErrorMessage
+	if e.Ref.Kind == "Secret" {
+		problem = "it contradicts the type of the field (the message is withheld, it may quote the Secret)"
+	}
+	return FieldFault{Path: strings.TrimPrefix(f.Path, "."), Problem: problem}
 }

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"patch"},
 	{"verify", "status"},
 	{"program"},
-	{"graph"},
+	{"graph", "fieldpath"},
 	{"source"},
 }
 

@@ -88,7 +88,6 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 		}
 		w.Memory.Serve(kind.GroupKind(), scope)
 	}
-	w.Memory.Serve(definitionKind, cluster.ClusterScoped)
 	w.Memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
 		kind := p.GroupVersionKind()

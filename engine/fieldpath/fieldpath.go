@@ -1,0 +1,139 @@
+// Package fieldpath reads the paths by which an API server names the fields of an object:
+//
+//	spec.template.spec.containers[0].image
+//	spec.template.spec.containers[name="main"].image
+//	metadata.labels[app]
+//
+// It is not the library of that name, whose paths are those of managed fields and are
+// built, and never read from a text.
+//
+//	for _, part := range fieldpath.Parse(path) { ... part.Of(value) ... }
+package fieldpath
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Part is one step of a path: either the name of a field, or which element of a list or
+// key of a map it is.
+type Part struct {
+	// Field is the name of a field, or "".
+	Field string
+	// Element is what stands between brackets: an index, a key, or name="main".
+	Element string
+}
+
+// Parse splits a path. What it does not understand ends it.
+func Parse(path string) []Part {
+	var out []Part
+	for path = strings.TrimPrefix(path, "."); path != ""; path = strings.TrimPrefix(path, ".") {
+		if inner, rest, ok := bracket(path); ok {
+			out, path = append(out, Part{Element: inner}), rest
+			continue
+		}
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			end = len(path)
+		}
+		if end == 0 {
+			return out
+		}
+		out, path = append(out, Part{Field: path[:end]}), path[end:]
+	}
+	return out
+}
+
+// bracket returns what is between the brackets at the beginning of a path, and the rest.
+func bracket(path string) (inner, rest string, ok bool) {
+	if !strings.HasPrefix(path, "[") {
+		return "", "", false
+	}
+	quoted := false
+	for i, c := range path {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == ']' && !quoted:
+			return path[1:i], path[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// Index returns the index of an element of a list.
+func (p Part) Index() (int, bool) {
+	i, err := strconv.Atoi(p.Element)
+	return i, err == nil && i >= 0
+}
+
+// Key returns the first key of an element of a list that is merged by keys, and its value
+// as text.
+func (p Part) Key() (name, value string, ok bool) {
+	name, value, ok = strings.Cut(p.Element, "=")
+	if !ok {
+		return "", "", false
+	}
+	if quoted, err := strconv.QuotedPrefix(value); err == nil {
+		value, err = strconv.Unquote(quoted)
+		return name, value, err == nil
+	}
+	value, _, _ = strings.Cut(value, ",")
+	return name, value, true
+}
+
+// Name returns the name of a field, also where it stands in brackets as the key of a map.
+func (p Part) Name() string {
+	if p.Field != "" {
+		return p.Field
+	}
+	return p.Element
+}
+
+// Of returns the part of a value as JSON is decoded, and whether there is one.
+func (p Part) Of(v any) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		out, ok := v[p.Name()]
+		return out, ok
+	case []any:
+		if i, ok := p.Index(); ok {
+			if i >= len(v) {
+				return nil, false
+			}
+			return v[i], true
+		}
+		name, want, ok := p.Key()
+		for _, item := range v {
+			if m, isMap := item.(map[string]any); ok && isMap && fmt.Sprint(m[name]) == want {
+				return item, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// Remove takes a field out of an object, and reports whether it was there. Elements of
+// lists stay.
+func Remove(object map[string]any, path string) bool {
+	parts := Parse(path)
+	if len(parts) == 0 {
+		return false
+	}
+	var at any = object
+	for _, part := range parts[:len(parts)-1] {
+		next, ok := part.Of(at)
+		if !ok {
+			return false
+		}
+		at = next
+	}
+	m, ok := at.(map[string]any)
+	last := parts[len(parts)-1].Name()
+	if _, there := m[last]; !ok || !there {
+		return false
+	}
+	delete(m, last)
+	return true
+}
