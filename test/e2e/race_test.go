@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// shared is a package whose resources render an object of a name that they are told.
+const shared = `#Spec: name: string
+components: text: objects: map: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: cr.spec.name
+	data: owner:    cr.metadata.name
+}
+`
+
+// pairs is how many pairs of resources race for one name each; make test-long has 1,000.
+func pairs() int {
+	if n, err := strconv.Atoi(os.Getenv("OPERETTA_TEST_PAIRS")); err == nil {
+		return n
+	}
+	return 40
+}
+
+func TestOfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
+	t.Parallel()
+	for name, race := range map[string]func(s *site) (first, second *small){
+		"of one process": func(s *site) (first, second *small) {
+			p := newSmall(s.t, "raceone", shared)
+			s.operate(p.dir)
+			return p, p
+		},
+		"of two processes": func(s *site) (first, second *small) {
+			a, b := newSmall(s.t, "racea", shared), newSmall(s.t, "raceb", shared)
+			s.operate(a.dir)
+			s.operate(b.dir)
+			return a, b
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			first, second := race(s)
+			var things []*unstructured.Unstructured
+			for i := range pairs() {
+				spec := map[string]any{"name": fmt.Sprint("prize-", i)}
+				things = append(things, first.thing(s, fmt.Sprint("a-", i), spec), second.thing(s, fmt.Sprint("b-", i), spec))
+			}
+			owners := s.watchOwners()
+			s.createAtOnce(things)
+			taken := 0
+			for i := 0; i < len(things); i += 2 {
+				s.expectOneWinner(things[i], things[i+1])
+			}
+			hands := owners()
+			for i := range pairs() {
+				had := hands[fmt.Sprint("prize-", i)]
+				if len(had) == 0 || had[0] != had[len(had)-1] {
+					t.Errorf("prize-%d went from one to another: %v", i, had)
+				}
+				taken += len(had) - 1
+			}
+			t.Logf("%d pairs, and %d times an object was taken and given back", pairs(), taken/2)
+		})
+	}
+}
+
+// watchOwners watches the ConfigMaps of the site, and returns what ends that and returns
+// whom each has said to belong to, in order.
+func (s *site) watchOwners() func() map[string][]string {
+	s.t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("v1")
+	list.SetKind("ConfigMapList")
+	events, err := world.admin.Watch(s.t.Context(), list, client.InNamespace(s.namespace))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out, done := map[string][]string{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range events.ResultChan() {
+			u, ok := e.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			owner := u.GetAnnotations()["operetta.dev/owner"]
+			if had := out[u.GetName()]; owner != "" && (len(had) == 0 || had[len(had)-1] != owner) {
+				out[u.GetName()] = append(had, owner)
+			}
+		}
+	}()
+	return func() map[string][]string {
+		events.Stop()
+		<-done
+		return out
+	}
+}
+
+// createAtOnce creates objects side by side, the two of a pair at the same time.
+func (s *site) createAtOnce(objects []*unstructured.Unstructured) {
+	s.t.Helper()
+	for i := 0; i < len(objects); i += 2 {
+		var pair sync.WaitGroup
+		for _, u := range objects[i : i+2] {
+			pair.Go(func() {
+				if err := world.admin.Create(s.t.Context(), u); err != nil {
+					s.t.Error(err)
+				}
+			})
+		}
+		pair.Wait()
+	}
+}
+
+// expectOneWinner waits until exactly one of two resources is Ready, and the other one
+// says whose the object is, which has to be the winner's.
+func (s *site) expectOneWinner(a, b *unstructured.Unstructured) {
+	s.t.Helper()
+	eventually(s.t, a.GetName()+" or "+b.GetName()+" to have the object", func() error {
+		var winner string
+		for _, u := range []*unstructured.Unstructured{a, b} {
+			now, err := read(s.t.Context(), u)
+			if err != nil || now == nil {
+				return fmt.Errorf("%s: %w", u.GetName(), err)
+			}
+			switch c := condition(now, "Ready"); {
+			case ready(now) == nil:
+				winner += u.GetName()
+			case c["reason"] != "OwnedByAnother":
+				return fmt.Errorf("%s: %v", u.GetName(), c)
+			}
+		}
+		name, _, _ := unstructured.NestedString(a.Object, "spec", "name")
+		if owner := field(s.get("ConfigMap", name), "data", "owner"); owner != winner {
+			return fmt.Errorf("the object says %v, and Ready is %q", owner, winner)
+		}
+		return nil
+	})
+}
