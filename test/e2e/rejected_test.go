@@ -108,3 +108,43 @@ func TestTwoObjectsOfOneNameAreAFaultOfBothAndTheRestGoesOn(t *testing.T) {
 	s.expectData("bus-a-b", "topic", "a_b")
 	s.expectAllReady(cr)
 }
+
+// misspelled is a package with two fields that a Deployment does not have, and one of
+// another type.
+const misspelled = `#Spec: image: string
+components: web: objects: deployment: {
+	apiVersion: "apps/v1"
+	kind:       "Deployment"
+	metadata: name: cr.metadata.name
+	spec: {
+		replica: 3
+		selector: matchLabels: app: "web"
+		template: metadata: labels: app: "web"
+		template: spec: containers: [{
+			name:  "web"
+			image: cr.spec.image
+			readynessProbe: {}
+		}]
+		minReadySeconds: "ten"
+	}
+}
+`
+
+func TestMisspelledFieldsAreAllNamedWithTheirLinesAndStopTheResource(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "misspelled", misspelled)
+	s.operate(p.dir)
+	from := mark(t)
+	cr := s.create(p.thing(s, "shop", map[string]any{"image": "nginx:1.25"}))
+	message := s.expectNotReady(cr, "ObjectRejected", "spec.replica", "misspelled.cue:17", "readynessProbe", "misspelled.cue:23", "spec.minReadySeconds", "misspelled.cue:25")
+	t.Logf("Ready: %s", message)
+	now, err := read(t.Context(), cr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := condition(now, "Stalled"); got["status"] != "True" {
+		t.Errorf("Stalled is %v", got)
+	}
+	s.quietFor(from, "deployments", 1)
+}
