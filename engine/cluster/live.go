@@ -123,6 +123,22 @@ func (l *Live) DryRun() Cluster {
 	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespace: l.Namespace, Watch: l.Watch, Schemas: l.Schemas}
 }
 
+// List returns the objects of a kind and namespace that have some labels, so many at most,
+// as the API server has them now.
+func (l *Live) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := l.Direct.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(labels), client.Limit(limit))
+	if err != nil {
+		return nil, fmt.Errorf("listing %s in namespace %s: %w", kind.Kind, namespace, err)
+	}
+	out := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
+}
+
 // Relinquish implements Cluster.
 func (l *Live) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
 	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(relinquisher), client.ForceOwnership)

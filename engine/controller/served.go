@@ -62,6 +62,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	}
 	objects := newSpread(m.children, gvk.GroupKind(), c)
 	l.Cluster, s.reconciler.own = echoing{objects, &objects.own}, &objects.own
+	l.List = objects.List
 	read := m.newInputs(s)
 	l.Inputs = read
 	if err := m.manager.Add(read); err != nil {

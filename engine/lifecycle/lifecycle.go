@@ -87,8 +87,12 @@ type Lifecycle struct {
 	// Patches keeps what changes the rendering of resources; nil keeps none.
 	Patches Patches
 
-	pace     pace
-	refusals refusals
+	// List lists objects, to say why a workload is not ready; nil never says.
+	List Lister
+
+	pace      pace
+	refusals  refusals
+	obstacles obstacles
 }
 
 // state is what one step works on.
@@ -120,6 +124,7 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 	case s == nil:
 		l.pace.forget(key)
 		l.refusals.forget(key)
+		l.obstacles.settle(key, l.Now())
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
@@ -187,6 +192,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 		return s.notBegun(ctx, rollout.Unanswered(err), err)
 	}
 	result, failure := s.engine().Run(ctx, in)
+	result.RequeueAfter = earliest(result.RequeueAfter, s.obstacles.settle(s.key(), s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
@@ -205,6 +211,7 @@ func (s *state) engine() *rollout.Engine {
 	}
 	return &rollout.Engine{
 		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Obstacles: below{s},
 	}
 }
 

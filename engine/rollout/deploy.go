@@ -26,10 +26,12 @@ func (r *run) deploy(ctx context.Context) error {
 		}
 		for _, name := range layer {
 			done[name] = true
+			c, _ := r.component(name)
 			if o, ok := r.outcomes[name]; !ok || o.State == status.Applied {
-				c, _ := r.component(name)
 				r.outcomes[name] = r.judge(ctx, c)
 				r.judged[name] = true
+			} else {
+				r.outcomes[name] = r.untouched(ctx, c, o)
 			}
 		}
 	}
@@ -173,10 +175,25 @@ func (r *run) judge(ctx context.Context, c program.Component) status.Component {
 	return out
 }
 
+// untouched returns the outcome of a component whose gate is closed, and which runs
+// healthily and as it should all the same.
+func (r *run) untouched(ctx context.Context, c program.Component, blocked status.Component) status.Component {
+	waits := blocked.State == status.Waiting && blocked.Reason == status.ReasonDependency
+	if waits && len(r.desired[c.Name]) > 0 && r.inSync(c.Name) {
+		blocked.Healthy = r.judge(ctx, c).State == status.Verified
+	}
+	return blocked
+}
+
 // health judges an object. The resource of another operator is ready when that has
 // said so of its present generation.
 func (r *run) health(ctx context.Context, live *unstructured.Unstructured, policy string) verify.Judgement {
 	j := verify.Object(live, policy)
+	if j.Health == verify.Progressing && live != nil && r.Obstacles != nil {
+		if why := r.Obstacles.Of(ctx, live); why != "" {
+			j.Message += "; " + why
+		}
+	}
 	if j.Health != verify.Ready || policy != "ready" || r.Subsystem == nil {
 		return j
 	}

@@ -139,7 +139,7 @@ func (r *run) preview(ctx context.Context) status.Completion {
 		case before[name].Name != "":
 			r.outcomes[name] = before[name]
 		case closed:
-			r.outcomes[name] = blocked
+			r.outcomes[name] = r.untouched(ctx, c, blocked)
 		case r.inSync(name):
 			r.outcomes[name] = r.judge(ctx, c)
 		default:

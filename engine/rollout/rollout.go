@@ -68,6 +68,16 @@ type Engine struct {
 	// Subsystem reports whether a kind is a custom resource that reports Ready: one
 	// without a status is then not taken for ready. It may be nil.
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
+	// Obstacles says what keeps workloads from being ready; it may be nil.
+	Obstacles Obstacles
+}
+
+// Obstacles knows what keeps a workload from being ready that the workload itself does not
+// say: that of its pods.
+type Obstacles interface {
+	// Of returns why a workload is not ready, or "". It is asked in each rollout, and must
+	// not cost a request in each.
+	Of(ctx context.Context, workload *unstructured.Unstructured) string
 }
 
 // Input is what one rollout starts from.

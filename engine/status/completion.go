@@ -109,6 +109,9 @@ type Component struct {
 	Awaited    Reason
 	// WaitsFor are the components that are not as far as this one needs them.
 	WaitsFor []string
+	// Healthy says of one that is Waiting that nothing is to be changed about it, and that
+	// its objects are there and healthy: it runs while another component is changed.
+	Healthy bool
 }
 
 // Cause returns the reason of a component apart from having had its time.
@@ -205,7 +208,7 @@ func (c Completion) tally() string {
 			continue
 		}
 		all++
-		if comp.State == Verified {
+		if comp.State == Verified || comp.Healthy {
 			verified++
 		}
 	}

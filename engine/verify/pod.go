@@ -42,6 +42,26 @@ func ending(live *unstructured.Unstructured) string {
 	return ""
 }
 
+// Obstacle says what keeps a Pod from being ready, or "" when nothing does or nothing is
+// known of it.
+func Obstacle(pod *unstructured.Unstructured) string {
+	if j := Object(pod, "ready"); j.Health != Ready {
+		return j.Message
+	}
+	return ""
+}
+
+// Claims returns the names of the claims of volumes that a Pod mounts.
+func Claims(pod *unstructured.Unstructured) []string {
+	var out []string
+	for _, volume := range entries(pod, "spec", "volumes") {
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // obstacle says what keeps a Pod from being ready, in words that stay the same while it
 // is tried again.
 func obstacle(live *unstructured.Unstructured) string {

@@ -76,9 +76,16 @@ func TestOfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 // whom each has said to belong to, in order.
 func (s *site) watchOwners() func() map[string][]string {
 	s.t.Helper()
+	return s.watchValues(s.ref("ConfigMap", ""), func(u *unstructured.Unstructured) string { return u.GetAnnotations()["operetta.dev/owner"] })
+}
+
+// watchValues watches a value of each object of a kind, and returns what ends that and
+// returns by name the values that each has had, in order.
+func (s *site) watchValues(of *unstructured.Unstructured, value func(*unstructured.Unstructured) string) func() map[string][]string {
+	s.t.Helper()
 	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion("v1")
-	list.SetKind("ConfigMapList")
+	list.SetAPIVersion(of.GetAPIVersion())
+	list.SetKind(of.GetKind() + "List")
 	events, err := world.admin.Watch(s.t.Context(), list, client.InNamespace(s.namespace))
 	if err != nil {
 		s.t.Fatal(err)
@@ -91,9 +98,9 @@ func (s *site) watchOwners() func() map[string][]string {
 			if !ok {
 				continue
 			}
-			owner := u.GetAnnotations()["operetta.dev/owner"]
-			if had := out[u.GetName()]; owner != "" && (len(had) == 0 || had[len(had)-1] != owner) {
-				out[u.GetName()] = append(had, owner)
+			now := value(u)
+			if had := out[u.GetName()]; now != "" && (len(had) == 0 || had[len(had)-1] != now) {
+				out[u.GetName()] = append(had, now)
 			}
 		}
 	}()
