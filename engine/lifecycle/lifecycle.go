@@ -90,9 +90,9 @@ type Lifecycle struct {
 	// List lists objects, to say why a workload is not ready; nil never says.
 	List Lister
 
-	pace      pace
-	refusals  refusals
-	obstacles obstacles
+	pace       pace
+	rejections rejections
+	obstacles  obstacles
 }
 
 // state is what one step works on.
@@ -123,7 +123,7 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 		return 0, err
 	case s == nil:
 		l.pace.forget(key)
-		l.refusals.forget(key)
+		l.rejections.forget(key)
 		l.obstacles.settle(key, l.Now())
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
@@ -225,7 +225,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	return rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
 		Patches: parsed(s.patches),
-		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect, Refusals: s.refused(),
+		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}, err
 }

@@ -47,9 +47,9 @@ type Attempt struct {
 	Generation int64
 }
 
-// Refusals remembers what the API server has rejected, between the rollouts of a resource.
+// Rejections remembers what the API server has rejected, between the rollouts of a resource.
 // It is safe for concurrent use.
-type Refusals interface {
+type Rejections interface {
 	// Recall returns what was said to the very same attempt, if that is worth no other.
 	Recall(a Attempt) (Refusal, bool)
 	// Keep remembers what was said to an attempt.
@@ -77,10 +77,10 @@ func (s step) writes() bool {
 
 // recall returns what the API server has said to the same write before.
 func (r *run) recall(s step) (Refusal, bool) {
-	if r.in.Refusals == nil || !s.writes() {
+	if r.in.Rejections == nil || !s.writes() {
 		return Refusal{}, false
 	}
-	said, ok := r.in.Refusals.Recall(s.attempt())
+	said, ok := r.in.Rejections.Recall(s.attempt())
 	said.want = s.want
 	return said, ok
 }
@@ -105,8 +105,8 @@ func (r *run) refusal(ctx context.Context, s step, err error) Refusal {
 		out.Kind, out.Message = Unserved, fmt.Sprintf("object %s: %v", s.want.Object, err)
 	case isRejection(err):
 		out.Kind, out.Message = Rejected, r.rejectionText(s.want, err)+r.remedy(ctx, s, err)
-		if r.in.Refusals != nil {
-			r.in.Refusals.Keep(s.attempt(), Refusal{Kind: out.Kind, Message: out.Message})
+		if r.in.Rejections != nil {
+			r.in.Rejections.Keep(s.attempt(), Refusal{Kind: out.Kind, Message: out.Message})
 		}
 	}
 	return out

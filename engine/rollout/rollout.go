@@ -97,8 +97,8 @@ type Input struct {
 	ConfigInputs []program.Input
 	// Protect stores what has to be known before the first write.
 	Protect func(context.Context, Protection) error
-	// Refusals remembers what the API server has rejected; nil remembers nothing.
-	Refusals Refusals
+	// Rejections remembers what the API server has rejected; nil remembers nothing.
+	Rejections Rejections
 	// Expire returns an outcome as one that is TimedOut when the component has had
 	// its time; nil never does.
 	Expire func(status.Component) status.Component
