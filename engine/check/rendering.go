@@ -58,7 +58,8 @@ func waitsForItself(v *view) program.Faults {
 func (v *view) positionIn(text, component string) program.Position {
 	for _, r := range v.References() {
 		own := len(r.Path) > 1 && r.Path[0] == "live" && r.Path[1] == component
-		if own && strings.HasSuffix(text, "("+r.Position.String()+")") {
+		at := "(" + r.Position.String()
+		if own && (strings.HasSuffix(text, at+")") || strings.Contains(text, at+", ")) {
 			return r.Position
 		}
 	}

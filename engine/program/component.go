@@ -11,6 +11,7 @@ import (
 
 // component evaluates one component.
 func (p *Program) component(name string, v cue.Value) Component {
+	p = p.within(name, v)
 	c := Component{Name: name, Rendering: RenderedComplete}
 	own := ownFaults(v)
 	c.When = p.decide(name, p.part(name, v, "when"))
@@ -51,6 +52,7 @@ func (p *Program) note(c *Component, faults Faults, err error) {
 		own, others = nil, append(own, others...)
 	}
 	for _, f := range own {
+		f = p.placedFault(f)
 		if !slices.Contains(c.Faults, f) {
 			c.Faults = append(c.Faults, f)
 		}
@@ -62,7 +64,7 @@ func (p *Program) note(c *Component, faults Faults, err error) {
 func (p *Program) wait(c *Component, faults Faults) {
 	for _, f := range faults {
 		p.missFrom(c, f)
-		f = p.explained(f)
+		f = p.placedFault(p.explained(f))
 		if within, ok := strings.CutPrefix(f.Path, componentPath(c.Name)); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
@@ -145,7 +147,7 @@ func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
 // edge evaluates one declared edge. One that is wrong makes the component invalid:
 // taking it for another one would order changes wrongly.
 func (p *Program) edge(c *Component, to string, v cue.Value) Edge {
-	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.positionOf(v, "components", c.Name, "dependsOn", to)}
+	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.placeOf(v, "dependsOn", to)}
 	p.note(c, ownFaults(v), v.Err())
 	for name, field := range fields(v) {
 		switch name {
@@ -180,7 +182,7 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 		o := Object{
 			Name:     name,
 			Policy:   p.policy(c, name, policies),
-			Position: p.positionOf(v, "components", c.Name, "objects", name),
+			Position: p.placeOf(v, "objects", name),
 		}
 		value, err := data(v)
 		if err == nil {
@@ -312,18 +314,11 @@ func (p *Program) undefined(f Fault, format string) (Reference, bool) {
 // at returns a fault as text, with its position behind it.
 func (f Fault) at() string { return f.Text() + f.Position.Behind() }
 
-// positionOf returns where a member of a component is written, or, failing that,
-// where CUE says its value comes from.
-func (p *Program) positionOf(v cue.Value, path ...string) Position {
-	last := len(path) - 1
-	if pos, ok := p.index.written(path[last], path[:last]); ok {
+// positionOf returns where a member of a root field is written, or, failing that, where
+// CUE says its value comes from.
+func (p *Program) positionOf(v cue.Value, root, name string) Position {
+	if pos, ok := p.index.written(name, []string{root}); ok {
 		return pos
 	}
-	if path[0] == "components" {
-		path[1] = computedName
-	}
-	if pos, ok := p.index.written(path[last], path[:last]); ok {
-		return pos
-	}
-	return positionAt(v.Pos())
+	return PositionOf(v)
 }

@@ -245,11 +245,6 @@ func positionOf(e errors.Error) Position {
 	return first
 }
 
-// isContract reports whether a file is one of the engine's own.
-func isContract(file string) bool {
-	return strings.Contains(file, "schemas/operator/")
-}
-
 func orFirst(a, b Position) Position {
 	if a != (Position{}) {
 		return a

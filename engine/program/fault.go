@@ -13,30 +13,28 @@ import (
 type Position struct {
 	File string
 	Line int
+	// Use is where what is written there is used, as "file:line", if it is a template or
+	// another shared field.
+	Use string
 }
 
-// String returns "file:line", or "" for no position.
+// String returns "file:line", and where that is used behind it, or "" for no position.
 func (p Position) String() string {
-	if p.File == "" {
+	switch {
+	case p.File == "":
 		return ""
+	case p.Use != "":
+		return fmt.Sprintf("%s:%d, used at %s", p.File, p.Line, p.Use)
 	}
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
 // PositionOf returns where a value is written by the author, or at all.
 func PositionOf(v cue.Value) Position {
-	at := positionAt(v.Pos())
-	if !isContract(at.File) {
-		return at
+	if at := authored(v); len(at) > 0 {
+		return at[0]
 	}
-	if op, args := v.Expr(); op == cue.AndOp {
-		for _, a := range args {
-			if own := positionAt(a.Pos()); own.File != "" && !isContract(own.File) {
-				return own
-			}
-		}
-	}
-	return at
+	return positionAt(v.Pos())
 }
 
 // A Fault is something that is wrong with a package, or with a value that was
@@ -53,13 +51,19 @@ type Fault struct {
 	Hint string
 }
 
-// Error returns the fault on one line: position, path, message and hint.
+// Error returns the fault on one line: position, path, message, where it is used, and
+// hint. Editors and terminals follow a line that begins with file:line.
 func (f Fault) Error() string {
 	var b strings.Builder
-	if p := f.Position.String(); p != "" {
+	at := f.Position
+	at.Use = ""
+	if p := at.String(); p != "" {
 		b.WriteString(p + ": ")
 	}
 	b.WriteString(f.Text())
+	if f.Position.Use != "" {
+		b.WriteString(" (used at " + f.Position.Use + ")")
+	}
 	if f.Hint != "" {
 		b.WriteString(" (" + f.Hint + ")")
 	}

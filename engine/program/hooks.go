@@ -98,7 +98,9 @@ func (x *index) addHook(p Phase, in [hookPlaces]member, depth int) {
 	case named:
 		name = p.hook(hook.name)
 		x.addParts(name, hook)
+		x.homes[name] = append(x.homes[name], hook)
 	case dynamic:
+		x.homes[computedName] = append(x.homes[computedName], hook)
 	}
 	for place, m := range in {
 		if len(m.guards) > 0 || place == inPhase && hook.kind == dynamic {

@@ -23,6 +23,9 @@ type index struct {
 	// anyBody is what is written for components by pattern, and dynamicBody for
 	// those whose names only an evaluation knows.
 	anyBody, dynamicBody []member
+	// homes is what is written for each component and hook, those of computed names under
+	// computedName.
+	homes map[string][]member
 	// order is the author's order of the components.
 	order []string
 	// conditionals are what comprehensions add to the components, and
@@ -68,6 +71,7 @@ func newIndex(files []*ast.File) *index {
 		fields:           map[string][]member{},
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]member{},
+		homes:            map[string][]member{},
 		hooks:            map[Phase]*[hookPlaces]additions{},
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
@@ -147,12 +151,14 @@ func (x *index) addComponent(m member, depth int) {
 		x.addParts(computedName, m)
 	case dynamic:
 		x.dynamicBody = append(x.dynamicBody, m)
+		x.homes[computedName] = append(x.homes[computedName], m)
 		x.addParts(computedName, m)
 	case named:
 		if !slices.Contains(x.order, m.name) && m.field.Constraint == token.ILLEGAL {
 			x.order = append(x.order, m.name)
 		}
 		x.bodies[m.name] = append(x.bodies[m.name], m)
+		x.homes[m.name] = append(x.homes[m.name], m)
 		x.addMembers("components."+m.name, m)
 		x.addParts(m.name, m)
 	case embedded:

@@ -33,7 +33,9 @@ type Program struct {
 	contract cue.Value
 	files    []*ast.File
 	index    *index
-	meta     Meta
+	// home is the component that is being evaluated.
+	home home
+	meta Meta
 	// configurable says that it takes configuration.
 	configurable bool
 }
@@ -101,7 +103,7 @@ func Load(s *source.Snapshot) (p *Program, err error) {
 	meta, faults := p.readMeta()
 	faults = slices.Concat(p.vocabularyFaults(), p.withHints(faultsOf(p.static.Validate())), faults)
 	if len(faults) > 0 {
-		return nil, faults.Sorted()
+		return nil, p.withPlaces(faults).Sorted()
 	}
 	p.meta, p.configurable = meta, p.static.LookupPath(configPath).Exists()
 	return p, nil

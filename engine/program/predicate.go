@@ -33,6 +33,7 @@ func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
 		one := p.predicate(component, name, condition)
 		if part == "failed" && one.Verdict == True {
 			one.locate(authorExpr(condition)) // of these, the true ones are bad news
+			one.Position = p.placed(one.Position, p.home.below(condition.Path().String()))
 		}
 		out = append(out, one)
 	}
@@ -42,7 +43,7 @@ func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
 		if cue.IsIncomplete(v.Err()) {
 			verdict = Unknown
 		}
-		f = p.explained(f)
+		f = p.placedFault(p.explained(f))
 		out = append(out, Predicate{Name: part, Verdict: verdict, Position: f.Position, Detail: f.Message})
 	}
 	return out
@@ -60,6 +61,7 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 	}
 	expr := authorExpr(v)
 	out.locate(expr)
+	out.Position = p.placed(out.Position, p.home.below(v.Path().String()))
 	if err == nil {
 		out.Verdict, out.Detail = False, comparison(expr)
 		return out
