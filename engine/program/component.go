@@ -135,10 +135,10 @@ func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
 	for to, v := range fields(dependsOn) {
 		out = append(out, p.edge(c, to, v))
 	}
-	for _, d := range p.index.edgesOf(c.Name) {
+	for _, d := range p.edgesOf(c.Name) {
 		declared := slices.ContainsFunc(out, func(e Edge) bool { return e.To == d.To })
-		if !declared {
-			out = append(out, d)
+		if !declared && p.uses(c.Name, d) {
+			out = append(out, d.Edge)
 		}
 	}
 	return out

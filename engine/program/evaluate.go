@@ -34,6 +34,7 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	// One fill: each one evaluates the whole package.
 	filling := p.filling(s)
 	v := p.fill(filling)
+	p = p.over(v)
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
 	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {

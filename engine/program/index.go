@@ -51,8 +51,10 @@ type index struct {
 	paths map[*ast.StructLit][]string
 	// edges are the derived edges of each component, and otherEdges those of
 	// components whose names only an evaluation knows.
-	edges      map[string][]Edge
-	otherEdges []Edge
+	edges      map[string][]derivedEdge
+	otherEdges []derivedEdge
+	// otherOf are the loops that otherEdges are of; nil stands for all.
+	otherOf []*ast.Field
 	// references are all references of the package, by position.
 	references []Reference
 	// live is what the package refers to of the live objects.
@@ -75,7 +77,7 @@ func newIndex(files []*ast.File) *index {
 		hooks:            map[Phase]*[hookPlaces]additions{},
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
-		edges:            map[string][]Edge{},
+		edges:            map[string][]derivedEdge{},
 	}
 	var embeddings []member
 	for _, f := range files {
@@ -117,7 +119,7 @@ func newIndex(files []*ast.File) *index {
 	for name := range x.bodies {
 		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
 	}
-	x.otherEdges = x.derive("", slices.Concat(x.dynamicBody, x.anyBody))
+	x.deriveOthers()
 	x.references = x.allReferences(files)
 	x.live = projectionOf("live", x.references)
 	if x.foreign {
@@ -286,14 +288,6 @@ func (x *index) written(member string, path []string) (Position, bool) {
 	return pos, ok
 }
 
-// edgesOf returns the edges of a component that follow from its references.
-func (x *index) edgesOf(component string) []Edge {
-	if edges, ok := x.edges[component]; ok {
-		return edges
-	}
-	return slices.DeleteFunc(slices.Clone(x.otherEdges), func(e Edge) bool { return e.To == component })
-}
-
 // isRegular reports whether a name is neither hidden nor a definition.
 func isRegular(name string) bool {
 	return !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "#")
@@ -348,13 +342,8 @@ func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(member)) {
 	for _, d := range decls {
 		switch d := d.(type) {
 		case *ast.Field:
-			m := member{kind: dynamic, field: d, value: d.Value, guards: guards}
-			if name, ok := literalLabel(d.Label); ok {
-				m.kind, m.name = named, name
-			} else if _, ok := unaliased(d.Label).(*ast.ListLit); ok {
-				m.kind = pattern
-			}
-			f(m)
+			name, _ := literalLabel(d.Label)
+			f(member{kind: kindOf(d), name: name, field: d, value: d.Value, guards: guards})
 		case *ast.Comprehension:
 			eachMember(d.Value, slices.Concat(guards, d.Clauses), f)
 		case *ast.EmbedDecl:
@@ -363,6 +352,17 @@ func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(member)) {
 			f(member{kind: embedded, value: d.Type, guards: guards})
 		}
 	}
+}
+
+// kindOf says what a field is as a member.
+func kindOf(f *ast.Field) memberKind {
+	if _, ok := literalLabel(f.Label); ok {
+		return named
+	}
+	if _, ok := unaliased(f.Label).(*ast.ListLit); ok {
+		return pattern
+	}
+	return dynamic
 }
 
 // literalLabel returns the name of a label that is written out.

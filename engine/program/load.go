@@ -35,7 +35,10 @@ type Program struct {
 	index    *index
 	// home is the component that is being evaluated.
 	home home
-	meta Meta
+	// evaluation is what is being evaluated; it is nil where only the text counts.
+	evaluation *evaluation
+	importPath string
+	meta       Meta
 	// configurable says that it takes configuration.
 	configurable bool
 }
@@ -94,7 +97,7 @@ func Load(s *source.Snapshot) (p *Program, err error) {
 	}
 	ctx := cuecontext.New()
 	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files}
+	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files, importPath: inst.ID()}
 	p.static = p.fill(nil)
 	p.index = newIndex(inst.Files)
 	if err := p.findContract(ctx, inst); err != nil {

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -37,15 +38,8 @@ func (x *index) homeOf(name string, v cue.Value) []member {
 	if len(computed) < 2 || !v.Exists() {
 		return computed
 	}
-	var out []member
-	for _, at := range authored(v) {
-		for _, m := range computed {
-			if positionAt(m.field.Label.Pos()) == at {
-				out = append(out, m)
-			}
-		}
-	}
-	return out
+	written := sourcesOf(v)
+	return slices.DeleteFunc(slices.Clone(computed), func(m member) bool { return !slices.Contains(written, ast.Node(m.field)) })
 }
 
 // placed returns where the author finds what is at a position and at a path below the
@@ -162,36 +156,37 @@ func (h home) descend(path []string) (at Position, depth int) {
 
 // authored returns where the author wrote what makes a value, in CUE's order.
 func authored(v cue.Value) []Position {
-	if !v.Exists() {
-		return nil
-	}
-	op, args := v.Expr()
-	if op != cue.AndOp || len(args) < 2 {
-		if at := sourceOf(v); at.File != "" && !isContract(at.File) {
-			return []Position{at}
-		}
-		return nil
-	}
-	// A field is written where its label is, not where its parts are.
-	if f, ok := v.Source().(*ast.Field); ok && !isContract(positionAt(f.Pos()).File) {
-		return []Position{positionAt(f.Label.Pos())}
-	}
 	var out []Position
-	for _, a := range args {
-		out = append(out, authored(a)...)
+	for _, n := range sourcesOf(v) {
+		at := positionAt(n.Pos())
+		if f, ok := n.(*ast.Field); ok {
+			at = positionAt(f.Label.Pos())
+		}
+		if at.File != "" && !isContract(at.File) {
+			out = append(out, at)
+		}
 	}
 	return out
 }
 
-// sourceOf returns where a value with one source is written.
-func sourceOf(v cue.Value) Position {
-	switch src := v.Source().(type) {
-	case *ast.Field:
-		return positionAt(src.Label.Pos())
-	case ast.Node:
-		return positionAt(src.Pos())
+// sourcesOf returns the pieces of text that make a value: fields where there are any,
+// as a field is written where its label is, not where its parts are.
+func sourcesOf(v cue.Value) []ast.Node {
+	if !v.Exists() {
+		return nil
 	}
-	return positionAt(v.Pos())
+	if n := v.Source(); n != nil {
+		return []ast.Node{n}
+	}
+	op, args := v.Expr()
+	if op != cue.AndOp || len(args) < 2 {
+		return nil
+	}
+	var out []ast.Node
+	for _, a := range args {
+		out = append(out, sourcesOf(a)...)
+	}
+	return out
 }
 
 // isContract reports whether a file is one of the engine's own, which a user does not

@@ -39,21 +39,11 @@ func label(name string) cue.Selector {
 // roots are the fields from which references are recorded.
 var roots = []string{"components", "live", "cr", "inputs"}
 
-// references collects the references in a piece of a package.
-type references struct {
-	index *index
-	// follow says whether names of other root fields are followed to what they
-	// stand for, so that an alias hides nothing.
-	follow    bool
-	found     []Reference
-	following map[ast.Node]bool
-}
-
 // References returns every reference that the package makes, by position.
 func (p *Program) References() []Reference { return slices.Clone(p.index.references) }
 
 func (x *index) allReferences(files []*ast.File) []Reference {
-	r := &references{index: x, following: map[ast.Node]bool{}}
+	r := newReferences(x)
 	for _, f := range files {
 		for _, d := range f.Decls {
 			if _, ok := d.(*ast.ImportDecl); !ok {
@@ -61,8 +51,12 @@ func (x *index) allReferences(files []*ast.File) []Reference {
 			}
 		}
 	}
-	slices.SortStableFunc(r.found, func(a, b Reference) int { return comparePositions(a.Position, b.Position) })
-	return slices.CompactFunc(r.found, func(a, b Reference) bool {
+	out := make([]Reference, len(r.found))
+	for i, f := range r.found {
+		out[i] = f.Reference
+	}
+	slices.SortStableFunc(out, func(a, b Reference) int { return comparePositions(a.Position, b.Position) })
+	return slices.CompactFunc(out, func(a, b Reference) bool {
 		return a.Position == b.Position && slices.Equal(a.Path, b.Path)
 	})
 }
@@ -82,24 +76,6 @@ func comparePositions(a, b Position) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 }
 
-// derive returns the edges from a component to those whose outputs or live
-// objects its bodies refer to, in the order of the text.
-func (x *index) derive(component string, bodies []member) []Edge {
-	r := &references{index: x, follow: true, following: map[ast.Node]bool{}}
-	for _, b := range bodies {
-		r.member(b)
-	}
-	var out []Edge
-	for _, ref := range r.found {
-		to, ok := ref.dependency()
-		if !ok || to == component || slices.ContainsFunc(out, func(e Edge) bool { return e.To == to }) {
-			continue
-		}
-		out = append(out, Edge{To: to, Until: UntilVerified, Origin: Derived, Optional: true, Position: ref.Position})
-	}
-	return out
-}
-
 // dependency returns the component that a reference depends on.
 func (r Reference) dependency() (string, bool) {
 	switch {
@@ -109,139 +85,6 @@ func (r Reference) dependency() (string, bool) {
 		return r.Path[1], true
 	}
 	return "", false
-}
-
-// member walks a member with what guards it.
-func (r *references) member(m member) {
-	for _, g := range m.guards {
-		r.walk(g)
-	}
-	if m.field != nil {
-		if _, literal := literalLabel(m.field.Label); !literal {
-			r.walk(m.field.Label)
-		}
-	}
-	if m.value != nil {
-		r.walk(m.value)
-	}
-}
-
-func (r *references) walk(n ast.Node) {
-	ast.Walk(n, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.Field:
-			// A literal label is a name, not a reference.
-			r.member(member{field: n, value: n.Value})
-			return false
-		case ast.Expr:
-			return !r.chain(n)
-		}
-		return true
-	}, nil)
-}
-
-// chain records a chain of selections, follows the name at its start, and reports
-// whether it was one.
-func (r *references) chain(e ast.Expr) bool {
-	root, sels, _ := flatten(e)
-	if root == nil {
-		return false
-	}
-	r.brackets(e)
-	if path, ok := r.index.pathOf(root, 0); ok {
-		if !r.follow && len(sels) == 0 && !slices.Contains(roots, fieldName(root)) {
-			return true // another name, recorded where it is written
-		}
-		path = slices.Concat(path, sels)
-		r.found = append(r.found, Reference{Path: path, Position: positionAt(root.Pos())})
-		if r.follow && len(path) > 1 && path[0] == "components" {
-			r.declarations(r.index.fields["components"], path[1:])
-		}
-		return true
-	}
-	if r.follow {
-		r.declarations(r.index.declared(root), sels)
-	}
-	return true
-}
-
-// declared returns what an identifier that leads to none of the roots stands for.
-func (x *index) declared(id *ast.Ident) []member {
-	switch n := id.Node.(type) {
-	case *ast.LetClause:
-		return []member{{value: n.Expr}}
-	case *ast.Alias:
-		return []member{{value: n.Expr}}
-	case *ast.ImportSpec:
-		return nil
-	}
-	if atRoot(id) {
-		return x.fields[fieldName(id)]
-	}
-	if _, ok := id.Scope.(*ast.StructLit); !ok {
-		return nil // a variable of a comprehension, which is walked itself
-	}
-	switch n := id.Node.(type) {
-	case *ast.Field:
-		return []member{{field: n, value: n.Value}}
-	case ast.Expr:
-		return []member{{value: n}}
-	}
-	return nil
-}
-
-// brackets walks what stands in the brackets of a chain.
-func (r *references) brackets(e ast.Expr) {
-	for {
-		switch x := e.(type) {
-		case *ast.SelectorExpr:
-			e = x.X
-		case *ast.ParenExpr:
-			e = x.X
-		case *ast.IndexExpr:
-			r.walk(x.Index)
-			e = x.X
-		default:
-			return
-		}
-	}
-}
-
-// declarations walks what a path below some declarations stands for. It walks no
-// more than the path leads to where the text says that: a reference to one field
-// of a struct is no reference to what its other fields rest on.
-func (r *references) declarations(at []member, path []string) {
-	for len(path) > 0 {
-		next, exact := step(at, path[0])
-		if !exact {
-			break
-		}
-		at, path = next, path[1:]
-	}
-	for _, m := range at {
-		if m.value == nil || r.following[m.value] {
-			continue
-		}
-		r.following[m.value] = true
-		r.member(m)
-	}
-}
-
-// step returns the declarations of a name below others, and whether the text
-// shows all of them.
-func step(at []member, name string) (next []member, exact bool) {
-	exact = true
-	for _, m := range at {
-		eachMember(m.value, m.guards, func(d member) {
-			switch {
-			case d.name == name:
-				next = append(next, d)
-			case d.kind != named:
-				exact = false
-			}
-		})
-	}
-	return next, exact && len(next) > 0
 }
 
 // maxAliases bounds how many names are followed one after the other, as a guard

@@ -48,8 +48,8 @@ var edges = map[string]struct {
 		[]string{"cache:6", "a:2", "b:3", "c:4", "d:5", "e:6"},
 	},
 	"through a let in the component": {
-		"a name for it is no other thing",
-		"components: web: {\n\tlet h = components.db.outputs.host\n\toutputs: x: h\n}", []string{"db:2"},
+		"a name for it is no other thing, and nothing until it is used",
+		"components: web: {\n\tlet h = components.db.outputs.host\n\toutputs: x: h\n}", []string{"db:3"},
 	},
 	"through a let for live": {
 		"nor is a name for a part of the path",

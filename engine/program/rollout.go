@@ -118,6 +118,10 @@ type Edge struct {
 	// Optional edges do not exclude the dependent with its dependency. A derived
 	// edge is optional: whether the reference matters shows in the rendering.
 	Optional bool
+	// If is under which conditions a derived edge exists, as the author wrote them, or ""
+	// for one that always does. An evaluation has those that hold, and those that are
+	// not decided yet.
+	If string
 	// Check is a further condition, or nil.
 	Check *Predicate
 	// Position is where the edge is written.

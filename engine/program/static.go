@@ -116,7 +116,7 @@ func (p *Program) Edges(component string) []Edge {
 	for _, to := range declared {
 		out = append(out, Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.PositionOf("components", component, "dependsOn", to)})
 	}
-	for _, e := range p.index.edgesOf(component) {
+	for _, e := range p.textEdges(component) {
 		if !slices.Contains(declared, e.To) {
 			out = append(out, e)
 		}

@@ -62,9 +62,10 @@ func (x *index) conditionalOf(m member) conditional {
 // beyondCR reports whether the existence of a member rests on more than the
 // custom resource.
 func (x *index) beyondCR(m member) bool {
-	r := &references{index: x, follow: true, following: map[ast.Node]bool{}}
+	r := newReferences(x)
+	r.follow = true
 	r.member(member{guards: m.guards, field: m.field})
-	return slices.ContainsFunc(r.found, func(ref Reference) bool { return ref.Path[0] != "cr" })
+	return slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
 }
 
 // A settlement says whether the comprehensions in a struct are decided.
@@ -190,7 +191,7 @@ func (p *Program) holdOne(evaluated []Component, held conditional, missing Fault
 	c := Component{
 		Name:      held.component,
 		When:      Decision{Verdict: Unknown, Detail: why.at()},
-		Edges:     p.index.edgesOf(held.component),
+		Edges:     p.textEdges(held.component),
 		Rendering: RenderedIncomplete,
 		Missing:   []string{why.at()},
 	}
