@@ -67,6 +67,9 @@ func cycles(v *view) program.Faults {
 			if e.To == from || !g.Has(e.To) {
 				continue // see edges
 			}
+			if e.If != "" && !v.usesByDefault(from, e.To) {
+				continue // the conditions of a circle's edges may exclude each other
+			}
 			if err := g.AddEdge(from, e.To, e.Position); err != nil {
 				return program.Faults{{Position: e.Position, Message: err.Error()}}
 			}
@@ -85,6 +88,17 @@ func cycles(v *view) program.Faults {
 		}
 	}
 	return out
+}
+
+// usesByDefault reports whether a resource with as little as the schema asks for comes to
+// a reference that makes an edge.
+func (v *view) usesByDefault(from, to string) bool {
+	if len(v.samples) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(v.samples[0].rollout.Components, func(c program.Component) bool {
+		return c.Name == from && slices.ContainsFunc(c.Edges, func(e program.Edge) bool { return e.To == to })
+	})
 }
 
 // split returns the errors that one error joins.

@@ -138,6 +138,7 @@ func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
 	for _, d := range p.edgesOf(c.Name) {
 		declared := slices.ContainsFunc(out, func(e Edge) bool { return e.To == d.To })
 		if !declared && p.uses(c.Name, d) {
+			d.FromData = d.If != "" || p.home.fromData(p.index)
 			out = append(out, d.Edge)
 		}
 	}
@@ -148,6 +149,7 @@ func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
 // taking it for another one would order changes wrongly.
 func (p *Program) edge(c *Component, to string, v cue.Value) Edge {
 	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.placeOf(v, "dependsOn", to)}
+	out.Computed, out.FromData = p.fromData(v, "dependsOn", to)
 	p.note(c, ownFaults(v), v.Err())
 	for name, field := range fields(v) {
 		switch name {

@@ -92,8 +92,8 @@ func (x *index) deriveOne(body member, bodies []member) []derivedEdge {
 // anyComponent stands for every component in the uses of a pattern.
 const anyComponent = "*"
 
-// An evaluation is the package with the data of one session, and what was asked of it.
-type evaluation struct {
+// decisions are which references an evaluation comes to, as far as that was asked.
+type decisions struct {
 	root  cue.Value
 	asked map[string]users
 }
@@ -107,20 +107,20 @@ type users struct {
 // over returns the program as one that decides which references an evaluation uses.
 func (p *Program) over(root cue.Value) *Program {
 	out := *p
-	out.evaluation = &evaluation{root: root, asked: map[string]users{}}
+	out.decisions = &decisions{root: root, asked: map[string]users{}}
 	return &out
 }
 
 // uses reports whether a component comes to a reference that makes an edge. What
 // cannot be decided yet keeps the edge: it may be all that holds a change back.
 func (p *Program) uses(component string, d derivedEdge) bool {
-	if d.uses == "" || p.evaluation == nil {
+	if d.uses == "" || p.decisions == nil {
 		return true
 	}
-	by, known := p.evaluation.asked[d.uses]
+	by, known := p.decisions.asked[d.uses]
 	if !known {
 		by = p.usersOf(d.uses)
-		p.evaluation.asked[d.uses] = by
+		p.decisions.asked[d.uses] = by
 	}
 	return !by.decided || by.names[component] || by.names[anyComponent]
 }
@@ -132,7 +132,7 @@ func (p *Program) usersOf(uses string) users {
 	if err != nil {
 		return users{}
 	}
-	v := p.base.Context().BuildExpr(expr, cue.Scope(p.evaluation.root), cue.ImportPath(p.importPath), cue.InferBuiltins(true))
+	v := p.base.Context().BuildExpr(expr, cue.Scope(p.decisions.root), cue.ImportPath(p.importPath), cue.InferBuiltins(true))
 	if v.Validate(cue.Concrete(true)) != nil {
 		return users{}
 	}

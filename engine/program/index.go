@@ -26,6 +26,8 @@ type index struct {
 	// homes is what is written for each component and hook, those of computed names under
 	// computedName.
 	homes map[string][]member
+	// fromData are the fields whose names, or whose being there, an evaluation decides.
+	fromData map[*ast.Field]bool
 	// order is the author's order of the components.
 	order []string
 	// conditionals are what comprehensions add to the components, and
@@ -121,11 +123,40 @@ func newIndex(files []*ast.File) *index {
 	}
 	x.deriveOthers()
 	x.references = x.allReferences(files)
+	x.fromData = fieldsFromData(files)
 	x.live = projectionOf("live", x.references)
 	if x.foreign {
 		x.live.add(nil)
 	}
 	return x
+}
+
+// fieldsFromData returns the fields in comprehensions, those with computed names, and
+// what is in them.
+func fieldsFromData(files []*ast.File) map[*ast.Field]bool {
+	out := map[*ast.Field]bool{}
+	decides := func(n ast.Node) bool {
+		f, isField := n.(*ast.Field)
+		_, comprehends := n.(*ast.Comprehension)
+		return comprehends || isField && kindOf(f) == dynamic
+	}
+	for _, file := range files {
+		depth := 0
+		ast.Walk(file, func(n ast.Node) bool {
+			if decides(n) {
+				depth++
+			}
+			if f, ok := n.(*ast.Field); ok && depth > 0 {
+				out[f] = true
+			}
+			return true
+		}, func(n ast.Node) {
+			if decides(n) {
+				depth--
+			}
+		})
+	}
+	return out
 }
 
 // computedName stands for the names of components that are not written out. It is

@@ -35,8 +35,8 @@ type Program struct {
 	index    *index
 	// home is the component that is being evaluated.
 	home home
-	// evaluation is what is being evaluated; it is nil where only the text counts.
-	evaluation *evaluation
+	// decisions are of what is being evaluated; they are nil where only the text counts.
+	decisions  *decisions
 	importPath string
 	meta       Meta
 	// configurable says that it takes configuration.

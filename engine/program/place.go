@@ -138,14 +138,7 @@ func (h home) descend(path []string) (at Position, depth int) {
 		}
 	}
 	for _, name := range path {
-		var next []member
-		for _, m := range within {
-			eachMember(m.value, nil, func(d member) {
-				if d.kind == named && d.name == name {
-					next = append(next, d)
-				}
-			})
-		}
+		next := membersNamed(within, name)
 		if len(next) == 0 {
 			break
 		}
@@ -226,4 +219,51 @@ func (p *Program) nearestAuthored(path []cue.Selector) Position {
 		}
 	}
 	return Position{}
+}
+
+// fromData reports whether the name of a member of a part of the component is computed,
+// and whether the member or the component is there by what an evaluation decides.
+func (p *Program) fromData(v cue.Value, part, name string) (computed, fromData bool) {
+	fields := p.home.fieldsAt(part, name)
+	if len(fields) == 0 {
+		for _, n := range sourcesOf(v) {
+			if f, ok := n.(*ast.Field); ok && !isContract(positionAt(f.Pos()).File) {
+				fields = append(fields, f)
+			}
+		}
+	}
+	always := slices.ContainsFunc(fields, func(f *ast.Field) bool { return !p.index.fromData[f] })
+	literal := slices.ContainsFunc(fields, func(f *ast.Field) bool { return kindOf(f) == named })
+	return !literal, !always || p.home.fromData(p.index)
+}
+
+// fromData reports whether it is by an evaluation that the component is there.
+func (h home) fromData(x *index) bool {
+	return !slices.ContainsFunc(h.bodies, func(m member) bool { return m.field != nil && !x.fromData[m.field] })
+}
+
+// fieldsAt returns the fields of a path that are written for the component.
+func (h home) fieldsAt(path ...string) []*ast.Field {
+	within := h.bodies
+	for _, name := range path {
+		within = membersNamed(within, name)
+	}
+	var out []*ast.Field
+	for _, m := range within {
+		out = append(out, m.field)
+	}
+	return out
+}
+
+// membersNamed returns the members of a name below others.
+func membersNamed(within []member, name string) []member {
+	var out []member
+	for _, m := range within {
+		eachMember(m.value, nil, func(d member) {
+			if d.kind == named && d.name == name {
+				out = append(out, d)
+			}
+		})
+	}
+	return out
 }

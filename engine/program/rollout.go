@@ -122,11 +122,17 @@ type Edge struct {
 	// for one that always does. An evaluation has those that hold, and those that are
 	// not decided yet.
 	If string
+	// FromData says that it is the custom resource's data by which the edge, or the
+	// component that has it, is there; Computed that it is the name of the other one.
+	FromData, Computed bool
 	// Check is a further condition, or nil.
 	Check *Predicate
 	// Position is where the edge is written.
 	Position Position
 }
+
+// String returns where the edge is written, for the drawing of a cycle.
+func (e Edge) String() string { return e.Position.String() }
 
 // An Object is a Kubernetes object that should exist.
 type Object struct {

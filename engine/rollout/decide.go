@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"operetta.dev/engine/graph"
 	"operetta.dev/engine/program"
@@ -42,11 +44,32 @@ func (r *run) connect() error {
 		}
 	}
 	if _, err := g.Order(); err != nil {
-		r.fault(status.ReasonInvalidPackage, err.Error())
+		r.fault(blame(err), oneLine(err.Error()))
 		return errStop
 	}
 	r.graph = g
 	return nil
+}
+
+// blame returns who is to mend a cycle: the resource, if its data is why one of the
+// edges is there, or else the package.
+func blame(err error) status.Reason {
+	for _, one := range unjoined(err) {
+		cycle, ok := errors.AsType[*graph.CycleError[string, program.Edge]](one)
+		fromData := ok && slices.ContainsFunc(cycle.Path, func(e graph.Edge[string, program.Edge]) bool { return e.Data.FromData })
+		if !fromData {
+			return status.ReasonInvalidPackage
+		}
+	}
+	return status.ReasonInvalidSpec
+}
+
+// unjoined returns the errors that one joins.
+func unjoined(err error) []error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		return several.Unwrap()
+	}
+	return []error{err}
 }
 
 // exclude finds the components that should not exist, hides the live objects of those,

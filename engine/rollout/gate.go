@@ -60,7 +60,11 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 			if e.Origin == program.Derived {
 				continue // the rendering says what is missing
 			}
-			return failed(c.Name, status.ReasonInvalidPackage, fmt.Sprintf("it depends on %s, which is not a component (%s)", e.To, e.Position)), true
+			reason := status.ReasonInvalidPackage
+			if e.Computed {
+				reason = status.ReasonInvalidSpec
+			}
+			return failed(c.Name, reason, fmt.Sprintf("it depends on %s, which is not a component (%s)", e.To, e.Position)), true
 		}
 		if up.State == status.Excluded {
 			continue // it was skipped, and counts as not being there

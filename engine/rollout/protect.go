@@ -78,9 +78,44 @@ func (r *run) store(ctx context.Context) error {
 				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace, scope))
 			}
 		}
-		grown = grown.With(c.Name, r.dependencies(c.Name), entries)
+		grown = grown.With(c.Name, r.deletedAfter(c.Name), entries)
 	}
 	return r.guard(ctx, grown.Linked(r.graph.Dependencies).Ordered(r.graph.Nodes()))
+}
+
+// deletedAfter returns what is deleted after a component: as long as its objects are not
+// what the package renders now, also what they depended on before.
+func (r *run) deletedAfter(component string) []string {
+	out := r.dependencies(component)
+	if r.desired[component] != nil && r.inSync(component) {
+		return out
+	}
+	for _, g := range r.inventory {
+		if g.Component != component {
+			continue
+		}
+		for _, to := range g.DependsOn {
+			if !slices.Contains(out, to) {
+				out = append(out, to)
+			}
+		}
+	}
+	return out
+}
+
+// relinked returns the inventory with the edges of what was applied, which may be less
+// than before.
+func (r *run) relinked() plan.Inventory {
+	if r.graph == nil {
+		return r.inventory
+	}
+	out := r.inventory
+	for _, c := range r.rollout.Components {
+		if o := r.outcomes[c.Name]; o.State == status.Verified || o.State == status.Applied {
+			out = out.With(c.Name, r.dependencies(c.Name), nil)
+		}
+	}
+	return out.Linked(r.graph.Dependencies)
 }
 
 // dependencies returns what is deleted after a component: what it depends on, and in

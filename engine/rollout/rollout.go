@@ -252,6 +252,7 @@ func (r *run) fault(reason status.Reason, message string) {
 // finish assembles the result.
 func (r *run) finish() Result {
 	out := r.result
+	r.inventory = r.relinked()
 	out.Inventory = r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...)
 	out.Finished = r.hooksSoFar()
 	out.Teardown = r.needsTeardown(r.inventory)

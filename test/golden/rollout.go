@@ -86,6 +86,9 @@ func (w *writer) component(c program.Component) {
 		if e.Optional && e.Origin == program.Declared {
 			optional = ", optional"
 		}
+		if e.If != "" {
+			optional += ", if " + e.If
+		}
 		w.linef(1, "after %s until %s, %s%s (%v)", e.To, e.Until, e.Origin, optional, e.Position)
 		if e.Check != nil {
 			w.predicates("", []program.Predicate{*e.Check})
