@@ -26,6 +26,9 @@ func references(v *view) program.Faults {
 			at, known = v.unknownInput(r.Path)
 		}
 		if at == 0 {
+			at, known = v.Lacks(r.Path)
+		}
+		if at == 0 {
 			continue
 		}
 		f := program.Fault{Position: r.Position, Path: joined(r.Path[:at+1]...), Message: "does not exist"}

@@ -63,6 +63,15 @@ func (p *Program) note(c *Component, faults Faults, err error) {
 // wait adds what a component waits for.
 func (p *Program) wait(c *Component, faults Faults) {
 	for _, f := range faults {
+		if wrong, never := p.misspelt(f); never {
+			if wrong = p.placedFault(wrong); !slices.Contains(c.Faults, wrong) {
+				c.Faults = append(c.Faults, wrong)
+			}
+			continue
+		}
+		if field, ok := p.unset(f); ok && !slices.Contains(c.Unset, field) {
+			c.Unset = append(c.Unset, field)
+		}
 		p.missFrom(c, f)
 		f = p.placedFault(p.explained(f))
 		if within, ok := strings.CutPrefix(f.Path, componentPath(c.Name)); ok {
@@ -125,7 +134,7 @@ func (p *Program) decide(component string, when cue.Value) Decision {
 	if pred.Verdict == True {
 		return Decision{Verdict: True}
 	}
-	return Decision{Verdict: pred.Verdict, Detail: pred.Explain()}
+	return Decision{Verdict: pred.Verdict, Detail: pred.Explain(), Unset: pred.Unset}
 }
 
 // edges returns the declared edges in the author's order, then the derived ones.

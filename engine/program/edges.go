@@ -54,7 +54,7 @@ func (d *derivedEdge) merge(other derivedEdge) {
 // deriveOne returns the edges that follow from one of a component's bodies.
 func (x *index) deriveOne(body member, bodies []member) []derivedEdge {
 	r := newReferences(x)
-	r.follow, r.path = true, "components"
+	r.follow, r.needs, r.path = true, true, "components"
 	for _, g := range body.guards {
 		r.clause(g)
 	}
@@ -64,6 +64,7 @@ func (x *index) deriveOne(body member, bodies []member) []derivedEdge {
 		name, named = fmt.Sprintf("%q", anyComponent), true
 	}
 	r.body(body)
+	x.addNeeded(r.found)
 	var out []derivedEdge
 	for _, f := range r.found {
 		to, ok := f.dependency()

@@ -59,6 +59,10 @@ type index struct {
 	otherOf []*ast.Field
 	// references are all references of the package, by position.
 	references []Reference
+	// needed are the references to fields of the spec, and clauses the clauses of
+	// comprehensions, with whether they rest on more than the custom resource.
+	needed  map[string]bool
+	clauses map[ast.Clause]bool
 	// live is what the package refers to of the live objects.
 	live *projection
 }
@@ -76,6 +80,8 @@ func newIndex(files []*ast.File) *index {
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]member{},
 		homes:            map[string][]member{},
+		needed:           map[string]bool{},
+		clauses:          map[ast.Clause]bool{},
 		hooks:            map[Phase]*[hookPlaces]additions{},
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},

@@ -77,8 +77,24 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 		out.Verdict, out.Detail = Unknown, others[0].at()
 	default:
 		out.Verdict, out.Detail = Unknown, p.missingIn(expr, err)
+		p.whyNever(&out, err)
 	}
 	return out
+}
+
+// whyNever says of an unknown predicate that it stays so, if nothing but a person will
+// bring what it waits for.
+func (p *Program) whyNever(out *Predicate, err error) {
+	for _, f := range faultsOf(err) {
+		if wrong, never := p.misspelt(f); never {
+			out.Verdict, out.Detail = Broken, wrong.Message
+			if wrong.Hint != "" {
+				out.Detail += " (" + wrong.Hint + ")"
+			}
+			return
+		}
+		out.Unset, _ = p.unset(f)
+	}
 }
 
 // locate records where an expression is written, and how.

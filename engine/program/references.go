@@ -15,8 +15,10 @@ type references struct {
 	index *index
 	// follow says whether names of other root fields are followed to what they
 	// stand for, so that an alias hides nothing.
-	follow    bool
-	found     []found
+	follow bool
+	found  []found
+	// needs says that it is asked what conditions rest on.
+	needs     bool
 	following map[string]bool
 	// within are the values that are being walked, one in the other.
 	within map[ast.Node]bool
@@ -37,6 +39,8 @@ type surroundings struct {
 	clauses []string
 	// guards are the conditions among them, as the author wrote them.
 	guards []string
+	// beyondCR says that one of them rests on more than the custom resource.
+	beyondCR bool
 	// use is where the text first refers to where the place is.
 	use Position
 }
@@ -192,6 +196,7 @@ func (r *references) comprehension(c *ast.Comprehension) {
 
 // clause walks a clause, and adds it to those around what comes after it.
 func (r *references) clause(c ast.Clause) {
+	r.beyondCR = r.beyondCR || r.needs && r.index.restsOnMore(c)
 	switch c := c.(type) {
 	case *ast.IfClause:
 		r.inside(c.Condition)

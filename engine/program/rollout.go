@@ -45,6 +45,9 @@ type Component struct {
 	Faults Faults
 	// Missing is what it waits for when it is RenderedIncomplete.
 	Missing []string
+	// Unset are the fields of the spec among Missing that are optional and not set, such
+	// as spec.name: nothing but a person will set them.
+	Unset []string
 	// MissingFrom are the components from whose live objects or outputs that is, as far
 	// as is known.
 	MissingFrom []string
@@ -73,6 +76,8 @@ type Decision struct {
 	Verdict Verdict
 	// Detail is why it is not True.
 	Detail string
+	// Unset is the field of the spec without which it stays Unknown, or "".
+	Unset string
 }
 
 // Rendering is how far the objects of a component could be rendered.
@@ -172,6 +177,8 @@ type Predicate struct {
 	// Source is the condition as the author wrote it.
 	Source   string
 	Position Position
+	// Unset is the field of the spec without which it stays Unknown, or "".
+	Unset string
 	// Detail is what the verdict rests on: the actual and the wanted value of a
 	// false comparison, what is not there yet, or what is broken.
 	Detail string

@@ -67,7 +67,7 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 		blocked, closed := r.gate(c)
 		if closed {
 			r.outcomes[name] = blocked
-			if blocked.State != status.Waiting {
+			if !repairs(blocked) {
 				continue // excluded, held and failed components are left as they are
 			}
 		}

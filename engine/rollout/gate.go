@@ -15,7 +15,7 @@ import (
 // exist, is it right, what does it wait for.
 func (r *run) gate(c program.Component) (status.Component, bool) {
 	for _, ask := range []func(program.Component) (status.Component, bool){
-		r.gateExistence, r.gateFaults, r.gateEdges, r.gateRequirements, r.gateRendering,
+		r.gateExistence, r.gateFaults, r.gateSpec, r.gateEdges, r.gateRequirements, r.gateRendering,
 	} {
 		if blocked, ok := ask(c); ok {
 			return blocked, true
@@ -32,6 +32,9 @@ func (r *run) gateExistence(c program.Component) (status.Component, bool) {
 	case program.True, program.False:
 		return status.Component{}, false
 	case program.Unknown:
+		if c.When.Unset != "" {
+			return unset(c.Name, "when: "+c.When.Detail, c.When.Unset), true
+		}
 		return status.Component{Name: c.Name, State: status.Held, Reason: status.ReasonUndecided, Message: "when: " + c.When.Detail}, true
 	case program.Broken:
 		return failed(c.Name, status.ReasonPredicateBroken, "when cannot be decided: "+c.When.Detail), true
@@ -48,6 +51,30 @@ func (r *run) gateFaults(c program.Component) (status.Component, bool) {
 		return o, true
 	}
 	return status.Component{}, false
+}
+
+// gateSpec stops a component that needs a field of the spec which nobody has set: what it
+// waits for does not come by itself.
+func (r *run) gateSpec(c program.Component) (status.Component, bool) {
+	if c.Rendering == program.RenderedIncomplete && len(c.Unset) > 0 {
+		return unset(c.Name, status.List(c.Missing), c.Unset...), true
+	}
+	for _, p := range c.Requires {
+		if p.Unset != "" {
+			return unset(c.Name, "requires."+p.Name+": "+p.Explain(), p.Unset), true
+		}
+	}
+	return status.Component{}, false
+}
+
+// unset is the outcome of a component that needs fields of the spec which are not set.
+func unset(name, waits string, fields ...string) status.Component {
+	return failed(name, status.ReasonFieldNotSet, fmt.Sprintf("waiting for %s; set %s, or let the package do without", waits, strings.Join(fields, " and ")))
+}
+
+// repairs reports whether the objects of a component that is not rolled out are repaired.
+func repairs(blocked status.Component) bool {
+	return blocked.State == status.Waiting || blocked.Reason == status.ReasonFieldNotSet
 }
 
 func (r *run) gateEdges(c program.Component) (status.Component, bool) {

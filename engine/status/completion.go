@@ -66,6 +66,7 @@ const (
 	ReasonDependency       Reason = "WaitingForDependency"
 	ReasonRequirement      Reason = "WaitingForRequirement"
 	ReasonValue            Reason = "WaitingForValue"
+	ReasonFieldNotSet      Reason = "FieldNotSet"
 	ReasonKindNotServed    Reason = "KindNotServed"
 	ReasonObjectGoing      Reason = "WaitingForDeletion"
 	ReasonNotReady         Reason = "NotReady"

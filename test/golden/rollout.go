@@ -104,6 +104,9 @@ func (w *writer) component(c program.Component) {
 	for _, m := range c.Missing {
 		w.linef(1, "missing: %s", m)
 	}
+	for _, field := range c.Unset {
+		w.linef(1, "not set: %s", field)
+	}
 	w.predicates("verify ", c.Verify)
 	w.predicates("failed ", c.Failed)
 }
