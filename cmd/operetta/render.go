@@ -187,7 +187,7 @@ func explain(w io.Writer, out render.Output) {
 		fmt.Fprintf(w, "%s: %s, not rendered: a hook runs at its phase\n", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
 	}
 	for _, a := range out.Absent {
-		fmt.Fprintf(w, "note: %s was not found; give it with --live\n", a)
+		fmt.Fprintf(w, "note: %s\n", a)
 	}
 	for _, u := range out.Unmatched {
 		fmt.Fprintf(w, "note: live object %s matches no rendered object\n", u)

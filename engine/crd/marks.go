@@ -20,11 +20,12 @@ type marks struct {
 const knownMarks = "preserveUnknownFields, immutable, listType, listMapKey, rule, message"
 
 // marks reads the attributes of v and of the definitions that it refers to, so that a
-// definition can say once how all fields of its type are kept.
-func (g *generator) marks(at site, v cue.Value) marks {
+// definition can say once how all fields of its type are kept. Of the
+// references, counts says along which.
+func (g *generator) marks(at site, v cue.Value, counts func(reference cue.Value) bool) marks {
 	var m marks
 	seen := map[string]bool{}
-	spread(v, func(to cue.Value, referred bool) {
+	spreadAlong(v, counts, func(to cue.Value, referred bool) {
 		if to != v && !referred {
 			return
 		}

@@ -34,7 +34,7 @@ func (g *generator) schema(at site, v cue.Value) *schemaProps {
 	if !g.bounded(at) {
 		return nil
 	}
-	marks := g.marks(at, v)
+	marks := g.marks(at, v, func(cue.Value) bool { return true })
 	before := len(g.faults)
 	schema := g.express(at, v, marks)
 	if schema == nil && marks.preserve {

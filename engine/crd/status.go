@@ -110,12 +110,19 @@ func (g *generator) observed(at site, v cue.Value) *schemaProps {
 	}
 	schema.Nullable = kind&cue.NullKind != 0 && schema.Type != ""
 	schema.Description = describe(v)
-	marks := g.marks(at, v)
+	marks := g.marks(at, v, isShape)
 	if schema.Items != nil {
 		schema.Items.Schema.Required = marks.listMapKeys // all that is ever required in a status
 	}
 	g.mark(at, schema, marks)
 	return schema
+}
+
+// isShape reports whether a status takes over how that is kept to which it refers: a
+// definition says it of a type, and a field, such as of the spec, of itself.
+func isShape(reference cue.Value) bool {
+	_, path := reference.ReferencePath()
+	return slices.ContainsFunc(path.Selectors(), cue.Selector.IsDefinition)
 }
 
 // observedElement is the schema of the elements of a list, open or not.

@@ -14,6 +14,7 @@ func (p *Program) component(name string, v cue.Value) Component {
 	p = p.within(name, v)
 	c := Component{Name: name, Rendering: RenderedComplete}
 	own := ownFaults(v)
+	p.noteNames(&c, v)
 	c.When = p.decide(name, p.part(name, v, "when"))
 	c.Edges = p.edges(&c, p.part(name, v, "dependsOn"))
 	c.Requires = p.predicates(name, "requires", p.part(name, v, "requires"))
@@ -34,6 +35,20 @@ func (p *Program) component(name string, v cue.Value) Component {
 		c.Rendering = RenderedIncomplete
 	}
 	return c
+}
+
+// noteNames adds the names of the component and of its objects that are none.
+func (p *Program) noteNames(c *Component, v cue.Value) {
+	if f, wrong := p.nameFault(v.Path()); wrong {
+		f.Position = PositionOf(v)
+		p.note(c, Faults{f}, nil)
+	}
+	for name, o := range fields(p.part(c.Name, v, "objects")) {
+		if f, wrong := p.nameFault(o.Path()); wrong {
+			f.Position = p.placeOf(o, "objects", name)
+			p.note(c, Faults{f}, nil)
+		}
+	}
 }
 
 // part returns a part of a component, or a value that does not exist.

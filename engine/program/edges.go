@@ -65,6 +65,7 @@ func (x *index) deriveOne(body member, bodies []member) []derivedEdge {
 	}
 	r.body(body)
 	x.addNeeded(r.found)
+	x.addReaders(body.name, r.found)
 	var out []derivedEdge
 	for _, f := range r.found {
 		to, ok := f.dependency()

@@ -63,6 +63,8 @@ type index struct {
 	// comprehensions, with whether they rest on more than the custom resource.
 	needed  map[string]bool
 	clauses map[ast.Clause]bool
+	// readBy are the components that refer to each input.
+	readBy map[string][]string
 	// live is what the package refers to of the live objects.
 	live *projection
 }
@@ -81,6 +83,7 @@ func newIndex(files []*ast.File) *index {
 		bodies:           map[string][]member{},
 		homes:            map[string][]member{},
 		needed:           map[string]bool{},
+		readBy:           map[string][]string{},
 		clauses:          map[ast.Clause]bool{},
 		hooks:            map[Phase]*[hookPlaces]additions{},
 		names:            map[string]members{},

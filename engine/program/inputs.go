@@ -21,6 +21,8 @@ type Input struct {
 	Object string
 	// Selector are the labels of the objects.
 	Selector map[string]string
+	// ReadBy are the components that refer to it, as far as their names are written.
+	ReadBy []string
 	// Missing is why it cannot be said yet what to read, or "".
 	Missing  string
 	Position Position
@@ -41,7 +43,7 @@ func (p *Program) inputs(v cue.Value) ([]Input, Faults) {
 }
 
 func (p *Program) input(name string, v cue.Value) (Input, Faults) {
-	i := Input{Name: name, Position: p.positionOf(v, "inputs", name)}
+	i := Input{Name: name, Position: p.positionOf(v, "inputs", name), ReadBy: p.index.readers(name)}
 	var faults Faults
 	read := func(field string) any {
 		part := v.LookupPath(cue.MakePath(cue.Str(field)))
@@ -55,7 +57,9 @@ func (p *Program) input(name string, v cue.Value) (Input, Faults) {
 		if own := faultsOf(part.Validate()); len(own) > 0 {
 			faults = append(faults, own...)
 		} else if i.Missing == "" {
-			i.Missing = field + " is not known yet: " + p.explained(faultsOf(err)[0]).Text()
+			f := p.explained(faultsOf(err)[0])
+			f.Path = ""
+			i.Missing = "its " + field + " is not known yet: " + f.at()
 		}
 		return nil
 	}
@@ -69,6 +73,11 @@ func (p *Program) input(name string, v cue.Value) (Input, Faults) {
 		i.Missing = faults[0].Message
 	}
 	return i, faults
+}
+
+// OnlyOf reports whether only some components refer to an input.
+func (i Input) OnlyOf(components []string) bool {
+	return len(i.ReadBy) > 0 && !slices.ContainsFunc(i.ReadBy, func(c string) bool { return !slices.Contains(components, c) })
 }
 
 func text(v any) string {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ type Program struct {
 	contract cue.Value
 	files    []*ast.File
 	index    *index
+	// names is what the names of components, objects and the like match.
+	names *regexp.Regexp
 	// home is the component that is being evaluated.
 	home home
 	// decisions are of what is being evaluated; they are nil where only the text counts.
@@ -104,7 +107,9 @@ func Load(s *source.Snapshot) (p *Program, err error) {
 		return nil, err
 	}
 	meta, faults := p.readMeta()
-	faults = slices.Concat(p.vocabularyFaults(), p.withHints(faultsOf(p.static.Validate())), faults)
+	vocabulary := p.vocabularyFaults()
+	static := withoutRepeats(p.withHints(faultsOf(p.static.Validate())), vocabulary)
+	faults = slices.Concat(vocabulary, static, faults)
 	if len(faults) > 0 {
 		return nil, p.withPlaces(faults).Sorted()
 	}
@@ -117,6 +122,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	for _, imp := range inst.Dependencies() {
 		if imp.ImportPath == contractPath {
 			p.contract = ctx.BuildInstance(imp)
+			p.names = namePattern(p.contract)
 		}
 	}
 	if p.static.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {

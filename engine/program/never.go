@@ -188,6 +188,25 @@ func (x *index) addNeeded(all []found) {
 	}
 }
 
+// addReaders records which inputs a component refers to.
+func (x *index) addReaders(component string, all []found) {
+	for _, f := range all {
+		if len(f.Path) > 1 && f.Path[0] == "inputs" && !slices.Contains(x.readBy[f.Path[1]], component) {
+			x.readBy[f.Path[1]] = append(x.readBy[f.Path[1]], component)
+		}
+	}
+}
+
+// readers returns the components that refer to an input, or none if that is not all or
+// their names are computed.
+func (x *index) readers(input string) []string {
+	by := x.readBy[input]
+	if x.opaque || x.fields["hooks"] != nil || slices.Contains(by, "") {
+		return nil
+	}
+	return by
+}
+
 // placeOf returns what tells a reference from all others.
 func placeOf(r Reference) string { return fmt.Sprint(r.Position, " ", r.Path) }
 

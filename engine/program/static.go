@@ -34,7 +34,7 @@ func (p *Program) vocabularyFaults() Faults {
 		f.Hint = HintAmong(name, slices.DeleteFunc(known, func(k string) bool { return k == name }))
 		out = append(out, f)
 	}
-	return out
+	return p.explainUnknown(out)
 }
 
 // unknownMembers returns which members a closed schema does not have.

@@ -129,22 +129,34 @@ func (m *matcher) matchInput(in program.Input) bool {
 	return true
 }
 
-// absent describes the inputs that nothing was found of.
-func (m *matcher) absent(inputs []program.Input) []string {
+// absent says of each input that nothing was found of why, but for those that only
+// components refer to which should not exist.
+func (m *matcher) absent(inputs []program.Input, components []Component) []string {
 	var out []string
 	for _, in := range inputs {
-		if _, found := m.inputs[in.Name]; found {
+		if _, found := m.inputs[in.Name]; found || in.OnlyOf(excluded(components)) {
 			continue
 		}
-		id := Identity{GroupKind: in.Kind.GroupKind(), Namespace: in.Namespace, Name: in.Object}.in(m.namespace)
-		what := id.String()
-		switch {
-		case in.Missing != "":
-			what = in.Missing
-		case in.Object == "":
+		if in.Missing != "" {
+			out = append(out, "inputs."+in.Name+": "+in.Missing)
+			continue
+		}
+		what := Identity{GroupKind: in.Kind.GroupKind(), Namespace: in.Namespace, Name: in.Object}.in(m.namespace).String()
+		if in.Object == "" {
 			what += labels.FormatLabels(in.Selector)
 		}
-		out = append(out, "inputs."+in.Name+": "+what+in.Position.Behind())
+		out = append(out, "inputs."+in.Name+": "+what+in.Position.Behind()+" was not found; give it with --live")
+	}
+	return out
+}
+
+// excluded returns the names of the components that should not exist.
+func excluded(components []Component) []string {
+	var out []string
+	for _, c := range components {
+		if c.State == Excluded {
+			out = append(out, c.Name)
+		}
 	}
 	return out
 }

@@ -121,7 +121,7 @@ func outputOf(cr map[string]any, rollout program.Rollout, m *matcher) Output {
 		Hooks:      rollout.Hooks,
 		Faults:     once(append(faults, rollout.StatusFaults...)),
 		Status:     rollout.Status,
-		Absent:     m.absent(rollout.Inputs),
+		Absent:     m.absent(rollout.Inputs, components),
 		Unmatched:  m.unmatched(rollout.Components),
 	}
 }

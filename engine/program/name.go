@@ -1,0 +1,99 @@
+package program
+
+import (
+	"regexp"
+	"slices"
+
+	"cuelang.org/go/cue"
+)
+
+// namePattern returns what the contract's names match.
+func namePattern(contract cue.Value) *regexp.Regexp {
+	_, args := contract.LookupPath(cue.MakePath(cue.Def("#Name"))).Expr()
+	for _, a := range args {
+		if s, err := a.String(); err == nil {
+			if pattern, err := regexp.Compile(s); err == nil {
+				return pattern
+			}
+		}
+	}
+	return nil
+}
+
+// nameFault returns what is wrong with the name of a component, of an object or of
+// another member, if anything is. What is written is held against the contract when the
+// package is loaded; a name that is computed may be of any text.
+func (p *Program) nameFault(path cue.Path) (Fault, bool) {
+	sels := path.Selectors()
+	if len(sels) == 0 || p.names == nil {
+		return Fault{}, false
+	}
+	last := sels[len(sels)-1]
+	if last.LabelType() != cue.StringLabel || p.names.MatchString(last.Unquoted()) {
+		return Fault{}, false
+	}
+	return Fault{Path: path.String(), Message: "is no name", Hint: "a name has to match " + p.names.String()}, true
+}
+
+// namedMembers are the parts of a component whose members have names of the author's.
+var namedMembers = []string{"dependsOn", "requires", "objects", "policy", "verify", "failed"}
+
+// isNamed reports whether a path leads to what has a name of the author's choice.
+func isNamed(path cue.Path) bool {
+	sels := path.Selectors()
+	if len(sels) > 0 && sels[0] == cue.Str("hooks") {
+		sels = sels[1:] // a phase has components as well
+	} else if len(sels) > 0 && sels[0] != cue.Str("components") {
+		return len(sels) == 2 && sels[0] == cue.Str("inputs")
+	}
+	return len(sels) == 2 || len(sels) == 4 && sels[2].LabelType() == cue.StringLabel && slices.Contains(namedMembers, sels[2].Unquoted())
+}
+
+// explainUnknown says of unknown fields what they are: names that are none, and
+// parameters of templates, which are one fault at the template, however often it is used.
+func (p *Program) explainUnknown(faults Faults) Faults {
+	var out Faults
+	for _, f := range faults {
+		path := cue.ParsePath(f.Path)
+		if wrong, is := p.nameFault(path); is && isNamed(path) {
+			f.Message, f.Hint = wrong.Message, wrong.Hint
+		} else if at, is := p.parameter(path); is {
+			name := path.Selectors()[len(path.Selectors())-1].Unquoted()
+			f.Position, f.Hint = at, "a component has no such part; a parameter of a template is a definition: write #"+name
+			if slices.ContainsFunc(out, func(o Fault) bool { return o.Position == at && o.Hint == f.Hint }) {
+				continue
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// parameter returns where a template declares an unknown part of a component, unless that
+// is a misspelled one.
+func (p *Program) parameter(path cue.Path) (Position, bool) {
+	sels := path.Selectors()
+	if len(sels) != 3 || sels[0] != cue.Str("components") || sels[2].LabelType() != cue.StringLabel {
+		return Position{}, false
+	}
+	if _, near := Nearest(sels[2].Unquoted(), p.Parts()); near {
+		return Position{}, false
+	}
+	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
+	q := p.within(sels[1].Unquoted(), component)
+	declared, _, _ := p.index.membersOf(q.home.bodies, sels[2].Unquoted())
+	for _, m := range declared {
+		if at := positionAt(m.field.Label.Pos()); !q.home.holds(at) {
+			return at, true
+		}
+	}
+	return Position{}, false
+}
+
+// withoutRepeats returns faults without those that say of a field only that it is unknown
+// which known ones explain.
+func withoutRepeats(faults, known Faults) Faults {
+	return slices.DeleteFunc(faults, func(f Fault) bool {
+		return f.Message == unknownField && slices.ContainsFunc(known, func(k Fault) bool { return k.Path == f.Path })
+	})
+}
