@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/check"
@@ -9,7 +10,7 @@ import (
 )
 
 func newVet(s streams) *cobra.Command {
-	var quiet bool
+	var quiet, edges bool
 	cmd := &cobra.Command{
 		Use:   "vet [packages]",
 		Short: "Check packages and print what is wrong with them",
@@ -21,7 +22,10 @@ Each fault is one line: file:line, the path of the field, what is wrong, and wha
 write instead. Without packages, all packages at or below the current folder are checked.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
-  operetta vet -q ./cue/... && git commit`,
+  operetta vet -q ./cue/... && git commit
+
+  # What depends on what, and under which condition
+  operetta vet --edges ./cue/webapp`,
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dirs, err := expand(args, "./...")
@@ -38,6 +42,9 @@ write instead. Without packages, all packages at or below the current folder are
 				found.Faults = append(found.Faults, faultsOf(err)...)
 				printFaults(s.err, found.Faults)
 				faults += len(found.Faults)
+				if edges {
+					printEdges(s.out, found.Edges)
+				}
 			}
 			if !quiet {
 				fmt.Fprintf(s.out, "%s, %s\n", count(len(dirs), "package"), count(faults, "fault"))
@@ -49,7 +56,15 @@ write instead. Without packages, all packages at or below the current folder are
 		},
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print faults only, and nothing when there are none")
+	cmd.Flags().BoolVar(&edges, "edges", false, "print what depends on what: always, or under which condition")
 	return cmd
+}
+
+// printEdges prints the edges of a package, one a line.
+func printEdges(w io.Writer, edges []string) {
+	for _, e := range edges {
+		fmt.Fprintln(w, e)
+	}
 }
 
 // staticFaults returns what is wrong with a package whatever the custom resource.

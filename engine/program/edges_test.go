@@ -96,6 +96,14 @@ var branches = map[string]struct {
 		"",
 		"components: {for k, v in cr.spec.pools {\n\tlet name = \"p-\\(k)\"\n\tlet big = v > 1\n\t(name): outputs: {if big {x: live.db.cm.data.x}}}}", `{pools: {a: 1, b: 2}}`, "", []string{"p-b"},
 	},
+	"a reference to a component beside a loop": {
+		"what the components of the loop refer to is none of it",
+		"components: {\n\tweb: outputs: x: components.quiet.outputs.x\n\tquiet: outputs: x: 1\n\tfor k, v in cr.spec.pools {\"p-\\(k)\": outputs: {if v > 1 {x: components.db.outputs.x}}}}", `{pools: {a: 1, b: 2}}`, "", []string{"p-b"},
+	},
+	"a reference to a component that a loop may make": {
+		"what that may refer to counts",
+		"components: {\n\tweb: outputs: x: components.\"p-a\".outputs.x\n\tfor k, v in cr.spec.pools {\"p-\\(k)\": outputs: x: components.db.outputs.x}}", `{pools: {a: 1}}`, "", []string{"web", "p-a"},
+	},
 	"components of two loops": {
 		"the references of one are none of the other's",
 		`components: {for k, v in cr.spec.pools {"p-\(k)": outputs: x: live.db.cm.data.x, "q-\(k)": outputs: x: k}}`, `{pools: {a: 1}}`, "", []string{"p-a"},

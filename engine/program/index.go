@@ -76,8 +76,9 @@ type members struct {
 	open  bool
 }
 
-func newIndex(files []*ast.File) *index {
-	x := &index{
+// emptyIndex returns an index of no text.
+func emptyIndex() *index {
+	return &index{
 		fields:           map[string][]member{},
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]member{},
@@ -90,6 +91,10 @@ func newIndex(files []*ast.File) *index {
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]derivedEdge{},
 	}
+}
+
+func newIndex(files []*ast.File) *index {
+	x := emptyIndex()
 	var embeddings []member
 	for _, f := range files {
 		if x.root == (Position{}) {

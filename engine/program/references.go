@@ -353,19 +353,34 @@ func (r *references) first(m member) bool {
 	return !again
 }
 
-// step returns the declarations of a name below others, and whether the text
-// shows all of them.
+// step returns the declarations of a name below others, also those that an evaluation
+// may give the name, and whether the text shows all of them.
 func step(at []member, name string) (next []member, exact bool) {
 	exact = true
 	for _, m := range at {
 		eachMember(m.value, m.guards, func(d member) {
 			switch {
-			case d.name == name:
+			case d.name == name, d.kind == pattern, d.kind == dynamic && mayBe(d.field, name):
 				next = append(next, d)
-			case d.kind != named:
+			case d.kind == embedded:
 				exact = false
 			}
 		})
 	}
 	return next, exact && len(next) > 0
+}
+
+// mayBe reports whether the computed name of a field may be some name, as far as the
+// text tells with which letters it begins.
+func mayBe(f *ast.Field, name string) bool {
+	label, ok := unaliased(f.Label).(*ast.Interpolation)
+	if !ok || len(label.Elts) == 0 {
+		return true
+	}
+	first, ok := label.Elts[0].(*ast.BasicLit)
+	if !ok {
+		return true
+	}
+	letters, ok := strings.CutPrefix(strings.TrimSuffix(first.Value, `\(`), `"`)
+	return !ok || strings.ContainsRune(letters, '\\') || strings.HasPrefix(name, letters)
 }
