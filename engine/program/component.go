@@ -77,7 +77,7 @@ func (p *Program) wait(c *Component, faults Faults) {
 func (p *Program) missFrom(c *Component, f Fault) {
 	var from []string
 	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
-		from = append(from, sels[1].Unquoted())
+		from = append(from, nameOf(sels[1]))
 	}
 	if r, ok := p.undefined(f, undefinedField); ok {
 		if to, ok := r.dependency(); ok {
@@ -105,7 +105,7 @@ func componentPath(name string) string {
 func (p *Program) sorted(component string, faults Faults) (own, others Faults) {
 	for _, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
-		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && sels[1].Unquoted() != component {
+		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && nameOf(sels[1]) != component {
 			others = append(others, f)
 			continue
 		}
@@ -196,7 +196,7 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 
 // noteObject adds why an object could not be rendered.
 func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
-	if faults := withoutSecrets(v, valueFaults(v, err)); len(faults) > 0 {
+	if faults := withoutContent(v, valueFaults(v, err)); len(faults) > 0 {
 		p.note(c, faults, nil)
 		return
 	}
@@ -306,7 +306,7 @@ func (p *Program) undefined(f Fault, format string) (Reference, bool) {
 	if !ok || len(sels) == 0 {
 		return Reference{}, false
 	}
-	return p.index.referenceTo(sels[0].Unquoted(), f.Position)
+	return p.index.referenceTo(nameOf(sels[0]), f.Position)
 }
 
 // at returns a fault as text, with its position behind it.

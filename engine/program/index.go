@@ -54,6 +54,12 @@ type index struct {
 	references []Reference
 	// live is what the package refers to of the live objects.
 	live *projection
+	// labelled are the hidden fields and definitions, by label, wherever they are.
+	labelled map[string][]member
+	// secretSpec are the fields of the custom resource that Secrets are made of, and
+	// secretContent what is written for their content, as far as the text shows Secrets.
+	secretSpec    [][]string
+	secretContent []member
 }
 
 // members are the literal names written below a path. They are open when more may
@@ -72,6 +78,7 @@ func newIndex(files []*ast.File) *index {
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]Edge{},
+		labelled:         map[string][]member{},
 	}
 	var embeddings []member
 	for _, f := range files {
@@ -119,7 +126,23 @@ func newIndex(files []*ast.File) *index {
 	if x.foreign {
 		x.live.add(nil)
 	}
+	x.addLabelled(files)
+	x.addSecrets()
 	return x
+}
+
+// addLabelled records the hidden fields and definitions of all files.
+func (x *index) addLabelled(files []*ast.File) {
+	for _, f := range files {
+		ast.Walk(f, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok {
+				if name, ok := literalLabel(field.Label); ok && !isRegular(name) {
+					x.labelled[name] = append(x.labelled[name], member{kind: named, name: name, field: field, value: field.Value})
+				}
+			}
+			return true
+		}, nil)
+	}
 }
 
 // computedName stands for the names of components that are not written out. It is

@@ -36,6 +36,8 @@ type Program struct {
 	meta     Meta
 	// configurable says that it takes configuration.
 	configurable bool
+	// literals are the secrets that the package itself has written.
+	literals []string
 }
 
 // Meta is what a package says about its custom resource.
@@ -95,11 +97,13 @@ func Load(s *source.Snapshot) (p *Program, err error) {
 	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files}
 	p.static = p.fill(nil)
 	p.index = newIndex(inst.Files)
+	p.literals = literalsOf(p.index.secretContent)
 	if err := p.findContract(ctx, inst); err != nil {
 		return nil, err
 	}
 	meta, faults := p.readMeta()
-	faults = slices.Concat(p.vocabularyFaults(), p.withHints(faultsOf(p.static.Validate())), faults)
+	static := p.withoutLiterals(p.withHints(faultsOf(p.static.Validate())))
+	faults = slices.Concat(p.vocabularyFaults(), static, faults)
 	if len(faults) > 0 {
 		return nil, faults.Sorted()
 	}

@@ -36,6 +36,15 @@ func label(name string) cue.Selector {
 	return cue.Str(name)
 }
 
+// nameOf returns the name in a selector. One that is no name, as of a text that is no
+// path, is returned as it is written.
+func nameOf(sel cue.Selector) string {
+	if sel.LabelType() == cue.StringLabel {
+		return sel.Unquoted()
+	}
+	return sel.String()
+}
+
 // roots are the fields from which references are recorded.
 var roots = []string{"components", "live", "cr", "inputs"}
 
@@ -44,7 +53,11 @@ type references struct {
 	index *index
 	// follow says whether names of other root fields are followed to what they
 	// stand for, so that an alias hides nothing.
-	follow    bool
+	follow bool
+	// values says that it is asked what a value may be made of. Conditions are left out,
+	// and a name that is hidden, or a definition, is also followed to whatever has that
+	// label anywhere: a template is given its parameters by those.
+	values    bool
 	found     []Reference
 	following map[ast.Node]bool
 }
@@ -129,6 +142,8 @@ func (r *references) member(m member) {
 func (r *references) walk(n ast.Node) {
 	ast.Walk(n, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.IfClause:
+			return !r.values
 		case *ast.Field:
 			// A literal label is a name, not a reference.
 			r.member(member{field: n, value: n.Value})
@@ -161,6 +176,9 @@ func (r *references) chain(e ast.Expr) bool {
 	}
 	if r.follow {
 		r.declarations(r.index.declared(root), sels)
+	}
+	if name := fieldName(root); r.values && !isRegular(name) {
+		r.declarations(r.index.labelled[name], sels)
 	}
 	return true
 }
