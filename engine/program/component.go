@@ -290,7 +290,7 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) Policy
 func (p *Program) explained(f Fault) Fault {
 	for _, of := range []struct{ format, becomes string }{
 		{undefinedField, notThere},
-		{optionalField, " is optional, and not set"},
+		{optionalField, notSet},
 	} {
 		if r, ok := p.undefined(f, of.format); ok {
 			f.Message = r.String() + of.becomes

@@ -19,6 +19,9 @@ const unknownField = "unknown field"
 // notThere says of a reference that it leads nowhere, for now.
 const notThere = " is not there yet"
 
+// notSet says of a reference that it leads to an optional field that nothing sets.
+const notSet = " is optional, and not set"
+
 // The formats of the errors of CUE that are put differently for a person. They
 // decide only what a person reads, never what the engine does.
 const (

@@ -78,6 +78,7 @@ func (p *Program) read(v cue.Value, s Session) (r Rollout, err error) {
 	r.Status, r.StatusFaults = own, append(r.StatusFaults, faults...)
 	after, faults := p.requeueAfter(v.LookupPath(requeueAfterPath))
 	r.RequeueAfter, r.StatusFaults = after, append(r.StatusFaults, faults...)
+	r.nameAbsent(s)
 	return r, nil
 }
 

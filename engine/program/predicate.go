@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -61,7 +62,7 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 	expr := authorExpr(v)
 	out.locate(expr)
 	if err == nil {
-		out.Verdict, out.Detail = False, comparison(expr)
+		out.Verdict, out.Detail = False, cmp.Or(comparison(expr), inputMissing(expr))
 		return out
 	}
 	own, others := p.sorted(component, faultsOf(v.Validate()))
