@@ -54,10 +54,11 @@ type references struct {
 	// follow says whether names of other root fields are followed to what they
 	// stand for, so that an alias hides nothing.
 	follow bool
-	// values says that it is asked what a value may be made of. Conditions are left out,
-	// and a name that is hidden, or a definition, is also followed to whatever has that
-	// label anywhere: a template is given its parameters by those.
-	values    bool
+	// parameters says whether a name that is hidden, or a definition, is also followed to
+	// whatever has that label anywhere: a template is given its parameters by those.
+	parameters bool
+	// skip says what is left out; nil leaves nothing out.
+	skip      func(ast.Node) bool
 	found     []Reference
 	following map[ast.Node]bool
 }
@@ -141,9 +142,10 @@ func (r *references) member(m member) {
 
 func (r *references) walk(n ast.Node) {
 	ast.Walk(n, func(n ast.Node) bool {
+		if r.skip != nil && r.skip(n) {
+			return false
+		}
 		switch n := n.(type) {
-		case *ast.IfClause:
-			return !r.values
 		case *ast.Field:
 			// A literal label is a name, not a reference.
 			r.member(member{field: n, value: n.Value})
@@ -177,7 +179,7 @@ func (r *references) chain(e ast.Expr) bool {
 	if r.follow {
 		r.declarations(r.index.declared(root), sels)
 	}
-	if name := fieldName(root); r.values && !isRegular(name) {
+	if name := fieldName(root); r.parameters && !isRegular(name) {
 		r.declarations(r.index.labelled[name], sels)
 	}
 	return true

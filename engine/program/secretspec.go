@@ -133,7 +133,7 @@ func (x *index) specOf(component, object string) [][]string {
 
 // specIn returns the fields of the custom resource that some members rest on.
 func (x *index) specIn(members []member) [][]string {
-	r := &references{index: x, follow: true, values: true, following: map[ast.Node]bool{}}
+	r := &references{index: x, follow: true, parameters: true, skip: isCondition, following: map[ast.Node]bool{}}
 	for _, m := range members {
 		r.member(m)
 	}
