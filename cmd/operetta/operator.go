@@ -36,8 +36,9 @@ type operator struct {
 
 // understood is a package that is right.
 type understood struct {
-	program *program.Program
-	crd     *apiextensionsv1.CustomResourceDefinition
+	program  *program.Program
+	crd      *apiextensionsv1.CustomResourceDefinition
+	warnings program.Faults
 }
 
 // An attempt is what came of the first look at a package.
@@ -174,7 +175,7 @@ func understand(ctx context.Context, dir string) (understood, error) {
 		return understood{}, found.Faults
 	}
 	p, err := load(dir)
-	return understood{program: p, crd: found.CRD}, err
+	return understood{program: p, crd: found.CRD, warnings: found.Warnings}, err
 }
 
 // begin serves a package for the first time, and returns what is served. It errors
@@ -211,6 +212,9 @@ func (o *operator) serve(ctx context.Context, dir string, next understood, was *
 		}
 	}
 	p := next.program
+	for _, w := range next.warnings {
+		o.log.Info("the package has a warning", "package", p.Name(), "warning", w.Error())
+	}
 	if was != nil {
 		if err := o.manager.Swap(ctx, was, p); err != nil {
 			return err

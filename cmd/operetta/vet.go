@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/check"
@@ -18,7 +19,9 @@ components have an order, that no two objects are the same, that predicates can 
 decided, and that a CustomResourceDefinition can say their schema.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
-write instead. Without packages, all packages at or below the current folder are checked.`,
+write instead. A warning is one as well, of what is right and probably not meant: a status,
+or an object that is no Secret, into which what a Secret holds is copied. It does not make
+the command fail. Without packages, all packages at or below the current folder are checked.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit`,
@@ -28,7 +31,7 @@ write instead. Without packages, all packages at or below the current folder are
 			if err != nil {
 				return err
 			}
-			faults := 0
+			faults, warnings := 0, 0
 			for _, dir := range dirs {
 				found, err := examine(cmd.Context(), dir, examineAll)
 				if cmd.Context().Err() != nil {
@@ -38,9 +41,13 @@ write instead. Without packages, all packages at or below the current folder are
 				found.Faults = append(found.Faults, faultsOf(err)...)
 				printFaults(s.err, found.Faults)
 				faults += len(found.Faults)
+				if !quiet {
+					printWarnings(s.err, found.Warnings)
+					warnings += len(found.Warnings)
+				}
 			}
 			if !quiet {
-				fmt.Fprintf(s.out, "%s, %s\n", count(len(dirs), "package"), count(faults, "fault"))
+				fmt.Fprintln(s.out, summary(len(dirs), faults, warnings))
 			}
 			if faults > 0 {
 				return errReported
@@ -50,6 +57,22 @@ write instead. Without packages, all packages at or below the current folder are
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print faults only, and nothing when there are none")
 	return cmd
+}
+
+// summary counts what was found.
+func summary(packages, faults, warnings int) string {
+	text := count(packages, "package") + ", " + count(faults, "fault")
+	if warnings > 0 {
+		text += ", " + count(warnings, "warning")
+	}
+	return text
+}
+
+// printWarnings prints one warning a line.
+func printWarnings(w io.Writer, warnings program.Faults) {
+	for _, f := range warnings {
+		fmt.Fprintf(w, "%s: warning: %s\n", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
+	}
 }
 
 // staticFaults returns what is wrong with a package whatever the custom resource.

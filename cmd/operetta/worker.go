@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"operetta.dev/engine/check"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 )
@@ -44,6 +45,8 @@ const (
 type finding struct {
 	// Faults are what is wrong with the package.
 	Faults program.Faults `json:"faults,omitempty"`
+	// Warnings are what is right and probably not meant.
+	Warnings program.Faults `json:"warnings,omitempty"`
 	// CRD is the CustomResourceDefinition, when it was asked for and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
 }
@@ -69,7 +72,7 @@ func examineHere(mode, dir string) finding {
 	}
 	var f finding
 	if mode != examineCRD {
-		f.Faults = staticFaults(p)
+		f.Faults, f.Warnings = staticFaults(p), check.Warnings(p)
 	}
 	if mode != examineCheck {
 		var err error

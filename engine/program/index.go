@@ -126,23 +126,8 @@ func newIndex(files []*ast.File) *index {
 	if x.foreign {
 		x.live.add(nil)
 	}
-	x.addLabelled(files)
-	x.addSecrets()
+	x.addSecrets(files)
 	return x
-}
-
-// addLabelled records the hidden fields and definitions of all files.
-func (x *index) addLabelled(files []*ast.File) {
-	for _, f := range files {
-		ast.Walk(f, func(n ast.Node) bool {
-			if field, ok := n.(*ast.Field); ok {
-				if name, ok := literalLabel(field.Label); ok && !isRegular(name) {
-					x.labelled[name] = append(x.labelled[name], member{kind: named, name: name, field: field, value: field.Value})
-				}
-			}
-			return true
-		}, nil)
-	}
 }
 
 // computedName stands for the names of components that are not written out. It is

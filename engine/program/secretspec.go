@@ -221,7 +221,8 @@ func (s *secretText) content(declared []member) []member {
 
 // addSecrets records the Secrets that the text shows: which fields of the resource they
 // rest on.
-func (x *index) addSecrets() {
+func (x *index) addSecrets(files []*ast.File) {
+	x.addLabelled(files)
 	for _, component := range x.order {
 		for object := range x.names["components."+component+".objects"].names {
 			s := &secretText{index: x}
@@ -233,6 +234,20 @@ func (x *index) addSecrets() {
 		}
 	}
 	x.secretSpec = distinctPaths(x.secretSpec)
+}
+
+// addLabelled records the hidden fields and definitions of all files.
+func (x *index) addLabelled(files []*ast.File) {
+	for _, f := range files {
+		ast.Walk(f, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok {
+				if name, ok := literalLabel(field.Label); ok && !isRegular(name) {
+					x.labelled[name] = append(x.labelled[name], member{kind: named, name: name, field: field, value: field.Value})
+				}
+			}
+			return true
+		}, nil)
+	}
 }
 
 // isSecret reports whether the text says that an object is a Secret.
