@@ -135,13 +135,17 @@ func turned(text string) string {
 // rings are what letters and digits are replaced within: hexadecimal ones stay that.
 var rings = []string{"0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"}
 
-// other returns a text that is turned and longer: how long a secret is, is nobody's
-// business either. A number stays one.
+// other returns a text that is turned and of another length: how long a secret is, is
+// nobody's business either. A number stays one, and becomes no larger by it: it may
+// say how often something is repeated.
 func other(text string) string {
-	if text == "" || strings.Trim(text, "0123456789") == "" {
-		return turned(text) + "7"
+	switch {
+	case strings.Trim(text, "0123456789") != "":
+		return turned(text) + "x"
+	case len(text) > 1:
+		return turned(text)[1:]
 	}
-	return turned(text) + "x"
+	return turned(text)
 }
 
 // encodedOther returns other of a text that is encoded as in the data of a Secret.

@@ -25,7 +25,7 @@ func formsOf(value string) []form {
 		all = written(value)
 		for _, part := range partsOf(value) {
 			if len(part) >= certain {
-				all = append(all, written(part)...)
+				all = append(all, part, strings.Trim(strconv.Quote(part), `"`))
 			}
 		}
 	}
@@ -104,22 +104,30 @@ func textsIn(data any) []string {
 	return out
 }
 
-// replace returns a text without the form.
-func (f form) replace(text string) string {
-	if len(f.text) <= len(text) {
-		text = f.whole(text)
-	}
-	if f.lower != "" && strings.Contains(text, ellipsis) {
-		text = f.cut(text)
+// replace returns a text without some forms.
+func replace(text string, forms []form) string {
+	in := lower(text)
+	for _, f := range forms {
+		before := text
+		if len(f.text) <= len(text) {
+			text = f.whole(text, in)
+		}
+		if f.lower != "" && strings.Contains(text, ellipsis) {
+			text = f.cut(text)
+		}
+		if text != before {
+			in = lower(text)
+		}
 	}
 	return text
 }
 
-// whole takes the form out wherever it is.
-func (f form) whole(text string) string {
+// whole takes the form out of a text, which is given in lower case as well, wherever
+// it is.
+func (f form) whole(text, inLower string) string {
 	in, wanted := text, f.text
 	if f.lower != "" {
-		in, wanted = lower(text), f.lower
+		in, wanted = inLower, f.lower
 	}
 	var b strings.Builder
 	from := 0

@@ -38,6 +38,8 @@ const (
 	// shortestNumber is how many digits a number has at least: up to five, it may be a
 	// port, a line or a count.
 	shortestNumber = 6
+	// longestName is how long a value is at most that may be a name, or a part of one.
+	longestName = 63
 	// longestTaken is up to which length a value is taken apart into lines and fields.
 	longestTaken = 64 << 10
 )
@@ -130,10 +132,7 @@ func (r *Redactor) Text(text string) string {
 	if r == nil || len(text) < shortest {
 		return text
 	}
-	for _, f := range r.known() {
-		text = f.replace(text)
-	}
-	return text
+	return replace(text, r.known())
 }
 
 // Data returns data as Text returns each of its texts. It copies what it changes.
@@ -218,6 +217,9 @@ func (r *Redactor) known() []form {
 func (r *Redactor) public(value string) bool {
 	if len(value) < shortest || len(value) < shortestNumber && strings.Trim(value, "0123456789") == "" || commonWords[strings.ToLower(value)] {
 		return true
+	}
+	if len(value) > longestName {
+		return false
 	}
 	for name := range r.names {
 		if strings.Contains(name, value) {
