@@ -157,6 +157,9 @@ func TestNoMessageShowsAnyPartOfASecret(t *testing.T) {
 				if strings.Contains(line, "not shown") {
 					withheld++
 				}
+				if elsewhere := !strings.Contains(name, "spec") && !strings.HasSuffix(name, "Secret"); elsewhere && strings.Contains(line, fmt.Sprintf(": is %d,", len(canary))) {
+					t.Errorf("it shows how long it is: %s", line)
+				}
 			}
 			if withheld < 10 {
 				t.Errorf("of %d messages only %d show no value: do the expressions refer to it?", strings.Count(said, "\n"), withheld)

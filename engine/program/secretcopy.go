@@ -172,10 +172,7 @@ func noValue(n ast.Node) bool {
 	case *ast.ForClause:
 		return n.Value == nil || n.Value.Name == "_"
 	case *ast.BinaryExpr:
-		switch n.Op {
-		case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ, token.MAT, token.NMAT, token.LAND, token.LOR:
-			return true
-		}
+		return slices.Contains(truths, n.Op)
 	case *ast.CallExpr:
 		root, _, _ := flatten(n.Fun)
 		if root == nil {
@@ -185,6 +182,11 @@ func noValue(n ast.Node) bool {
 		return root.Name == "len" || imported && strings.HasPrefix(spec.Path.Value, `"crypto/`)
 	}
 	return false
+}
+
+// truths are the operators that make no more of their operands than true or false.
+var truths = []token.Token{
+	token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ, token.MAT, token.NMAT, token.LAND, token.LOR,
 }
 
 // isCondition reports whether an expression is the condition of a comprehension.

@@ -172,26 +172,36 @@ func (f form) cut(text string) string {
 	pieces := strings.Split(text, ellipsis)
 	for i, piece := range pieces {
 		if i+1 < len(pieces) {
-			body := strings.TrimRight(piece, " ")
-			for n := min(len(f.text)-1, len(body)); n >= shortestCut; n-- {
-				if strings.HasSuffix(body, f.text[:n]) {
-					piece = body[:len(body)-n] + Mask + piece[len(body):]
-					break
-				}
-			}
+			piece = f.cutAtEnd(piece)
 		}
 		if i > 0 {
-			body := strings.TrimLeft(piece, " ")
-			for n := min(len(f.text)-1, len(body)); n >= shortestCut; n-- {
-				if strings.HasPrefix(body, f.text[len(f.text)-n:]) {
-					piece = piece[:len(piece)-len(body)] + Mask + body[n:]
-					break
-				}
-			}
+			piece = f.cutAtStart(piece)
 		}
 		pieces[i] = piece
 	}
 	return strings.Join(pieces, ellipsis)
+}
+
+// cutAtEnd takes out how the form begins, if a piece of a text ends with that.
+func (f form) cutAtEnd(piece string) string {
+	body := strings.TrimRight(piece, " ")
+	for n := min(len(f.text)-1, len(body)); n >= shortestCut; n-- {
+		if strings.HasSuffix(body, f.text[:n]) {
+			return body[:len(body)-n] + Mask + piece[len(body):]
+		}
+	}
+	return piece
+}
+
+// cutAtStart takes out how the form ends, if a piece of a text begins with that.
+func (f form) cutAtStart(piece string) string {
+	body := strings.TrimLeft(piece, " ")
+	for n := min(len(f.text)-1, len(body)); n >= shortestCut; n-- {
+		if strings.HasPrefix(body, f.text[len(f.text)-n:]) {
+			return piece[:len(piece)-len(body)] + Mask + body[n:]
+		}
+	}
+	return piece
 }
 
 // lower returns a text with the letters of ASCII in lower case, of the same length.

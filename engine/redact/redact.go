@@ -74,26 +74,23 @@ func (r *Redactor) Add(object map[string]any) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.addContent(object)
+	meta, _ := object["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	text, _ := annotations[lastApplied].(string)
+	var before map[string]any
+	if json.Unmarshal([]byte(text), &before) == nil {
+		r.addContent(before)
+	}
+}
+
+// addContent makes the content of a Secret known.
+func (r *Redactor) addContent(secret map[string]any) {
 	for _, field := range contentFields {
-		content, _ := object[field].(map[string]any)
+		content, _ := secret[field].(map[string]any)
 		for _, v := range content {
 			if text, ok := v.(string); ok {
 				r.add(text, field == "data")
-			}
-		}
-	}
-	meta, _ := object["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	if text, ok := annotations[lastApplied].(string); ok {
-		var before map[string]any
-		if json.Unmarshal([]byte(text), &before) == nil {
-			for _, field := range contentFields {
-				content, _ := before[field].(map[string]any)
-				for _, v := range content {
-					if text, ok := v.(string); ok {
-						r.add(text, field == "data")
-					}
-				}
 			}
 		}
 	}
