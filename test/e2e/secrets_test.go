@@ -65,9 +65,9 @@ status: {plain: _plain, encoded: inputs.tok.object.data.k, url: "postgres://user
 			fmt.Fprintf(&b, format+"\n", append(args, strings.ReplaceAll(x, "X", "("+source+")"))...)
 		}
 		for j, x := range secretFaults {
-			at(x, `components: m%d_%d: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "m", data: k: %s}`, i, j)
+			at(x, `components: m%d_%d: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "m-%d-%d", data: k: %s}`, i, j, i, j)
 			at(x, `status: s%d_%d: %s`, i, j)
-			at(x, `components: h%d_%d: {_hidden: %s, objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "h", data: k: _hidden}}`, i, j)
+			at(x, `components: h%d_%d: {objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "h-%d-%d", data: k: _hidden}, _hidden: %s}`, i, j, i, j)
 		}
 		for j, x := range secretConditions {
 			at(x, `components: r%d_%d: requires: ok: %s`, i, j)
@@ -97,15 +97,17 @@ func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 	s.create(quote)
 	s.expectData("copied", "k", secretCanary) // the author wants it so
 	s.expectNotReady(cr, "InvalidPackage", "not shown, because it comes from a Secret")
-	s.expectThat(cr, "to say what was rejected", func(u *unstructured.Unstructured) error {
+	s.expectThat(cr, "to have the author's fields", func(u *unstructured.Unstructured) error {
 		text := string(encode(t, u.Object["status"]))
-		for _, want := range []string{"must be a valid IP", "a valid label must", `"plain":"***"`, `"url":"postgres://user:***@host"`} {
+		for _, want := range []string{`"plain":"***"`, `"url":"postgres://user:***@host"`} {
 			if !strings.Contains(text, want) {
 				return fmt.Errorf("it does not say %s", want)
 			}
 		}
 		return nil
 	})
+	o.expectLog("labelled", "Rejected", "a valid label must")
+	o.expectLog("typed", "Rejected", "clusterIP")
 	s.expectPatch("quote", "Rejected")
 	s.expectEvent("one", "Failed")
 
