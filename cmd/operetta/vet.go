@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -54,6 +55,16 @@ write instead. Without packages, all packages at or below the current folder are
 
 // staticFaults returns what is wrong with a package whatever the custom resource.
 func staticFaults(p *program.Program) program.Faults { return check.Package(p) }
+
+// typeFaults returns what the complete Kubernetes types find wrong with the package in a
+// folder, beside what is known.
+func typeFaults(dir string, known program.Faults) program.Faults {
+	snapshot, err := source.Folder(dir)
+	if err != nil {
+		return nil // known
+	}
+	return check.Types(snapshot, known)
+}
 
 // count returns a number with its noun.
 func count(n int, noun string) string {

@@ -18,14 +18,13 @@ type sample struct {
 
 const sampleNamespace = "sample-namespace"
 
-// samples returns an evaluation with as little in the spec as the schema allows, and
-// one with as much as can be made up. Either is left out when the schema asks for
-// what cannot be guessed.
+// samples returns an evaluation with as little in the spec as the schema allows, one
+// with as much as can be made up, and one with an element in each list as well. Each is
+// left out when the schema asks for what cannot be guessed.
 func samples(p *program.Program) []sample {
 	spec, _ := fieldOf(p.CRSchema(), "spec")
 	var out []sample
-	for _, full := range []bool{false, true} {
-		m := &maker{full: full}
+	for _, m := range []*maker{{}, {full: true}, {full: true, lists: true}} {
 		made, ok := m.value(spec, "spec", 0)
 		if !ok {
 			continue
@@ -48,6 +47,7 @@ func samples(p *program.Program) []sample {
 // A maker makes up values.
 type maker struct {
 	full      bool // also what is optional
+	lists     bool // also elements of lists that may be empty
 	coincides bool
 }
 
@@ -85,8 +85,7 @@ func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) 
 		constraint, field := it.Selector().ConstraintType(), it.Value()
 		optional := constraint == cue.OptionalConstraint
 		complete := constraint == 0 && field.Validate(cue.Concrete(true)) == nil
-		switches := field.IncompleteKind()&(cue.BoolKind|cue.StructKind) != 0
-		if !m.full && (optional || complete) || complete && !switches {
+		if !m.full && (optional || complete) || complete && field.IncompleteKind()&m.made() == 0 {
 			continue
 		}
 		name := it.Selector().Unquoted()
@@ -99,6 +98,14 @@ func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) 
 		}
 	}
 	return out, true
+}
+
+// made are the kinds of what is made up although it has a default.
+func (m *maker) made() cue.Kind {
+	if m.lists {
+		return cue.BoolKind | cue.StructKind | cue.ListKind
+	}
+	return cue.BoolKind | cue.StructKind
 }
 
 func (m *maker) list(schema cue.Value, path string, depth int) (any, bool) {
