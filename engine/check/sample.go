@@ -11,6 +11,7 @@ import (
 // A sample is an evaluation with a custom resource that is made up from the schema.
 type sample struct {
 	namespace string
+	session   program.Session
 	rollout   program.Rollout
 	// coincides says that values were made up which may be equal by accident.
 	coincides bool
@@ -30,16 +31,17 @@ func samples(p *program.Program) []sample {
 			continue
 		}
 		gvk := p.GroupVersionKind()
-		r, err := p.Evaluate(program.Session{CR: map[string]any{
+		session := program.Session{CR: map[string]any{
 			"apiVersion": gvk.GroupVersion().String(),
 			"kind":       gvk.Kind,
 			"metadata":   map[string]any{"name": "sample-name", "namespace": sampleNamespace, "uid": "sample-uid"},
 			"spec":       made,
-		}})
+		}}
+		r, err := p.Evaluate(session)
 		if err != nil || len(r.Invalid) > 0 || len(r.Misconfigured) > 0 {
 			continue
 		}
-		out = append(out, sample{namespace: sampleNamespace, rollout: r, coincides: m.coincides})
+		out = append(out, sample{namespace: sampleNamespace, session: session, rollout: r, coincides: m.coincides})
 	}
 	return out
 }

@@ -11,104 +11,97 @@ import (
 )
 
 // Types returns what the complete Kubernetes types find wrong with a package, by
-// position, beside what is known of it already: an evaluation with them finds that again.
+// position, beside what is known of it already. The package may have any other fault.
 //
-// What only an evaluation with a custom resource shows is taken from the samples, as far
-// as it does not depend on what they make up.
+// Each object is held against the type of its kind: as the package alone tells it, and as
+// the samples render it. What else is made from these types, such as a template that
+// nothing uses, is found as stock cue vet finds it: by compiling the package with them.
 func Types(s *source.Snapshot, known program.Faults) program.Faults {
 	complete, err := s.Complete()
 	if err != nil {
 		return program.Faults{{Message: err.Error()}}
 	}
+	p, _, err := program.Suspect(s)
+	if err != nil {
+		return nil // it is known
+	}
+	kinds := program.NewKinds(complete)
+	found := p.TypeFaults(kinds, nil)
+	for _, s := range samples(p) {
+		found = append(found, beside(p.TypeFaults(kinds, &s.session), found)...)
+	}
+	found = slices.DeleteFunc(found, func(f program.Fault) bool {
+		return slices.ContainsFunc(known, func(k program.Fault) bool { return k.Path == f.Path && k.Message == f.Message })
+	})
+	found = append(found, beside(compiled(complete), found, known)...)
+	return merged(found)
+}
+
+// compiled returns the faults of a package that is compiled with the complete types.
+func compiled(complete *source.Snapshot) program.Faults {
 	p, found, err := program.Suspect(complete)
 	if faults, ok := errors.AsType[program.Faults](err); ok {
-		return without(faults, known)
+		return faults
 	}
 	if err != nil {
 		return program.Faults{{Message: "with the complete Kubernetes types: " + err.Error()}}
 	}
-	found = append(found, faultsIn(p.Template(), p.TemplateHooks())...)
-	for _, s := range samples(p) {
-		for _, f := range faultsIn(s.rollout.Components, s.rollout.Hooks) {
-			if p.OfThePackage(f) {
-				found = append(found, f)
-			}
+	for i, f := range found {
+		if near, ok := p.Similar(f); ok {
+			found[i].Hint = near
 		}
 	}
-	found = without(found, known)
-	for i, f := range found {
-		found[i].Hint = typeHint(p, f)
-	}
-	return merged(found)
+	return found
 }
 
-// faultsIn returns what is wrong with the components and hooks of an evaluation.
-func faultsIn(components []program.Component, hooks []program.Hook) program.Faults {
-	var out program.Faults
-	for _, c := range components {
-		out = append(out, c.Faults...)
-	}
-	for _, h := range hooks {
-		out = append(out, h.Component.Faults...)
-	}
-	return out
-}
-
-// without returns the faults that are about no field that a known fault is about.
-func without(faults, known program.Faults) program.Faults {
+// beside returns the faults that others do not have.
+func beside(faults program.Faults, others ...program.Faults) program.Faults {
 	return slices.DeleteFunc(slices.Clone(faults), func(f program.Fault) bool {
-		return slices.ContainsFunc(known, func(k program.Fault) bool {
-			return k.Path == f.Path || k.Position == f.Position && k.Message == f.Message
-		})
+		return slices.ContainsFunc(slices.Concat(others...), func(o program.Fault) bool { return covers(o, f) })
 	})
 }
 
-// typeHint says which field was probably meant. There are too many to list them.
-func typeHint(p *program.Program, f program.Fault) string {
-	if !p.Unknown(f) {
-		return f.Hint
+// covers reports whether a fault says what another one would: of the same field, or of a
+// field around it. CUE reports a struct that should not be there at its inner fields.
+func covers(f, other program.Fault) bool {
+	if f.Path == other.Path {
+		return true
 	}
-	if near, ok := p.SimilarField(f.Path); ok {
-		return "did you mean " + near + "?"
+	a, b := f.Path, other.Path
+	if rendered(f) && !rendered(other) {
+		a, b = belowObjects(a), belowObjects(b)
 	}
-	return "its kind has no such field"
+	if a == b && a != "" {
+		return f.Position == other.Position
+	}
+	rest, deeper := strings.CutPrefix(b, a)
+	return a != "" && deeper && (rest[0] == '.' || rest[0] == '[')
+}
+
+// belowObjects returns a path from the object on, or "".
+func belowObjects(path string) string {
+	_, below, _ := strings.Cut(path, ".objects.")
+	return below
 }
 
 // merged returns each fault once that several places of a package share, such as two
 // components that are made from one template.
 func merged(faults program.Faults) program.Faults {
 	var out program.Faults
-	others := map[program.Fault][]string{}
-	for _, f := range inOrderOfPlaces(faults) {
+	others := map[int][]string{}
+	for _, f := range faults {
 		i := slices.IndexFunc(out, func(o program.Fault) bool { return same(o, f) })
 		switch {
 		case i < 0:
 			out = append(out, f)
-		case out[i].Path != f.Path && rendered(f) && !slices.Contains(others[out[i]], f.Path):
-			others[out[i]] = append(others[out[i]], f.Path)
+		case out[i].Path != f.Path && rendered(f) && !slices.Contains(others[i], f.Path):
+			others[i] = append(others[i], f.Path)
 		}
 	}
-	for i, f := range out {
-		if n := len(others[f]); n > 0 {
-			out[i].Hint = joinHints(f.Hint, alsoAt(others[f]))
-		}
+	for i, paths := range others {
+		out[i].Hint = joinHints(out[i].Hint, alsoAt(paths))
 	}
 	return out.Sorted()
-}
-
-// inOrderOfPlaces puts what is rendered before the definitions that it comes from.
-func inOrderOfPlaces(faults program.Faults) program.Faults {
-	out := slices.Clone(faults)
-	slices.SortStableFunc(out, func(a, b program.Fault) int {
-		switch {
-		case rendered(a) == rendered(b):
-			return strings.Compare(a.Path, b.Path)
-		case rendered(a):
-			return -1
-		}
-		return 1
-	})
-	return out
 }
 
 // rendered reports whether a fault is one of a component or hook.
@@ -118,9 +111,6 @@ func rendered(f program.Fault) bool {
 
 // same reports whether two faults are of one field in one line of the text.
 func same(a, b program.Fault) bool {
-	if a.Path == b.Path && a.Message == b.Message {
-		return true
-	}
 	return a.Position == b.Position && a.Position.File != "" && a.Message == b.Message && last(a.Path) == last(b.Path)
 }
 

@@ -208,7 +208,7 @@ func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
 	for _, f := range faultsOf(v.Validate(cue.Concrete(true))) {
 		if f.Message == unsetMessage && decided(v, f.Path) {
 			if isContract(f.Position.File) {
-				f.Position = around(v, f.Path, o.Position)
+				f.Position = o.Position
 			}
 			unset = append(unset, f) // nobody would ever set it
 			continue
