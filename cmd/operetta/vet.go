@@ -4,7 +4,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"operetta.dev/engine/check"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -64,6 +67,16 @@ func typeFaults(dir string, known program.Faults) program.Faults {
 		return nil // known
 	}
 	return check.Types(snapshot, known)
+}
+
+// refused returns why an API server would refuse the CustomResourceDefinition of a package,
+// or nil. It is asked by its own code, without a server.
+func refused(def crd.Definition, generated *apiextensionsv1.CustomResourceDefinition) error {
+	errs, err := conform.Errors(generated)
+	if err != nil {
+		return err
+	}
+	return crd.Refused(def, errs)
 }
 
 // count returns a number with its noun.

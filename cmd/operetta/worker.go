@@ -82,7 +82,11 @@ func examineLight(mode, dir string) finding {
 	}
 	if mode != examineCheck {
 		var err error
-		f.CRD, err = crd.Generate(definitionOf(p.Name(), p.Meta()))
+		definition := definitionOf(p.Name(), p.Meta())
+		f.CRD, err = crd.Generate(definition)
+		if err == nil && mode == examineAll {
+			err = refused(definition, f.CRD)
+		}
 		f.Faults = append(f.Faults, faultsOf(err)...)
 	}
 	if len(f.Faults) > 0 {
