@@ -19,7 +19,11 @@ func newVet(s streams) *cobra.Command {
 		Short: "Check packages and print what is wrong with them",
 		Long: `Check packages: that they compile, that every name they refer to exists, that the
 components have an order, that no two objects are the same, that predicates can be
-decided, and that a CustomResourceDefinition can say their schema.
+decided, that objects have the fields and values of their kinds, and that the API server
+takes the CustomResourceDefinition of their schema.
+
+What objects are is known from the complete Kubernetes types, for those that are made
+from one, as in appsv1.#Deployment & {...}.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
 write instead. Without packages, all packages at or below the current folder are checked.`,

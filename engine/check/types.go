@@ -54,28 +54,37 @@ func compiled(complete *source.Snapshot) program.Faults {
 	return found
 }
 
-// beside returns the faults that others do not have.
+// beside returns the faults that others do not have: of the same field, or of a field
+// around it. CUE reports a struct that should not be there at its inner fields.
 func beside(faults program.Faults, others ...program.Faults) program.Faults {
+	known := map[string]bool{}
+	for _, o := range slices.Concat(others...) {
+		known[o.Path] = true
+		if rendered(o) {
+			known[belowObjects(o.Path)] = true
+			known[belowObjects(o.Path)+" "+o.Position.String()] = true
+		}
+	}
+	delete(known, "")
 	return slices.DeleteFunc(slices.Clone(faults), func(f program.Fault) bool {
-		return slices.ContainsFunc(slices.Concat(others...), func(o program.Fault) bool { return covers(o, f) })
+		return known[f.Path] || within(f.Path, known) || !rendered(f) && inTemplate(f, known)
 	})
 }
 
-// covers reports whether a fault says what another one would: of the same field, or of a
-// field around it. CUE reports a struct that should not be there at its inner fields.
-func covers(f, other program.Fault) bool {
-	if f.Path == other.Path {
-		return true
+// inTemplate reports whether a fault of a definition is known of what is made from it.
+func inTemplate(f program.Fault, known map[string]bool) bool {
+	below := belowObjects(f.Path)
+	return below != "" && (known[below+" "+f.Position.String()] || within(below, known))
+}
+
+// within reports whether a path leads into one that is known.
+func within(path string, known map[string]bool) bool {
+	for at := len(path) - 1; at > 0; at-- {
+		if (path[at] == '.' || path[at] == '[') && known[path[:at]] {
+			return true
+		}
 	}
-	a, b := f.Path, other.Path
-	if rendered(f) && !rendered(other) {
-		a, b = belowObjects(a), belowObjects(b)
-	}
-	if a == b && a != "" {
-		return f.Position == other.Position
-	}
-	rest, deeper := strings.CutPrefix(b, a)
-	return a != "" && deeper && (rest[0] == '.' || rest[0] == '[')
+	return false
 }
 
 // belowObjects returns a path from the object on, or "".
@@ -84,19 +93,30 @@ func belowObjects(path string) string {
 	return below
 }
 
+// A site is what faults share that are one: a field in a line of the text.
+type site struct {
+	position   program.Position
+	name, text string
+}
+
 // merged returns each fault once that several places of a package share, such as two
 // components that are made from one template.
 func merged(faults program.Faults) program.Faults {
 	var out program.Faults
+	first := map[site]int{}
 	others := map[int][]string{}
+	seen := map[program.Fault]bool{}
 	for _, f := range faults {
-		i := slices.IndexFunc(out, func(o program.Fault) bool { return same(o, f) })
+		is := site{f.Position, last(f.Path), f.Message}
+		i, known := first[is]
 		switch {
-		case i < 0:
+		case !known || f.Position.File == "":
+			first[is] = len(out)
 			out = append(out, f)
-		case out[i].Path != f.Path && rendered(f) && !slices.Contains(others[i], f.Path):
+		case out[i].Path != f.Path && rendered(f) && !seen[f]:
 			others[i] = append(others[i], f.Path)
 		}
+		seen[f] = true
 	}
 	for i, paths := range others {
 		out[i].Hint = joinHints(out[i].Hint, alsoAt(paths))
@@ -107,11 +127,6 @@ func merged(faults program.Faults) program.Faults {
 // rendered reports whether a fault is one of a component or hook.
 func rendered(f program.Fault) bool {
 	return strings.HasPrefix(f.Path, "components.") || strings.HasPrefix(f.Path, "hooks.")
-}
-
-// same reports whether two faults are of one field in one line of the text.
-func same(a, b program.Fault) bool {
-	return a.Position == b.Position && a.Position.File != "" && a.Message == b.Message && last(a.Path) == last(b.Path)
 }
 
 // last returns the last name of a path.

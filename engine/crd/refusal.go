@@ -17,7 +17,12 @@ import (
 // when there are no errors. Package conform has them.
 func Refused(def Definition, errs field.ErrorList) error {
 	var faults []Fault
+	costly := map[string]bool{}
 	for _, e := range errs {
+		if e.Type == field.ErrorTypeForbidden && costly[e.Field] {
+			continue // a rule that costs too much also adds to a sum that is too large
+		}
+		costly[e.Field] = e.Type == field.ErrorTypeForbidden
 		f := place(def, e)
 		f.Problem = "the API server refuses it in a CustomResourceDefinition: " + problem(e)
 		// A default is part of those of the structs around it, and refused in each.
@@ -63,7 +68,7 @@ func place(def Definition, e *field.Error) Fault {
 	at := root("versions." + version.Name)
 	names := steps(rest)
 	if len(names) == 0 {
-		return Fault{Path: at.path}
+		return Fault{Path: at.path, Pos: positionOf(version.Spec)}
 	}
 	v := version.Spec
 	if names[0].name == "status" {

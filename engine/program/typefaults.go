@@ -20,13 +20,17 @@ import (
 //
 // It compares the values by itself. CUE v0.17.1 finds no unknown field in what a
 // comprehension adds to a list, and some of several faults hide others.
-func (p *Program) TypeFaults(kinds *Kinds, s *Session) (faults Faults) {
+func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out Faults) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			out = append(out, Fault{Message: fmt.Sprintf("with the complete Kubernetes types: the evaluator panicked: %v", cause)})
+		}
+	}()
 	filling := map[string]any(nil)
 	if s != nil {
 		filling = p.filling(*s)
 	}
 	root := p.fill(filling)
-	var out Faults
 	judge := func(component string, v cue.Value) {
 		for name, object := range fields(v.LookupPath(cue.MakePath(cue.Str("objects")))) {
 			kind := identityOf(object)

@@ -127,7 +127,7 @@ func (s *shaper) defaulted(depth int) string {
 		}
 		// The wrong ones are rare: each is seen in some schema, and most have none.
 		n := len(defaultLeaves) - 3
-		if s.choose(25) == 24 {
+		if s.choose(12) == 11 {
 			n = len(defaultLeaves)
 		}
 		leaf := defaultLeaves[s.choose(n)]

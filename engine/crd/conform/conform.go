@@ -6,7 +6,7 @@
 //
 // What it is not: a copy of these rules, so it goes with the version of
 // k8s.io/apiextensions-apiserver in go.mod. It is a package of its own because the
-// CEL library behind it is large: the operator does not need it.
+// CEL library behind it is large: a check of packages needs it, the operator does not.
 package conform
 
 import (
