@@ -1,6 +1,8 @@
 package check
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -21,15 +23,19 @@ const sampleNamespace = "sample-namespace"
 
 // samples returns an evaluation with as little in the spec as the schema allows, one
 // with as much as can be made up, and one with an element in each list as well. Each is
-// left out when the schema asks for what cannot be guessed.
+// left out when the schema asks for what cannot be guessed, or when it would be like
+// another one.
 func samples(p *program.Program) []sample {
 	spec, _ := fieldOf(p.CRSchema(), "spec")
 	var out []sample
+	var before []any
 	for _, m := range []*maker{{}, {full: true}, {full: true, lists: true}} {
 		made, ok := m.value(spec, "spec", 0)
-		if !ok {
+		same := func(other any) bool { return reflect.DeepEqual(other, made) }
+		if !ok || slices.ContainsFunc(before, same) {
 			continue
 		}
+		before = append(before, made)
 		gvk := p.GroupVersionKind()
 		session := program.Session{CR: map[string]any{
 			"apiVersion": gvk.GroupVersion().String(),

@@ -20,6 +20,13 @@ type Kinds struct {
 	builder  *builder
 	context  *cue.Context
 	packages map[string]cue.Value
+	structs  map[string]typeFields
+}
+
+// typeFields are the fields of a struct of a type.
+type typeFields struct {
+	values          map[string]cue.Value
+	names, required []string
 }
 
 // NewKinds returns the types that a snapshot with the complete ones brings.
@@ -28,7 +35,28 @@ func NewKinds(complete *source.Snapshot) *Kinds {
 		builder:  &builder{snapshot: complete, context: build.NewContext()},
 		context:  cuecontext.New(),
 		packages: map[string]cue.Value{},
+		structs:  map[string]typeFields{},
 	}
+}
+
+// fields returns the fields of a struct of a type, which CUE works out anew each time that
+// it is asked. The key is the struct's place in the type.
+func (k *Kinds) fields(key string, schema cue.Value) typeFields {
+	if known, ok := k.structs[key]; ok {
+		return known
+	}
+	out := typeFields{values: map[string]cue.Value{}}
+	it, err := schema.Fields(cue.Optional(true))
+	for err == nil && it.Next() {
+		name := it.Selector().Unquoted()
+		out.values[name] = it.Value()
+		out.names = append(out.names, name)
+		if it.Selector().ConstraintType() == cue.RequiredConstraint {
+			out.required = append(out.required, name)
+		}
+	}
+	k.structs[key] = out
+	return out
 }
 
 // Of returns the type of a kind, if there is one.

@@ -38,7 +38,13 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out Faults) {
 			if !known || !typed(object) {
 				continue
 			}
-			j := &typeJudge{sampled: s != nil, at: p.positionOf(object, "components", component, "objects", name)}
+			j := &typeJudge{
+				kinds:   kinds,
+				kind:    kind.APIVersion + " " + kind.Kind,
+				depth:   len(object.Path().Selectors()),
+				sampled: s != nil,
+				at:      p.positionOf(object, "components", component, "objects", name),
+			}
 			j.value(schema, object, object.Path().Selectors())
 			out = append(out, withoutSecrets(object, j.out)...)
 		}
@@ -60,6 +66,10 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out Faults) {
 
 // A typeJudge holds one object against the type of its kind.
 type typeJudge struct {
+	kinds *Kinds
+	// kind is the type, and depth how many selectors lead to the object.
+	kind  string
+	depth int
 	// sampled says that values may be made up.
 	sampled bool
 	// at is where the author wrote the closest thing around what is looked at.
@@ -107,24 +117,27 @@ func shown(v cue.Value) string {
 	return v.IncompleteKind().String()
 }
 
+// key tells the places of a type from each other: the elements of a list share one.
+func (j *typeJudge) key(path []cue.Selector) string {
+	names := []string{j.kind}
+	for _, sel := range path[j.depth:] {
+		if sel.LabelType() == cue.IndexLabel {
+			names = append(names, "[]")
+			continue
+		}
+		names = append(names, sel.String())
+	}
+	return strings.Join(names, " ")
+}
+
 // structure judges the fields of a struct.
 func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
-	known := map[string]cue.Value{}
-	var names, required []string
-	it, err := schema.Fields(cue.Optional(true))
-	for err == nil && it.Next() {
-		name := it.Selector().Unquoted()
-		known[name] = it.Value()
-		names = append(names, name)
-		if it.Selector().ConstraintType() == cue.RequiredConstraint {
-			required = append(required, name)
-		}
-	}
+	known := j.kinds.fields(j.key(path), schema)
 	set := map[string]bool{}
 	for name, field := range fields(v) {
 		set[name] = true
 		below := append(slices.Clip(path), cue.Str(name))
-		inner, ok := known[name]
+		inner, ok := known.values[name]
 		if !ok {
 			inner = schema.LookupPath(cue.MakePath(cue.AnyString))
 		}
@@ -136,13 +149,13 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 			if at.File == "" || isContract(at.File) {
 				at = j.at
 			}
-			j.report(at, below, unknownField, typeHint(name, names))
+			j.report(at, below, unknownField, typeHint(name, known.names))
 		}
 	}
 	if !settledStruct(v) {
 		return
 	}
-	for _, name := range required {
+	for _, name := range known.required {
 		if !set[name] {
 			j.report(j.at, append(slices.Clip(path), cue.Str(name)), unsetMessage, "")
 		}
