@@ -15,7 +15,8 @@ type sample struct {
 	namespace string
 	session   program.Session
 	rollout   program.Rollout
-	// coincides says that values were made up which may be equal by accident.
+	// coincides says that values were made up which may be equal by accident: a text that
+	// is not of one field alone, or the number in the elements of two lists.
 	coincides bool
 }
 
@@ -47,7 +48,7 @@ func samples(p *program.Program) []sample {
 		if err != nil || len(r.Invalid) > 0 || len(r.Misconfigured) > 0 {
 			continue
 		}
-		out = append(out, sample{namespace: sampleNamespace, session: session, rollout: r, coincides: m.coincides})
+		out = append(out, sample{namespace: sampleNamespace, session: session, rollout: r, coincides: m.coincides || m.lists})
 	}
 	return out
 }

@@ -43,6 +43,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out Faults) {
 				kind:    kind.APIVersion + " " + kind.Kind,
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
+				partial: adopts(v, name),
 				at:      p.positionOf(object, "components", component, "objects", name),
 			}
 			j.value(schema, object, object.Path().Selectors())
@@ -64,6 +65,13 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out Faults) {
 	return out
 }
 
+// adopts reports whether a component takes over an object that somebody else has made. It
+// then may render a few fields of it.
+func adopts(component cue.Value, object string) bool {
+	policy := component.LookupPath(cue.MakePath(cue.Str("policy"), cue.Str(object)))
+	return policy.Exists() && boolAt(policy, "adopt", false)
+}
+
 // A typeJudge holds one object against the type of its kind.
 type typeJudge struct {
 	kinds *Kinds
@@ -72,6 +80,8 @@ type typeJudge struct {
 	depth int
 	// sampled says that values may be made up.
 	sampled bool
+	// partial says that the object may be there already, so that what is required is set.
+	partial bool
 	// at is where the author wrote the closest thing around what is looked at.
 	at  Position
 	out Faults
@@ -152,7 +162,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 			j.report(at, below, unknownField, typeHint(name, known.names))
 		}
 	}
-	if !settledStruct(v) {
+	if j.partial || !settledStruct(v) {
 		return
 	}
 	for _, name := range known.required {
