@@ -61,7 +61,7 @@ const prelude = shape.Prelude
 // then the empty spec, which is what its defaults are for.
 func FuzzDefaults(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range 100 {
 		data := make([]byte, 60)
 		for i := range data {
 			data[i] = byte(random.Uint32())

@@ -87,7 +87,7 @@ func TestTypeFaultsAgreeWithCUE(t *testing.T) {
 }
 
 // maxMutations bounds how many mutations of one manifest are looked at.
-const maxMutations = 120
+const maxMutations = 40
 
 // compareMutations looks at every mutation of one manifest.
 func compareMutations(t *testing.T, o program.Object) {
