@@ -5,8 +5,12 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"operetta.dev/engine/check"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -16,7 +20,11 @@ func newVet(s streams) *cobra.Command {
 		Short: "Check packages and print what is wrong with them",
 		Long: `Check packages: that they compile, that every name they refer to exists, that the
 components have an order, that no two objects are the same, that predicates can be
-decided, and that a CustomResourceDefinition can say their schema.
+decided, that objects have the fields and values of their kinds, and that the API server
+takes the CustomResourceDefinition of their schema.
+
+What objects are is known from the complete Kubernetes types, for those that are made
+from one, as in appsv1.#Deployment & {...}.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
 write instead. A warning is one as well, of what is right and probably not meant: a status,
@@ -77,6 +85,26 @@ func printWarnings(w io.Writer, warnings program.Faults) {
 
 // staticFaults returns what is wrong with a package whatever the custom resource.
 func staticFaults(p *program.Program) program.Faults { return check.Package(p) }
+
+// typeFaults returns what the complete Kubernetes types find wrong with the package in a
+// folder, beside what is known.
+func typeFaults(dir string, known program.Faults) program.Faults {
+	snapshot, err := source.Folder(dir)
+	if err != nil {
+		return nil // known
+	}
+	return check.Types(snapshot, known)
+}
+
+// refused returns why an API server would refuse the CustomResourceDefinition of a package,
+// or nil. It is asked by its own code, without a server.
+func refused(def crd.Definition, generated *apiextensionsv1.CustomResourceDefinition) error {
+	errs, err := conform.Errors(generated)
+	if err != nil {
+		return err
+	}
+	return crd.Refused(def, errs)
+}
 
 // count returns a number with its noun.
 func count(n int, noun string) string {

@@ -38,7 +38,7 @@ const (
 const (
 	examineCheck = "check" // the static check
 	examineCRD   = "crd"   // the CustomResourceDefinition
-	examineAll   = "all"   // both
+	examineAll   = "all"   // both, and the complete Kubernetes types
 )
 
 // A finding is what a worker says about one package.
@@ -66,6 +66,15 @@ func newWorker(s streams) *cobra.Command {
 
 // examineHere examines the package in a folder in this process.
 func examineHere(mode, dir string) finding {
+	f := examineLight(mode, dir)
+	if mode == examineAll {
+		f.Faults = append(f.Faults, typeFaults(dir, f.Faults)...).Sorted()
+	}
+	return f
+}
+
+// examineLight examines a package with the types that it runs with.
+func examineLight(mode, dir string) finding {
 	p, err := load(dir)
 	if err != nil {
 		return finding{Faults: faultsOf(err)}
@@ -76,7 +85,11 @@ func examineHere(mode, dir string) finding {
 	}
 	if mode != examineCheck {
 		var err error
-		f.CRD, err = crd.Generate(definitionOf(p.Name(), p.Meta()))
+		definition := definitionOf(p.Name(), p.Meta())
+		f.CRD, err = crd.Generate(definition)
+		if err == nil && mode == examineAll {
+			err = refused(definition, f.CRD)
+		}
 		f.Faults = append(f.Faults, faultsOf(err)...)
 	}
 	if len(f.Faults) > 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/token"
@@ -200,7 +201,16 @@ func messageOf(e errors.Error) string {
 
 // isType reports whether a side of a conflict is no value but a type.
 func (s side) isType() bool {
-	return s.text == s.kind || s.text != "{}" && s.text != "[]" && strings.ContainsAny(s.text[:1], "{[<>=!")
+	if s.text == s.kind {
+		return true
+	}
+	switch s.text {
+	case "", "{}", "[]", "true", "false", "null":
+		return false
+	}
+	// A name, as in int32, stands for a type: strings and bytes are quoted.
+	first := rune(s.text[0])
+	return strings.ContainsRune("{[<>=!#_", first) || unicode.IsLetter(first)
 }
 
 // hintFor returns what to write instead, where the error alone tells.
@@ -248,9 +258,10 @@ func positionOf(e errors.Error) Position {
 	return first
 }
 
-// isContract reports whether a file is one of the engine's own.
+// isContract reports whether a file is one of the engine's own: the contract, or the
+// Kubernetes types.
 func isContract(file string) bool {
-	return strings.Contains(file, "schemas/operator/")
+	return strings.Contains(file, "schemas/operator/") || strings.Contains(file, "schemas/k8s/")
 }
 
 func orFirst(a, b Position) Position {

@@ -2,14 +2,11 @@ package program
 
 import (
 	"fmt"
-	"runtime/debug"
-	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
-	"cuelang.org/go/cue/cuecontext"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/source"
@@ -82,32 +79,14 @@ type Column struct {
 
 // Load compiles a snapshot. It errors with Faults when the package does not
 // parse, does not resolve, contradicts itself, or is not a controller.
-func Load(s *source.Snapshot) (p *Program, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			p, err = nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
-		}
-	}()
-	inst, faults := buildInstance(s)
+func Load(s *source.Snapshot) (*Program, error) {
+	p, faults, err := Suspect(s)
+	if err != nil {
+		return nil, err
+	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	ctx := cuecontext.New()
-	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files}
-	p.static = p.fill(nil)
-	p.index = newIndex(inst.Files)
-	p.literals = literalsOf(p.index.secretContent)
-	if err := p.findContract(ctx, inst); err != nil {
-		return nil, err
-	}
-	meta, faults := p.readMeta()
-	static := p.withoutLiterals(p.withHints(faultsOf(p.static.Validate())))
-	faults = slices.Concat(p.vocabularyFaults(), static, faults)
-	if len(faults) > 0 {
-		return nil, faults.Sorted()
-	}
-	p.meta, p.configurable = meta, p.static.LookupPath(configPath).Exists()
 	return p, nil
 }
 
