@@ -84,7 +84,7 @@ func configMap(o *corev1.ConfigMap) field.ErrorList {
 	for _, v := range o.BinaryData {
 		total += len(v)
 	}
-	return append(out, size(nil, total)...)
+	return append(out, size(field.NewPath(""), total)...)
 }
 
 // secretKeys are the keys that Secrets of a type have to have.
@@ -130,6 +130,7 @@ func secret(o *corev1.Secret) field.ErrorList {
 		if text, has := data[corev1.DockerConfigJsonKey]; has && !json.Valid(text) {
 			out = append(out, field.Invalid(at.Key(corev1.DockerConfigJsonKey), "<secret contents redacted>", "it is not JSON"))
 		}
+	default: // others may hold anything
 	}
 	return out
 }
