@@ -54,6 +54,7 @@ func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error)
 		digest:   digestOf(c.files),
 		display:  display,
 		files:    all,
+		own:      c.files,
 	}, nil
 }
 

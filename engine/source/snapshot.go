@@ -22,6 +22,8 @@ type Snapshot struct {
 	digest   string
 	display  func(string) string
 	files    fstest.MapFS
+	// own are those of files that the author wrote.
+	own fstest.MapFS
 }
 
 // Name returns the package's name: the last element of its folder.
