@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/patch"
@@ -54,7 +49,9 @@ reconciled. One that is deleted is torn down all the same, from the inventory in
 --strays leave leaves it to another process.
 
 Without packages, it is the package in the current folder. The cluster is that of --kubeconfig,
-of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
+of KUBECONFIG, of ~/.kube/config, or the one that the process runs in; the log begins with its
+context, its address and the user. One that only ~/.kube/config names, and that is not of this
+machine, has to be confirmed: on a terminal by y, and otherwise by --context.
 ` + dryRunLong,
 		Example: `  operetta run ./cue/...
   operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
@@ -114,10 +111,15 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if f.options.ConfigMap, err = f.configKey(); err != nil {
 		return err
 	}
-	config, err := clusterConfig(f)
+	on, err := findTarget(f)
 	if err != nil {
 		return err
 	}
+	if err := on.confirm(ctx, s); err != nil {
+		return err
+	}
+	on.announce(ctx, log)
+	config := on.config
 	noticeOutages(config, log)
 	o := &operator{log: log, config: config, flags: f}
 	if f.crds == crdsApply {
@@ -126,24 +128,6 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		}
 	}
 	return o.run(ctx, dirs)
-}
-
-// clusterConfig returns how to reach the cluster.
-func clusterConfig(f runFlags) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("there is no cluster to talk to: pass --kubeconfig, or set KUBECONFIG; `make run` starts a cluster of its own")
-	case err != nil:
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	info, _ := debug.ReadBuildInfo()
-	config.UserAgent = "operetta/" + productVersion(info)
-	// The API server's priority and fairness limits the rate, not the client.
-	config.QPS = -1
-	return config, nil
 }
 
 // newLog returns the log: one line for an event, for people or for machines.
