@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,13 +26,27 @@ type served struct {
 	name       string
 	reconciler *reconciler
 	wake       chan event.TypedGenericEvent[client.Object]
+	// fault is what is wrong with the present files of the package, while an earlier
+	// version of it serves.
+	fault atomic.Value
+}
+
+// packageFault returns that, or "".
+func (s *served) packageFault() string {
+	fault, _ := s.fault.Load().(string)
+	return fault
 }
 
 // Serve adds the controller of a package. It errors with a TakenError when another
 // package is served that has the same kind.
-func (m *Manager) Serve(p *program.Program) error {
+func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, "") }
+
+// ServeOutdated is Serve for an earlier version of a package: the status of each resource
+// says that, and what is wrong with the present one.
+func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
 	s := &served{name: p.Name(), reconciler: &reconciler{}, wake: make(chan event.TypedGenericEvent[client.Object])}
+	s.fault.Store(fault)
 	if err := m.claim(kind, s, p); err != nil {
 		return err
 	}
@@ -52,6 +67,8 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
 		ConfigMap: m.options.ConfigMap,
+
+		PackageFault: s.packageFault,
 	}
 	s.reconciler.lifecycle = l
 	s.reconciler.use(p)
@@ -122,14 +139,44 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	if got, want := p.GroupVersionKind(), was.GroupVersionKind(); got != want {
 		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)
 	}
-	m.mu.RLock()
-	s := m.controllers[was.GroupVersionKind().GroupKind()]
-	m.mu.RUnlock()
+	s := m.servedAs(was)
 	if s == nil {
 		return errNotServed(p)
 	}
 	s.reconciler.use(p)
-	return s.wakeAll(ctx, m.manager.GetClient())
+	s.fault.Store("")
+	return m.wakeAll(ctx, s)
+}
+
+// servedAs returns the controller of the kind of a package, or nil.
+func (m *Manager) servedAs(p *program.Program) *served {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.controllers[p.GroupVersionKind().GroupKind()]
+}
+
+// Outdated says what is wrong with the present files of a package that is served, or, with
+// "", that nothing is. The status of each of its resources says so.
+func (m *Manager) Outdated(ctx context.Context, p *program.Program, fault string) error {
+	s := m.servedAs(p)
+	switch {
+	case s == nil:
+		return errNotServed(p)
+	case s.fault.Swap(fault) == fault:
+		return nil
+	}
+	return m.wakeAll(ctx, s)
+}
+
+// wakeAll reconciles every resource of a package. One that does not lead has nobody to wake:
+// when it does, it begins with all of them.
+func (m *Manager) wakeAll(ctx context.Context, s *served) error {
+	select {
+	case <-m.manager.Elected():
+		return s.wakeAll(ctx, m.manager.GetClient())
+	default:
+		return nil
+	}
 }
 
 // wakeAll reconciles every resource of the package.
