@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/lifecycle"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -60,9 +62,10 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 // control makes and adds the controller of one package.
 func (m *Manager) control(s *served, p *program.Program) error {
 	gvk := p.GroupVersionKind()
+	others := newRivals(m.servedTwice)
 	l := &lifecycle.Lifecycle{
 		Kind:      gvk,
-		Store:     &store{kind: gvk, client: m.manager.GetClient()},
+		Store:     rivalStore{&store{kind: gvk, client: m.manager.GetClient()}, others},
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
@@ -90,10 +93,17 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := s.watch(c, m.manager.GetCache(), gvk); err != nil {
+	if err := s.watch(c, m.manager.GetCache(), gvk, others.observing()); err != nil {
 		return err
 	}
 	return m.manager.Add(c)
+}
+
+// servedTwice says that another process serves the kind of a resource as well.
+func (m *Manager) servedTwice(u *unstructured.Unstructured) {
+	e := lifecycle.ServedTwice()
+	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
+	m.recorder().Record(u, e)
 }
 
 // newController returns a controller of a kind that does not run yet; "" is no package.
@@ -123,10 +133,10 @@ func (m *Manager) recorder() lifecycle.Recorder {
 }
 
 // watch makes the controller reconcile changed resources, and those that a new
-// version of the package wakes.
-func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind) error {
+// version of the package wakes. The observer sees every change.
+func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind, observer predicate.TypedPredicate[client.Object]) error {
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
-	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, meaningful)); err != nil {
+	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, observer, meaningful)); err != nil {
 		return err
 	}
 	return c.Watch(source.Channel(s.wake, enqueue))

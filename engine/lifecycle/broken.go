@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/plan"
+	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
@@ -45,6 +46,15 @@ func (l *Lifecycle) Ask(ctx context.Context, key types.NamespacedName) (bool, er
 
 // Disputed reports whether the status of a resource says, or asks whether, nobody serves it.
 func Disputed(u *unstructured.Unstructured) bool { return status.Disputed(statusOf(u)) }
+
+// ServedTwice is the event of a resource whose status another process writes as well.
+func ServedTwice() rollout.Event {
+	return rollout.Event{
+		Reason: "ServedTwice", Warning: true,
+		Message: "another process serves this kind and shares no Lease with this one, so each may undo what the other does: end one of them, " +
+			"or start both with --leader-elect and the same --leader-elect-namespace",
+	}
+}
 
 // fetchUnserved reads a resource that is neither deleted nor paused; nil is none. What its
 // status remembers is not interpreted: it stays as it is.

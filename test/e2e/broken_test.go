@@ -63,6 +63,9 @@ func (s *site) abandonMany(p *small, args ...string) []*unstructured.Unstructure
 		s.expectAllReady(cr)
 	}
 	s.settle()
+	if strings.Contains(o.log.from(0), servedTwice) {
+		s.t.Error("an operator takes its own writes for those of another one")
+	}
 	o.stop()
 	return all
 }
@@ -274,5 +277,36 @@ func TestResourcesSayThatTheLastGoodVersionOfAnEditedPackageServesThem(t *testin
 	s.settle()
 	if writes := p.statusWrites(s.operatorRequests(from)); len(writes) != 2 {
 		t.Errorf("it is said once and taken back once, and written were %s", writes)
+	}
+}
+
+// servedTwice is what an operator logs that sees another one serve its kind.
+const servedTwice = "another process serves this kind and shares no Lease"
+
+func TestTwoOperatorsOfOneKindWithoutALeaseAreTold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "servedtwice", layered)
+	first, second := s.operate(p.dir), s.operate(p.dir)
+	cr := s.create(p.thing(s, "shop", map[string]any{}))
+	s.expectAllReady(cr)
+	told := func() bool {
+		return strings.Contains(first.log.from(0), servedTwice) || strings.Contains(second.log.from(0), servedTwice)
+	}
+	for try := 0; !told(); try++ {
+		if try > 40 {
+			t.Fatal("neither has noticed the other")
+		}
+		text := fmt.Sprint("t", try)
+		s.patch(cr, spec(map[string]any{"text": text}))
+		s.expectThat(s.ref("Secret", "top-shop-"+text), "to exist", exists)
+		s.expectAllReady(cr)
+		s.settle()
+	}
+	t.Log(s.expectEvent("shop", "ServedTwice", "--leader-elect"))
+	for _, o := range []*operator{first, second} {
+		if n := strings.Count(o.log.from(0), servedTwice); n > 1 {
+			t.Errorf("it was said %d times", n)
+		}
 	}
 }
