@@ -53,14 +53,14 @@ func (o *operator) serveLast(ctx context.Context, last lastGood, dir string, fau
 		err = o.mayServe(ctx, last.understood)
 	}
 	if err == nil {
-		err = o.manager.ServeOutdated(last.program, summary(fault))
+		err = o.manager.ServeOutdated(last.program, whereFaulty(fault))
 	}
 	switch {
 	case err == nil:
 		return last.program
 	case errors.Is(err, source.ErrNothingKept), ctx.Err() != nil:
 	default:
-		o.log.Info("the kept version of a broken package is not used", "package", dir, "why", summary(err))
+		o.log.Info("the kept version of a broken package is not used", "package", dir, "why", faultsOf(err)[0].Error())
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (o *operator) matches(ctx context.Context, last understood) error {
 
 // tellOutdated makes the resources of a package say that an earlier version serves them.
 func (o *operator) tellOutdated(ctx context.Context, served *program.Program, fault error) {
-	if err := o.manager.Outdated(ctx, served, summary(fault)); err != nil && ctx.Err() == nil {
+	if err := o.manager.Outdated(ctx, served, whereFaulty(fault)); err != nil && ctx.Err() == nil {
 		o.log.Error(err, "the resources of a package that is wrong do not say so", "package", served.Name())
 	}
 }
@@ -164,17 +164,23 @@ func packageName(dir string) string {
 	return filepath.Base(abs)
 }
 
-// summary returns what is wrong with a package in one line: the first fault, and how many
-// there are besides.
-func summary(err error) string {
+// whereFaulty says in one line where a package is wrong, for those who may read its resources.
+// What is wrong there is for those who may read the package: CUE quotes what it finds, which
+// may be a password.
+func whereFaulty(err error) string {
 	faults := faultsOf(err)
-	first := faults[0].Error()
-	switch more := len(faults) - 1; more {
-	case 0:
-		return first
-	case 1:
-		return first + "; and 1 more fault"
-	default:
-		return fmt.Sprintf("%s; and %d more faults", first, more)
+	where := faults[0].Position.String()
+	switch path := faults[0].Path; {
+	case where == "":
+		where = path
+	case path != "":
+		where += ": " + path
 	}
+	if where == "" {
+		return "the operator's log says why"
+	}
+	if more := len(faults) - 1; more > 0 {
+		where += fmt.Sprintf(" and %d more", more)
+	}
+	return where + "; the operator's log and `operetta vet` say why"
 }

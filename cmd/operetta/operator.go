@@ -214,7 +214,7 @@ func (o *operator) begin(ctx context.Context, a attempt) (*program.Program, erro
 	served := o.serveLast(ctx, a.last, a.dir, err)
 	o.reportBroken(ctx, a.dir, served, err)
 	if served == nil && ctx.Err() == nil {
-		o.manager.Broken(a.dir, packageName(a.dir), summary(err))
+		o.manager.Broken(a.dir, packageName(a.dir), whereFaulty(err))
 	}
 	return served, nil
 }
@@ -291,7 +291,7 @@ func (o *operator) follow(ctx context.Context, a attempt, served *program.Progra
 			return
 		case ctx.Err() != nil:
 		case served == nil:
-			o.manager.Broken(a.dir, packageName(a.dir), summary(err))
+			o.manager.Broken(a.dir, packageName(a.dir), whereFaulty(err))
 		default:
 			told.after(tellAfter, func() { o.tellOutdated(ctx, served, err) })
 		}

@@ -28,7 +28,7 @@ func NotServed(before map[string]any, generation int64, now time.Time, fault str
 	if _, known := out["observedGeneration"]; known {
 		out["observedGeneration"] = generation // one that was lost says that more was
 	}
-	message := "the package is wrong, and nothing is reconciled until it is mended: " + fault
+	message := "the package is wrong, and nothing is reconciled until that is mended: " + fault
 	setConditions(out, before, generation, now,
 		metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(ReasonPackageBroken), Message: message},
 		metav1.Condition{Type: ConditionReconciling, Status: metav1.ConditionFalse, Reason: string(PhaseFailed)},
