@@ -162,10 +162,10 @@ type unserved struct {
 
 	mu    sync.Mutex
 	by    servedBy
-	asked types.NamespacedName
+	asked types.UID
 	until time.Time
 	// said are the resources that say so.
-	said map[types.NamespacedName]bool
+	said map[types.NamespacedName]types.UID
 	// late are those that had a new generation, when it was noticed, which nobody has acted upon.
 	late map[types.NamespacedName]time.Time
 }
@@ -173,7 +173,7 @@ type unserved struct {
 func newUnserved(l *lifecycle.Lifecycle, fault func() string, elsewhere func()) *unserved {
 	return &unserved{
 		life: l, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
-		said: map[types.NamespacedName]bool{}, late: map[types.NamespacedName]time.Time{},
+		said: map[types.NamespacedName]types.UID{}, late: map[types.NamespacedName]time.Time{},
 	}
 }
 
@@ -193,17 +193,18 @@ func (u *unserved) step(ctx context.Context, key types.NamespacedName) (time.Dur
 	}
 	switch by, again := u.consult(key, cr); by {
 	case servedByUnknown:
-		return u.ask(ctx, key)
+		return u.ask(ctx, key, cr.GetUID())
 	case servedByAsked, servedByOther:
 		return again, nil
 	case servedByNobody:
 	}
-	if err := u.life.NotServed(ctx, key, fault); err != nil {
+	said, err := u.life.NotServed(ctx, key, fault)
+	if err != nil || !said {
 		return 0, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.said[key] = true
+	u.said[key] = cr.GetUID()
 	return 0, nil
 }
 
@@ -219,13 +220,16 @@ func (u *unserved) forget(key types.NamespacedName) {
 func (u *unserved) consult(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	answered := !lifecycle.Disputed(cr) && (u.said[key] || u.by == servedByAsked && u.asked == key)
+	disputed := lifecycle.Disputed(cr)
 	switch {
-	case answered:
-		u.by, u.said = servedByOther, map[types.NamespacedName]bool{}
+	case u.by == servedByAsked && !disputed && u.asked == cr.GetUID():
+		u.by = servedByOther
 		u.elsewhere()
 	case u.by == servedByAsked && !u.now().Before(u.until):
 		u.by = servedByNobody
+	case u.by == servedByNobody && !disputed && u.said[key] == cr.GetUID():
+		u.by = servedByUnknown // somebody took back what was said; who serves it answers as well
+		clear(u.said)
 	}
 	switch u.by {
 	case servedByAsked:
@@ -258,13 +262,13 @@ func (u *unserved) lag(key types.NamespacedName, cr *unstructured.Unstructured) 
 }
 
 // ask asks whether another process serves the kind.
-func (u *unserved) ask(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (u *unserved) ask(ctx context.Context, key types.NamespacedName, uid types.UID) (time.Duration, error) {
 	u.mu.Lock()
 	if u.by != servedByUnknown {
 		u.mu.Unlock()
 		return time.Millisecond, nil // another resource was quicker
 	}
-	u.by, u.asked, u.until = servedByAsked, key, u.now().Add(answerTime)
+	u.by, u.asked, u.until = servedByAsked, uid, u.now().Add(answerTime)
 	u.mu.Unlock()
 	asked, err := u.life.Ask(ctx, key)
 	if asked && err == nil {

@@ -60,6 +60,7 @@ func newKiosk(t *testing.T) *kiosk {
 	for i := range 3 {
 		u := object(kind)
 		u.SetName(fmt.Sprint("shop-", i))
+		u.SetUID(types.UID(u.GetName()))
 		u.SetGeneration(1)
 		u.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		k.store.of[nameOf(u)] = u
@@ -156,18 +157,69 @@ func TestResourcesOfABrokenPackageAreLeftToWhoeverAnswers(t *testing.T) {
 	}
 }
 
-func TestAnswerThatComesLateIsOneAllTheSame(t *testing.T) {
+func TestWhoeverTakesBackWhatWasSaidIsAsked(t *testing.T) {
 	t.Parallel()
-	k := newKiosk(t)
-	k.pass()
-	k.at = k.at.Add(answerTime)
-	k.pass()
-	k.answer()
-	writes := k.store.writes
-	k.pass()
-	if k.disputed() != 0 || k.store.writes != writes || k.elsewhere != 1 {
-		t.Errorf("%d say so, with %d more writes", k.disputed(), k.store.writes-writes)
+	said := func(t *testing.T) *kiosk {
+		t.Helper()
+		k := newKiosk(t)
+		k.pass()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		k.pass()
+		return k
 	}
+	t.Run("and who serves them answers", func(t *testing.T) {
+		t.Parallel()
+		k := said(t)
+		k.answer()
+		writes := k.store.writes
+		k.pass()
+		k.answer()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		if k.disputed() != 0 || k.store.writes != writes+1 || k.elsewhere != 1 {
+			t.Errorf("%d say so, with %d more writes", k.disputed(), k.store.writes-writes)
+		}
+	})
+	t.Run("and a person who has changed one status does not", func(t *testing.T) {
+		t.Parallel()
+		k := said(t)
+		delete(k.store.of[types.NamespacedName{Name: "shop-1"}].Object, "status")
+		k.pass()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		k.pass()
+		if k.disputed() != 3 || k.elsewhere != 0 {
+			t.Errorf("%d say so", k.disputed())
+		}
+	})
+	t.Run("and a resource of the same name is a new one", func(t *testing.T) {
+		t.Parallel()
+		k := said(t)
+		u := k.store.of[types.NamespacedName{Name: "shop-1"}]
+		u.SetUID("another")
+		delete(u.Object, "status")
+		writes := k.store.writes
+		k.pass()
+		if k.disputed() != 3 || k.store.writes != writes+1 {
+			t.Errorf("%d say so, with %d more writes", k.disputed(), k.store.writes-writes)
+		}
+	})
+	t.Run("and one that was paused was never told", func(t *testing.T) {
+		t.Parallel()
+		k := newKiosk(t)
+		paused := k.store.of[types.NamespacedName{Name: "shop-1"}]
+		paused.SetAnnotations(map[string]string{lifecycle.AnnotationPaused: "true"})
+		k.pass()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		k.pass()
+		paused.SetAnnotations(nil)
+		k.pass()
+		if k.disputed() != 3 || k.elsewhere != 0 {
+			t.Errorf("%d say so", k.disputed())
+		}
+	})
 }
 
 func TestPausedResourceIsNotAskedAbout(t *testing.T) {

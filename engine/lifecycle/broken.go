@@ -13,22 +13,23 @@ import (
 )
 
 // NotServed says in the status of a resource what is wrong with its package, no version of
-// which is served. Nothing else is done to it, and nothing at all to one that is deleted or
-// paused. It errors when the status cannot be written, also when it was changed meanwhile.
-func (l *Lifecycle) NotServed(ctx context.Context, key types.NamespacedName, fault string) error {
+// which is served, and reports whether it says so now. Nothing else is done to it, and nothing
+// at all to one that is deleted or paused. It errors when the status cannot be written, also
+// when it was changed meanwhile.
+func (l *Lifecycle) NotServed(ctx context.Context, key types.NamespacedName, fault string) (bool, error) {
 	s, err := l.fetchUnserved(ctx, key)
 	if err != nil || s == nil {
-		return err
+		return false, err
 	}
 	before, after := s.before, status.NotServed(s.before, s.cr.GetGeneration(), s.Now(), fault)
 	if status.Same(before, after) {
-		return nil
+		return true, nil
 	}
 	if err := s.write(ctx, after); err != nil {
-		return err
+		return false, err
 	}
 	s.recordTransition(before, after)
-	return nil
+	return true, nil
 }
 
 // Ask asks by the status of a resource whether another process serves it, and reports
