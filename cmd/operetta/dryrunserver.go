@@ -29,7 +29,7 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "note: this is about the cluster of context %q, %s\n", on.context, on.server())
+	fmt.Fprintf(s.err, "note: this is about the cluster at %s (context: %s)\n", on.server(), on.chosenBy())
 	live, err := controller.NewRehearsal(on.config, f.options, programs...)
 	if err != nil {
 		return err

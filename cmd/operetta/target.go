@@ -89,7 +89,8 @@ func (t target) local() bool {
 	if u, err := url.Parse(host); err == nil && u.Host != "" {
 		host = u.Hostname()
 	}
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip.IsLoopback() || ip.IsUnspecified()
 }
 
 // confirm errors unless a person, or whoever wrote the command line, means this cluster. A
@@ -142,11 +143,15 @@ const identityTimeout = 5 * time.Second
 
 // announce logs which cluster is acted on, and as whom.
 func (t target) announce(ctx context.Context, log logr.Logger) {
-	from := t.context
-	if from == "" {
-		from = "none, this process runs in the cluster"
+	log.Info("cluster", "context", t.chosenBy(), "server", t.server(), "user", t.identity(ctx))
+}
+
+// chosenBy returns the name of the context, or what stands for it.
+func (t target) chosenBy() string {
+	if t.context == "" {
+		return "none, this process runs in the cluster"
 	}
-	log.Info("cluster", "context", from, "server", t.server(), "user", t.identity(ctx))
+	return t.context
 }
 
 // identity returns the name by which the API server knows the user, or why that is not

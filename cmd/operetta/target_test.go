@@ -69,6 +69,7 @@ func TestClusterThatNobodyNamedIsNotActedOn(t *testing.T) {
 		"Loopback":         {"only this machine reaches it", "prod", "https://127.0.0.53:6443", true},
 		"Loopback of IPv6": {"the same", "prod", "https://[::1]:6443", true},
 		"Name of loopback": {"the same", "prod", "https://localhost:6443", true},
+		"Any address":      {"so do tools for clusters in containers", "prod", "https://0.0.0.0:6443", true},
 		"No scheme":        {"a kubeconfig may leave it out", "prod", "localhost", true},
 		"Kind":             {"the tool names its contexts so", "kind-dev", "https://172.18.0.2:6443", true},
 		"Minikube":         {"in a virtual machine of its own", "minikube", "https://192.168.49.2:8443", true},
