@@ -27,11 +27,12 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	config, err := clusterConfig(f)
+	on, err := findTarget(f)
 	if err != nil {
 		return err
 	}
-	live, err := controller.NewRehearsal(config, f.options, programs...)
+	fmt.Fprintf(s.err, "note: this is about the cluster at %s (context: %s)\n", on.server(), on.chosenBy())
+	live, err := controller.NewRehearsal(on.config, f.options, programs...)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,9 @@ type Lifecycle struct {
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// Patches keeps what changes the rendering of resources; nil keeps none.
 	Patches Patches
+	// PackageFault returns what is wrong with the present files of the package, while an
+	// earlier version of it serves, or ""; nil is nothing.
+	PackageFault func() string
 
 	// List lists objects, to say why a workload is not ready; nil never says.
 	List Lister

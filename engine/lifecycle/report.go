@@ -42,17 +42,22 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 // build returns the status for a completion.
 func (s *state) build(c status.Completion) map[string]any {
 	name, digest := s.identify()
+	fault := ""
+	if s.PackageFault != nil {
+		fault = s.PackageFault()
+	}
 	return status.Build(status.Input{
-		Completion: s.redacted(c),
-		Before:     s.before,
-		Generation: s.cr.GetGeneration(),
-		Now:        s.Now(),
-		Package:    name,
-		Digest:     digest,
-		Version:    s.version(),
-		Inventory:  s.inventory.Encode(),
-		Hooks:      encodeHooks(s.finished),
-		HandledAt:  s.cr.GetAnnotations()[AnnotationReconcileAt],
+		Completion:   s.redacted(c),
+		Before:       s.before,
+		Generation:   s.cr.GetGeneration(),
+		Now:          s.Now(),
+		Package:      name,
+		Digest:       digest,
+		PackageFault: fault,
+		Version:      s.version(),
+		Inventory:    s.inventory.Encode(),
+		Hooks:        encodeHooks(s.finished),
+		HandledAt:    s.cr.GetAnnotations()[AnnotationReconcileAt],
 	})
 }
 

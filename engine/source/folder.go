@@ -55,8 +55,8 @@ func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error)
 		language: c.language,
 		digest:   digestOf(c.files),
 		display:  display,
-		own:      c.files,
 		files:    all,
+		own:      c.files,
 	}, nil
 }
 
