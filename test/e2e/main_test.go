@@ -107,7 +107,7 @@ func run(m *testing.M) (int, error) {
 // noticeSources looks at every source of the binary, so that the go command does not
 // answer with a cached result after one of them has changed.
 func noticeSources(root string) error {
-	for _, dir := range []string{"cmd", "engine", "schemas", "cue", "go.mod"} {
+	for _, dir := range []string{"cmd", "engine", "schemas", "cue", fixtures, "go.mod"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err
