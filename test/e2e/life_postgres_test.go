@@ -59,7 +59,7 @@ func TestADatabaseFromItsFirstServerToItsDeletion(t *testing.T) {
 		step{"a migration that fails holds the replicas until it is mended", func(s *site) {
 			before := s.expectThat(replicas, "to exist", exists).GetGeneration()
 			s.patch(cr, spec(map[string]any{"version": 18, "migration": nowhere}))
-			s.t.Log(s.expectNotReady(cr, "Failed", "migrate: ", "Job "+s.namespace+"/ledger-migrate", "DeadlineExceeded"))
+			s.t.Log(s.expectNotReady(cr, "ObjectFailed", "migrate: ", "Job "+s.namespace+"/ledger-migrate", "DeadlineExceeded"))
 			if after := s.expectThat(replicas, "to exist", exists).GetGeneration(); after != before {
 				s.t.Errorf("the replicas were changed before the migration, from generation %d to %d", before, after)
 			}
@@ -186,7 +186,7 @@ func TestADatabaseWithTheSecretOfSomebodyElseWaitsForIt(t *testing.T) {
 	cr := s.sample("postgres")
 	cr.Object["spec"] = map[string]any{"credentials": map[string]any{"secretName": "vault"}}
 	s.create(cr.DeepCopy())
-	s.t.Log(s.expectNotReady(cr, "RequirementNotMet", "primary: ", "requires.password"))
+	s.t.Log(s.expectNotReady(cr, "WaitingForRequirement", "primary: ", "requires.password"))
 	if u, err := s.find("StatefulSet", "ledger-primary"); u != nil || err != nil {
 		t.Errorf("the primary exists without a password (error %v)", err)
 	}
@@ -201,14 +201,14 @@ func TestADatabaseWithTheSecretOfSomebodyElseWaitsForIt(t *testing.T) {
 	// The Secret goes: what runs goes on, and is repaired.
 	before := s.expectThat(s.ref("StatefulSet", "ledger-primary"), "to exist", exists)
 	s.delete(vault)
-	s.expectNotReady(cr, "RequirementNotMet", "primary: ", "requires.password")
+	s.expectNotReady(cr, "WaitingForRequirement", "primary: ", "requires.password")
 	s.expectUndone(s.ref("StatefulSet", "ledger-primary"), spec(map[string]any{"replicas": 2}))
 	if after := s.expectThat(s.ref("StatefulSet", "ledger-primary"), "to exist", exists); after.GetUID() != before.GetUID() {
 		t.Error("the primary is another")
 	}
 	from := mark(t)
 	s.expectNothingLeft([]*unstructured.Unstructured{cr})
-	created := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
+	created := s.operatorRequests(from).writes().only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
 	if len(created.about("jobs")) != 1 {
 		t.Errorf("there was no backup: %s", created)
 	}
