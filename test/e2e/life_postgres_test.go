@@ -142,6 +142,14 @@ func rolled(generation int64) func(watch.EventType, *unstructured.Unstructured) 
 	}
 }
 
+// isRolled is the check of a StatefulSet whose rollout is over.
+func isRolled(u *unstructured.Unstructured) error {
+	if !rolled(0)("", u) {
+		return errNotYet
+	}
+	return nil
+}
+
 // expectRolledInOrder expects that one StatefulSet was rolled out since a version before
 // another was changed.
 func (s *site) expectRolledInOrder(since string, first, then *unstructured.Unstructured) {
