@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"operetta.dev/test/controlplane"
@@ -234,4 +235,46 @@ func TestADatabaseWhoseOperatorIsKilledIsWholeAndIsSavedOnceBeforeItGoes(t *test
 	s.expectSurvived(s.sample("postgres"), 6, 2, []*unstructured.Unstructured{s.ref("Secret", "ledger-credentials")}, fixture("postgres"))
 	s.expectNoJobs()
 	s.expectJobsWritten(from, 2)
+}
+
+// TestADatabaseWhoseOperatorIsKilledInAnUpgradeMigratesOnce: the Job of the older version
+// is gone by then, and that of the newer one is not there.
+func TestADatabaseWhoseOperatorIsKilledInAnUpgradeMigratesOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(fixture("postgres"))
+	cr := s.sample("postgres")
+	s.create(cr.DeepCopy())
+	since, from := s.expectAllReady(cr).GetResourceVersion(), mark(t)
+	s.operator.kill()
+	s.dying(4, func() { s.patch(cr, spec(map[string]any{"version": 17})) }, fixture("postgres"))
+	s.expectAllReady(cr)
+	primary, replicas := s.ref("StatefulSet", "ledger-primary"), s.ref("StatefulSet", "ledger-replica")
+	s.expectThat(s.ref("Job", "ledger-migrate"), "to be of the new version", ofImage("postgres:17"))
+	s.expectThat(replicas, "to be of the new version", ofImage("postgres:17"))
+	s.expectRolledInOrder(since, primary, replicas)
+	s.expectMigratedBetween(since, primary, replicas)
+	s.expectJobsWritten(from, 1)
+}
+
+func TestADatabaseThatIsGivenAnotherSecretKeepsItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(fixture("postgres"))
+	cr := s.sample("postgres")
+	s.create(cr.DeepCopy())
+	s.expectAllReady(cr)
+	own := s.expectThat(s.ref("Secret", "ledger-credentials"), "to exist", exists)
+	vault := s.ref("Secret", "vault")
+	vault.Object["stringData"] = map[string]any{"password": "correct-horse"}
+	s.create(vault)
+	for _, credentials := range []any{map[string]any{"secretName": "vault"}, nil} {
+		s.patch(cr, spec(map[string]any{"credentials": credentials}))
+		s.expectAllReady(cr)
+		if now := s.expectThat(own, "to be kept", exists); now.GetUID() != own.GetUID() || !cmp.Equal(field(now, "data"), field(own, "data")) {
+			t.Errorf("with the credentials %v, its own Secret is another", credentials)
+		}
+	}
+	s.expectNothingLeft([]*unstructured.Unstructured{cr}, own)
+	s.expectThat(vault, "to be left alone", exists)
 }
