@@ -6,6 +6,43 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// recreate is what makes a Job of the package queue anew instead of changing it.
+const recreate = "\tpolicy: job: apply: \"recreateOnImmutable\"\n"
+
+// longest is how long a message may be that a person has to read.
+const longest = 700
+
+func TestAJobThatCannotBeChangedIsRefusedOnceWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := copyFolder(t, fixture("queue"), nil)
+	s.operate(p.dir)
+	cr := s.sample("queue")
+	s.create(cr.DeepCopy())
+	s.expectAllReady(cr)
+	s.patch(cr, spec(map[string]any{"image": "broker:4.3"}))
+	message := s.expectNotReady(cr, "ObjectRejected", "prepare: ", "Job "+s.namespace+"/orders-prepare", "immutable", "brokers.cue:")
+	t.Logf("%d characters: %s", len(message), message)
+	if len(message) > longest {
+		t.Errorf("the message has %d characters", len(message))
+	}
+	if remedies := []string{"recreateOnImmutable", "createOnly", "hook"}; !containsAll(message, remedies) {
+		t.Errorf("the message names none of %q", remedies)
+	}
+	if c := condition(s.expectThat(cr, "to exist", exists), "Stalled"); c["status"] != "True" {
+		t.Errorf("Stalled is %v", c)
+	}
+	// The brokers have nothing to do with it.
+	s.expectThat(s.ref("StatefulSet", "orders"), "to be of the new image", ofImage("broker:4.3"))
+	s.expectThat(s.ref("StatefulSet", "orders"), "to be rolled out", isRolled)
+	s.expectFewRequests()
+
+	// What the message says works.
+	p.edit("brokers.cue", "\tobjects: job:", recreate+"\tobjects: job:")
+	s.expectAllReady(cr)
+	s.expectThat(s.ref("Job", "orders-prepare"), "to be of the new image", ofImage("broker:4.3"))
+}
+
 func TestATopicThatIsNoKeyIsRefusedOnceAndNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
