@@ -166,7 +166,7 @@ func (s *site) expectRolledInOrder(since string, first, then *unstructured.Unstr
 func (s *site) expectMigratedBetween(since string, first, then *unstructured.Unstructured) {
 	s.t.Helper()
 	generation := s.expectThat(first, "to exist", exists).GetGeneration()
-	began := s.versionOf(since, s.ref("Job", "ledger-migrate"), func(e watch.EventType, u *unstructured.Unstructured) bool { return e == watch.Added })
+	began := s.versionOf(since, s.ref("Job", "ledger-migrate"), func(e watch.EventType, _ *unstructured.Unstructured) bool { return e == watch.Added })
 	if over := s.versionOf(since, first, rolled(generation)); over > began {
 		s.t.Errorf("%s was rolled out at version %d, the migration began at %d", first.GetName(), over, began)
 	}
@@ -277,4 +277,16 @@ func TestADatabaseThatIsGivenAnotherSecretKeepsItsOwn(t *testing.T) {
 	}
 	s.expectNothingLeft([]*unstructured.Unstructured{cr}, own)
 	s.expectThat(vault, "to be left alone", exists)
+}
+
+func TestAVolumeThatNobodyProvidesIsNamedByWhatWaitsForIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(fixture("postgres"))
+	cr := s.sample("postgres")
+	cr.Object["spec"] = map[string]any{"storage": map[string]any{"className": "none"}, "replicas": int64(0), "backup": map[string]any{"enabled": false}}
+	s.create(cr.DeepCopy())
+	t.Log(s.expectNotReady(cr, "NotReady", "primary: ", "StatefulSet "+s.namespace+"/ledger-primary", "PersistentVolumeClaim", "data-ledger-primary-0"))
+	s.expectFewRequests()
+	s.expectNothingLeft([]*unstructured.Unstructured{cr}, s.ref("Secret", "ledger-credentials"))
 }

@@ -23,8 +23,8 @@ func fixture(name string) string { return filepath.Join(world.root, fixtures, na
 // fixtures is where these packages are in the repository.
 const fixtures = "test/e2e/packages"
 
-// lives returns the folders of all these packages.
-func lives() []string {
+// allFixtures returns the folders of all these packages.
+func allFixtures() []string {
 	var out []string
 	for _, name := range []string{"queue", "postgres", "kafka", "kafkatopic", "team", "platform"} {
 		out = append(out, fixture(name))

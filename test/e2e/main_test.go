@@ -98,7 +98,7 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	// Garbage collection looks for new kinds twice a minute, so they come early.
-	if err := installCRDs(ctx, append(lives(), packageOf("webapp"))...); err != nil {
+	if err := installCRDs(ctx, append(allFixtures(), packageOf("webapp"))...); err != nil {
 		return 0, err
 	}
 	fmt.Printf("e2e: built in %s, control plane up in %s\n", built.Sub(began).Round(time.Millisecond), time.Since(built).Round(time.Millisecond))
