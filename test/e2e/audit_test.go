@@ -57,6 +57,11 @@ func (r requests) mutating() requests {
 	return r.only(func(e controlplane.AuditEvent) bool { return isMutating(e) && !isEvent(e) })
 }
 
+// writes are the mutating requests that are no dry runs.
+func (r requests) writes() requests {
+	return r.mutating().only(func(e controlplane.AuditEvent) bool { return !strings.Contains(e.RequestURI, "dryRun=") })
+}
+
 // events are the requests that record Events.
 func (r requests) events() requests {
 	return r.only(func(e controlplane.AuditEvent) bool { return isMutating(e) && isEvent(e) })
