@@ -26,7 +26,7 @@ import (
 
 // embedded are the files as they are in the repository.
 //
-//go:embed operator/*.cue health/*.cue k8s/*/*/*.cue k8s/light.txtar
+//go:embed operator/*.cue health/*.cue k8s/*/*/*.cue k8s/light.txtar k8s/rules.json
 var embedded embed.FS
 
 // lightArchive is the light form of k8s, in one file so that cue does not see every package twice.
@@ -44,6 +44,11 @@ var (
 // Full returns the files with the complete Kubernetes types. Paths begin with schemas, as in
 // schemas/k8s/apps/v1/types.cue.
 func Full() fs.FS { return full() }
+
+// Rules returns what is required of the Kubernetes types and what their enums allow, as JSON: an object
+// with "required", the names of fields by Go type, and "enums", the values by Go type. A Go type is
+// written k8s.io/api/core/v1.Container.
+func Rules() []byte { return mustRead("k8s/rules.json") }
 
 // Light returns the same files with the light Kubernetes types, at the same paths.
 func Light() fs.FS { return light() }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle/simulate"
+	"operetta.dev/engine/plan/diff"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 )
@@ -34,12 +35,21 @@ const dryRunLong = `
 With --dry-run there is no cluster: the custom resources of -f are rolled out in memory, where
 Deployments, Jobs and the like become healthy as soon as they were written. Every step is
 shown, with what was written and what the rest waits for. Other objects of the files are
-there from the start, as the package's inputs are. With --delete, the resources are deleted
-afterwards.
+there from the start, as the package's inputs are, and so are their namespaces; what is
+written to any other namespace needs it. Objects are refused for what every API server
+refuses of Kubernetes' own kinds, and of custom resources whose definition is in the files or
+written by the package. Access, quotas, webhooks and what is left to a certain cluster are not
+looked at. With --delete, the resources are deleted afterwards.
 
 With --dry-run=server the cluster is asked what it would make of the next reconcile, and nothing
 is written to it: of the custom resources of -f as if they were applied, or else of those that it
-has. That shows what a changed package would do before it does it.`
+has. That shows what a changed package would do before it does it.
+
+Both show what changes of an object field by field. Values of Secrets are never shown, only that
+they differ. Both exit with 1 if a component fails, whatever the reason, is refused by the
+cluster, or needs somebody to do something; without a cluster also if a resource does not become
+ready or does not go. A dry run on the server shows one reconcile, where it is no failure to wait
+for what was just written.`
 
 // addFlags adds the flags.
 func (d *dryRun) addFlags(cmd *cobra.Command) {
@@ -76,7 +86,14 @@ type rehearsal struct {
 	resources []cluster.Ref
 	// given is everything that was.
 	given map[cluster.Ref]bool
+	// mask hides what Secrets hold.
+	mask *diff.Mask
+	// inFull are the changes whose fields are shown.
+	inFull []cluster.Verb
 }
+
+// maxFields is how many fields of one object are shown.
+const maxFields = 100
 
 // rehearse rolls the custom resources out in memory, and deletes them again if that
 // is asked for.
@@ -89,7 +106,10 @@ func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	r := &rehearsal{out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: simulate.New(config, programs...)}
+	r := &rehearsal{
+		out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: simulate.New(config, programs...),
+		mask: &diff.Mask{}, inFull: []cluster.Verb{cluster.Updated},
+	}
 	if err := r.read(s.in, f, programs); err != nil {
 		return err
 	}
@@ -100,7 +120,10 @@ func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
 	if !f.dryRun.remove {
 		return err
 	}
-	return r.remove(ctx, s.err)
+	if wrong := r.remove(ctx, s.err); wrong != nil {
+		return wrong
+	}
+	return err
 }
 
 // loadAll checks and loads packages.
@@ -191,6 +214,7 @@ func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster
 	if err != nil {
 		return cluster.Ref{}, err
 	}
+	r.mask.Learn(put)
 	ref := cluster.RefOf(put)
 	r.given[ref.Identity()] = true
 	return ref, nil
@@ -201,25 +225,51 @@ var signs = map[cluster.Verb]string{cluster.Created: "+", cluster.Updated: "~", 
 
 // show prints one step.
 func (r *rehearsal) show(step simulate.Step) {
-	phase, _ := step.Status["phase"].(string)
-	fmt.Fprintf(r.out, "step %d  %s  %s\n", step.Number, step.Resource, r.phase(phase))
 	for _, c := range step.Changes {
-		fmt.Fprintf(r.out, "  %s %s\n", r.sign(c.Verb), c.Ref)
+		r.mask.Learn(c.Before, c.Object)
+	}
+	phase, _ := step.Status["phase"].(string)
+	fmt.Fprintf(r.out, "step %d  %s  %s\n", step.Number, r.name(step.Resource), r.phase(phase))
+	for _, c := range step.Changes {
+		fmt.Fprintf(r.out, "  %s %s\n", r.sign(c.Verb), r.name(c.Ref))
+		r.fields(c)
 	}
 	components, _ := step.Status["components"].([]any)
 	for _, c := range components {
 		m, _ := c.(map[string]any)
-		line := fmt.Sprintf("  %v: %v", m["name"], r.state(fmt.Sprint(m["state"])))
+		line := fmt.Sprintf("  %s: %v", r.mask.Text(fmt.Sprint(m["name"])), r.state(fmt.Sprint(m["state"])))
 		if text, _ := m["message"].(string); text != "" {
-			line += ", " + text
+			line += ", " + r.mask.Text(text)
 		}
 		fmt.Fprintln(r.out, line)
 	}
 	if len(step.Played) > 0 {
-		fmt.Fprintf(r.out, "  %s\n", r.ink.dim("then controllers act on "+names(step.Played)))
+		fmt.Fprintf(r.out, "  %s\n", r.ink.dim("then controllers act on "+r.mask.Text(names(step.Played))))
 	}
 	if step.Err != nil {
-		fmt.Fprintf(r.out, "  %s %v\n", r.ink.bad("error:"), step.Err)
+		fmt.Fprintf(r.out, "  %s %s\n", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
+	}
+}
+
+// name is an object as it is printed.
+func (r *rehearsal) name(ref cluster.Ref) string { return r.mask.Text(ref.String()) }
+
+// fields prints what a change does to the fields of an object.
+func (r *rehearsal) fields(c cluster.Event) {
+	if !slices.Contains(r.inFull, c.Verb) {
+		return
+	}
+	all := r.mask.Fields(c.Before, c.Object)
+	for i, f := range all {
+		if i == maxFields {
+			fmt.Fprintf(r.out, "      and %d more\n", len(all)-i)
+			return
+		}
+		line := f.String()
+		if c.Verb == cluster.Created {
+			line = f.Path + ": " + f.After
+		}
+		fmt.Fprintf(r.out, "      %s\n", line)
 	}
 }
 
@@ -275,7 +325,7 @@ func (r *rehearsal) conclude(errs io.Writer) error {
 	for _, ref := range r.resources {
 		r.tree(ref, "", "")
 		if ready, why := r.world.Ready(ref); !ready {
-			fmt.Fprintf(errs, "operetta: %s does not become ready: %s\n", ref, why)
+			fmt.Fprintf(errs, "operetta: %s does not become ready: %s\n", r.name(ref), r.mask.Text(why))
 			err = errReported
 		}
 	}
@@ -289,7 +339,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 	if ready, _ := r.world.Ready(ref); !ready {
 		word = r.ink.bad("not ready")
 	}
-	fmt.Fprintf(r.out, "%s%s  %s\n", first, ref, word)
+	fmt.Fprintf(r.out, "%s%s  %s\n", first, r.name(ref), word)
 	components := r.world.Owned(ref)
 	for i, c := range components {
 		branch, trunk := "├─ ", "│  "
@@ -306,7 +356,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 				r.tree(o, rest+trunk+leaf, rest+trunk+stem)
 				continue
 			}
-			fmt.Fprintf(r.out, "%s%s%s%s\n", rest, trunk, leaf, o)
+			fmt.Fprintf(r.out, "%s%s%s%s\n", rest, trunk, leaf, r.name(o))
 		}
 	}
 }
@@ -315,7 +365,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.resources {
-		fmt.Fprintf(r.out, "delete  %s\n", ref)
+		fmt.Fprintf(r.out, "delete  %s\n", r.name(ref))
 		if err := r.world.Delete(ref); err != nil {
 			return err
 		}
@@ -326,14 +376,14 @@ func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.world.Memory.Refs() {
 		if !r.given[ref] {
-			fmt.Fprintf(r.out, "left  %s\n", ref)
+			fmt.Fprintf(r.out, "left  %s\n", r.name(ref))
 		}
 	}
 	for _, ref := range r.resources {
 		if u := r.world.Get(ref); u != nil {
 			message, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 			_, why := r.world.Ready(ref)
-			fmt.Fprintf(errs, "operetta: %s is not gone: %s: %s\n", ref, message, why)
+			fmt.Fprintf(errs, "operetta: %s is not gone: %s: %s\n", r.name(ref), message, r.mask.Text(why))
 			return errReported
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"operetta.dev/engine/lifecycle/simulate"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 // rehearseLive shows what the next reconcile of custom resources would do on a
@@ -25,11 +27,12 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	config, err := clusterConfig(f)
+	on, err := findTarget(f)
 	if err != nil {
 		return err
 	}
-	live, err := controller.NewRehearsal(config, f.options, programs...)
+	fmt.Fprintf(s.err, "note: this is about the cluster at %s (context: %s)\n", on.server(), on.chosenBy())
+	live, err := controller.NewRehearsal(on.config, f.options, programs...)
 	if err != nil {
 		return err
 	}
@@ -43,7 +46,8 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 			u.SetDeletionTimestamp(&now)
 		}
 	}
-	err = (&liveRehearsal{live: live, programs: programs, show: (&rehearsal{out: s.out, ink: newInk(s.out)}).show}).reconcile(ctx, given)
+	r := &rehearsal{out: s.out, ink: newInk(s.out), mask: live.Mask(), inFull: []cluster.Verb{cluster.Created, cluster.Updated}}
+	err = (&liveRehearsal{live: live, programs: programs, rehearsal: r, errs: s.err}).reconcile(ctx, given)
 	if len(given) == 0 {
 		fmt.Fprintln(s.err, "note: the cluster has no custom resource of the packages; give one with -f")
 	}
@@ -56,13 +60,15 @@ const maxRehearsed = 10_000
 
 // liveRehearsal shows what reconciles on a cluster would do.
 type liveRehearsal struct {
+	*rehearsal
+
 	live     *controller.Rehearsal
 	programs []*program.Program
-	show     func(simulate.Step)
+	errs     io.Writer
 }
 
 // reconcile reconciles custom resources, and after each those of the given packages that
-// it would have written. It errors when a reconcile did, and then has shown why.
+// it would have written. It errors when one would not succeed, and then has shown why.
 func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Unstructured) error {
 	var failed error
 	for number := 1; len(queue) > 0; number++ {
@@ -74,7 +80,8 @@ func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Uns
 		step := simulate.Step{Number: number, Resource: cluster.RefOf(u), Changes: what.Changes, Err: failure}
 		step.Status, _, _ = unstructured.NestedMap(what.Resource.Object, "status")
 		l.show(step)
-		if failure != nil {
+		if why := unsuccessful(step); why != "" {
+			fmt.Fprintf(l.errs, "operetta: %s would fail: %s\n", l.name(step.Resource), l.mask.Text(why))
 			failed = errReported
 		}
 		below, err := l.subsystems(ctx, what.Changes)
@@ -86,14 +93,39 @@ func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Uns
 	return failed
 }
 
+// unsuccessful returns why a reconcile does not get a resource further without somebody
+// doing something, or "". To wait for what was just written is no failure.
+func unsuccessful(step simulate.Step) string {
+	if step.Err != nil {
+		return step.Err.Error()
+	}
+	components, _ := step.Status["components"].([]any)
+	for _, c := range components {
+		m, _ := c.(map[string]any)
+		switch state, _ := m["state"].(string); status.State(state) {
+		case status.Failed, status.Retrying:
+			return fmt.Sprintf("%v: %v", m["name"], m["message"])
+		case status.Verified, status.Applied, status.Waiting, status.Excluded, status.Held, status.Deleting:
+		}
+	}
+	conditions, _ := step.Status["conditions"].([]any)
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if m["type"] == status.ConditionStalled && m["status"] == "True" {
+			return fmt.Sprintf("%v: %v", m["reason"], m["message"])
+		}
+	}
+	return ""
+}
+
 // subsystems returns the resources of the given packages among what would have changed.
-func (l *liveRehearsal) subsystems(ctx context.Context, changes []cluster.Change) ([]*unstructured.Unstructured, error) {
+func (l *liveRehearsal) subsystems(ctx context.Context, changes []cluster.Event) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, c := range changes {
 		if servedBy(l.programs, c.Ref.GroupKind()) == nil {
 			continue
 		}
-		u, err := l.live.Written(ctx, c)
+		u, err := l.live.Written(ctx, c.Change)
 		if err != nil {
 			return nil, err
 		}

@@ -32,10 +32,38 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 }
 
 // load compiles the package in a folder.
-func load(dir string) (p *program.Program, err error) {
-	snapshot, err := source.Folder(dir)
+func load(dir string) (*program.Program, error) {
+	_, p, err := loadVersion(dir, present)
+	return p, err
+}
+
+// A packageVersion says which one of the package in a folder is meant: what is there now, or what
+// is kept in the folder of the state that it names.
+type packageVersion struct{ stateDir string }
+
+// present is what is in the folder now.
+var present packageVersion
+
+// read returns the files of the version of the package in a folder.
+func (v packageVersion) read(dir string) (*source.Snapshot, error) {
+	if v == present {
+		snapshot, err := source.Folder(dir)
+		if err != nil {
+			return nil, emptyFolder(dir, err)
+		}
+		return snapshot, nil
+	}
+	kept, err := source.OpenKept(v.stateDir)
 	if err != nil {
-		return nil, emptyFolder(dir, err)
+		return nil, err
+	}
+	return kept.Load(dir)
+}
+
+// loadVersion compiles a version of the package in a folder.
+func loadVersion(dir string, v packageVersion) (snapshot *source.Snapshot, p *program.Program, err error) {
+	if snapshot, err = v.read(dir); err != nil {
+		return nil, nil, err
 	}
 	// The CUE compiler panics on a few inputs that it should refuse.
 	defer func() {
@@ -45,9 +73,9 @@ func load(dir string) (p *program.Program, err error) {
 	}()
 	p, err = program.Load(snapshot)
 	if faults := (program.Faults)(nil); err != nil && !errors.As(err, &faults) {
-		return nil, fmt.Errorf("package %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("package %s: %w", dir, err)
 	}
-	return p, err
+	return snapshot, p, err
 }
 
 // expand returns the folders that arguments name, or those of the pattern that stands

@@ -28,16 +28,20 @@ type operator struct {
 	config  *rest.Config
 	flags   runFlags
 	manager *controller.Manager
+	// kept are the last good versions of packages; nil keeps none.
+	kept *source.Kept
 
 	mu sync.Mutex
-	// broken are the folders of packages no version of which was right so far.
+	// broken are the folders of packages that were not right since the start.
 	broken map[string]bool
 }
 
 // understood is a package that is right.
 type understood struct {
-	program *program.Program
-	crd     *apiextensionsv1.CustomResourceDefinition
+	snapshot *source.Snapshot
+	program  *program.Program
+	crd      *apiextensionsv1.CustomResourceDefinition
+	warnings program.Faults
 }
 
 // An attempt is what came of the first look at a package.
@@ -49,6 +53,8 @@ type attempt struct {
 	state string
 	// err is what is wrong with the package.
 	err error
+	// last is the last good version of a package that is wrong.
+	last lastGood
 }
 
 // run serves packages until the context ends. One that is wrong is served once it is
@@ -77,11 +83,13 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 
 // start looks at every package, serves what is right, and follows all of them.
 func (o *operator) start(ctx context.Context, all *errgroup.Group, dirs []string) error {
-	tried := tryAll(ctx, dirs)
+	tried := o.tryAll(ctx, dirs)
 	first := gather(tried, len(dirs))
 	if err := distinct(first); err != nil {
 		return err
 	}
+	// A version that was kept must not take the kind of a package that is right.
+	slices.SortStableFunc(first, func(a, b attempt) int { return wrongLast(a) - wrongLast(b) })
 	begin := func(a attempt) error {
 		served, err := o.begin(ctx, a)
 		if err == nil {
@@ -104,8 +112,16 @@ func (o *operator) start(ctx context.Context, all *errgroup.Group, dirs []string
 	return ctx.Err()
 }
 
+// wrongLast orders packages.
+func wrongLast(a attempt) int {
+	if a.err != nil {
+		return 1
+	}
+	return 0
+}
+
 // tryAll looks at packages side by side.
-func tryAll(ctx context.Context, dirs []string) <-chan attempt {
+func (o *operator) tryAll(ctx context.Context, dirs []string) <-chan attempt {
 	tried := make(chan attempt, len(dirs))
 	slots := make(chan struct{}, max(minSlots, runtime.GOMAXPROCS(0)))
 	for _, dir := range dirs {
@@ -115,7 +131,9 @@ func tryAll(ctx context.Context, dirs []string) <-chan attempt {
 			a := attempt{dir: dir}
 			snapshot, err := source.Folder(dir)
 			a.state = source.State(snapshot, err)
-			a.understood, a.err = understand(ctx, dir)
+			if a.understood, a.err = understand(ctx, dir, present); a.err != nil {
+				a.last = o.lastGood(ctx, dir)
+			}
 			tried <- a
 		}()
 	}
@@ -164,22 +182,22 @@ func distinct(packages []attempt) error {
 	return nil
 }
 
-// understand checks a package and compiles it.
-func understand(ctx context.Context, dir string) (understood, error) {
-	found, err := examine(ctx, dir, examineAll)
+// understand checks a version of the package in a folder and compiles it.
+func understand(ctx context.Context, dir string, v packageVersion) (understood, error) {
+	found, err := examineVersion(ctx, dir, examineAll, v)
 	if err != nil {
 		return understood{}, err
 	}
 	if len(found.Faults) > 0 {
 		return understood{}, found.Faults
 	}
-	p, err := load(dir)
-	return understood{program: p, crd: found.CRD}, err
+	snapshot, p, err := loadVersion(dir, v)
+	return understood{snapshot, p, found.CRD, found.Warnings}, err
 }
 
-// begin serves a package for the first time, and returns what is served. It errors
-// with what is not the package's fault, and ends the process: it would meet every
-// other package as well.
+// begin serves a package for the first time, or the last good version of one that is wrong,
+// and returns what is served. It errors with what is not the package's fault, and ends the
+// process: it would meet every other package as well.
 func (o *operator) begin(ctx context.Context, a attempt) (*program.Program, error) {
 	err := a.err
 	if err == nil {
@@ -188,11 +206,17 @@ func (o *operator) begin(ctx context.Context, a attempt) (*program.Program, erro
 	switch {
 	case err == nil:
 		return a.program, nil
-	case a.err != nil || ownFault(err):
-		o.reportBroken(ctx, a.dir, nil, err)
-		return nil, nil
+	case a.err == nil && !ownFault(err):
+		return nil, err
+	case a.err == nil:
+		a.last = o.lastGood(ctx, a.dir)
 	}
-	return nil, err
+	served := o.serveLast(ctx, a.last, a.dir, err)
+	o.reportBroken(ctx, a.dir, served, err)
+	if served == nil && ctx.Err() == nil {
+		o.manager.Broken(a.dir, packageName(a.dir), whereFaulty(err))
+	}
+	return served, nil
 }
 
 // ownFault reports whether a package cannot be served because of what it says.
@@ -210,21 +234,40 @@ func (o *operator) serve(ctx context.Context, dir string, next understood, was *
 			return err
 		}
 	}
-	p := next.program
-	if was != nil {
-		if err := o.manager.Swap(ctx, was, p); err != nil {
-			return err
-		}
-		o.log.Info("package replaced", "package", p.Name(), "was", short(was.Digest()), "now", short(p.Digest()))
-		return nil
+	for _, w := range next.warnings {
+		o.log.Info("the package has a warning", "package", next.program.Name(), "warning", w.Error())
 	}
-	if err := o.manager.Serve(p); err != nil {
+	if err := o.use(ctx, next.program, was); err != nil {
 		return err
 	}
 	o.mu.Lock()
 	delete(o.broken, dir)
 	o.mu.Unlock()
-	o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", short(p.Digest()))
+	o.manager.Mended(dir, next.program.GroupVersionKind().GroupKind().String())
+	o.keep(dir, next.snapshot)
+	return nil
+}
+
+// use makes the manager serve a version of a package instead of the one before, if any.
+func (o *operator) use(ctx context.Context, p, was *program.Program) error {
+	switch {
+	case was == nil:
+		if err := o.manager.Serve(p); err != nil {
+			return err
+		}
+		o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", short(p.Digest()))
+	case was.Digest() == p.Digest():
+		// Its definition was applied all the same: that of what was in between may be there.
+		if err := o.manager.Outdated(ctx, was, ""); err != nil {
+			return err
+		}
+		o.log.Info("package is as it was again, the same version keeps running", "package", p.Name(), "digest", short(p.Digest()))
+	default:
+		if err := o.manager.Swap(ctx, was, p); err != nil {
+			return err
+		}
+		o.log.Info("package replaced", "package", p.Name(), "was", short(was.Digest()), "now", short(p.Digest()))
+	}
 	return nil
 }
 
@@ -232,19 +275,27 @@ func (o *operator) serve(ctx context.Context, dir string, next understood, was *
 // version that is served stays; there may be none yet.
 func (o *operator) follow(ctx context.Context, a attempt, served *program.Program) {
 	read := func() (*source.Snapshot, error) { return source.Folder(a.dir) }
+	var told later
 	source.Watch(ctx, a.state, read, func(_ *source.Snapshot, err error) {
+		told.never()
 		var next understood
 		if err == nil {
-			next, err = understand(ctx, a.dir)
+			next, err = understand(ctx, a.dir, present)
 		}
 		if err == nil {
 			err = o.serve(ctx, a.dir, next, served)
 		}
-		if err != nil {
-			o.reportBroken(ctx, a.dir, served, err)
+		switch {
+		case err == nil:
+			served = next.program
 			return
+		case ctx.Err() != nil:
+		case served == nil:
+			o.manager.Broken(a.dir, packageName(a.dir), whereFaulty(err))
+		default:
+			told.after(tellAfter, func() { o.tellOutdated(ctx, served, err) })
 		}
-		served = next.program
+		o.reportBroken(ctx, a.dir, served, err)
 	})
 }
 

@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/patch"
@@ -26,6 +21,7 @@ type runFlags struct {
 	crds       string
 	logFormat  string
 	configMap  string
+	stateDir   string
 	options    controller.Options
 	dryRun     dryRun
 }
@@ -36,12 +32,7 @@ const (
 	crdsLeave = "leave"
 )
 
-func newRun(s streams) *cobra.Command {
-	var f runFlags
-	cmd := &cobra.Command{
-		Use:   "run [packages]",
-		Short: "Run the operators of packages on a cluster",
-		Long: `Run the operators of packages on a cluster, until interrupted.
+const runLong = `Run the operators of packages on a cluster, until interrupted.
 
 Each package is checked, its CustomResourceDefinition is installed, and its custom resources
 are reconciled. While it runs, the folders are watched: a saved change takes effect within
@@ -49,13 +40,25 @@ two seconds, and one that is wrong is reported with its file and line while the 
 version goes on running. A package that is wrong from the start is waited for, and holds up
 no other.
 
-Custom resources whose package does not run here, because it is gone or broken, are not
-reconciled. One that is deleted is torn down all the same, from the inventory in its status;
---strays leave leaves it to another process.
+With --state-dir, the last good version is kept in a folder, and runs if the package is wrong
+when the process is started again. Without it, the resources of a package that is wrong are not
+reconciled. Either way their status says so.
+
+Custom resources whose package does not run here are not reconciled. One that is deleted is torn
+down all the same, from the inventory in its status; --strays leave leaves it to another process.
 
 Without packages, it is the package in the current folder. The cluster is that of --kubeconfig,
-of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
-` + dryRunLong,
+of KUBECONFIG, of ~/.kube/config, or the one that the process runs in; the log begins with its
+context, its address and the user. One that only ~/.kube/config names, and that is not of this
+machine, has to be confirmed: on a terminal by y, and otherwise by --context.
+`
+
+func newRun(s streams) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [packages]",
+		Short: "Run the operators of packages on a cluster",
+		Long:  runLong + dryRunLong,
 		Example: `  operetta run ./cue/...
   operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
 
@@ -92,6 +95,7 @@ of KUBECONFIG, of ~/.kube/config, or the one that the process runs in.
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "where the Lease is; by default the namespace that the process runs in")
 	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
 	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "what to do about deleted custom resources whose package does not run here", string(controller.StraysTeardown), string(controller.StraysLeave))
+	flags.StringVar(&f.stateDir, "state-dir", "", "folder that keeps the last good version of each package for the next start; by default none is kept")
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd
@@ -114,36 +118,28 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if f.options.ConfigMap, err = f.configKey(); err != nil {
 		return err
 	}
-	config, err := clusterConfig(f)
+	on, err := findTarget(f)
 	if err != nil {
 		return err
 	}
+	if err := on.confirm(ctx, s); err != nil {
+		return err
+	}
+	on.announce(ctx, log)
+	config := on.config
 	noticeOutages(config, log)
 	o := &operator{log: log, config: config, flags: f}
+	if f.stateDir != "" {
+		if o.kept, err = source.OpenKept(f.stateDir); err != nil {
+			return err
+		}
+	}
 	if f.crds == crdsApply {
 		if err := installCRD(ctx, config, log, patch.CRD()); err != nil {
 			return err
 		}
 	}
 	return o.run(ctx, dirs)
-}
-
-// clusterConfig returns how to reach the cluster.
-func clusterConfig(f runFlags) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("there is no cluster to talk to: pass --kubeconfig, or set KUBECONFIG; `make run` starts a cluster of its own")
-	case err != nil:
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	info, _ := debug.ReadBuildInfo()
-	config.UserAgent = "operetta/" + productVersion(info)
-	// The API server's priority and fairness limits the rate, not the client.
-	config.QPS = -1
-	return config, nil
 }
 
 // newLog returns the log: one line for an event, for people or for machines.

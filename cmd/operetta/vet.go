@@ -5,8 +5,12 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"operetta.dev/engine/check"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -16,10 +20,16 @@ func newVet(s streams) *cobra.Command {
 		Short: "Check packages and print what is wrong with them",
 		Long: `Check packages: that they compile, that every name they refer to exists, that the
 components have an order, that no two objects are the same, that predicates can be
-decided, and that a CustomResourceDefinition can say their schema.
+decided, that objects have the fields and values of their kinds, and that the API server
+takes the CustomResourceDefinition of their schema.
+
+What objects are is known from the complete Kubernetes types, for those that are made
+from one, as in appsv1.#Deployment & {...}.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
-write instead. Without packages, all packages at or below the current folder are checked.`,
+write instead. A warning is one as well, of what is right and probably not meant: a status,
+or an object that is no Secret, into which what a Secret holds is copied. It does not make
+the command fail. Without packages, all packages at or below the current folder are checked.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit
@@ -32,7 +42,7 @@ write instead. Without packages, all packages at or below the current folder are
 			if err != nil {
 				return err
 			}
-			faults := 0
+			faults, warnings := 0, 0
 			for _, dir := range dirs {
 				found, err := examine(cmd.Context(), dir, examineAll)
 				if cmd.Context().Err() != nil {
@@ -45,9 +55,13 @@ write instead. Without packages, all packages at or below the current folder are
 				if edges {
 					printEdges(s.out, found.Edges)
 				}
+				if !quiet {
+					printWarnings(s.err, found.Warnings)
+					warnings += len(found.Warnings)
+				}
 			}
 			if !quiet {
-				fmt.Fprintf(s.out, "%s, %s\n", count(len(dirs), "package"), count(faults, "fault"))
+				fmt.Fprintln(s.out, summary(len(dirs), faults, warnings))
 			}
 			if faults > 0 {
 				return errReported
@@ -67,8 +81,44 @@ func printEdges(w io.Writer, edges []string) {
 	}
 }
 
+// summary counts what was found.
+func summary(packages, faults, warnings int) string {
+	text := count(packages, "package") + ", " + count(faults, "fault")
+	if warnings > 0 {
+		text += ", " + count(warnings, "warning")
+	}
+	return text
+}
+
+// printWarnings prints one warning a line.
+func printWarnings(w io.Writer, warnings program.Faults) {
+	for _, f := range warnings {
+		fmt.Fprintf(w, "%s: warning: %s\n", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
+	}
+}
+
 // staticFaults returns what is wrong with a package whatever the custom resource.
 func staticFaults(p *program.Program) program.Faults { return check.Package(p) }
+
+// typeFaults returns what the complete Kubernetes types find wrong with the package in a
+// folder, beside what is known.
+func typeFaults(dir string, known program.Faults) program.Faults {
+	snapshot, err := source.Folder(dir)
+	if err != nil {
+		return nil // known
+	}
+	return check.Types(snapshot, known)
+}
+
+// refused returns why an API server would refuse the CustomResourceDefinition of a package,
+// or nil. It is asked by its own code, without a server.
+func refused(def crd.Definition, generated *apiextensionsv1.CustomResourceDefinition) error {
+	errs, err := conform.Errors(generated)
+	if err != nil {
+		return err
+	}
+	return crd.Refused(def, errs)
+}
 
 // count returns a number with its noun.
 func count(n int, noun string) string {

@@ -23,7 +23,8 @@ import (
 // CUE can be written that drives the evaluator into endless recursion or endless work.
 // Go can neither interrupt the one nor survive the other, so a package that nobody has
 // looked at yet is examined by a process that may die: this binary, started again as
-// `operetta worker MODE DIR`, which answers with one finding in JSON.
+// `operetta worker MODE DIR`, which answers with one finding in JSON. With a folder of the
+// state behind that, it is about the version that is kept there.
 
 const (
 	// examineTimeout is how long a worker may think about one package. The largest
@@ -38,7 +39,7 @@ const (
 const (
 	examineCheck = "check" // the static check
 	examineCRD   = "crd"   // the CustomResourceDefinition
-	examineAll   = "all"   // both
+	examineAll   = "all"   // both, and the complete Kubernetes types
 )
 
 // A finding is what a worker says about one package.
@@ -47,36 +48,55 @@ type finding struct {
 	Faults program.Faults `json:"faults,omitempty"`
 	// Edges are the dependencies between its components, under whichever condition.
 	Edges []string `json:"edges,omitempty"`
+	// Warnings are what is right and probably not meant.
+	Warnings program.Faults `json:"warnings,omitempty"`
 	// CRD is the CustomResourceDefinition, when it was asked for and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
 }
 
 func newWorker(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:    "worker {check|crd|all} DIR",
+		Use:    "worker {check|crd|all} DIR [STATE]",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
-		Args:   usage(cobra.ExactArgs(2)),
+		Args:   usage(cobra.RangeArgs(2, 3)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			debug.SetMaxStack(workerStack)
-			return json.NewEncoder(s.out).Encode(examineHere(args[0], args[1]))
+			v := present
+			if len(args) > 2 {
+				v.stateDir = args[2]
+			}
+			return json.NewEncoder(s.out).Encode(examineHere(args[0], args[1], v))
 		},
 	}
 }
 
-// examineHere examines the package in a folder in this process.
-func examineHere(mode, dir string) finding {
-	p, err := load(dir)
+// examineHere examines a version of the package in a folder in this process.
+func examineHere(mode, dir string, v packageVersion) finding {
+	f := examineLight(mode, dir, v)
+	if mode == examineAll {
+		f.Faults = append(f.Faults, typeFaults(dir, f.Faults)...).Sorted()
+	}
+	return f
+}
+
+// examineLight examines a package with the types that it runs with.
+func examineLight(mode, dir string, v packageVersion) finding {
+	_, p, err := loadVersion(dir, v)
 	if err != nil {
 		return finding{Faults: faultsOf(err)}
 	}
 	var f finding
 	if mode != examineCRD {
-		f.Faults, f.Edges = staticFaults(p), check.Dependencies(p)
+		f.Faults, f.Warnings, f.Edges = staticFaults(p), check.Warnings(p), check.Dependencies(p)
 	}
 	if mode != examineCheck {
 		var err error
-		f.CRD, err = crd.Generate(definitionOf(p.Name(), p.Meta()))
+		definition := definitionOf(p.Name(), p.Meta())
+		f.CRD, err = crd.Generate(definition)
+		if err == nil && mode == examineAll {
+			err = refused(definition, f.CRD)
+		}
 		f.Faults = append(f.Faults, faultsOf(err)...)
 	}
 	if len(f.Faults) > 0 {
@@ -88,24 +108,34 @@ func examineHere(mode, dir string) finding {
 // examine examines the package in a folder in a process of its own. It errors when that
 // process dies or takes too long; what is wrong with the package is in the finding.
 func examine(ctx context.Context, dir, mode string) (finding, error) {
+	return examineVersion(ctx, dir, mode, present)
+}
+
+// examineVersion is examine for any version.
+func examineVersion(ctx context.Context, dir, mode string, v packageVersion) (finding, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return finding{}, fmt.Errorf("package %s: finding the operetta binary: %w", dir, err)
 	}
-	return worker{program: self, timeout: examineTimeout}.run(ctx, dir, mode)
+	return worker{program: self, timeout: examineTimeout, version: v}.run(ctx, dir, mode)
 }
 
 // A worker is a process that examines one package.
 type worker struct {
 	program string
 	timeout time.Duration
+	version packageVersion
 }
 
 // run starts the process and waits for its answer.
 func (w worker) run(ctx context.Context, dir, mode string) (finding, error) {
 	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, w.program, "worker", mode, dir)
+	args := []string{"worker", mode, dir}
+	if w.version != present {
+		args = append(args, w.version.stateDir)
+	}
+	cmd := exec.CommandContext(limited, w.program, args...)
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	err := cmd.Run()

@@ -22,6 +22,9 @@ func TestPackage(t *testing.T) {
 			c.Fatalf("not a question of the check: %v", err)
 		}
 		faults := check.Package(p)
+		if c.File("warnings") != nil {
+			c.Want("warnings", check.Warnings(p).Error())
+		}
 		if len(faults) == 0 {
 			c.Want("want", "no faults")
 			return

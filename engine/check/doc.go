@@ -13,10 +13,14 @@
 //	comparisons   == between values that can never be equal
 //	support       what the contract has and the engine does not act on yet
 //
+// Types holds the objects against the complete Kubernetes types as well, which the
+// engine runs without.
+//
 // Every rule errs on the side of silence: where only an evaluation with real data
 // could tell, it says nothing. Faults come all at once, sorted, each with what to
 // write instead.
 //
 //	p, err := program.Load(snapshot)
 //	faults := check.Package(p)
+//	more := check.Types(snapshot, faults)
 package check

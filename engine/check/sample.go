@@ -1,6 +1,8 @@
 package check
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -11,36 +13,42 @@ import (
 // A sample is an evaluation with a custom resource that is made up from the schema.
 type sample struct {
 	namespace string
+	session   program.Session
 	rollout   program.Rollout
-	// coincides says that values were made up which may be equal by accident.
+	// coincides says that values were made up which may be equal by accident: a text that
+	// is not of one field alone, or the number in the elements of two lists.
 	coincides bool
 }
 
 const sampleNamespace = "sample-namespace"
 
-// samples returns an evaluation with as little in the spec as the schema allows, and
-// one with as much as can be made up. Either is left out when the schema asks for
-// what cannot be guessed.
+// samples returns an evaluation with as little in the spec as the schema allows, one
+// with as much as can be made up, and one with an element in each list as well. Each is
+// left out when the schema asks for what cannot be guessed, or when it would be like
+// another one.
 func samples(p *program.Program) []sample {
 	spec, _ := fieldOf(p.CRSchema(), "spec")
 	var out []sample
-	for _, full := range []bool{false, true} {
-		m := &maker{full: full}
+	var before []any
+	for _, m := range []*maker{{}, {full: true}, {full: true, lists: true}} {
 		made, ok := m.value(spec, "spec", 0)
-		if !ok {
+		same := func(other any) bool { return reflect.DeepEqual(other, made) }
+		if !ok || slices.ContainsFunc(before, same) {
 			continue
 		}
+		before = append(before, made)
 		gvk := p.GroupVersionKind()
-		r, err := p.Evaluate(program.Session{CR: map[string]any{
+		session := program.Session{CR: map[string]any{
 			"apiVersion": gvk.GroupVersion().String(),
 			"kind":       gvk.Kind,
 			"metadata":   map[string]any{"name": "sample-name", "namespace": sampleNamespace, "uid": "sample-uid"},
 			"spec":       made,
-		}})
+		}}
+		r, err := p.Evaluate(session)
 		if err != nil || len(r.Invalid) > 0 || len(r.Misconfigured) > 0 {
 			continue
 		}
-		out = append(out, sample{namespace: sampleNamespace, rollout: r, coincides: m.coincides})
+		out = append(out, sample{namespace: sampleNamespace, session: session, rollout: r, coincides: m.coincides || m.lists})
 	}
 	return out
 }
@@ -48,6 +56,7 @@ func samples(p *program.Program) []sample {
 // A maker makes up values.
 type maker struct {
 	full      bool // also what is optional
+	lists     bool // also elements of lists that may be empty
 	coincides bool
 }
 
@@ -85,8 +94,7 @@ func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) 
 		constraint, field := it.Selector().ConstraintType(), it.Value()
 		optional := constraint == cue.OptionalConstraint
 		complete := constraint == 0 && field.Validate(cue.Concrete(true)) == nil
-		switches := field.IncompleteKind()&(cue.BoolKind|cue.StructKind) != 0
-		if !m.full && (optional || complete) || complete && !switches {
+		if !m.full && (optional || complete) || complete && field.IncompleteKind()&m.made() == 0 {
 			continue
 		}
 		name := it.Selector().Unquoted()
@@ -99,6 +107,14 @@ func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) 
 		}
 	}
 	return out, true
+}
+
+// made are the kinds of what is made up although it has a default.
+func (m *maker) made() cue.Kind {
+	if m.lists {
+		return cue.BoolKind | cue.StructKind | cue.ListKind
+	}
+	return cue.BoolKind | cue.StructKind
 }
 
 func (m *maker) list(schema cue.Value, path string, depth int) (any, bool) {

@@ -300,6 +300,9 @@ func failure(ref Ref, doing string, err error) error {
 	if unserved(err) {
 		return &KindNotServedError{Kind: ref.GroupVersionKind}
 	}
+	if wrong, ok := errors.AsType[*SchemaError](err); ok {
+		return wrong // it names the object, and withholds by itself
+	}
 	if replaced(err) {
 		err = conflict(ref, "there is another object of that name: %w", err)
 	}

@@ -18,8 +18,9 @@ import (
 // tests roll packages out in. The tests of this package and of the rollout run on it
 // and on an API server, and so say what it can.
 //
-// It sets no defaults and validates next to nothing, needs no namespaces, and takes
-// the status of every kind for a subresource. Nothing happens in it by itself: a
+// It sets no defaults, and takes the status of every kind for a subresource. It validates
+// next to nothing until Validate is called, and needs no namespaces until Namespaces says
+// which there are; dry runs do both. Nothing happens in it by itself: a
 // Deployment has no status until somebody writes one with Put, and what belongs to
 // an object that is gone stays until CollectGarbage is called. It serves Kubernetes'
 // own kinds, and others that Serve declares.
@@ -32,6 +33,10 @@ type Memory struct {
 	version int64
 	fields  *fieldManagers
 	refuse  Refusal
+	// judge says what is wrong with an object.
+	judge judge
+	// namespaces exist without an object; nil is all.
+	namespaces map[string]bool
 }
 
 var _ Cluster = (*Memory)(nil)
@@ -54,6 +59,7 @@ func NewMemory() *Memory {
 		belongs: newBelongings(),
 		served:  map[schema.GroupKind]Scope{},
 		fields:  newFieldManagers(),
+		judge:   lenient{},
 	}
 }
 
@@ -62,6 +68,28 @@ func (m *Memory) Serve(kind schema.GroupKind, scope Scope) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.served[kind] = scope
+}
+
+// Validate makes the cluster refuse what an API server finds wrong with an object by
+// itself: fields that its kind does not have, values of another type, names, what is
+// required, what must not change. Custom resources are known by their metadata alone.
+func (m *Memory) Validate() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.judge = strict{types: m.fields.known}
+}
+
+// Namespaces makes the cluster refuse what is created in a namespace that it does not
+// have, and have some from the start; another call adds to those.
+func (m *Memory) Namespaces(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.namespaces == nil {
+		m.namespaces = map[string]bool{}
+	}
+	for _, name := range names {
+		m.namespaces[name] = true
+	}
 }
 
 // Withdraw makes the cluster forget a kind that Serve has declared, with its objects.
@@ -114,6 +142,10 @@ func (m *Memory) sorted() []*unstructured.Unstructured {
 func (m *Memory) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.scope(kind)
+}
+
+func (m *Memory) scope(kind schema.GroupVersionKind) (Scope, error) {
 	if scope, ok := m.served[kind.GroupKind()]; ok {
 		return scope, nil
 	}

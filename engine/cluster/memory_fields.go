@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -128,6 +129,24 @@ func sameSpec(a, b *unstructured.Unstructured) bool {
 		delete(u.Object, "status")
 	}
 	return equality.Semantic.DeepEqual(a.Object, b.Object)
+}
+
+// sameButStatus reports whether two states of an object differ in the status at most, and
+// in who wrote what when.
+func sameButStatus(a, b *unstructured.Unstructured) bool {
+	without := func(u *unstructured.Unstructured) map[string]any {
+		out := maps.Clone(u.Object)
+		delete(out, "status")
+		if meta, ok := out["metadata"].(map[string]any); ok {
+			meta = maps.Clone(meta)
+			for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+				delete(meta, field)
+			}
+			out["metadata"] = meta
+		}
+		return out
+	}
+	return equality.Semantic.DeepEqual(without(a), without(b))
 }
 
 // oneVersion converts, defaults and creates objects of which there is one version

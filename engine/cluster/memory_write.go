@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Apply implements Cluster.
@@ -45,6 +43,9 @@ func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructur
 	if object.GetUID() == "" && live != nil {
 		return nil, alreadyExists(ref)
 	}
+	if err := m.judge.readable(withoutServerFields(object)); err != nil {
+		return nil, failure(ref, "applying", err)
+	}
 	merged, err := m.fields.apply(live, object, manager)
 	if wrong := m.fields.schemaFault(object); err != nil && wrong != nil {
 		return nil, wrong
@@ -53,7 +54,7 @@ func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructur
 		err = m.admit(live, merged)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: applying: %w", ref, err)
+		return nil, failure(ref, "applying", err)
 	}
 	return keep(live, merged), nil
 }
@@ -89,13 +90,34 @@ func (m *Memory) Put(manager string, object *unstructured.Unstructured) (*unstru
 	return m.update(manager, m.objects[RefOf(object).Identity()], object, m.store)
 }
 
+// Restore writes an object that was read from a cluster as it was there: with its UID, its
+// generation and, if it has them, the owners of its fields; otherwise these are those of
+// the field manager. An object that is there, or that has no UID, is written as by Put.
+func (m *Memory) Restore(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[RefOf(object).Identity()]
+	if live != nil || object.GetUID() == "" {
+		return m.update(manager, live, object, m.store)
+	}
+	next := object.DeepCopy()
+	if len(next.GetManagedFields()) == 0 {
+		merged, err := m.fields.update(nil, next, manager)
+		if err != nil {
+			return nil, failure(RefOf(object), "updating", err)
+		}
+		next = merged
+	}
+	return m.keep(Created, nil, next), nil
+}
+
 func (m *Memory) update(manager string, live, next *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
 	merged, err := m.fields.update(live, next, manager)
 	if err == nil {
 		err = m.admit(live, merged)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: updating: %w", RefOf(next), err)
+		return nil, failure(RefOf(next), "updating", err)
 	}
 	return keep(live, merged), nil
 }
@@ -104,40 +126,15 @@ func (m *Memory) update(manager string, live, next *unstructured.Unstructured, k
 func (m *Memory) Probe(_ context.Context, object *unstructured.Unstructured) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.admit(nil, object)
-}
-
-// admit validates what can be, and asks the refusal.
-func (m *Memory) admit(before, after *unstructured.Unstructured) error {
-	if err := m.validate(before, after); err != nil || m.refuse == nil {
-		return err
+	probe := withoutServerFields(object)
+	err := m.judge.readable(probe)
+	if err == nil {
+		err = m.admit(nil, probe)
 	}
-	return m.refuse(before, after)
-}
-
-// validate refuses to begin anything in what is being deleted.
-func (m *Memory) validate(before, after *unstructured.Unstructured) error {
-	switch {
-	case before == nil && m.ending(after.GetNamespace()):
-		err := apierrors.NewForbidden(resourceOf(RefOf(after)), after.GetName(), fmt.Errorf("namespace %s is being deleted", after.GetNamespace()))
-		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
-		return err
-	case before != nil && before.GetDeletionTimestamp() != nil && after != nil:
-		added := slices.DeleteFunc(slices.Clone(after.GetFinalizers()), func(f string) bool { return slices.Contains(before.GetFinalizers(), f) })
-		if len(added) > 0 {
-			return apierrors.NewInvalid(after.GroupVersionKind().GroupKind(), after.GetName(), field.ErrorList{
-				field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %q", added)),
-			})
-		}
+	if err != nil {
+		return failure(RefOf(object), "probing", err)
 	}
 	return nil
-}
-
-// ending reports whether a namespace is being deleted. One that is not there counts as
-// there.
-func (m *Memory) ending(namespace string) bool {
-	ns := m.objects[Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Namespace"}, Name: namespace}]
-	return ns != nil && ns.GetDeletionTimestamp() != nil
 }
 
 func conflict(ref Ref, format string, args ...any) error {

@@ -2,11 +2,15 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster/validate"
 )
 
 // Rehearsal is a Cluster that changes nothing. Its writes are those of another one
@@ -18,28 +22,31 @@ type Rehearsal struct {
 
 	mu sync.Mutex
 	// made is what would be there; nil is what would be gone.
-	made    map[Ref]*unstructured.Unstructured
-	changes []Change
+	made map[Ref]*unstructured.Unstructured
+	// kept are fields that would stay as they are although nobody applies them.
+	kept    map[Ref]*unstructured.Unstructured
+	changes []Event
 }
 
 var _ Cluster = (*Rehearsal)(nil)
 
-// Changes returns what would have been written, in order.
-func (r *Rehearsal) Changes() []Change {
+// Changes returns what would have been written, in order, with what is there before and
+// would be afterwards.
+func (r *Rehearsal) Changes() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.changes)
 }
 
 // note records what a write would have made.
-func (r *Rehearsal) note(verb Verb, ref Ref, made *unstructured.Unstructured) {
+func (r *Rehearsal) note(verb Verb, ref Ref, before, made *unstructured.Unstructured) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.made == nil {
 		r.made = map[Ref]*unstructured.Unstructured{}
 	}
 	r.made[ref.Identity()] = made
-	r.changes = append(r.changes, Change{Verb: verb, Ref: ref})
+	r.changes = append(r.changes, Event{Change: Change{Verb: verb, Ref: ref}, Before: before, Object: made})
 }
 
 // known returns what a write would have made of an object, if there was one.
@@ -68,25 +75,85 @@ func (r *Rehearsal) Read(ctx context.Context, ref Ref) (*unstructured.Unstructur
 
 // Apply implements Cluster.
 func (r *Rehearsal) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	verb := Created
-	if object.GetUID() != "" {
-		verb = Updated // a write names the object that it changes
+	ref := RefOf(object)
+	if object.GetUID() == "" {
+		out, err := r.Cluster.Apply(ctx, object)
+		if r.wouldHaveNamespace(ref, err) {
+			if out, err = object.DeepCopy(), validate.Written(nil, object, true); err != nil {
+				err = failure(ref, "applying", err)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.note(Created, ref, nil, out)
+		return out, nil
+	}
+	before, err := r.Read(ctx, ref) // a write names the object that it changes
+	if err != nil {
+		return nil, err
 	}
 	out, err := r.Cluster.Apply(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	r.note(verb, RefOf(object), out)
+	r.keep(ref, out)
+	r.note(Updated, ref, before, out)
 	return out, nil
+}
+
+// wouldHaveNamespace reports whether an object was refused only because its namespace
+// would have been created before.
+func (r *Rehearsal) wouldHaveNamespace(ref Ref, err error) bool {
+	namespace := Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Namespace"}, Name: ref.Namespace}
+	made, _ := r.known(namespace)
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return made != nil && ok && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
+}
+
+// Relinquish implements Cluster.
+func (r *Rehearsal) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
+	if err := r.Cluster.Relinquish(ctx, fields); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept == nil {
+		r.kept = map[Ref]*unstructured.Unstructured{}
+	}
+	r.kept[RefOf(fields).Identity()] = fields.DeepCopy()
+	return nil
+}
+
+// keep puts back what was relinquished: as that was a dry run as well, a dry run of an
+// apply takes it away.
+func (r *Rehearsal) keep(ref Ref, made *unstructured.Unstructured) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fields := r.kept[ref.Identity()]
+	if fields == nil {
+		return
+	}
+	for field, value := range fields.Object {
+		if of, isMap := value.(map[string]any); isMap && field != "metadata" {
+			for name, v := range of {
+				_ = unstructured.SetNestedField(made.Object, v, field, name) // it was there before
+			}
+		}
+	}
 }
 
 // Replace implements Cluster.
 func (r *Rehearsal) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	before, err := r.Read(ctx, RefOf(object))
+	if err != nil {
+		return nil, err
+	}
 	out, err := r.Cluster.Replace(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	r.note(Updated, RefOf(object), out)
+	r.note(Updated, RefOf(object), before, out)
 	return out, nil
 }
 
@@ -96,6 +163,6 @@ func (r *Rehearsal) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	if err := r.Cluster.Delete(ctx, ref, uid); err != nil {
 		return err
 	}
-	r.note(Deleted, ref, nil)
+	r.note(Deleted, ref, nil, nil)
 	return nil
 }

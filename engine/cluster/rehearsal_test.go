@@ -1,11 +1,14 @@
 package cluster_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/test/clustertest"
 )
 
 func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
@@ -41,4 +44,82 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 	if diff := cmp.Diff([]string{"create ConfigMap default/a", "update ConfigMap default/a", "delete ConfigMap default/a"}, changes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// dryRuns is a cluster whose writes are dry runs.
+type dryRuns struct{ *cluster.Memory }
+
+// Apply implements cluster.Cluster: on a copy of what is there.
+func (d dryRuns) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	elsewhere := cluster.NewMemory()
+	elsewhere.Validate()
+	elsewhere.Namespaces("default")
+	for _, there := range d.Objects() {
+		if _, err := elsewhere.Restore("somebody", there); err != nil {
+			return nil, err
+		}
+	}
+	return elsewhere.Apply(ctx, u)
+}
+
+// Relinquish implements cluster.Cluster.
+func (dryRuns) Relinquish(context.Context, *unstructured.Unstructured) error { return nil }
+
+func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
+	t.Parallel()
+	memory := cluster.NewMemory()
+	r := &cluster.Rehearsal{Cluster: dryRuns{memory}}
+	there := given(t, deployment)
+	there, err := memory.Apply(t.Context(), there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := given(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 3}}`)
+	fields.SetUID(there.GetUID())
+	if err := r.Relinquish(t.Context(), fields); err != nil {
+		t.Fatal(err)
+	}
+	want := given(t, deployment)
+	unstructured.RemoveNestedField(want.Object, "spec", "replicas")
+	set(t, want, int64(7), "spec", "minReadySeconds")
+	want.SetUID(there.GetUID())
+	if _, err := r.Apply(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	e := r.Changes()[0]
+	if got := []any{e.String(), field(e.Before, "spec", "minReadySeconds"), field(e.Object, "spec", "minReadySeconds")}; !cmp.Equal(got, []any{"update Deployment default/web", nil, int64(7)}) {
+		t.Errorf("got %v", got)
+	}
+	if got := field(e.Object, "spec", "replicas"); got != int64(3) {
+		t.Errorf("%v replicas, want those that were relinquished, which was a dry run as well", got)
+	}
+}
+
+func TestARehearsalKnowsTheNamespacesThatItWouldHaveMade(t *testing.T) {
+	t.Parallel()
+	r := &cluster.Rehearsal{Cluster: dryRuns{cluster.NewMemory()}}
+	there, wrong := given(t, configMap), given(t, configMap)
+	there.SetNamespace("new")
+	wrong.SetNamespace("new")
+	set(t, wrong, "v", "data", "a key")
+	if _, err := r.Apply(t.Context(), there); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want the namespace not to be there", err)
+	}
+	ns := given(t, `{apiVersion: v1, kind: Namespace, metadata: {name: new}}`)
+	ns.SetNamespace("")
+	if _, err := r.Apply(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Apply(t.Context(), wrong); !apierrors.IsInvalid(err) {
+		t.Errorf("got %v, want it to be invalid all the same", err)
+	}
+	if out, err := r.Apply(t.Context(), there); err != nil || out.GetName() != there.GetName() {
+		t.Errorf("got %v and %v", out, err)
+	}
+}
+
+// given returns an object in the default namespace.
+func given(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	return parse(t, &clustertest.Site{Namespace: "default"}, text)
 }

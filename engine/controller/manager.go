@@ -92,9 +92,6 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	}
 	m.subsystems = newSubsystems(kids.direct, options.Log, m.serves)
 	m.strays = newStrays(m)
-	if options.Strays == StraysLeave {
-		return m, nil
-	}
 	return m, mgr.Add(m.strays)
 }
 
@@ -188,6 +185,9 @@ func (m *Manager) serves(kind schema.GroupKind) bool {
 	defer m.mu.RUnlock()
 	return m.controllers[kind] != nil
 }
+
+// Serves reports whether a package is served that has a kind.
+func (m *Manager) Serves(kind schema.GroupKind) bool { return m.serves(kind) }
 
 // A TakenError says that two packages have the same kind.
 type TakenError struct {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/plan/diff"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,8 @@ type Rehearsal struct {
 	client  client.Client
 	cluster *cluster.Rehearsal
 	options Options
+	// mask hides the Secrets that were read and would be written.
+	mask *diff.Mask
 	// subsystems knows the kinds of the packages, and of those on the cluster.
 	subsystems *subsystems
 }
@@ -46,6 +49,7 @@ func NewRehearsal(config *rest.Config, options Options, programs ...*program.Pro
 	return &Rehearsal{
 		client:     dry,
 		options:    options,
+		mask:       &diff.Mask{},
 		subsystems: newSubsystems(direct, options.Log, func(kind schema.GroupKind) bool { return served[kind] }),
 		cluster: &cluster.Rehearsal{Cluster: &cluster.Live{
 			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace, Schemas: cluster.PublishedSchemas(config),
@@ -53,6 +57,9 @@ func NewRehearsal(config *rest.Config, options Options, programs ...*program.Pro
 		}},
 	}, nil
 }
+
+// Mask hides the Secrets that were read so far.
+func (r *Rehearsal) Mask() *diff.Mask { return r.mask }
 
 // Resources returns the custom resources of a package that are there.
 func (r *Rehearsal) Resources(ctx context.Context, p *program.Program) ([]*unstructured.Unstructured, error) {
@@ -78,7 +85,7 @@ func (r *Rehearsal) Applied(ctx context.Context, resource *unstructured.Unstruct
 
 // A Reconcile is what reconciling one custom resource now would do.
 type Reconcile struct {
-	Changes []cluster.Change
+	Changes []cluster.Event
 	// Resource is the custom resource as it would be then, or nil.
 	Resource *unstructured.Unstructured
 }
@@ -92,7 +99,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	before := len(r.cluster.Changes())
 	now := time.Now()
 	l := &lifecycle.Lifecycle{
-		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client}, ConfigMap: r.options.ConfigMap, Parallel: 1,
+		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client, r.mask}, ConfigMap: r.options.ConfigMap, Parallel: 1,
 		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
 		Subsystem: r.subsystems.has,
 	}
@@ -150,7 +157,10 @@ type unrecorded struct{}
 func (unrecorded) Record(*unstructured.Unstructured, rollout.Event) {}
 
 // directInputs reads inputs without watching them.
-type directInputs struct{ client client.Client }
+type directInputs struct {
+	client client.Client
+	mask   *diff.Mask
+}
 
 var _ rollout.Inputs = directInputs{}
 
@@ -167,6 +177,7 @@ func (d directInputs) Read(ctx context.Context, _ types.NamespacedName, in progr
 	}
 	sort.Slice(list.Items, func(a, b int) bool { return list.Items[a].GetName() < list.Items[b].GetName() })
 	for _, u := range list.Items {
+		d.mask.Learn(&u)
 		out.Objects = append(out.Objects, u.Object)
 	}
 	return out, nil

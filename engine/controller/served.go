@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/lifecycle"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -25,13 +28,27 @@ type served struct {
 	name       string
 	reconciler *reconciler
 	wake       chan event.TypedGenericEvent[client.Object]
+	// fault is what is wrong with the present files of the package, while an earlier
+	// version of it serves.
+	fault atomic.Value
+}
+
+// packageFault returns that, or "".
+func (s *served) packageFault() string {
+	fault, _ := s.fault.Load().(string)
+	return fault
 }
 
 // Serve adds the controller of a package. It errors with a TakenError when another
 // package is served that has the same kind.
-func (m *Manager) Serve(p *program.Program) error {
+func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, "") }
+
+// ServeOutdated is Serve for an earlier version of a package: the status of each resource
+// says that, and what is wrong with the present one.
+func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
 	s := &served{name: p.Name(), reconciler: &reconciler{}, wake: make(chan event.TypedGenericEvent[client.Object])}
+	s.fault.Store(fault)
 	if err := m.claim(kind, s, p); err != nil {
 		return err
 	}
@@ -45,13 +62,16 @@ func (m *Manager) Serve(p *program.Program) error {
 // control makes and adds the controller of one package.
 func (m *Manager) control(s *served, p *program.Program) error {
 	gvk := p.GroupVersionKind()
+	others := newRivals(m.servedTwice)
 	l := &lifecycle.Lifecycle{
 		Kind:      gvk,
-		Store:     &store{kind: gvk, client: m.manager.GetClient()},
+		Store:     rivalStore{&store{kind: gvk, client: m.manager.GetClient()}, others},
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
 		ConfigMap: m.options.ConfigMap,
+
+		PackageFault: s.packageFault,
 	}
 	s.reconciler.lifecycle = l
 	s.reconciler.use(p)
@@ -73,10 +93,17 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := s.watch(c, m.manager.GetCache(), gvk); err != nil {
+	if err := s.watch(c, m.manager.GetCache(), gvk, others.observing()); err != nil {
 		return err
 	}
 	return m.manager.Add(c)
+}
+
+// servedTwice says that another process serves the kind of a resource as well.
+func (m *Manager) servedTwice(u *unstructured.Unstructured) {
+	e := lifecycle.ServedTwice()
+	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
+	m.recorder().Record(u, e)
 }
 
 // newController returns a controller of a kind that does not run yet; "" is no package.
@@ -106,10 +133,10 @@ func (m *Manager) recorder() lifecycle.Recorder {
 }
 
 // watch makes the controller reconcile changed resources, and those that a new
-// version of the package wakes.
-func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind) error {
+// version of the package wakes. The observer sees every change.
+func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind, observer predicate.TypedPredicate[client.Object]) error {
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
-	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, meaningful)); err != nil {
+	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, observer, meaningful)); err != nil {
 		return err
 	}
 	return c.Watch(source.Channel(s.wake, enqueue))
@@ -122,14 +149,44 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	if got, want := p.GroupVersionKind(), was.GroupVersionKind(); got != want {
 		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)
 	}
-	m.mu.RLock()
-	s := m.controllers[was.GroupVersionKind().GroupKind()]
-	m.mu.RUnlock()
+	s := m.servedAs(was)
 	if s == nil {
 		return errNotServed(p)
 	}
 	s.reconciler.use(p)
-	return s.wakeAll(ctx, m.manager.GetClient())
+	s.fault.Store("")
+	return m.wakeAll(ctx, s)
+}
+
+// servedAs returns the controller of the kind of a package, or nil.
+func (m *Manager) servedAs(p *program.Program) *served {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.controllers[p.GroupVersionKind().GroupKind()]
+}
+
+// Outdated says what is wrong with the present files of a package that is served, or, with
+// "", that nothing is. The status of each of its resources says so.
+func (m *Manager) Outdated(ctx context.Context, p *program.Program, fault string) error {
+	s := m.servedAs(p)
+	switch {
+	case s == nil:
+		return errNotServed(p)
+	case s.fault.Swap(fault) == fault:
+		return nil
+	}
+	return m.wakeAll(ctx, s)
+}
+
+// wakeAll reconciles every resource of a package. One that does not lead has nobody to wake:
+// when it does, it begins with all of them.
+func (m *Manager) wakeAll(ctx context.Context, s *served) error {
+	select {
+	case <-m.manager.Elected():
+		return s.wakeAll(ctx, m.manager.GetClient())
+	default:
+		return nil
+	}
 }
 
 // wakeAll reconciles every resource of the package.

@@ -2,14 +2,18 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,15 +36,22 @@ const (
 // once: a resource that is created later has no objects before its package is served.
 // A kind is watched only if it has a resource that waits for the engine when it is
 // deleted, until its package is served.
+//
+// The kinds of a package that is broken are watched whole: each of their resources says so.
 type strays struct {
 	manager *Manager
 	log     logr.Logger
+	// pace is that of what is said of broken packages.
+	pace flowcontrol.RateLimiter
 
 	settled chan struct{}
 	settle  func()
+	// changed says that what is known of broken packages has changed.
+	changed chan struct{}
 
 	mu        sync.Mutex
 	attended  map[schema.GroupKind]*attendant
+	broken    map[string]*brokenPackage // by their folders
 	attending sync.WaitGroup
 }
 
@@ -48,38 +59,78 @@ type strays struct {
 type attendant struct {
 	stop context.CancelFunc
 	done chan struct{}
+	// wake looks at every resource once more; nil for a kind whose package is not broken.
+	wake waker
 }
+
+// A waker looks at every resource of a kind, until it is not watched any more.
+type waker func(ctx context.Context, done <-chan struct{})
 
 func newStrays(m *Manager) *strays {
 	s := &strays{
 		manager: m, log: m.options.Log, settled: make(chan struct{}), attended: map[schema.GroupKind]*attendant{},
+		changed: make(chan struct{}, 1), broken: map[string]*brokenPackage{},
+		pace: flowcontrol.NewTokenBucketRateLimiter(statusPace, 1),
 	}
 	s.settle = sync.OnceFunc(func() { close(s.settled) })
 	return s
 }
 
+// statusPace is how many statuses are written in a second when all resources of a package
+// are told of something at once.
+const statusPace = 200
+
 // Start implements manager.Runnable.
 func (s *strays) Start(ctx context.Context) error {
+	var following sync.WaitGroup
+	following.Go(func() { s.followBroken(ctx) })
 	select {
 	case <-s.settled:
+		if s.tearDown() {
+			s.lookForWaiting(ctx)
+		}
+		<-ctx.Done()
 	case <-ctx.Done():
-		return nil
 	}
+	following.Wait()
+	s.attending.Wait()
+	return nil
+}
+
+// tearDown reports whether deleted resources are torn down, and not left to others.
+func (s *strays) tearDown() bool { return s.manager.options.Strays != StraysLeave }
+
+// lookForWaiting attends to the kinds that have resources which wait for the engine.
+func (s *strays) lookForWaiting(ctx context.Context) {
 	var found []strayKind
+	s.insist(ctx, func() (err error) { found, err = s.find(ctx); return err })
+	var names []string
+	for _, k := range found {
+		if s.attend(ctx, k) {
+			names = append(names, k.pkg)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		s.log.Info("deletions that nobody else completes are completed here, for resources of packages that do not run here", "packages", slices.Compact(names))
+	}
+}
+
+// insist tries something until it succeeds or the context ends.
+func (s *strays) insist(ctx context.Context, try func() error) {
 	again := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 10, Cap: lastRetry}
-	_ = again.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
-		var err error
-		if found, err = s.find(ctx); err != nil {
+	_ = again.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) {
+		err := try()
+		if err != nil {
 			s.log.Info("looking for resources without their package failed, trying again", "error", err.Error())
 		}
 		return err == nil, nil
 	})
-	for _, k := range found {
-		s.attend(ctx, k)
-	}
-	<-ctx.Done()
-	s.attending.Wait()
-	return nil
+}
+
+// beyond reports whether a kind is served, or outside of what the manager may look at.
+func (s *strays) beyond(k strayKind) bool {
+	return s.manager.serves(k.GroupKind()) || s.manager.options.CustomResourceNamespace != "" && !k.namespaced
 }
 
 // find returns the kinds of packages that are not served and have a resource that
@@ -91,8 +142,7 @@ func (s *strays) find(ctx context.Context) ([]strayKind, error) {
 	}
 	var out []strayKind
 	for _, k := range kinds {
-		beyond := s.manager.options.CustomResourceNamespace != "" && !k.namespaced
-		if beyond || s.manager.serves(k.GroupKind()) {
+		if s.beyond(k) {
 			continue
 		}
 		waiting, err := s.hasWaiting(ctx, k)
@@ -183,20 +233,62 @@ func (s *strays) hasWaiting(ctx context.Context, k strayKind) (bool, error) {
 	}
 }
 
-// attend watches a kind, unless its package is served by now.
-func (s *strays) attend(ctx context.Context, k strayKind) {
+// VersionsServed returns the digests of the packages that the resources of a kind were last
+// reconciled with. It asks the API server, and errors when the kind cannot be listed.
+func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKind) (map[string]bool, error) {
+	out := map[string]bool{}
+	list := newList(kind)
+	for {
+		next := list.GetContinue()
+		list = newList(kind)
+		err := m.children.direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
+		}
+		for i := range list.Items {
+			digest, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "package", "digest")
+			if digest != "" {
+				out[digest] = true
+			}
+		}
+		if list.GetContinue() == "" {
+			return out, nil
+		}
+	}
+}
+
+// attend watches the deletions of a kind, unless it is watched or its package is served by
+// now, and reports whether it does.
+func (s *strays) attend(ctx context.Context, k strayKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attended[k.GroupKind()] != nil || s.manager.serves(k.GroupKind()) {
+		return false
+	}
+	watch, err := s.control(k)
+	if err != nil {
+		s.log.Error(err, "resources without their package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
+		return false
+	}
+	s.run(ctx, k.GroupKind(), watch)
+	return true
+}
+
+// attendBroken watches all resources of a kind whose package is broken.
+func (s *strays) attendBroken(ctx context.Context, k strayKind) {
+	s.release(k.GroupKind()) // it may be watched for deletions already
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.manager.serves(k.GroupKind()) {
 		return
 	}
-	watch, err := s.control(k)
+	watch, wake, err := s.controlBroken(k)
 	if err != nil {
-		s.log.Error(err, "resources without their package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
+		s.log.Error(err, "resources of a broken package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
 		return
 	}
-	s.log.Info("resources of a package that does not run here are torn down when they are deleted", "package", k.pkg, "kind", k.GroupKind().String())
 	s.run(ctx, k.GroupKind(), watch)
+	s.attended[k.GroupKind()].wake = wake
 }
 
 // run begins to watch a kind. The caller holds the lock.

@@ -31,6 +31,14 @@ func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 			"it is a resync: what no event has told is noticed then",
 			"{metadata: {uid: a, generation: 1, resourceVersion: '1', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true,
 		},
+		"a question": {
+			"a process whose package is broken asks whether another one serves it",
+			"{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}], conditions: [{type: PackageBroken, reason: Asking}]}}", true,
+		},
+		"an earlier version": {
+			"this process said that it serves",
+			"{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}], conditions: [{type: PackageBroken, reason: LastGoodVersion}]}}", false,
+		},
 		"the loss of the inventory": {"a person was asked to remove it", "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready}}", true},
 	} {
 		t.Run(name, func(t *testing.T) {

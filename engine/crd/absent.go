@@ -18,7 +18,7 @@ func (g *generator) absent(at site, v cue.Value, schema *schemaProps) string {
 		// The fields inside have their own defaults, and the API server applies them
 		// only to an object that is there.
 		if len(schema.Required) == 0 && schema.MinProperties == nil {
-			return "{}"
+			return string(emptyDefault(schema))
 		}
 		return ""
 	}
@@ -42,6 +42,35 @@ func (g *generator) absent(at site, v cue.Value, schema *schemaProps) string {
 	return string(text)
 }
 
+// emptyDefault is the default of an object that a user may leave out because all of it has
+// defaults. The API server applies those of the fields to {} before it looks at a rule, but
+// not when it looks at the definition: there, a rule sees the default as it is written.
+func emptyDefault(schema *schemaProps) []byte {
+	if len(schema.XValidations) == 0 {
+		return []byte("{}")
+	}
+	return complete(schema)
+}
+
+// complete writes the default of an object with those of its fields, however deep.
+func complete(schema *schemaProps) []byte {
+	fields := map[string]json.RawMessage{}
+	for name, property := range schema.Properties {
+		switch {
+		case property.Default == nil:
+		case equalJSON(property.Default.Raw, []byte("{}")):
+			fields[name] = complete(&property)
+		default:
+			fields[name] = property.Default.Raw
+		}
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return []byte("{}") // raw JSON always has a text
+	}
+	return text
+}
+
 // disagreement finds a field whose default is not what the default of the struct has for
 // it. If a user writes {}, CUE takes the default of the struct, but the API server has
 // filled in those of the fields by then.
@@ -58,7 +87,7 @@ func disagreement(schema *schemaProps, text []byte) string {
 		if property.Default == nil {
 			continue
 		}
-		if string(property.Default.Raw) != "{}" {
+		if !equalJSON(property.Default.Raw, emptyDefault(&property)) {
 			if !equalJSON(property.Default.Raw, fields[name]) {
 				return name
 			}

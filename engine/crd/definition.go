@@ -129,7 +129,7 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 		if len(spec.Required) > 0 {
 			schema.Required = []string{"spec"}
 		} else {
-			spec.Default = raw("{}")
+			spec.Default = raw(string(emptyDefault(spec)))
 		}
 		schema.Properties["spec"] = *spec
 	}

@@ -24,7 +24,8 @@
 //	env?:     ...            optional, no default
 //	replicas: int | *1       default 1, not required
 //	storage:  string         required: CUE does not accept its absence either
-//	tls: {on: bool | *false} default {}, not required: all of it has defaults
+//	tls: {on: bool | *false} default {}, not required: all of it has defaults;
+//	                         written in full where a rule looks at it
 //
 // # What an author can add
 //

@@ -2,7 +2,7 @@ package crd_test
 
 import (
 	"errors"
-	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
+	"operetta.dev/test/shape"
 )
 
 // FuzzShapes builds a schema from bytes and demands of every one that it has a CRD that
@@ -25,8 +26,7 @@ func FuzzShapes(f *testing.F) {
 		f.Add([]byte{3, i, i + 1, i * 7, i * 3, 255 - i, i * 11, i * 5, 17 * i, i, 2 * i, 9})
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		shape := shaper{data: data}
-		source := prelude + "#Spec: " + shape.structure(4) + "\n"
+		source := prelude + "#Spec: " + shape.Of(data) + "\n"
 		input := cuecontext.New().CompileString(source, cue.Filename("fuzz.cue"))
 		generated, err := crd.Generate(definitionOf(input))
 		if err != nil {
@@ -54,73 +54,53 @@ func FuzzShapes(f *testing.F) {
 	})
 }
 
-const prelude = `import (
-	"list"
-	"strings"
-	"struct"
-	"time"
-)
-#Bounded: int & >=1 & <=10
-#Enum:    "a" | "b" | "c"
-#Sub:     {x: int | *1, y?: string}
-#Must:    {x!: int}
-#Tree:    {v: int, kids?: [...#Tree]}
-#List:    [...string] & list.MinItems(1)
-_unused:  [list.MinItems(1), strings.MinRunes(1), struct.MinFields(1), time.Duration]
-`
+const prelude = shape.Prelude
 
-// shaper turns bytes into CUE. It always ends: every choice takes a byte, and
-// without bytes left the first choice is taken, which is a leaf.
-type shaper struct {
-	data []byte
-}
-
-func (s *shaper) choose(n int) int {
-	if len(s.data) == 0 {
-		return 0
+// FuzzDefaults builds schemas whose fields all have defaults, with rules that look at
+// them. The API server has to take the definition of each one, but for its own rules, and
+// then the empty spec, which is what its defaults are for.
+func FuzzDefaults(f *testing.F) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		data := make([]byte, 60)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		f.Add(data)
 	}
-	b := s.data[0]
-	s.data = s.data[1:]
-	return int(b) % n
-}
-
-var leaves = []string{
-	"int", "string", "bool", "number", "bytes", "float", "null", "_", "{...}", "uint8", "int32", "uint64",
-	"int & >=1 & <=100", "int | *3", "#Bounded | *2", "int & >0 | *0", `#Enum`, `#Enum | *"b"`, `*"x" | string`,
-	`=~"^a" | *"ab"`, `!="" | *"z"`, `strings.MinRunes(2) & strings.MaxRunes(4)`, `time.Duration | *"1s"`,
-	"int | string", `int | string | *"x"`, "null | string", "*null | int", `null | "a" | "b"`, "1 | 2 | *3", "true", `"const"`, "1.5",
-	"[...int]", "#List", `#List | *["a"]`, "[string, ...string]", "[int, int]", "[...string] | *[]", "[int, string]",
-	"{[string]: int}", "{[string]: #Sub}", "{[string]: int} & struct.MinFields(1)", "#Sub", "#Must", "#Tree", "#Sub | *{x: 5}",
-	"null | #Sub", "#Sub | #Must", "f0", "int & >=f1", `"x-\(f0)"`, "number | string", "_ @crd(preserveUnknownFields)", "string @crd(immutable)",
-	"[...#Must] @crd(listType=map,listMapKey=x)", "[...#Sub] @crd(listType=map,listMapKey=x)", "int & string",
-}
-
-func (s *shaper) value(depth int) string {
-	if depth == 0 {
-		return leaves[s.choose(len(leaves))]
-	}
-	switch s.choose(8) {
-	case 0, 1, 2, 3:
-		return leaves[s.choose(len(leaves))]
-	case 4:
-		return s.structure(depth - 1)
-	case 5:
-		return "[..." + s.structure(depth-1) + "]"
-	case 6:
-		return "{[string]: " + s.structure(depth-1) + "}"
-	}
-	return "{#Sub, " + strings.TrimPrefix(s.structure(depth-1), "{")
-}
-
-func (s *shaper) structure(depth int) string {
-	var b strings.Builder
-	b.WriteString("{")
-	for i := range s.choose(5) {
-		marker := []string{"", "", "?", "!"}[s.choose(4)]
-		fmt.Fprintf(&b, "f%d%s: %s\n", i, marker, s.value(depth))
-	}
-	b.WriteString("}")
-	return b.String()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		source := prelude + "#Spec: " + shape.Defaults(data) + "\n"
+		input := cuecontext.New().CompileString(source, cue.Filename("fuzz.cue"))
+		def := definitionOf(input)
+		generated, err := crd.Generate(def)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, source)
+		}
+		errs, err := conform.Errors(generated)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, source)
+		}
+		if len(errs) > 0 {
+			faults, ok := errors.AsType[*crd.Error](crd.Refused(def, errs))
+			// Only the rules that are wrong by themselves.
+			if !ok || !strings.Contains(source, "== 4") {
+				t.Fatalf("%v\n%s", errs.ToAggregate(), source)
+			}
+			for _, f := range faults.Faults {
+				if !f.Pos.IsValid() {
+					t.Fatalf("no place: %v\n%s", f, source)
+				}
+			}
+			return
+		}
+		server, err := conform.NewServer(generated, "v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Admit(resource(t, []byte("{}"), "spec"), nil); err != nil {
+			t.Fatalf("{}: %v\n%s", err, source)
+		}
+	})
 }
 
 // FuzzText gives the generator whatever compiles.

@@ -26,6 +26,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -86,6 +87,9 @@ type Lifecycle struct {
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// Patches keeps what changes the rendering of resources; nil keeps none.
 	Patches Patches
+	// PackageFault returns what is wrong with the present files of the package, while an
+	// earlier version of it serves, or ""; nil is nothing.
+	PackageFault func() string
 
 	// List lists objects, to say why a workload is not ready; nil never says.
 	List Lister
@@ -106,13 +110,21 @@ type state struct {
 	inventory plan.Inventory
 	finished  map[string]rollout.Finish
 	patches   []foundPatch
+	// redactor knows the Secrets that the step has come across.
+	redactor *redact.Redactor
 }
 
 // Step takes a resource one step further with a package, and returns when to come
 // again without an event, 0 for never, which is valid also with an error. It errors when
 // something has to be tried again.
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
-	s, err := l.fetch(ctx, key, p)
+	redactor := redact.New()
+	again, err := l.step(ctx, key, p, redactor)
+	return again, redactor.Error(err)
+}
+
+func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
+	s, err := l.fetch(ctx, key, p, redactor)
 	wrong, unread := errors.AsType[*unreadable](err)
 	switch {
 	case unread && s.paused() && s.cr.GetDeletionTimestamp() == nil:
@@ -139,7 +151,7 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 
 // fetch reads the custom resource; it returns nil when there is none. With an unreadable
 // it returns both.
-func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Package) (*state, error) {
+func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
 	cr, err := l.Store.Get(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
@@ -149,7 +161,8 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	}
 	s := &state{
 		Lifecycle: l,
-		log:       leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel]),
+		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel])),
+		redactor:  redactor,
 		program:   p,
 		cr:        cr,
 		owner: plan.Owner{
@@ -163,6 +176,7 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	if err := s.rebuild(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}
+	s.know()
 	return s, nil
 }
 
@@ -224,8 +238,8 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	config, err := s.config(ctx)
 	return rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
-		Patches: parsed(s.patches),
-		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
+		Patches: parsed(s.patches), Redactor: s.redactor,
+		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}, err
 }

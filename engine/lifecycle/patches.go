@@ -71,7 +71,7 @@ func (s *state) reportPatches(ctx context.Context, result rollout.Result) error 
 			r = patch.Whole(f.Patch, patch.NotRendered, result.Completion.Fault.Message)
 		}
 		if judged || f.isNew() {
-			failures = append(failures, s.writePatch(ctx, f, r))
+			failures = append(failures, s.writePatch(ctx, f, s.redactedReport(r)))
 		}
 	}
 	return errors.Join(failures...)

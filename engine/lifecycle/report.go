@@ -42,17 +42,22 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 // build returns the status for a completion.
 func (s *state) build(c status.Completion) map[string]any {
 	name, digest := s.identify()
+	fault := ""
+	if s.PackageFault != nil {
+		fault = s.PackageFault()
+	}
 	return status.Build(status.Input{
-		Completion: c,
-		Before:     s.before,
-		Generation: s.cr.GetGeneration(),
-		Now:        s.Now(),
-		Package:    name,
-		Digest:     digest,
-		Version:    s.version(),
-		Inventory:  s.inventory.Encode(),
-		Hooks:      encodeHooks(s.finished),
-		HandledAt:  s.cr.GetAnnotations()[AnnotationReconcileAt],
+		Completion:   s.redacted(c),
+		Before:       s.before,
+		Generation:   s.cr.GetGeneration(),
+		Now:          s.Now(),
+		Package:      name,
+		Digest:       digest,
+		PackageFault: fault,
+		Version:      s.version(),
+		Inventory:    s.inventory.Encode(),
+		Hooks:        encodeHooks(s.finished),
+		HandledAt:    s.cr.GetAnnotations()[AnnotationReconcileAt],
 	})
 }
 
@@ -127,7 +132,7 @@ func (s *state) recordObjects(happened []rollout.Event) {
 	for _, reason := range order {
 		text := status.List(messages[reason])
 		s.log.Info(reason, "objects", text)
-		s.Recorder.Record(s.cr, rollout.Event{Reason: reason, Message: shorten(text), Warning: warn[reason]})
+		s.record(rollout.Event{Reason: reason, Message: text, Warning: warn[reason]})
 	}
 }
 
@@ -146,9 +151,9 @@ func (s *state) recordTransition(before, after map[string]any) {
 	s.log.Info("phase", "from", from, "to", to, "message", message)
 	switch to {
 	case status.PhaseReady:
-		s.Recorder.Record(s.cr, rollout.Event{Reason: "BecameReady", Message: shorten(message)})
+		s.record(rollout.Event{Reason: "BecameReady", Message: message})
 	case status.PhaseFailed:
-		s.Recorder.Record(s.cr, rollout.Event{Reason: "Failed", Message: shorten(message), Warning: true})
+		s.record(rollout.Event{Reason: "Failed", Message: message, Warning: true})
 	case status.PhaseCreated, status.PhaseReconciling, status.PhaseWaiting, status.PhaseScaling, status.PhaseDeleting:
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -24,7 +25,7 @@ const attendance = 10 * time.Second
 // what Step returns. One that is being deleted is torn down from its inventory; all
 // else needs the package.
 func (l *Lifecycle) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	s, err := l.fetch(ctx, key, nil)
+	s, err := l.fetch(ctx, key, nil, redact.New())
 	wrong, unread := errors.AsType[*unreadable](err)
 	if err != nil && !unread {
 		return 0, err
@@ -100,6 +101,6 @@ func (s *state) heldUp(ctx context.Context, after map[string]any, message string
 		return err
 	}
 	s.log.Info("DeletionHeld", "message", message)
-	s.Recorder.Record(s.cr, rollout.Event{Reason: "DeletionHeld", Warning: true, Message: shorten("The deletion was held: " + message)})
+	s.record(rollout.Event{Reason: "DeletionHeld", Warning: true, Message: "The deletion was held: " + message})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/status"
 )
 
 // Meaningful reports whether a change of a custom resource is one that a rollout can
@@ -13,6 +14,7 @@ func Meaningful(before, after *unstructured.Unstructured) bool {
 		before.GetUID() != after.GetUID() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		lostInventory(before, after) ||
+		disputed(before, after) ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
@@ -21,6 +23,18 @@ func Meaningful(before, after *unstructured.Unstructured) bool {
 // does, or a person whom the engine has asked to. The engine itself never does.
 func lostInventory(before, after *unstructured.Unstructured) bool {
 	return hasInventory(before) && !hasInventory(after)
+}
+
+// disputed reports whether another process has begun to say, or to ask whether, nobody
+// serves the resource. Whoever does serve it says otherwise.
+func disputed(before, after *unstructured.Unstructured) bool {
+	return status.Disputed(statusOf(after)) && !status.Disputed(statusOf(before))
+}
+
+func statusOf(u *unstructured.Unstructured) map[string]any {
+	s, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
+	out, _ := s.(map[string]any)
+	return out
 }
 
 func hasInventory(u *unstructured.Unstructured) bool {

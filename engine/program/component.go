@@ -103,7 +103,7 @@ func (p *Program) wait(c *Component, faults Faults) {
 func (p *Program) missFrom(c *Component, f Fault) {
 	var from []string
 	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
-		from = append(from, sels[1].Unquoted())
+		from = append(from, nameOf(sels[1]))
 	}
 	if r, ok := p.undefined(f, undefinedField); ok {
 		if to, ok := r.dependency(); ok {
@@ -131,7 +131,7 @@ func componentPath(name string) string {
 func (p *Program) sorted(component string, faults Faults) (own, others Faults) {
 	for _, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
-		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && sels[1].Unquoted() != component {
+		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && nameOf(sels[1]) != component {
 			others = append(others, f)
 			continue
 		}
@@ -224,7 +224,7 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 
 // noteObject adds why an object could not be rendered.
 func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
-	if faults := withoutSecrets(v, valueFaults(v, err)); len(faults) > 0 {
+	if faults := withoutContent(v, valueFaults(v, err)); len(faults) > 0 {
 		p.note(c, faults, nil)
 		return
 	}
@@ -318,7 +318,7 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) Policy
 func (p *Program) explained(f Fault) Fault {
 	for _, of := range []struct{ format, becomes string }{
 		{undefinedField, notThere},
-		{optionalField, " is optional, and not set"},
+		{optionalField, notSet},
 	} {
 		if r, ok := p.undefined(f, of.format); ok {
 			f.Message = r.String() + of.becomes
@@ -334,7 +334,7 @@ func (p *Program) undefined(f Fault, format string) (Reference, bool) {
 	if !ok || len(sels) == 0 {
 		return Reference{}, false
 	}
-	return p.index.referenceTo(sels[0].Unquoted(), f.Position)
+	return p.index.referenceTo(nameOf(sels[0]), f.Position)
 }
 
 // at returns a fault as text, with its position behind it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/token"
@@ -18,6 +19,9 @@ const unknownField = "unknown field"
 
 // notThere says of a reference that it leads nowhere, for now.
 const notThere = " is not there yet"
+
+// notSet says of a reference that it leads to an optional field that nothing sets.
+const notSet = " is optional, and not set"
 
 // The formats of the errors of CUE that are put differently for a person. They
 // decide only what a person reads, never what the engine does.
@@ -197,7 +201,16 @@ func messageOf(e errors.Error) string {
 
 // isType reports whether a side of a conflict is no value but a type.
 func (s side) isType() bool {
-	return s.text == s.kind || s.text != "{}" && s.text != "[]" && strings.ContainsAny(s.text[:1], "{[<>=!")
+	if s.text == s.kind {
+		return true
+	}
+	switch s.text {
+	case "", "{}", "[]", "true", "false", "null":
+		return false
+	}
+	// A name, as in int32, stands for a type: strings and bytes are quoted.
+	first := rune(s.text[0])
+	return strings.ContainsRune("{[<>=!#_", first) || unicode.IsLetter(first)
 }
 
 // hintFor returns what to write instead, where the error alone tells.

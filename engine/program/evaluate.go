@@ -28,17 +28,39 @@ var (
 // it cannot even be said which components there are; the Rollout then has the inputs,
 // which may be what that depends on, and nothing else. Whatever else is wrong with
 // the custom resource, a component or the status is in the Rollout, so that one
-// part's fault does not hide the others.
+// part's fault does not hide the others. What it says shows nothing that a Secret holds.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	defer p.recovered(&r, &err)
-	// One fill: each one evaluates the whole package.
-	filling := p.filling(s)
-	v := p.fill(filling)
-	p = p.over(v)
+	seen := p.evaluate(s)
+	if !seen.speaks() {
+		return seen.rollout, seen.err
+	}
+	blind, has := p.blind(s, seen.rollout)
+	literals := slices.Concat(p.literals, secretsIn(seen.rollout))
+	if !has && len(literals) == 0 {
+		return seen.rollout, seen.err
+	}
+	w := witness{seen, literals}
+	if has {
+		w.evaluation = p.evaluate(blind)
+	}
+	return w.vouch(seen.rollout), w.vouchError(seen.err)
+}
+
+// evaluate evaluates a session, whatever it says.
+func (p *Program) evaluate(s Session) (out evaluation) {
+	defer p.recovered(&out.rollout, &out.err)
+	out.root = p.fill(p.filling(s))
+	out.rollout, out.err = p.over(out.root).read(out.root, s)
+	return out
+}
+
+// read returns what is in an evaluated package.
+func (p *Program) read(v cue.Value, s Session) (r Rollout, err error) {
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
 	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: p.invalid(filling)}, nil
+		return Rollout{Invalid: p.invalid(p.filling(s))}, nil
 	}
 	// So would a configuration that contradicts the package.
 	if faults := p.configFaults(v.LookupPath(configPath), s.Config); len(faults) > 0 {
@@ -47,7 +69,7 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	components, faults := p.components(v)
 	if len(faults) > 0 {
 		inputs, _ := p.inputs(v.LookupPath(inputsPath))
-		return Rollout{Inputs: inputs}, fmt.Errorf("package %s: which components there are cannot be decided: %w", p.name, faults)
+		return Rollout{Inputs: inputs}, &undecidedError{p.name, faults}
 	}
 	r.Components = components
 	r.Hooks = p.hooks(v)
@@ -56,8 +78,23 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	r.Status, r.StatusFaults = own, append(r.StatusFaults, faults...)
 	after, faults := p.requeueAfter(v.LookupPath(requeueAfterPath))
 	r.RequeueAfter, r.StatusFaults = after, append(r.StatusFaults, faults...)
+	r.nameAbsent(s)
 	return r, nil
 }
+
+// undecidedError says that it cannot be said which components there are.
+type undecidedError struct {
+	pkg    string
+	faults Faults
+}
+
+// Error names the package and the faults.
+func (e *undecidedError) Error() string {
+	return fmt.Sprintf("package %s: which components there are cannot be decided: %v", e.pkg, e.faults)
+}
+
+// Unwrap returns the faults.
+func (e *undecidedError) Unwrap() error { return e.faults }
 
 // filling returns everything of a session that is filled into the package.
 func (p *Program) filling(s Session) map[string]any {

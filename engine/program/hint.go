@@ -49,7 +49,7 @@ func (p *Program) noSuchField(f Fault) Fault {
 	if len(sels) != 1 {
 		return f
 	}
-	r, ok := p.index.referenceTo(sels[0].Unquoted(), f.Position)
+	r, ok := p.index.referenceTo(nameOf(sels[0]), f.Position)
 	if !ok {
 		return f
 	}

@@ -67,6 +67,12 @@ type index struct {
 	readBy map[string][]string
 	// live is what the package refers to of the live objects.
 	live *projection
+	// labelled are the hidden fields and definitions, by label, wherever they are.
+	labelled map[string][]member
+	// secretSpec are the fields of the custom resource that Secrets are made of, and
+	// secretContent what is written for their content, as far as the text shows Secrets.
+	secretSpec    [][]string
+	secretContent []member
 }
 
 // members are the literal names written below a path. They are open when more may
@@ -90,6 +96,7 @@ func emptyIndex() *index {
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]derivedEdge{},
+		labelled:         map[string][]member{},
 	}
 }
 
@@ -142,6 +149,7 @@ func newIndex(files []*ast.File) *index {
 	if x.foreign {
 		x.live.add(nil)
 	}
+	x.addSecrets(files)
 	return x
 }
 

@@ -3,14 +3,11 @@ package program
 import (
 	"fmt"
 	"regexp"
-	"runtime/debug"
-	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
-	"cuelang.org/go/cue/cuecontext"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/source"
@@ -44,6 +41,8 @@ type Program struct {
 	meta       Meta
 	// configurable says that it takes configuration.
 	configurable bool
+	// literals are the secrets that the package itself has written.
+	literals []string
 }
 
 // Meta is what a package says about its custom resource.
@@ -88,32 +87,14 @@ type Column struct {
 
 // Load compiles a snapshot. It errors with Faults when the package does not
 // parse, does not resolve, contradicts itself, or is not a controller.
-func Load(s *source.Snapshot) (p *Program, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			p, err = nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
-		}
-	}()
-	inst, faults := buildInstance(s)
+func Load(s *source.Snapshot) (*Program, error) {
+	p, faults, err := Suspect(s)
+	if err != nil {
+		return nil, err
+	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	ctx := cuecontext.New()
-	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files, importPath: inst.ID()}
-	p.static = p.fill(nil)
-	p.index = newIndex(inst.Files)
-	if err := p.findContract(ctx, inst); err != nil {
-		return nil, err
-	}
-	meta, faults := p.readMeta()
-	vocabulary := p.vocabularyFaults()
-	static := withoutRepeats(p.withHints(faultsOf(p.static.Validate())), vocabulary)
-	faults = slices.Concat(vocabulary, static, faults)
-	if len(faults) > 0 {
-		return nil, p.withPlaces(faults).Sorted()
-	}
-	p.meta, p.configurable = meta, p.static.LookupPath(configPath).Exists()
 	return p, nil
 }
 

@@ -89,11 +89,3 @@ func (p *Program) parameter(path cue.Path) (Position, bool) {
 	}
 	return Position{}, false
 }
-
-// withoutRepeats returns faults without those that say of a field only that it is unknown
-// which known ones explain.
-func withoutRepeats(faults, known Faults) Faults {
-	return slices.DeleteFunc(faults, func(f Fault) bool {
-		return f.Message == unknownField && slices.ContainsFunc(known, func(k Fault) bool { return k.Path == f.Path })
-	})
-}

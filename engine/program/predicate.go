@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -63,16 +64,13 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 	out.locate(expr)
 	out.Position = p.placed(out.Position, p.home.below(v.Path().String()))
 	if err == nil {
-		out.Verdict, out.Detail = False, comparison(expr)
+		out.Verdict, out.Detail = False, cmp.Or(comparison(expr), inputMissing(expr))
 		return out
 	}
 	own, others := p.sorted(component, faultsOf(v.Validate()))
 	switch {
 	case len(own) > 0:
 		out.Verdict, out.Detail = Broken, own[0].Message
-		if readsSecret(expr, 4) {
-			out.Detail = hidden
-		}
 	case len(others) > 0:
 		out.Verdict, out.Detail = Unknown, others[0].at()
 	default:
@@ -157,9 +155,6 @@ func comparison(v cue.Value) string {
 	sign, ok := comparisons[op]
 	if !ok || len(args) != 2 {
 		return ""
-	}
-	if readsSecret(v, 4) {
-		return hidden
 	}
 	left, lok := scalarText(args[0])
 	right, rok := scalarText(args[1])

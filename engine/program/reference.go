@@ -36,6 +36,15 @@ func label(name string) cue.Selector {
 	return cue.Str(name)
 }
 
+// nameOf returns the name in a selector. One that is no name, as of a text that is no
+// path, is returned as it is written.
+func nameOf(sel cue.Selector) string {
+	if sel.LabelType() == cue.StringLabel {
+		return sel.Unquoted()
+	}
+	return sel.String()
+}
+
 // roots are the fields from which references are recorded.
 var roots = []string{"components", "live", "cr", "inputs"}
 

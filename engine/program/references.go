@@ -17,6 +17,11 @@ type references struct {
 	// stand for, so that an alias hides nothing.
 	follow bool
 	found  []found
+	// parameters says whether a name that is hidden, or a definition, is also followed to
+	// whatever has that label anywhere: a template is given its parameters by those.
+	parameters bool
+	// skip says what is left out; nil leaves nothing out.
+	skip func(ast.Node) bool
 	// needs says that it is asked what conditions rest on.
 	needs     bool
 	following map[string]bool
@@ -136,6 +141,9 @@ func (r *references) inside(parts ...ast.Node) {
 
 func (r *references) walk(n ast.Node) {
 	ast.Walk(n, func(n ast.Node) bool {
+		if r.skip != nil && r.skip(n) {
+			return false
+		}
 		switch n := n.(type) {
 		case *ast.Field:
 			// A literal label is a name, not a reference.
@@ -196,6 +204,9 @@ func (r *references) comprehension(c *ast.Comprehension) {
 
 // clause walks a clause, and adds it to those around what comes after it.
 func (r *references) clause(c ast.Clause) {
+	if r.skip != nil && r.skip(c) {
+		return
+	}
 	r.beyondCR = r.beyondCR || r.needs && r.index.restsOnMore(c)
 	switch c := c.(type) {
 	case *ast.IfClause:
@@ -246,6 +257,9 @@ func (r *references) chain(e ast.Expr) bool {
 			at = fieldName(root)
 		}
 		r.declarations(positionAt(root.Pos()), r.index.declared(root), sels, at)
+	}
+	if name := fieldName(root); r.parameters && !isRegular(name) {
+		r.declarations(positionAt(root.Pos()), r.index.labelled[name], sels, "")
 	}
 	return true
 }

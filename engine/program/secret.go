@@ -1,6 +1,10 @@
 package program
 
 import (
+	"encoding/base64"
+	"errors"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -9,55 +13,343 @@ import (
 
 // What a Secret holds must not reach a message: messages end up in the status of
 // the custom resource, in events and in logs, which more people may read.
+//
+// Which value a message shows, and what that was made from, cannot be told from the
+// expression: it goes through hidden fields, templates, comprehensions and functions.
+// So it is not asked. The package is evaluated a second time with other values in the
+// place of all secret ones, and what that evaluation says as well cannot come from a
+// Secret. Of everything else only position and path are shown. Whatever is overlooked
+// thus shows less and never more.
 
 // hidden takes the place of what a message would show.
 const hidden = "not shown, because it comes from a Secret"
 
+// hiddenValue is the message of a fault of which only position and path are shown.
+const hiddenValue = invalidValue + " (" + hidden + ")"
+
 // secretFields are the fields of a Secret that are secret.
 var secretFields = []string{"data", "stringData"}
 
-// withoutSecrets returns the faults of an object without the values that its
-// messages show, if it is a Secret.
-func withoutSecrets(object cue.Value, faults Faults) Faults {
-	if stringOr(object.LookupPath(cue.MakePath(cue.Str("kind"))), "") != "Secret" {
-		return faults
-	}
-	below := object.Path().String() + "."
-	for i, f := range faults {
-		field, _, _ := strings.Cut(strings.TrimPrefix(f.Path, below), ".")
-		shows := strings.HasPrefix(f.Message, "conflicting values") || strings.HasPrefix(f.Message, invalidValue)
-		if shows && slices.Contains(secretFields, field) {
-			faults[i].Message = "invalid value (" + hidden + ")"
+// lastApplied is where kubectl keeps the whole content of an object.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// isSecret reports whether an object holds secrets. One that does not say what it is
+// is taken for one.
+func isSecret(object map[string]any) bool {
+	kind := object["kind"]
+	return kind == secretKind || kind == nil || kind == ""
+}
+
+const secretKind = "Secret"
+
+// blind returns a session with other values in the place of the secret ones, and
+// whether there are any: those of Secrets that the package reads or owns, and those of
+// the spec that it makes Secrets of.
+func (p *Program) blind(s Session, r Rollout) (Session, bool) {
+	b := &blinder{}
+	out := s
+	out.Live = map[string]map[string]map[string]any{}
+	for component, objects := range s.Live {
+		out.Live[component] = map[string]map[string]any{}
+		for name, object := range objects {
+			out.Live[component][name] = b.object(object)
 		}
 	}
-	return faults
+	out.Inputs = map[string]Found{}
+	for name, found := range s.Inputs {
+		objects := make([]map[string]any, len(found.Objects))
+		for i, object := range found.Objects {
+			objects[i] = b.object(object)
+		}
+		out.Inputs[name] = Found{Several: found.Several, Objects: objects}
+	}
+	for _, path := range p.secretSpec(r) {
+		out.CR, _ = b.at(out.CR, path[1:], turned).(map[string]any)
+	}
+	return out, b.changed
 }
 
-// readsSecret reports whether an expression refers to what a Secret holds: one of
-// the package's live objects, or one of its inputs.
-func readsSecret(v cue.Value, depth int) bool {
-	root, path := v.ReferencePath()
-	sels := path.Selectors()
-	if len(sels) > 0 {
-		return isSecret(root, sels)
+// A blinder puts other values in the place of secret ones, in copies.
+type blinder struct{ changed bool }
+
+// object returns an object without what it holds that is secret.
+func (b *blinder) object(object map[string]any) map[string]any {
+	if !isSecret(object) {
+		return object
 	}
-	op, args := v.Expr()
-	if op == cue.NoOp || depth == 0 {
-		return false
+	out := object
+	for _, field := range secretFields {
+		of := encodedOther
+		if field == "stringData" {
+			of = other
+		}
+		out, _ = b.at(out, []string{field}, of).(map[string]any)
 	}
-	return slices.ContainsFunc(args, func(a cue.Value) bool { return readsSecret(a, depth-1) })
+	out, _ = b.at(out, []string{"metadata", "annotations", lastApplied}, other).(map[string]any)
+	return out
 }
 
-func isSecret(root cue.Value, path []cue.Selector) bool {
-	inside := slices.ContainsFunc(path, func(sel cue.Selector) bool {
-		return sel.LabelType() == cue.StringLabel && slices.Contains(secretFields, sel.Unquoted())
-	})
-	if len(path) < 3 || !inside {
+// at returns data with other texts at a path and below it.
+func (b *blinder) at(data any, path []string, of func(string) string) any {
+	switch v := data.(type) {
+	case string:
+		if len(path) > 0 || v == "" {
+			return v
+		}
+		b.changed = true
+		return of(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = b.at(e, nil, of) // a path has no places in a list
+		}
+		return out
+	case map[string]any:
+		out := maps.Clone(v)
+		for key, inner := range v {
+			switch {
+			case len(path) == 0:
+				out[key] = b.at(inner, nil, of)
+			case path[0] == key:
+				out[key] = b.at(inner, path[1:], of)
+			}
+		}
+		return out
+	}
+	return data
+}
+
+// turned returns a text of the same form in which every letter and digit is another
+// one, so that what a schema asks of its form still holds.
+func turned(text string) string {
+	return strings.Map(func(r rune) rune {
+		for _, ring := range rings {
+			if at := strings.IndexRune(ring, r); at >= 0 {
+				return rune(ring[(at+1)%len(ring)])
+			}
+		}
+		return r
+	}, text)
+}
+
+// rings are what letters and digits are replaced within: hexadecimal ones stay that.
+var rings = []string{"0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"}
+
+// other returns a text that is turned and of another length: how long a secret is, is
+// nobody's business either. A number stays one, and becomes no larger by it: it may
+// say how often something is repeated.
+func other(text string) string {
+	switch {
+	case strings.Trim(text, "0123456789") != "":
+		return turned(text) + "x"
+	case len(text) > 1:
+		return turned(text)[1:]
+	}
+	return turned(text)
+}
+
+// encodedOther returns other of a text that is encoded as in the data of a Secret.
+func encodedOther(text string) string {
+	plain, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return other(text)
+	}
+	return base64.StdEncoding.EncodeToString([]byte(other(string(plain))))
+}
+
+// An evaluation is what came of evaluating a session.
+type evaluation struct {
+	rollout Rollout
+	err     error
+	// root is the package with the session in it.
+	root cue.Value
+}
+
+// A witness tells what may be said of one evaluation by what another one has said that
+// has not seen any secret.
+type witness struct {
+	evaluation
+	// literals are the secrets that the package itself has written: no evaluation is
+	// without them.
+	literals []string
+}
+
+// vouch returns a rollout with what the witness has said as well, and without the rest.
+func (w witness) vouch(r Rollout) Rollout {
+	said := w.rollout
+	r.Invalid = w.faults(r.Invalid, said.Invalid)
+	r.Misconfigured = w.faults(r.Misconfigured, said.Misconfigured)
+	r.StatusFaults = w.faults(r.StatusFaults, said.StatusFaults)
+	for i, in := range r.Inputs {
+		same := func(o Input) bool { return o.Name == in.Name && o.Missing == in.Missing }
+		if in.Missing != "" && !w.said(in.Missing, slices.ContainsFunc(said.Inputs, same)) {
+			r.Inputs[i].Missing = hidden
+		}
+	}
+	for i, c := range r.Components {
+		at := slices.IndexFunc(said.Components, func(o Component) bool { return o.Name == c.Name })
+		r.Components[i] = w.component(c, component(said.Components, at))
+	}
+	for i, h := range r.Hooks {
+		at := slices.IndexFunc(said.Hooks, func(o Hook) bool { return o.Component.Name == h.Component.Name })
+		if at < 0 {
+			r.Hooks[i].Component = w.component(h.Component, Component{})
+			continue
+		}
+		r.Hooks[i].Component = w.component(h.Component, said.Hooks[at].Component)
+	}
+	return r
+}
+
+// vouchError returns an error with what the witness has said as well.
+func (w witness) vouchError(err error) error {
+	if undecided, ok := errors.AsType[*undecidedError](err); ok {
+		other, _ := errors.AsType[*undecidedError](w.err)
+		var said Faults
+		if other != nil {
+			said = other.faults
+		}
+		return &undecidedError{undecided.pkg, w.faults(undecided.faults, said)}
+	}
+	if panicked, ok := errors.AsType[*PanicError](err); ok && (w.err == nil || w.err.Error() != err.Error()) {
+		return &PanicError{Package: panicked.Package, Cause: hidden, Stack: panicked.Stack}
+	}
+	return err
+}
+
+// component returns one of some components, or one that has nothing.
+func component(all []Component, at int) Component {
+	if at < 0 {
+		return Component{}
+	}
+	return all[at]
+}
+
+func (w witness) component(c, said Component) Component {
+	if c.When.Detail != "" && !w.said(c.When.Detail, c.When.Detail == said.When.Detail) {
+		c.When.Detail = withhold(c.When.Detail, said.When.Detail)
+	}
+	c.Faults = w.faults(c.Faults, said.Faults)
+	for i, text := range c.Missing {
+		if !w.said(text, slices.Contains(said.Missing, text)) {
+			c.Missing[i] = withhold(text, said.Missing...)
+		}
+	}
+	w.predicates(c.Requires, said.Requires)
+	w.predicates(c.Verify, said.Verify)
+	w.predicates(c.Failed, said.Failed)
+	for i, e := range c.Edges {
+		if e.Check == nil {
+			continue
+		}
+		var other []Predicate
+		for _, o := range said.Edges {
+			if o.To == e.To && o.Check != nil {
+				other = append(other, *o.Check)
+			}
+		}
+		check := []Predicate{*e.Check}
+		w.predicates(check, other)
+		c.Edges[i].Check = &check[0]
+	}
+	return c
+}
+
+// predicates hides the details that the witness does not know, and the names: a name
+// may be computed.
+func (w witness) predicates(all, said []Predicate) {
+	for i, p := range all {
+		at := slices.IndexFunc(said, func(o Predicate) bool { return o.Name == p.Name })
+		if at < 0 {
+			all[i].Name = computedName
+		}
+		known := at >= 0 && said[at].Detail == p.Detail
+		if p.Detail != "" && !w.said(p.Detail, known) {
+			all[i].Detail = hidden
+		}
+	}
+}
+
+// faults returns faults without the messages that the witness does not know.
+func (w witness) faults(all, said Faults) Faults {
+	for i, f := range all {
+		if !w.said(f.Message+f.Hint, slices.Contains(said, f)) {
+			all[i] = Fault{Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
+		}
+	}
+	return all
+}
+
+// path returns a path as far as the witness has it: a label may be computed.
+func (w witness) path(path string) string {
+	sels := cue.ParsePath(path).Selectors()
+	for n := len(sels); n > 0; n-- {
+		known := cue.MakePath(sels[:n]...)
+		inCR := cue.MakePath(slices.Concat(crPath.Selectors(), sels[:n])...) // an invalid resource has paths of its own
+		if w.root.LookupPath(known).Exists() || w.root.LookupPath(inCR).Exists() {
+			return known.String()
+		}
+	}
+	return ""
+}
+
+// said reports whether a text that the witness knows may be shown: not if it quotes
+// what the package itself has written into a Secret.
+func (w witness) said(text string, known bool) bool {
+	return known && !quotes(text, w.literals)
+}
+
+// quotes reports whether one of the quoted parts of a text has one of some values:
+// short ones as a whole, others anywhere.
+func quotes(text string, values []string) bool {
+	if len(values) == 0 || !strings.Contains(text, `"`) {
 		return false
 	}
-	kind := cue.MakePath(path[0], path[1], cue.Str("kind")) // inputs.<name>
-	if path[0] == cue.Str("live") {
-		kind = cue.MakePath(cue.Str("components"), path[1], cue.Str("objects"), path[2], cue.Str("kind"))
+	for i, part := range strings.Split(text, `"`) {
+		if i%2 == 1 && slices.ContainsFunc(values, func(v string) bool {
+			return part == v || len(v) >= shortest && strings.Contains(part, v)
+		}) {
+			return true
+		}
 	}
-	return stringOr(root.LookupPath(kind), "") == "Secret"
+	return false
+}
+
+// shortest is how long a value is at least that is looked for within others.
+const shortest = 4
+
+// withhold returns a text with only what the witness has said as well: how it begins,
+// up to a colon, and the position at its end.
+func withhold(text string, said ...string) string {
+	begins := ""
+	for _, other := range said {
+		for i := len(begins); i < min(len(text), len(other)) && text[i] == other[i]; i++ {
+			if strings.HasSuffix(text[:i+1], ": ") {
+				begins = text[:i+1]
+			}
+		}
+	}
+	return begins + hidden + positionBehind.FindString(text)
+}
+
+// positionBehind is what Position.Behind puts behind a text.
+var positionBehind = regexp.MustCompile(` \([^ ()"]+\.cue:[0-9]+\)$`)
+
+// speaks reports whether an evaluation has anything to say that could show a value.
+func (e evaluation) speaks() bool {
+	r := e.rollout
+	all := slices.Clone(r.Components)
+	for _, h := range r.Hooks {
+		all = append(all, h.Component)
+	}
+	return e.err != nil || len(r.Invalid)+len(r.Misconfigured)+len(r.StatusFaults) > 0 ||
+		slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.Missing != "" }) ||
+		slices.ContainsFunc(all, Component.speaks)
+}
+
+func (c Component) speaks() bool {
+	says := func(p Predicate) bool { return p.Detail != "" }
+	return c.When.Detail != "" || len(c.Faults)+len(c.Missing) > 0 ||
+		slices.ContainsFunc(c.Requires, says) || slices.ContainsFunc(c.Verify, says) || slices.ContainsFunc(c.Failed, says) ||
+		slices.ContainsFunc(c.Edges, func(e Edge) bool { return e.Check != nil && says(*e.Check) })
 }

@@ -23,9 +23,8 @@ func (p *Program) vocabularyFaults() Faults {
 	closed := controller.Unify(p.static)
 	for _, f := range faultsOf(closed.Validate()) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
-		seen := slices.ContainsFunc(out, func(o Fault) bool { return o.Path == f.Path })
 		sels := cue.ParsePath(f.Path).Selectors()
-		if f.Message != unknownField || seen || len(sels) == 0 {
+		if f.Message != unknownField || out.cover(f) || len(sels) == 0 {
 			continue
 		}
 		last := len(sels) - 1

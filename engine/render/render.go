@@ -88,20 +88,20 @@ func Render(p *program.Program, in Input) (Output, error) {
 		case err != nil && m.match(rollout):
 			continue // an input may decide what could not be decided
 		case err != nil:
-			return Output{}, err
+			return Output{}, redactorOf(cr, rollout, m).Error(err)
 		}
 		if len(rollout.Invalid) > 0 {
-			return Output{CR: cr, Invalid: rollout.Invalid}, nil
+			return Output{CR: cr, Invalid: rollout.Invalid}.redacted(redactorOf(cr, rollout, m)), nil
 		}
 		if len(rollout.Misconfigured) > 0 {
-			return Output{CR: cr, Faults: rollout.Misconfigured}, nil
+			return Output{CR: cr, Faults: rollout.Misconfigured}.redacted(redactorOf(cr, rollout, m)), nil
 		}
 		for _, c := range rollout.Components {
 			enterNamespace(c.Objects, namespace)
 		}
 		again = m.match(rollout) || m.hide(rollout)
 	}
-	return outputOf(cr, rollout, m), nil
+	return outputOf(cr, rollout, m).redacted(redactorOf(cr, rollout, m)), nil
 }
 
 // outputOf judges and orders what was evaluated last.

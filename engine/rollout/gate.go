@@ -100,7 +100,7 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 			return failed(c.Name, status.ReasonPredicateBroken, fmt.Sprintf("the check on %s cannot be decided: %s", e.To, e.Check.Explain())), true
 		}
 		if !r.reached(up, e.Until) {
-			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for %s to be %s: %s", e.To, e.Until, status.Shorten(up.Message, status.MaxMessage))), true
+			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for %s to be %s: %s", e.To, e.Until, status.Shorten(r.in.Redactor.Text(up.Message), status.MaxMessage))), true
 		}
 		if e.Check != nil && e.Check.Verdict != program.True {
 			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for the check on %s: %s", e.To, e.Check.Explain())), true

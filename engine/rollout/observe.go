@@ -101,6 +101,7 @@ func (r *run) see(component, object string, u *unstructured.Unstructured) {
 		delete(r.live[component], object)
 		return
 	}
+	r.in.Redactor.Add(u.Object)
 	if r.live[component] == nil {
 		r.live[component] = map[string]*unstructured.Unstructured{}
 	}
@@ -159,7 +160,24 @@ func (r *run) evaluateOnce(ctx context.Context) error {
 		return errStop
 	}
 	r.patch(ctx)
+	r.know()
 	return nil
+}
+
+// know makes the Secrets that are rendered known, and the names that are said of what
+// is rendered.
+func (r *run) know() {
+	all := slices.Clone(r.rollout.Components)
+	for _, h := range r.rollout.Hooks {
+		all = append(all, h.Component)
+	}
+	for _, c := range all {
+		r.in.Redactor.Name(c.Name)
+		for _, o := range c.Objects {
+			r.in.Redactor.Name(o.Name, o.Identity.Kind, o.Identity.Name, o.Identity.Namespace)
+			r.in.Redactor.Add(o.Manifest)
+		}
+	}
 }
 
 // evaluationFailed reports an evaluation without a result. Nothing is tried again
@@ -197,6 +215,9 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 		f, err := r.Inputs.Read(ctx, owner, i)
 		if err != nil {
 			return false, fmt.Errorf("input %s: %w", i.Name, err)
+		}
+		for _, o := range f.Objects {
+			r.in.Redactor.Add(o)
 		}
 		found[i.Name] = f
 		refers = append(refers, i)

@@ -106,7 +106,8 @@ func (r *run) refusal(ctx context.Context, s step, err error) Refusal {
 	case isRejection(err):
 		out.Kind, out.Message = Rejected, r.rejectionText(s.want, err)+r.remedy(ctx, s, err)
 		if r.in.Rejections != nil {
-			r.in.Rejections.Keep(s.attempt(), Refusal{Kind: out.Kind, Message: out.Message})
+			// What is repeated later may be about a Secret that nobody knows any more.
+			r.in.Rejections.Keep(s.attempt(), Refusal{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
 		}
 	}
 	return out
@@ -135,7 +136,7 @@ const maxProblem = 160
 func (r *run) rejectionText(d plan.Desired, err error) string {
 	var faults []string
 	add := func(path, problem string) {
-		text := status.Shorten(problem, maxProblem)
+		text := status.Shorten(r.in.Redactor.Text(problem), maxProblem) // of a value that was cut, not all would be found
 		if path != "" {
 			text = path + ": " + text
 		}

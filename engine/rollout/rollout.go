@@ -33,6 +33,7 @@ import (
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/status"
 )
 
@@ -99,6 +100,8 @@ type Input struct {
 	Protect func(context.Context, Protection) error
 	// Rejections remembers what the API server has rejected; nil remembers nothing.
 	Rejections Rejections
+	// Redactor is made to know the Secrets that the rollout comes across; it may be nil.
+	Redactor *redact.Redactor
 	// Expire returns an outcome as one that is TimedOut when the component has had
 	// its time; nil never does.
 	Expire func(status.Component) status.Component

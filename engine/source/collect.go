@@ -14,7 +14,6 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/mod/modfile"
-	"operetta.dev/schemas"
 )
 
 const (
@@ -173,22 +172,22 @@ func foldersOf(module, importPath string) []string {
 	return out
 }
 
-// withContract returns the files together with the engine's schemas, which stand
-// where the module expects them.
-func (c *collector) withContract() (fstest.MapFS, error) {
-	out := maps.Clone(c.files)
+// withSchemas returns the files together with the engine's schemas in one of their
+// forms, which stand where the module expects them.
+func withSchemas(files fstest.MapFS, module, language string, tree fs.FS) (fstest.MapFS, error) {
+	out := maps.Clone(files)
 	if out[moduleFile] == nil {
-		out[moduleFile] = &fstest.MapFile{Data: fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", c.module+"@v0", c.language)}
+		out[moduleFile] = &fstest.MapFile{Data: fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", module+"@v0", language)}
 	}
 	prefix := "cue.mod/pkg/" + contractModule + "/"
-	if c.module == contractModule {
+	if module == contractModule {
 		prefix = ""
 	}
-	err := fs.WalkDir(schemas.Light(), ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		data, err := fs.ReadFile(schemas.Light(), name)
+		data, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
 		}

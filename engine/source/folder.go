@@ -7,6 +7,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"operetta.dev/schemas"
 )
 
 // Folder returns a snapshot of the package in a folder on disk. It errors when
@@ -39,7 +41,7 @@ func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
 	}
-	all, err := c.withContract()
+	all, err := withSchemas(c.files, c.module, c.language, schemas.Light())
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
 	}
@@ -54,6 +56,7 @@ func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error)
 		digest:   digestOf(c.files),
 		display:  display,
 		files:    all,
+		own:      c.files,
 	}, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing/fstest"
+
+	"operetta.dev/schemas"
 )
 
 // A Snapshot is one version of an operator package: its files and their digest.
@@ -21,7 +23,8 @@ type Snapshot struct {
 	language string
 	digest   string
 	display  func(string) string
-	files    fstest.MapFS
+	// own are the author's files, files those with the engine's schemas.
+	own, files fstest.MapFS
 }
 
 // Name returns the package's name: the last element of its folder.
@@ -39,6 +42,19 @@ func (s *Snapshot) Digest() string { return s.digest }
 // FS returns the files of the package's module that the package needs, with the
 // contract in place. The caller must not change it.
 func (s *Snapshot) FS() fs.FS { return s.files }
+
+// Complete returns the same version of the package with the complete Kubernetes types
+// in place of the light ones: for a check, as they cost too much at run time. It errors
+// when the schemas cannot be read.
+func (s *Snapshot) Complete() (*Snapshot, error) {
+	files, err := withSchemas(s.own, s.module, s.language, schemas.Full())
+	if err != nil {
+		return nil, fmt.Errorf("package %s: %w", s.name, err)
+	}
+	out := *s
+	out.files = files
+	return &out, nil
+}
 
 // Display returns the name under which a file of FS is shown to a person.
 func (s *Snapshot) Display(name string) string { return s.display(name) }

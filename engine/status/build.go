@@ -18,10 +18,12 @@ const (
 	ConditionStalled     = "Stalled"
 	// ConditionPaused is there only while a person has paused the resource.
 	ConditionPaused = "Paused"
+	// ConditionPackageBroken is there only while the files of the package are wrong.
+	ConditionPackageBroken = "PackageBroken"
 )
 
 // Conditions are the types that the engine writes, in their order.
-var Conditions = []string{ConditionReady, ConditionReconciling, ConditionStalled, ConditionPaused}
+var Conditions = []string{ConditionReady, ConditionReconciling, ConditionStalled, ConditionPaused, ConditionPackageBroken}
 
 // Input is what a status is built from.
 type Input struct {
@@ -34,6 +36,9 @@ type Input struct {
 	Now time.Time
 	// Package and Digest identify the package.
 	Package, Digest string
+	// PackageFault says what is wrong with the present files of the package, when Digest
+	// is that of an earlier version; "" is nothing.
+	PackageFault string
 	// Version is the API version that was reconciled.
 	Version string
 	// Inventory is the resource's inventory, as JSON values.
@@ -127,7 +132,7 @@ func versions(in Input) map[string]any {
 	return out
 }
 
-// conditions returns the three conditions, in a fixed order.
+// conditions returns the conditions, in a fixed order.
 func conditions(in Input, phase Phase) []any {
 	reason, message := in.Completion.summary()
 	ready, reconciling, stalled := metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse
@@ -153,6 +158,9 @@ func conditions(in Input, phase Phase) []any {
 		{Type: ConditionReconciling, Status: reconciling, Reason: string(phase), Message: ongoing(reconciling, message)},
 		{Type: ConditionStalled, Status: stalled, Reason: string(stalledReason), Message: stalledMessage},
 	}
+	if in.PackageFault != "" {
+		all = append(all, outdated(in))
+	}
 	out := make([]any, len(all))
 	for i, c := range all {
 		c.Message = Shorten(c.Message, MaxMessage)
@@ -166,20 +174,11 @@ func conditions(in Input, phase Phase) []any {
 // Paused returns a status with the condition that a person has paused the resource.
 // Everything else stays as it was last observed.
 func Paused(before map[string]any, generation int64, now time.Time) map[string]any {
-	out := maps.Clone(before)
-	if out == nil {
-		out = map[string]any{}
-	}
-	c := metav1.Condition{
-		Type: ConditionPaused, Status: metav1.ConditionTrue, ObservedGeneration: generation, Reason: ConditionPaused,
+	out := cloned(before)
+	setConditions(out, before, generation, now, metav1.Condition{
+		Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: ConditionPaused,
 		Message: "nothing is applied until the annotation operetta.dev/paused is removed; deletion still works",
-	}
-	c.LastTransitionTime = transition(Input{Before: before, Now: now}, c)
-	others := slices.DeleteFunc(slices.Clone(list(before, "conditions")), func(c any) bool {
-		m, _ := c.(map[string]any)
-		return m["type"] == ConditionPaused
 	})
-	out["conditions"] = append(others, toMap(c))
 	return out
 }
 

@@ -87,6 +87,7 @@ const (
 	ReasonHookFailed       Reason = "HookFailed"
 	ReasonHooksRunning     Reason = "HooksRunning"
 	ReasonPackageMissing   Reason = "PackageMissing"
+	ReasonPackageBroken    Reason = "PackageBroken"
 	ReasonTimedOut         Reason = "TimedOut"
 	ReasonEvaluationFailed Reason = "EvaluationFailed"
 	ReasonPruning          Reason = "Pruning"

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"verify", "status"},
 	{"program"},
 	{"graph", "fieldpath"},
-	{"source"},
+	{"source", "redact"},
 }
 
 // layerOf returns the layer of a package of the engine, or -1.

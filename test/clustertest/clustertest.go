@@ -95,6 +95,7 @@ func New(t *testing.T) *Site {
 		return plane.newSite(t)
 	}
 	memory := cluster.NewMemory()
+	memory.Validate()
 	for _, kind := range always {
 		memory.Serve(kind.GroupKind(), cluster.Namespaced)
 	}

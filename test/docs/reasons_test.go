@@ -197,7 +197,7 @@ func TestEveryStateAndConditionIsExplained(t *testing.T) {
 	d := read(t, "docs/reasons.md")
 	agree(t, "state", column(rows(section(t, d, "States of a component").Text)), constants(t, "status", "State"))
 	agree(t, "condition", column(rows(section(t, d, "Conditions").Text)),
-		[]string{status.ConditionReady, status.ConditionReconciling, status.ConditionStalled, status.ConditionPaused})
+		status.Conditions)
 }
 
 func TestEveryReasonOfAPatchIsExplained(t *testing.T) {

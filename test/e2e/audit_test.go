@@ -25,7 +25,8 @@ func mark(t *testing.T) controlplane.AuditMark {
 type requests []controlplane.AuditEvent
 
 // operatorRequests returns what the site's operator has asked of the API server
-// since a mark. What is about no resource (discovery, version) is left out.
+// since a mark. What is about no resource (discovery, version, and the question who asks)
+// is left out.
 func (s *site) operatorRequests(since controlplane.AuditMark) requests {
 	s.t.Helper()
 	return s.requestsOf(since, s.user)
@@ -38,7 +39,7 @@ func (s *site) requestsOf(since controlplane.AuditMark, users ...string) request
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return requests(events).only(func(e controlplane.AuditEvent) bool { return e.Resource != "" })
+	return requests(events).only(func(e controlplane.AuditEvent) bool { return e.Resource != "" && e.Resource != "selfsubjectreviews" })
 }
 
 func (r requests) only(keep func(controlplane.AuditEvent) bool) requests {
@@ -54,6 +55,11 @@ func (r requests) only(keep func(controlplane.AuditEvent) bool) requests {
 // mutating are the requests that can change something, without Events.
 func (r requests) mutating() requests {
 	return r.only(func(e controlplane.AuditEvent) bool { return isMutating(e) && !isEvent(e) })
+}
+
+// writes are the mutating requests that are no dry runs.
+func (r requests) writes() requests {
+	return r.mutating().only(func(e controlplane.AuditEvent) bool { return !strings.Contains(e.RequestURI, "dryRun=") })
 }
 
 // events are the requests that record Events.

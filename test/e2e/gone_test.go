@@ -25,7 +25,7 @@ components: text: objects: configmap: {
 `
 
 // without is what an operator logs about a package that others have left behind.
-const without = "a package that does not run here"
+const without = "packages that do not run here"
 
 // abandon rolls a resource of a package out and ends its operator.
 func (s *site) abandon(p *small) *unstructured.Unstructured {
@@ -56,7 +56,7 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 		p := newSmall(t, "gonelate", layered)
 		cr := s.abandon(p)
 		o := s.operate(newSmall(t, "gonelateby", bystander).dir)
-		o.expectLog(without, "package="+p.name)
+		o.expectLog(without, p.name)
 		// Nothing but its deletion is looked at.
 		s.delete(s.ref("Secret", "top-shop-a"))
 		s.patch(cr, spec(map[string]any{"text": "b"}))
@@ -216,7 +216,7 @@ func TestTwoOperatorsThatTearOneResourceDownLeaveNothing(t *testing.T) {
 	s.operate(p.dir)
 	cr := s.create(p.thing(s, "shop", map[string]any{}))
 	s.expectAllReady(cr)
-	s.operate(newSmall(t, "tornbytwoby", bystander).dir).expectLog(without, "package="+p.name)
+	s.operate(newSmall(t, "tornbytwoby", bystander).dir).expectLog(without, p.name)
 	middle := s.ref("ServiceAccount", "middle-shop")
 	s.patch(middle, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
 	from := mark(t)

@@ -78,7 +78,7 @@ func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 // expectJobsWritten expects how many Jobs the operator has created since a mark.
 func (s *site) expectJobsWritten(from controlplane.AuditMark, want int) {
 	s.t.Helper()
-	created := s.operatorRequests(from).about("jobs").verbs("create", "patch").only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
+	created := s.operatorRequests(from).about("jobs").writes().only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
 	if len(created) != want {
 		s.t.Errorf("%d Jobs were created, not %d", len(created), want)
 	}

@@ -37,6 +37,9 @@ func TestI5OneOfTwoOperatorsActsAndTheOtherTakesOver(t *testing.T) {
 			return nil
 		})
 		t.Logf("the other leads after %s", took.Round(time.Millisecond))
+		if strings.Contains(first.log.from(0)+second.log.from(0), servedTwice) {
+			t.Error("they share a Lease, and take each other for rivals")
+		}
 		best = min(best, took)
 		s.create(s.webapp(name, map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 		s.expectReady(name)

@@ -73,7 +73,7 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 // The API versions of the kinds that tests look at.
 var apiVersions = map[string]string{
 	"ConfigMap": "v1", "Secret": "v1", "ServiceAccount": "v1", "Service": "v1", "Pod": "v1", "PersistentVolumeClaim": "v1",
-	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "Ingress": "networking.k8s.io/v1",
+	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1", "Ingress": "networking.k8s.io/v1",
 	"HorizontalPodAutoscaler": "autoscaling/v2", "PodDisruptionBudget": "policy/v1",
 	"WebApp": "example.com/v1",
 }

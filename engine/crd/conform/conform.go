@@ -6,13 +6,14 @@
 //
 // What it is not: a copy of these rules, so it goes with the version of
 // k8s.io/apiextensions-apiserver in go.mod. It is a package of its own because the
-// CEL library behind it is large: the operator does not need it.
+// CEL library behind it is large: a check of packages needs it, the operator does not.
 package conform
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -30,9 +31,71 @@ import (
 
 // Check returns every fault for which an API server would refuse crd, or nil.
 func Check(crd *apiextensionsv1.CustomResourceDefinition) error {
-	internal, err := convert(crd)
+	errs, err := Errors(crd)
 	if err != nil {
 		return err
+	}
+	if err := errs.ToAggregate(); err != nil {
+		return fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	return nil
+}
+
+// Errors returns every fault for which an API server would refuse crd, each with the path
+// of the field within crd; the value of an error about a rule is its text. It errors when
+// crd cannot be read as the server reads it.
+//
+// A server looks at no rule as long as a default is wrong, which it may be because its rule
+// is. Here all rules are looked at, and of defaults only those whose rules are right.
+func Errors(crd *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+	errs, err := validate(crd)
+	if err != nil || len(errs) == 0 {
+		return nil, err
+	}
+	bare := crd.DeepCopy()
+	for _, v := range bare.Spec.Versions {
+		if v.Schema != nil {
+			withoutDefaults(v.Schema.OpenAPIV3Schema)
+		}
+	}
+	rules, err := validate(bare)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range errs {
+		around, _, isDefault := strings.Cut(e.Field, ".default")
+		broken := isDefault && slices.ContainsFunc(rules, func(r *field.Error) bool { return strings.HasPrefix(r.Field, around) })
+		known := slices.ContainsFunc(rules, func(r *field.Error) bool { return r.Field == e.Field && r.Detail == e.Detail })
+		if !broken && !known {
+			rules = append(rules, e)
+		}
+	}
+	return rules, nil
+}
+
+// withoutDefaults removes the defaults from a schema.
+func withoutDefaults(s *apiextensionsv1.JSONSchemaProps) {
+	if s == nil {
+		return
+	}
+	s.Default = nil
+	for name, property := range s.Properties {
+		withoutDefaults(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		withoutDefaults(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		withoutDefaults(s.AdditionalProperties.Schema)
+	}
+}
+
+// validate returns the errors that an API server has.
+func validate(crd *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+	internal, err := convert(crd)
+	if err != nil {
+		return nil, err
 	}
 	// The server fills this in before it validates.
 	for _, v := range internal.Spec.Versions {
@@ -50,10 +113,12 @@ func Check(crd *apiextensionsv1.CustomResourceDefinition) error {
 		}
 		errs = append(errs, schema.ValidateStructural(at, structural)...)
 	}
-	if err := errs.ToAggregate(); err != nil {
-		return fmt.Errorf("%s: %w", crd.Name, err)
+	for _, e := range errs {
+		if rule, ok := e.BadValue.(apiextensions.ValidationRule); ok {
+			e.BadValue = rule.Rule
+		}
 	}
-	return nil
+	return errs, nil
 }
 
 // Server admits the custom resources of one version, as an API server would.

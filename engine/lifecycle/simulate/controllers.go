@@ -31,8 +31,6 @@ func (e everyKind) Scope(ctx context.Context, kind schema.GroupVersionKind) (clu
 	return scope, nil
 }
 
-var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-
 // play does to every object what its controller would do in the end: it makes it as
 // healthy as it can be, and takes away what belongs to nobody any more.
 func (w *World) play() {
@@ -79,6 +77,7 @@ func (w *World) define(u *unstructured.Unstructured) {
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
 	w.Memory.Serve(schema.GroupKind{Group: group, Kind: kind}, cluster.Scope(scope))
+	w.definitions.learn(u)
 }
 
 // holding is a condition that holds.

@@ -10,8 +10,10 @@
 // Operators reconcile what their watches wake, as they do on a cluster, and the
 // controllers act after each reconcile.
 //
-// It is no proof that a cluster would accept the objects: there is no admission, no
-// quota and no scheduler, and every kind is taken to be served.
+// Objects are validated as an API server does, and content needs its namespace: those of
+// the objects that are put are there, and so are the ones that every cluster has. It is
+// no proof that a cluster would accept the objects: there is no admission, no quota and no
+// scheduler, and every kind is taken to be served.
 package simulate
 
 import (
@@ -24,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
@@ -39,7 +42,7 @@ type Step struct {
 	// Resource is the custom resource that was reconciled.
 	Resource cluster.Ref
 	// Changes are the objects that were created, updated and deleted, in order.
-	Changes []cluster.Change
+	Changes []cluster.Event
 	// Status is that of the resource afterwards; it is nil once that is gone.
 	Status map[string]any
 	// Err is what the reconcile failed with, to be tried again.
@@ -58,11 +61,12 @@ type World struct {
 	// Events are what the operators recorded, in order.
 	Events []rollout.Event
 
-	operators []operator
-	watch     *cluster.Watch
-	due       due
-	steps     int
-	now       time.Time
+	operators   []operator
+	definitions *definitions
+	watch       *cluster.Watch
+	due         due
+	steps       int
+	now         time.Time
 }
 
 // operator runs one package.
@@ -77,6 +81,10 @@ type operator struct {
 // configured by a ConfigMap, if it names one that is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w := &World{Memory: cluster.NewMemory(), now: time.Unix(0, 0).UTC(), due: due{}}
+	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
+	w.Memory.Refuse(w.definitions.refuse)
+	w.Memory.Validate()
+	w.Memory.Namespaces(always...)
 	w.watch = w.Memory.Watch()
 	kinds := map[schema.GroupKind]bool{}
 	for _, p := range programs {
@@ -116,12 +124,21 @@ func (r recorder) Record(_ *unstructured.Unstructured, e rollout.Event) {
 	r.world.Events = append(r.world.Events, e)
 }
 
-// Put writes an object as a person does.
+// always are the namespaces that every cluster has.
+var always = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
+
+// Put writes an object as a person does, into a namespace that is there. One that was read
+// from a cluster, and so has a UID, is taken as it was there.
 func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if _, err := w.Scope(object.GroupVersionKind()); err != nil {
 		return nil, err
 	}
-	return w.Memory.Put("person", object)
+	w.Memory.Namespaces(object.GetNamespace())
+	out, err := w.Memory.Restore("person", object)
+	if err == nil && object.GroupVersionKind().GroupKind() == definitionKind {
+		w.define(out) // what is put next may be of its kind
+	}
+	return out, err
 }
 
 // Get returns an object, or nil.
@@ -244,7 +261,7 @@ func (w *World) step(ctx context.Context, o operator, r resource) Step {
 			step.reported = true
 			continue
 		}
-		step.Changes = append(step.Changes, e.Change)
+		step.Changes = append(step.Changes, e)
 	}
 	w.play()
 	played := w.watch.Next()

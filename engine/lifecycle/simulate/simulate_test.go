@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle/simulate"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/plan/diff"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/verify"
@@ -94,7 +95,10 @@ components: after: {dependsOn: child: {}, objects: o: {apiVersion: "v1", kind: "
 `
 	child = `
 components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "base"}
-components: web: {dependsOn: base: {}, objects: o: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: replicas: cr.spec.size}}
+components: web: {dependsOn: base: {}, objects: o: {
+	apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web"
+	spec: {replicas: cr.spec.size, selector: matchLabels: app: "web", template: {metadata: labels: app: "web", spec: containers: [{name: "web", image: "web:1"}]}}
+}}
 `
 )
 
@@ -156,20 +160,33 @@ func TestASubsystemIsReadyWhenItsOperatorSaysSo(t *testing.T) {
 
 func TestEveryKindGetsHealthyByItself(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]string{
-		"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1",
-		"Pod": "v1", "PersistentVolumeClaim": "v1", "Service": "v1", "ConfigMap": "v1", "Secret": "v1", "Namespace": "v1", "PersistentVolume": "v1",
-		"Ingress": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
-		"Certificate": "cert-manager.io/v1", "ClusterIssuer": "cert-manager.io/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1", "APIService": "apiregistration.k8s.io/v1",
+	const pods = `template: {metadata: labels: app: "x", spec: containers: [{name: "x", image: "x:1"}]}`
+	const selected = "spec: {selector: matchLabels: app: \"x\", " + pods + "}"
+	const runs = `template: spec: {restartPolicy: "Never", containers: [{name: "x", image: "x:1"}]}`
+	kinds := map[string][2]string{
+		"Deployment": {"apps/v1", selected}, "StatefulSet": {"apps/v1", selected}, "DaemonSet": {"apps/v1", selected}, "ReplicaSet": {"apps/v1", selected},
+		"ReplicationController": {"v1", "spec: {selector: app: \"x\", " + pods + "}"},
+		"Job":                   {"batch/v1", "spec: " + runs},
+		"CronJob":               {"batch/v1", `spec: {schedule: "@daily", jobTemplate: spec: ` + runs + "}"},
+		"Pod":                   {"v1", `spec: containers: [{name: "x", image: "x:1"}]`},
+		"PersistentVolumeClaim": {"v1", `spec: {accessModes: ["ReadWriteOnce"], resources: requests: storage: "1Gi"}`},
+		"Service":               {"v1", `spec: {type: "LoadBalancer", ports: [{port: 80}]}`},
+		"ConfigMap":             {"v1", ""}, "Secret": {"v1", ""}, "Namespace": {"v1", ""}, "PersistentVolume": {"v1", ""},
+		"Ingress":                 {"networking.k8s.io/v1", `spec: defaultBackend: service: {name: "x", port: number: 80}`},
+		"PodDisruptionBudget":     {"policy/v1", ""},
+		"HorizontalPodAutoscaler": {"autoscaling/v2", `spec: {maxReplicas: 2, scaleTargetRef: {kind: "Deployment", name: "x"}}`},
+		"Certificate":             {"cert-manager.io/v1", ""}, "ClusterIssuer": {"cert-manager.io/v1", ""},
+		"APIService": {"apiregistration.k8s.io/v1", ""},
 	}
 	var body strings.Builder
-	body.WriteString("clusterScoped: true\n")
-	for kind, version := range kinds {
-		spec := ""
-		if kind == "Service" {
-			spec = `, spec: {type: "LoadBalancer", ports: [{port: 80}]}`
-		}
-		fmt.Fprintf(&body, "components: c%s: objects: o: {apiVersion: %q, kind: %q, metadata: name: \"x\"%s}\n", strings.ToLower(kind), version, kind, spec)
+	body.WriteString(`clusterScoped: true
+components: crd: objects: o: {
+	apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", metadata: name: "xs.example.net"
+	spec: {group: "example.net", scope: "Namespaced", names: {kind: "X", plural: "xs"}, versions: [{name: "v1", served: true, storage: true, schema: openAPIV3Schema: type: "object"}]}
+}
+`)
+	for kind, is := range kinds {
+		fmt.Fprintf(&body, "components: c%s: objects: o: {apiVersion: %q, kind: %q, metadata: {name: \"x\"}, %s}\n", strings.ToLower(kind), is[0], kind, is[1])
 	}
 	w := simulate.New(types.NamespacedName{}, load(t, "Parent", body.String()))
 	put(t, w, "Parent", map[string]any{})
@@ -239,6 +256,54 @@ func TestAPatchIsTriedOutAsEverythingElse(t *testing.T) {
 	}
 	if ready, why := w.Ready(refOf("Child")); !ready {
 		t.Error(why)
+	}
+}
+
+func TestWhatWasReadFromAClusterIsTakenAsItWasThere(t *testing.T) {
+	t.Parallel()
+	const body = `components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "base", data: {mode: "fast", size: "\(cr.spec.size)"}}`
+	there := simulate.New(types.NamespacedName{}, load(t, "Child", body))
+	put(t, there, "Child", map[string]any{})
+	run(t, there, nothing)
+	for name, row := range map[string]struct {
+		reason, body string
+		edit         func(*unstructured.Unstructured)
+		want         []string
+	}{
+		"the same package":    {"nothing is to be done", body, func(*unstructured.Unstructured) {}, nil},
+		"without who owns it": {"it is applied, and is the same", body, func(u *unstructured.Unstructured) { u.SetManagedFields(nil) }, nil},
+		"another package": {
+			"it is updated, and not somebody else's", strings.Replace(strings.ReplaceAll(body, "fast", "safe"), `, size: "\(cr.spec.size)"`, "", 1), func(*unstructured.Unstructured) {},
+			[]string{`data.mode: "fast" -> "safe"`, `data.size: "1" -> (none)`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := simulate.New(types.NamespacedName{}, load(t, "Child", row.body))
+			for _, u := range there.Memory.Objects() {
+				u.SetUID("live-" + u.GetUID())
+				owners := u.GetOwnerReferences()
+				for i := range owners {
+					owners[i].UID = "live-" + owners[i].UID
+				}
+				u.SetOwnerReferences(owners)
+				row.edit(u)
+				if _, err := w.Put(u); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []string
+			run(t, w, func(s simulate.Step) {
+				for _, c := range s.Changes {
+					for _, f := range (&diff.Mask{}).Fields(c.Before, c.Object) {
+						got = append(got, f.String())
+					}
+				}
+			})
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
 	}
 }
 

@@ -1,5 +1,6 @@
 // Command k8sgen writes schemas/k8s: the Kubernetes types in CUE, in a full form for vet and test and
-// in a light form for the engine.
+// in a light form for the engine; and, for whoever validates objects by their Go types, which fields are
+// required and what enums allow.
 //
 // It is not a general translator from Go to CUE. It reads the source of k8s.io/api and of the few
 // packages of k8s.io/apimachinery that it refers to, at the version in this module's go.mod, which is
@@ -88,5 +89,6 @@ func generate() (map[string][]byte, error) {
 		return nil, err
 	}
 	full[lightFile] = archive(light)
-	return full, nil
+	full[rulesFile], err = renderRules(pkgs)
+	return full, err
 }

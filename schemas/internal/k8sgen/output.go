@@ -94,7 +94,7 @@ func committed(dir string) (map[string][]byte, error) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() || (filepath.Ext(file) != ".cue" && entry.Name() != lightFile) {
+		if entry.IsDir() || (filepath.Ext(file) != ".cue" && entry.Name() != lightFile && entry.Name() != rulesFile) {
 			return nil
 		}
 		name, err := filepath.Rel(dir, file)

@@ -27,17 +27,26 @@ func TestTranslate(t *testing.T) {
 		t.Fatal(err)
 	}
 	prune(pkgs)
-	forms := map[string]form{"want/full.cue": fullForm, "want/light.cue": lightForm}
+	of := func(f form) func() ([]byte, error) {
+		return func() ([]byte, error) {
+			files, err := renderAll(pkgs, f)
+			return files["shop/v1/types.cue"], err
+		}
+	}
+	forms := map[string]func() ([]byte, error){
+		"want/full.cue": of(fullForm), "want/light.cue": of(lightForm),
+		"want/rules.json": func() ([]byte, error) { return renderRules(pkgs) },
+	}
 	for i, f := range archive.Files {
-		form, ok := forms[f.Name]
+		render, ok := forms[f.Name]
 		if !ok {
 			continue
 		}
-		files, err := renderAll(pkgs, form)
+		text, err := render()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := string(files["shop/v1/types.cue"])
+		got := string(text)
 		if diff := cmp.Diff(string(f.Data), got); diff != "" && os.Getenv("UPDATE") == "" {
 			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
 		}

@@ -1,6 +1,7 @@
 // Package play proves that the README and the tutorial do what they say: their
 // files are written, their commands are run in their order, on a real control
-// plane, and what they print is compared with the text. It has only tests.
+// plane, and what they print is compared with the text. The commands of the other
+// pages are run as well, for their success. It has only tests.
 //
 //	go test ./test/docs/play           // the first run builds a control plane
 //	go test ./test/docs/play -short    // skips everything

@@ -1,6 +1,10 @@
 package play
 
-import "testing"
+import (
+	"testing"
+
+	"operetta.dev/test/docs/internal/commands"
+)
 
 func TestTheReadmeDoesWhatItSays(t *testing.T) {
 	newStage(t).play("README.md")
@@ -8,4 +12,28 @@ func TestTheReadmeDoesWhatItSays(t *testing.T) {
 
 func TestTheTutorialDoesWhatItSays(t *testing.T) {
 	newStage(t).play("docs/tutorial.md")
+}
+
+// TestTheCommandsOfTheOtherPagesWork runs the commands of the other pages, where a reader has
+// the repository and what `make run` starts. That no command is forgotten is a test of
+// package docs.
+func TestTheCommandsOfTheOtherPagesWork(t *testing.T) {
+	s := newStage(t)
+	s.copyRepository("cue.mod", "cue", "config")
+	exports, err := startedPlayground(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.exports = append(s.exports, exports...)
+	s.exports = append(s.exports, `export PATH="$PWD/bin:$PATH"`)
+	for _, line := range []string{"make build", "kubectl wait --for=condition=Ready --timeout=2m webapp/nginx-app"} {
+		if err := s.command(line); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	for _, line := range commands.Played {
+		if err := s.command(line); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
 }

@@ -41,6 +41,16 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
+// copyRepository copies folders of the repository onto the stage.
+func (s *stage) copyRepository(folders ...string) {
+	s.t.Helper()
+	for _, folder := range folders {
+		if err := os.CopyFS(filepath.Join(s.dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // play takes every step of a document, and stops at the first that fails.
 func (s *stage) play(document string) {
 	s.t.Helper()
@@ -210,13 +220,13 @@ func (s *stage) run(line string) (string, error) {
 	return string(out), err
 }
 
-// shell returns a command in the stage's folder, or, if it is a target of make, in
-// the repository. It never sees a cluster of the user's.
+// shell returns a command in the stage's folder, or, if it is a target of make or a tool
+// of the Go module, in the repository. It never sees a cluster of the user's.
 func (s *stage) shell(line string) *exec.Cmd {
 	script := strings.Join(append(s.exports, line), "\n")
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = s.dir
-	if strings.HasPrefix(line, "make ") {
+	if strings.HasPrefix(line, "make ") || strings.HasPrefix(line, "go ") {
 		cmd.Dir = root
 	}
 	cmd.Env = append(environment(), "KUBECACHEDIR="+filepath.Join(s.dir, ".kube"))

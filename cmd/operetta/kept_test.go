@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"operetta.dev/engine/program"
+)
+
+func TestStatusSaysWhereAPackageIsWrongAndNotWhatCUEQuotes(t *testing.T) {
+	t.Parallel()
+	at := program.Position{File: "shop/shop.cue", Line: 7}
+	for name, c := range map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"one":      {"file and line", program.Faults{{Position: at, Path: "components.web", Message: `conflicting values "hunter2" and 5`}}, "shop/shop.cue:7: components.web; "},
+		"several":  {"the first, and how many", program.Faults{{Position: at, Message: "hunter2"}, {}, {}}, "shop/shop.cue:7 and 2 more; "},
+		"no place": {"a crash of the evaluator", errors.New("CUE crashed on hunter2"), "the operator's log says why"},
+		"a path":   {"a definition that is refused", program.Faults{{Path: "versions.v1", Message: "hunter2"}}, "versions.v1; "},
+	} {
+		got := whereFaulty(c.err)
+		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: %s: %q", name, c.reason, got)
+		}
+	}
+}
+
+// The clock is synctest's.
+func TestWhatIsToldLaterIsTheLastAndMayBeCalledOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l later
+		var told []string
+		say := func(what string) { l.after(tellAfter, func() { told = append(told, what) }) }
+		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
+		say("a")
+		wait(tellAfter / 2)
+		say("b") // who types makes several mistakes
+		wait(tellAfter / 2)
+		if len(told) > 0 {
+			t.Errorf("early: %v", told)
+		}
+		wait(tellAfter)
+		say("c")
+		l.never()
+		wait(2 * tellAfter)
+		if got := strings.Join(told, " "); got != "b" {
+			t.Errorf("told %q", got)
+		}
+	})
+}

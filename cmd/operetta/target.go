@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/term"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// A target is the cluster that is acted on, and how it was chosen.
+type target struct {
+	config *rest.Config
+	// context is the context of the kubeconfig; "" is the cluster that the process runs in.
+	context string
+	// named says that a flag or a variable has chosen the cluster, or that the process
+	// runs in it. Otherwise it is whatever ~/.kube/config has at the moment.
+	named bool
+}
+
+// findTarget returns the cluster that flags, variables and files name. It errors when
+// there is none, or the files cannot be read.
+func findTarget(f runFlags) (target, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
+	config, err := loader.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return target{}, errors.New("there is no cluster to talk to: pass --kubeconfig, or set KUBECONFIG; `make run` starts a cluster of its own")
+	case err != nil:
+		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	info, _ := debug.ReadBuildInfo()
+	config.UserAgent = "operetta/" + productVersion(info)
+	// The API server's priority and fairness limits the rate, not the client.
+	config.QPS = -1
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	t := target{config: config, named: f.kubeconfig != "" || f.context != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""}
+	if t.context = f.context; t.context == "" {
+		t.context = raw.CurrentContext
+	}
+	if t.context == "" {
+		t.named = true // nothing but the pod's own service account is left
+	}
+	return t, nil
+}
+
+// server returns the address of the API server, without a password.
+func (t target) server() string {
+	u, err := url.Parse(t.config.Host)
+	if err != nil {
+		return "an address that is not a URL"
+	}
+	return u.Redacted()
+}
+
+// The contexts that tools for clusters on the same machine make.
+var (
+	localContexts = []string{"minikube", "docker-desktop", "rancher-desktop", "orbstack", "colima"}
+	localPrefixes = []string{"kind-", "k3d-", "minikube-"}
+)
+
+// local reports whether the cluster is one of this machine, by its address or by the name
+// that a tool has given to its context.
+func (t target) local() bool {
+	if slices.Contains(localContexts, t.context) || slices.ContainsFunc(localPrefixes, func(p string) bool { return strings.HasPrefix(t.context, p) }) {
+		return true
+	}
+	host := t.config.Host
+	if u, err := url.Parse(host); err == nil && u.Host != "" {
+		host = u.Hostname()
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip.IsLoopback() || ip.IsUnspecified()
+}
+
+// confirm errors unless a person, or whoever wrote the command line, means this cluster. A
+// cluster that nobody named and that is not of this machine may be one that others work on.
+func (t target) confirm(ctx context.Context, s streams) error {
+	if t.named || t.local() {
+		return nil
+	}
+	if !interactive(s) {
+		return usageError{fmt.Errorf("no cluster was named, and the current context %q is not of this machine (%s): pass --context %s if it is meant, or pass --kubeconfig, or set KUBECONFIG",
+			t.context, t.server(), t.context)}
+	}
+	fmt.Fprintf(s.err, "No cluster was named. Run on that of the current context %q (%s)? [y/N] ", t.context, t.server())
+	answer, err := readLine(ctx, s.in)
+	if err != nil {
+		return err
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return fmt.Errorf("not confirmed: nothing was done on %s", t.server())
+	}
+	return nil
+}
+
+// interactive reports whether there is a person to ask.
+func interactive(s streams) bool {
+	in, isIn := s.in.(*os.File)
+	out, isOut := s.err.(*os.File)
+	return isIn && isOut && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
+}
+
+// readLine returns a line, or an error when the context ends first. A read of a terminal
+// cannot be interrupted; it ends with the process.
+func readLine(ctx context.Context, from io.Reader) (string, error) {
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(from).ReadString('\n') // what came before an end is the answer
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		return line, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// identityTimeout is how long the API server may take to say who is asking. It may be
+// away, which holds nothing up.
+const identityTimeout = 5 * time.Second
+
+// announce logs which cluster is acted on, and as whom.
+func (t target) announce(ctx context.Context, log logr.Logger) {
+	log.Info("cluster", "context", t.chosenBy(), "server", t.server(), "user", t.identity(ctx))
+}
+
+// chosenBy returns the name of the context, or what stands for it.
+func (t target) chosenBy() string {
+	if t.context == "" {
+		return "none, this process runs in the cluster"
+	}
+	return t.context
+}
+
+// identity returns the name by which the API server knows the user, or why that is not
+// known.
+func (t target) identity(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
+	defer cancel()
+	client, err := authentication.NewForConfig(t.config)
+	if err != nil {
+		return "not known: " + err.Error()
+	}
+	review, err := client.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "not known: " + err.Error()
+	}
+	return review.Status.UserInfo.Username
+}

@@ -1,0 +1,120 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// nameRules are the rules of kinds whose names are no DNS subdomains.
+var nameRules = map[schema.GroupKind]apivalidation.ValidateNameFunc{
+	{Kind: "Namespace"}:                                              apivalidation.NameIsDNSLabel,
+	{Kind: "Service"}:                                                apivalidation.NameIsDNSLabel,
+	{Group: "apps", Kind: "StatefulSet"}:                             apivalidation.NameIsDNSLabel,
+	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}: pathSegment,
+	{Group: "networking.k8s.io", Kind: "IPAddress"}: pathSegment,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               pathSegment,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        pathSegment,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        pathSegment,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: pathSegment,
+}
+
+// nameRule returns what the names of a kind obey.
+func nameRule(kind schema.GroupKind) apivalidation.ValidateNameFunc {
+	if rule, ok := nameRules[kind]; ok {
+		return rule
+	}
+	return apivalidation.NameIsDNSSubdomain
+}
+
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return path.IsValidPathSegmentPrefix(name)
+	}
+	return path.IsValidPathSegmentName(name)
+}
+
+// standard are the finalizers that need no domain.
+var standard = []string{"kubernetes", metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+
+// finalizers checks those of Kubernetes' own kinds.
+func finalizers(list []string) field.ErrorList {
+	at := field.NewPath("metadata", "finalizers")
+	var out field.ErrorList
+	for i, f := range list {
+		if !strings.Contains(f, "/") && !slices.Contains(standard, f) {
+			out = append(out, field.Invalid(at.Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return out
+}
+
+// invalid returns one fault for each message about a value.
+func invalid(at *field.Path, value any, messages []string) field.ErrorList {
+	var out field.ErrorList
+	for _, m := range messages {
+		out = append(out, field.Invalid(at, value, m))
+	}
+	return out
+}
+
+// optionalName checks a name that may be left out.
+func optionalName(at *field.Path, name string, rule func(string) []string) field.ErrorList {
+	if name == "" {
+		return nil
+	}
+	return invalid(at, name, rule(name))
+}
+
+// label checks a DNS label that is required elsewhere.
+func label(at *field.Path, name string) field.ErrorList {
+	return optionalName(at, name, validation.IsDNS1123Label)
+}
+
+// port checks the number of a port.
+func port(at *field.Path, n int32) field.ErrorList {
+	return invalid(at, n, validation.IsValidPortNum(int(n)))
+}
+
+// notNegative checks a number that may be left out.
+func notNegative[N int32 | int64](at *field.Path, n *N) field.ErrorList {
+	if n == nil {
+		return nil
+	}
+	return apivalidation.ValidateNonnegativeField(int64(*n), at)
+}
+
+// keys checks the keys of a ConfigMap or Secret.
+func keys[V any](at *field.Path, of map[string]V) field.ErrorList {
+	var out field.ErrorList
+	for _, k := range sortedKeys(of) {
+		out = append(out, invalid(at.Key(k), k, validation.IsConfigMapKey(k))...)
+	}
+	return out
+}
+
+// supported checks a value that may be left out.
+func supported(at *field.Path, value string, allowed ...string) field.ErrorList {
+	if value == "" || slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, value, allowed)}
+}
+
+// maxData is what the values of a ConfigMap or Secret may have in bytes.
+const maxData = 1 << 20
+
+// size checks how much there is in a ConfigMap or Secret.
+func size(at *field.Path, bytes int) field.ErrorList {
+	if bytes <= maxData {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(at, fmt.Sprintf("%d bytes", bytes), maxData)}
+}

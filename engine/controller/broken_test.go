@@ -1,0 +1,234 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/rollout"
+)
+
+// memoryStore holds resources whose statuses are written as they are.
+type memoryStore struct {
+	of     map[types.NamespacedName]*unstructured.Unstructured
+	writes int
+}
+
+func (s *memoryStore) Get(_ context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	if u := s.of[key]; u != nil {
+		return u.DeepCopy(), nil
+	}
+	return nil, nil
+}
+
+func (s *memoryStore) ApplyStatus(_ context.Context, u *unstructured.Unstructured) error {
+	s.writes++
+	s.of[nameOf(u)].Object["status"] = u.DeepCopy().Object["status"]
+	return nil
+}
+
+func (*memoryStore) ApplyFinalizers(context.Context, *unstructured.Unstructured) error { return nil }
+
+type silent struct{}
+
+func (silent) Record(*unstructured.Unstructured, rollout.Event) {}
+
+func nameOf(u *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// A kiosk is a kind of three resources whose package is broken.
+type kiosk struct {
+	*unserved
+
+	t         *testing.T
+	store     *memoryStore
+	at        time.Time
+	wrong     string
+	elsewhere int
+}
+
+func newKiosk(t *testing.T) *kiosk {
+	t.Helper()
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}
+	k := &kiosk{t: t, store: &memoryStore{of: map[types.NamespacedName]*unstructured.Unstructured{}}, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), wrong: "x.cue:1"}
+	for i := range 3 {
+		u := object(kind)
+		u.SetName(fmt.Sprint("shop-", i))
+		u.SetUID(types.UID(u.GetName()))
+		u.SetGeneration(1)
+		u.Object["status"] = map[string]any{"observedGeneration": int64(1)}
+		k.store.of[nameOf(u)] = u
+	}
+	l := &lifecycle.Lifecycle{Kind: kind, Store: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
+	k.unserved = newUnserved(l, func() string { return k.wrong }, func() { k.elsewhere++ })
+	k.now = func() time.Time { return k.at }
+	return k
+}
+
+// pass takes a step with each resource, and returns the longest time to come again.
+func (k *kiosk) pass() time.Duration {
+	k.t.Helper()
+	var again time.Duration
+	for i := range 3 {
+		d, err := k.step(k.t.Context(), types.NamespacedName{Name: fmt.Sprint("shop-", i)})
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		again = max(again, d)
+	}
+	return again
+}
+
+// disputed returns how many resources say that nobody serves them, or ask whether.
+func (k *kiosk) disputed() int {
+	n := 0
+	for _, u := range k.store.of {
+		if lifecycle.Disputed(u) {
+			n++
+		}
+	}
+	return n
+}
+
+// answer does what a process does that serves the resources.
+func (k *kiosk) answer() {
+	for _, u := range k.store.of {
+		if lifecycle.Disputed(u) {
+			u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
+		}
+	}
+}
+
+func TestResourcesOfABrokenPackageSaySoOnceIfNobodyServesThem(t *testing.T) {
+	t.Parallel()
+	k := newKiosk(t)
+	if again := k.pass(); again != answerTime || k.disputed() != 1 || k.store.writes != 1 {
+		t.Fatalf("one is asked about: %d are, with %d writes, again in %s", k.disputed(), k.store.writes, again)
+	}
+	k.at = k.at.Add(answerTime)
+	for range 3 {
+		k.pass()
+	}
+	if k.disputed() != 3 || k.store.writes != 4 || k.elsewhere != 0 {
+		t.Errorf("%d say so, with %d writes", k.disputed(), k.store.writes)
+	}
+	k.wrong = "x.cue:2"
+	for range 3 {
+		k.pass()
+	}
+	if k.store.writes != 7 {
+		t.Errorf("another fault: %d writes", k.store.writes)
+	}
+	k.wrong = ""
+	k.pass()
+	if k.store.writes != 7 {
+		t.Error("who serves them by now says all else")
+	}
+}
+
+func TestResourcesOfABrokenPackageAreLeftToWhoeverAnswers(t *testing.T) {
+	t.Parallel()
+	k := newKiosk(t)
+	k.pass()
+	k.answer()
+	k.at = k.at.Add(answerTime)
+	if again := k.pass(); again != 0 || k.disputed() != 0 || k.store.writes != 1 || k.elsewhere != 1 {
+		t.Fatalf("%d say so, with %d writes, again in %s, noticed %d times", k.disputed(), k.store.writes, again, k.elsewhere)
+	}
+	// It does not notice a new generation, so it is gone.
+	k.store.of[types.NamespacedName{Name: "shop-1"}].SetGeneration(2)
+	if again := k.pass(); again != lagTime {
+		t.Errorf("it has %s", again)
+	}
+	k.at = k.at.Add(lagTime)
+	k.pass()
+	k.pass()
+	k.at = k.at.Add(answerTime)
+	k.pass()
+	k.pass()
+	if k.disputed() != 3 {
+		t.Errorf("%d say that nobody serves them any more", k.disputed())
+	}
+}
+
+func TestWhoeverTakesBackWhatWasSaidIsAsked(t *testing.T) {
+	t.Parallel()
+	said := func(t *testing.T) *kiosk {
+		t.Helper()
+		k := newKiosk(t)
+		k.pass()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		k.pass()
+		return k
+	}
+	t.Run("and who serves them answers", func(t *testing.T) {
+		t.Parallel()
+		k := said(t)
+		k.answer()
+		writes := k.store.writes
+		k.pass()
+		k.answer()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		if k.disputed() != 0 || k.store.writes != writes+1 || k.elsewhere != 1 {
+			t.Errorf("%d say so, with %d more writes", k.disputed(), k.store.writes-writes)
+		}
+	})
+	t.Run("and a person who has changed one status does not", func(t *testing.T) {
+		t.Parallel()
+		k := said(t)
+		delete(k.store.of[types.NamespacedName{Name: "shop-1"}].Object, "status")
+		k.pass()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		k.pass()
+		if k.disputed() != 3 || k.elsewhere != 0 {
+			t.Errorf("%d say so", k.disputed())
+		}
+	})
+	t.Run("and a resource of the same name is a new one", func(t *testing.T) {
+		t.Parallel()
+		k := said(t)
+		u := k.store.of[types.NamespacedName{Name: "shop-1"}]
+		u.SetUID("another")
+		delete(u.Object, "status")
+		writes := k.store.writes
+		k.pass()
+		if k.disputed() != 3 || k.store.writes != writes+1 {
+			t.Errorf("%d say so, with %d more writes", k.disputed(), k.store.writes-writes)
+		}
+	})
+	t.Run("and one that was paused was never told", func(t *testing.T) {
+		t.Parallel()
+		k := newKiosk(t)
+		paused := k.store.of[types.NamespacedName{Name: "shop-1"}]
+		paused.SetAnnotations(map[string]string{lifecycle.AnnotationPaused: "true"})
+		k.pass()
+		k.at = k.at.Add(answerTime)
+		k.pass()
+		k.pass()
+		paused.SetAnnotations(nil)
+		k.pass()
+		if k.disputed() != 3 || k.elsewhere != 0 {
+			t.Errorf("%d say so", k.disputed())
+		}
+	})
+}
+
+func TestPausedResourceIsNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	k := newKiosk(t)
+	for _, u := range k.store.of {
+		u.SetAnnotations(map[string]string{lifecycle.AnnotationPaused: "true"})
+	}
+	if again := k.pass(); again != 0 || k.store.writes != 0 {
+		t.Errorf("%d writes, again in %s", k.store.writes, again)
+	}
+}

@@ -1,0 +1,107 @@
+package crd_test
+
+import (
+	"strings"
+	"testing"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+	"github.com/google/go-cmp/cmp"
+
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/crd/conform"
+)
+
+// refusals are schemas that have a CustomResourceDefinition, which the API server refuses.
+var refusals = map[string]struct {
+	reason string
+	spec   string
+	want   []string
+}{
+	"NothingWrong": {
+		"A rule sees what is filled in for {}, at any depth, and in the definition as well.",
+		`{
+	@crd(rule="self.topics.all(t, t.replicas <= self.brokers) && self.log.keep.days > 0")
+	brokers: int | *3
+	topics: [...{name!: string, replicas: int | *1}]
+	log: keep: days: int | *7
+}`, nil,
+	},
+	"DefaultBreaksItsRule": {
+		"The default of a struct is part of those around it, and is wrong once.",
+		`{
+	window: {
+		@crd(rule="self.min <= self.max", message="min is at most max")
+		min: int | *5
+		max: int | *1
+	}
+	other: {
+		@crd(rule="self.a == self.a")
+		a: int | *1
+	}
+	@crd(rule="has(self.window)")
+}`, []string{
+			`versions.v1.spec.window (input.cue:2): the API server refuses it in a CustomResourceDefinition: the default: min is at most max`,
+		},
+	},
+	"RuleDoesNotCompile": {
+		"It is the rule that is wrong, and not the default that it is tried on.",
+		`{
+	name: string | *"x" @crd(rule="self.lenght() > 1")
+	deep: list: [...{
+		@crd(rule="self.nosuch > 1")
+		c: int | *1
+	}]
+}`, []string{
+			`versions.v1.spec.name (input.cue:2): the API server refuses it in a CustomResourceDefinition: the rule "self.lenght() > 1": compilation failed: ERROR: <input>:1:12: undeclared reference to 'lenght' (in container '')`,
+			`versions.v1.spec.deep.list.[_] (input.cue:4): the API server refuses it in a CustomResourceDefinition: the rule "self.nosuch > 1": compilation failed: ERROR: <input>:1:5: undefined field 'nosuch'`,
+		},
+	},
+	"RuleThatCostsTooMuch": {
+		"A map without a limit may be of any size.",
+		`{
+	env?: [string]: string @crd(immutable)
+}`, []string{
+			`versions.v1 (input.cue:1): the API server refuses it in a CustomResourceDefinition: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
+			`versions.v1.spec.env.[string] (input.cue:2): the API server refuses it in a CustomResourceDefinition: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
+		},
+	},
+	"SeveralAtOnce": {
+		"Every fault is said at once.",
+		`{
+	a: int | *1 @crd(rule="self > 1", message="more than one")
+	b: int | *1 @crd(rule="self.size() > 1")
+	c?: {x?: int} @crd(rule="self.y > 1")
+}`, []string{
+			`versions.v1.spec.a (input.cue:2): the API server refuses it in a CustomResourceDefinition: the default: more than one`,
+			`versions.v1.spec.b (input.cue:3): the API server refuses it in a CustomResourceDefinition: the rule "self.size() > 1": compilation failed: ERROR: <input>:1:10: found no matching overload for 'size' applied to 'int.()'`,
+			`versions.v1.spec.c (input.cue:4): the API server refuses it in a CustomResourceDefinition: the rule "self.y > 1": compilation failed: ERROR: <input>:1:5: undefined field 'y'`,
+		},
+	},
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range refusals {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			input := cuecontext.New().CompileString("#Spec: "+tc.spec, cue.Filename("input.cue"))
+			def := definitionOf(input)
+			generated, err := crd.Generate(def)
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs, err := conform.Errors(generated)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := crd.Refused(def, errs); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(strings.Join(tc.want, "\n"), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

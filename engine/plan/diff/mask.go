@@ -1,0 +1,225 @@
+package diff
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// mask stands for what is not shown.
+const mask = "***"
+
+// A Mask hides what Secrets hold, wherever else it is written. The zero Mask knows none.
+// It is for one goroutine.
+type Mask struct {
+	known    map[string]bool
+	replacer *strings.Replacer
+}
+
+// shortest is how much of a text has to be a Secret's for it to be hidden: what is
+// shorter is found everywhere.
+const shortest = 4
+
+// Learn makes the mask hide the values of Secrets: as they are, and encoded. Other
+// objects, and nil, say nothing to it.
+func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
+	for _, u := range objects {
+		if !isSecret(u) {
+			continue
+		}
+		for _, v := range values(u, "data") {
+			m.add(v)
+			if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
+				m.add(string(plain))
+			}
+		}
+		for _, v := range values(u, "stringData") {
+			m.add(v)
+			m.add(base64.StdEncoding.EncodeToString([]byte(v)))
+		}
+	}
+}
+
+func (m *Mask) add(value string) {
+	for _, v := range []string{value, strings.TrimSpace(value)} {
+		if len(v) < shortest || m.known[v] {
+			continue
+		}
+		if m.known == nil {
+			m.known = map[string]bool{}
+		}
+		m.known[v], m.replacer = true, nil
+	}
+}
+
+func isSecret(u *unstructured.Unstructured) bool {
+	return u != nil && u.GetKind() == "Secret" && u.GetAPIVersion() == "v1"
+}
+
+func values(u *unstructured.Unstructured, field string) []string {
+	var out []string
+	all, _, _ := unstructured.NestedMap(u.Object, field)
+	for _, v := range all {
+		if text, ok := v.(string); ok {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// Text returns a text as it may be shown: without what Secrets hold, and without what a
+// terminal would act on.
+func (m *Mask) Text(text string) string { return Printable(m.hide(text)) }
+
+// hide returns a text without what Secrets hold.
+func (m *Mask) hide(text string) string {
+	if m == nil || len(m.known) == 0 {
+		return text
+	}
+	if m.replacer == nil {
+		var pairs []string
+		longestFirst := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+		for _, v := range slices.SortedFunc(maps.Keys(m.known), longestFirst) {
+			pairs = append(pairs, v, mask)
+		}
+		m.replacer = strings.NewReplacer(pairs...)
+	}
+	return m.replacer.Replace(text)
+}
+
+// Printable returns a text with everything escaped that is no visible character: a
+// terminal acts on some of it.
+func Printable(text string) string {
+	if !strings.ContainsFunc(text, invisible) && utf8.ValidString(text) {
+		return text
+	}
+	quoted := strconv.QuoteToGraphic(text)
+	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
+}
+
+func invisible(r rune) bool { return r != ' ' && !strconv.IsGraphic(r) }
+
+// longest is how many characters of a value are shown, and lead how many of those that
+// come before the first that differs.
+const (
+	longest = 80
+	lead    = 20
+)
+
+// pair returns two values as they are shown, from where they begin to differ if they are
+// long. A nil is "".
+func (m *Mask) pair(before, after any) (string, string) {
+	a, isTextA := before.(string)
+	b, isTextB := after.(string)
+	if !isTextA || !isTextB {
+		return m.one(before), m.one(after)
+	}
+	a, b = m.hide(a), m.hide(b)
+	if a == b {
+		return mask, mask + " (another)"
+	}
+	from := 0
+	if max(len(a), len(b)) > longest {
+		from = max(0, common(a, b)-lead)
+	}
+	return excerpt(a, from), excerpt(b, from)
+}
+
+func (m *Mask) one(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return excerpt(m.hide(v), 0)
+	}
+	text := Printable(encode(m.masked(value)))
+	if runes := []rune(text); len(runes) > longest {
+		return string(runes[:longest]) + "…"
+	}
+	return text
+}
+
+// masked returns a value without what Secrets hold.
+func (m *Mask) masked(value any) any {
+	switch v := value.(type) {
+	case string:
+		return m.hide(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = m.masked(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, item := range v {
+			out[m.hide(k)] = m.masked(item)
+		}
+		return out
+	}
+	return value
+}
+
+// common returns how many bytes two texts begin with that are the same, up to a rune.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// excerpt returns a text in quotes, or a part of it that begins near a byte.
+func excerpt(text string, from int) string {
+	for from > 0 && from < len(text) && !utf8.RuneStart(text[from]) {
+		from--
+	}
+	from = min(from, len(text))
+	out, shown := "", text[from:]
+	if from > 0 {
+		out = "…"
+	}
+	if end := cut(shown); end < len(shown) {
+		return out + strconv.QuoteToGraphic(shown[:end]) + "… (" + strconv.Itoa(len(text)) + " bytes)"
+	}
+	return out + strconv.QuoteToGraphic(shown)
+}
+
+// cut returns where the longest part of a text ends that is shown.
+func cut(text string) int {
+	n := 0
+	for i := range text {
+		if n == longest {
+			return i
+		}
+		n++
+	}
+	return len(text)
+}
+
+// show returns a key as part of a path.
+func show(value any) string {
+	if text, ok := value.(string); ok && plain.MatchString(text) {
+		return text
+	}
+	return Printable(encode(value))
+}
+
+// encode returns a value as JSON.
+func encode(value any) string {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return "(not shown: " + err.Error() + ")"
+	}
+	return strings.TrimSpace(out.String())
+}

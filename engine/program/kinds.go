@@ -1,0 +1,97 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/source"
+)
+
+// typesPath is the import path below which the Kubernetes types are.
+const typesPath = "operetta.dev/schemas/k8s/"
+
+// Kinds are the complete Kubernetes types, by kind. They are not safe for concurrent use.
+type Kinds struct {
+	builder  *builder
+	context  *cue.Context
+	packages map[string]cue.Value
+	structs  map[string]typeFields
+}
+
+// typeFields are the fields of a struct of a type.
+type typeFields struct {
+	values          map[string]cue.Value
+	names, required []string
+}
+
+// NewKinds returns the types that a snapshot with the complete ones brings.
+func NewKinds(complete *source.Snapshot) *Kinds {
+	return &Kinds{
+		builder:  &builder{snapshot: complete, context: build.NewContext()},
+		context:  cuecontext.New(),
+		packages: map[string]cue.Value{},
+		structs:  map[string]typeFields{},
+	}
+}
+
+// fields returns the fields of a struct of a type, which CUE works out anew each time that
+// it is asked. The key is the struct's place in the type.
+func (k *Kinds) fields(key string, schema cue.Value) typeFields {
+	if known, ok := k.structs[key]; ok {
+		return known
+	}
+	out := typeFields{values: map[string]cue.Value{}}
+	it, err := schema.Fields(cue.Optional(true))
+	for err == nil && it.Next() {
+		name := it.Selector().Unquoted()
+		out.values[name] = it.Value()
+		out.names = append(out.names, name)
+		if it.Selector().ConstraintType() == cue.RequiredConstraint {
+			out.required = append(out.required, name)
+		}
+	}
+	k.structs[key] = out
+	return out
+}
+
+// Of returns the type of a kind, if there is one.
+func (k *Kinds) Of(apiVersion, kind string) (cue.Value, bool) {
+	group, version, found := strings.Cut(apiVersion, "/")
+	if !found {
+		group, version = "core", apiVersion
+	}
+	group, _, _ = strings.Cut(group, ".") // networking.k8s.io is in networking
+	path := typesPath + group + "/" + version
+	types, known := k.packages[path]
+	if !known {
+		if inst := k.builder.load(token.NoPos, path); inst != nil && inst.Err == nil {
+			types = k.context.BuildInstance(inst)
+		}
+		k.packages[path] = types
+	}
+	if !types.Exists() {
+		return cue.Value{}, false
+	}
+	out := types.LookupPath(cue.MakePath(cue.Def("#" + kind)))
+	is := stringOr(out.LookupPath(cue.MakePath(cue.Str("apiVersion"))), "")
+	return out, out.Exists() && is == apiVersion
+}
+
+// typed reports whether an object is made from a type of its kind: then its kind is
+// written in the types as well. One without is its author's business, who may know a
+// newer version of Kubernetes.
+func typed(object cue.Value) bool {
+	kind := object.LookupPath(cue.MakePath(cue.Str("kind")))
+	if !kind.Exists() {
+		return false
+	}
+	_, args := kind.Expr()
+	return slices.ContainsFunc(append(args, kind), func(v cue.Value) bool {
+		return strings.Contains(v.Pos().Filename(), "schemas/k8s/")
+	})
+}

@@ -1,0 +1,62 @@
+package program
+
+import (
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+
+	"operetta.dev/engine/source"
+)
+
+// Suspect compiles a snapshot as Load does, and returns a package that is wrong together
+// with its faults, for a check that has more to say about it. It errors with Faults when
+// there is nothing to look at: the package does not parse, or is not a controller.
+func Suspect(s *source.Snapshot) (p *Program, faults Faults, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p, faults, err = nil, nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
+		}
+	}()
+	inst, faults := buildInstance(s)
+	if len(faults) > 0 {
+		return nil, nil, faults
+	}
+	ctx := cuecontext.New()
+	base := ctx.BuildInstance(inst)
+	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files, importPath: inst.ID()}
+	p.static = p.fill(nil)
+	p.index = newIndex(inst.Files)
+	p.literals = literalsOf(p.index.secretContent)
+	if err := p.findContract(ctx, inst); err != nil {
+		return nil, nil, err
+	}
+	p.meta, faults = p.readMeta()
+	p.configurable = p.static.LookupPath(configPath).Exists()
+	vocabulary := p.vocabularyFaults()
+	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(faultsOf(p.static.Validate()))), vocabulary.cover)
+	return p, p.withPlaces(slices.Concat(vocabulary, static, faults)).Sorted(), nil
+}
+
+// cover reports whether some faults, which are unknown fields, say what another one does:
+// CUE finds an unknown struct once more in each of its fields.
+func (fs Faults) cover(other Fault) bool {
+	return other.Message == unknownField && slices.ContainsFunc(fs, func(f Fault) bool {
+		return other.Path == f.Path || strings.HasPrefix(other.Path, f.Path+".")
+	})
+}
+
+// Similar returns, for a fault that says that a closed struct does not have a field, which
+// field was probably meant.
+func (p *Program) Similar(f Fault) (hint string, ok bool) {
+	sels := cue.ParsePath(f.Path).Selectors()
+	last := len(sels) - 1
+	if f.Message != unknownField || last < 0 || sels[last].LabelType() != cue.StringLabel {
+		return "", false
+	}
+	name := sels[last].Unquoted()
+	known := fieldNames(p.static.LookupPath(cue.MakePath(sels[:last]...)))
+	return typeHint(name, slices.DeleteFunc(known, func(k string) bool { return k == name })), true
+}

@@ -1,0 +1,145 @@
+package redact_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/redact"
+)
+
+// secret is a Secret with one value.
+func secret(value string) map[string]any {
+	return map[string]any{"kind": "Secret", "data": map[string]any{"k": base64.StdEncoding.EncodeToString([]byte(value))}}
+}
+
+func TestValuesAreTakenOutInEveryForm(t *testing.T) {
+	t.Parallel()
+	const plain = "pa\"ss\nword<1>"
+	encoded := base64.StdEncoding.EncodeToString([]byte(plain))
+	for name, c := range map[string]struct{ reason, value, text, want string }{
+		"as it is":              {"the plain case", "opensesame", "is opensesame, wanted", "is ***, wanted"},
+		"encoded":               {"as the API server has it", plain, "data.k: " + encoded, "data.k: ***"},
+		"quoted by Go":          {"API servers print values with %q", plain, fmt.Sprintf("Invalid value: %q", plain), `Invalid value: "***"`},
+		"escaped by JSON":       {"errors quote requests", plain, `{"k":"pa\"ss\nword\u003c1\u003e"}`, `{"k":"***"}`},
+		"on one line":           {"messages are", plain, `pa"ss; word<1>`, "***"},
+		"with a line end":       {"echo leaves one, which few messages have", "hunter2000\n", "is hunter2000", "is ***"},
+		"within a word":         {"authors put values together", "opensesame", "postgres://u:opensesame@host/xopensesamex", "postgres://u:***@host/x***x"},
+		"in another case":       {"names are in lower case", "OpenSesame", "cm-opensesame", "cm-***"},
+		"one of its lines":      {"an error may quote one", "-----BEGIN-----\nMIIEvQIBADANBgkq\n-----END-----", "line 2: MIIEvQIBADANBgkq", "line 2: ***"},
+		"a text in JSON":        {"the password of a registry", `{"auths":{"r":{"password":"opensesame"}}}`, "login with opensesame", "login with ***"},
+		"cut in the middle":     {"status leaves the middle out", "opensesame-and-more-of-it", "value: opensesame-an ... ore-of-it (x:1)", "value: *** ... *** (x:1)"},
+		"a short one":           {"on its own", "abcd", `"abcd" is no number`, `"***" is no number`},
+		"a short one in a word": {"a gap in a word tells it", "barn", "the barnyard barn", "the barnyard ***"},
+		"too short":             {"it is everywhere", "abc", "abc", "abc"},
+		"a common word":         {"a gap in a sentence tells it", "true", "is true, wanted false", "is true, wanted false"},
+		"a port":                {"it may be a line or a count as well", "5432", "shop.cue:5432", "shop.cue:5432"},
+		"a long number":         {"it is none of those", "90125432", "is 90125432", "is ***"},
+		"a name":                {"the engine has to say it", "postgres-shop", "StatefulSet town/postgres-shop", "StatefulSet town/postgres-shop"},
+		"nothing":               {"there is nothing to take out", "", "all is well", "all is well"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := redact.New()
+			r.Add(secret(c.value))
+			r.Name("postgres-shop")
+			if got := r.Text(c.text); got != c.want {
+				t.Errorf("%s: %s becomes %s, want %s", c.reason, c.text, got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhereValuesComeFrom(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		object map[string]any
+		want   string
+	}{
+		"the data of a Secret":   {secret("opensesame"), "***"},
+		"its stringData":         {map[string]any{"kind": "Secret", "stringData": map[string]any{"k": "opensesame"}}, "***"},
+		"data that is no base64": {map[string]any{"kind": "Secret", "data": map[string]any{"k": "opensesame!"}}, "opensesame"},
+		"what kubectl has kept": {map[string]any{"kind": "Secret", "metadata": map[string]any{"annotations": map[string]any{
+			"kubectl.kubernetes.io/last-applied-configuration": `{"stringData":{"k":"opensesame"}}`,
+		}}}, "***"},
+		"not a ConfigMap": {map[string]any{"kind": "ConfigMap", "data": map[string]any{"k": "opensesame"}}, "opensesame"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := redact.New()
+			r.Add(c.object)
+			if got := r.Text("opensesame"); got != c.want {
+				t.Errorf("it becomes %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDataIsRedactedInCopies(t *testing.T) {
+	t.Parallel()
+	r := redact.New()
+	r.Add(secret("opensesame"))
+	data := map[string]any{"a": []any{"x opensesame", int64(1)}, "opensesame": nil}
+	want := map[string]any{"a": []any{"x ***", int64(1)}, "***": nil}
+	if diff := cmp.Diff(want, r.Data(data)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if data["a"].([]any)[0] != "x opensesame" {
+		t.Error("the data itself was changed")
+	}
+}
+
+func TestARedactedErrorIsTheSame(t *testing.T) {
+	t.Parallel()
+	r := redact.New()
+	r.Add(secret("opensesame"))
+	err := r.Error(fmt.Errorf("reading opensesame: %w", fs.ErrNotExist))
+	if err.Error() != "reading ***: file does not exist" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is %v", err)
+	}
+	if r.Error(nil) != nil || r.Error(fs.ErrNotExist) != fs.ErrNotExist {
+		t.Error("an error without a secret is another one")
+	}
+}
+
+func TestALogIsRedactedWhateverItSays(t *testing.T) {
+	t.Parallel()
+	r := redact.New()
+	var out bytes.Buffer
+	log := r.Log(logr.FromSlogHandler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	r.Add(secret("opensesame")) // what is known later counts as well
+	log = log.WithName("n").WithValues("with", "opensesame")
+	log.Info("opensesame", "text", "opensesame", "struct", struct{ V string }{"opensesame"}, "map", map[string]string{"k": "opensesame"}, "bytes", []byte("x"))
+	log.V(1).Info("opensesame")
+	log.Error(errors.New("opensesame"), "opensesame", "error", errors.New("opensesame"))
+	if strings.Contains(out.String(), "opensesame") || strings.Count(out.String(), "***") < 10 {
+		t.Error(out.String())
+	}
+}
+
+func TestANilRedactorChangesNothing(t *testing.T) {
+	t.Parallel()
+	var r *redact.Redactor
+	r.Add(secret("opensesame"))
+	r.Name("x")
+	if r.Text("opensesame") != "opensesame" || r.Data("opensesame") != "opensesame" {
+		t.Error("it does")
+	}
+}
+
+func TestALargeSecretIsTakenOutInTime(t *testing.T) {
+	t.Parallel()
+	r := redact.New()
+	large := strings.Repeat("0123456789abcdef\n", 60_000)
+	r.Add(secret(large))
+	if got := r.Text("it is " + large + " and no more"); len(got) > 2000 {
+		t.Errorf("%d bytes are left", len(got))
+	}
+}

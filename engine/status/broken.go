@@ -1,0 +1,94 @@
+package status
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The reasons of the condition PackageBroken.
+const (
+	// brokenLastGood: the last good version of the package goes on.
+	brokenLastGood = "LastGoodVersion"
+	// brokenNotServed: nothing is reconciled.
+	brokenNotServed = "NotServed"
+	// brokenAsking: a process asks whether another one serves the resource. That one
+	// answers by taking the condition away.
+	brokenAsking = "Asking"
+)
+
+// NotServed returns a status that says that the package is wrong and no version of it is
+// served. Everything that an earlier version has observed stays as it was; the generation
+// is that which nobody has acted upon.
+func NotServed(before map[string]any, generation int64, now time.Time, fault string) map[string]any {
+	out := cloned(before)
+	out["phase"] = string(PhaseFailed)
+	if _, known := out["observedGeneration"]; known {
+		out["observedGeneration"] = generation // one that was lost says that more was
+	}
+	message := "the package is wrong, and nothing is reconciled until that is mended: " + fault
+	setConditions(out, before, generation, now,
+		metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(ReasonPackageBroken), Message: message},
+		metav1.Condition{Type: ConditionReconciling, Status: metav1.ConditionFalse, Reason: string(PhaseFailed)},
+		metav1.Condition{Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: string(ReasonPackageBroken), Message: message},
+		metav1.Condition{Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenNotServed, Message: fault},
+	)
+	return out
+}
+
+// Asking returns a status that asks whether another process serves the resource. Nothing
+// else of it changes.
+func Asking(before map[string]any, generation int64, now time.Time) map[string]any {
+	out := cloned(before)
+	setConditions(out, before, generation, now, metav1.Condition{
+		Type: ConditionPackageBroken, Status: metav1.ConditionUnknown, Reason: brokenAsking,
+		Message: "the package of a process is wrong, and it asks whether another one serves the resource",
+	})
+	return out
+}
+
+// Disputed reports whether a status says, or asks whether, nobody serves the resource.
+// Whoever does has another answer.
+func Disputed(s map[string]any) bool {
+	for _, c := range list(s, "conditions") {
+		if m, _ := c.(map[string]any); m["type"] == ConditionPackageBroken {
+			return m["reason"] == brokenNotServed || m["reason"] == brokenAsking
+		}
+	}
+	return false
+}
+
+// outdated is the condition of a resource that the last good version of a package serves.
+func outdated(in Input) metav1.Condition {
+	return metav1.Condition{
+		Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenLastGood,
+		Message: "the last good version " + in.Digest + " serves, as the present one is wrong: " + in.PackageFault,
+	}
+}
+
+func cloned(before map[string]any) map[string]any {
+	out := maps.Clone(before)
+	if out == nil {
+		out = map[string]any{}
+	}
+	return out
+}
+
+// setConditions puts conditions into a status, in the place of those of their types.
+func setConditions(out, before map[string]any, generation int64, now time.Time, set ...metav1.Condition) {
+	all := slices.Clone(list(before, "conditions"))
+	for _, c := range set {
+		c.Message = Shorten(c.Message, MaxMessage)
+		c.ObservedGeneration = generation
+		c.LastTransitionTime = transition(Input{Before: before, Now: now}, c)
+		at := slices.IndexFunc(all, func(other any) bool { m, _ := other.(map[string]any); return m["type"] == c.Type })
+		if at < 0 {
+			all = append(all, toMap(c))
+			continue
+		}
+		all[at] = toMap(c)
+	}
+	out["conditions"] = all
+}

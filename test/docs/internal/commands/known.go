@@ -1,0 +1,41 @@
+package commands
+
+// Played are the commands that package play runs on a control plane, in the order in which the
+// documents show them: each has to succeed.
+var Played = []string{
+	"operetta vet ./cue/webapp",
+	"operetta vet --edges ./cue/webapp",
+	"operetta render ./cue/webapp -f config/samples/webapp.yaml",
+	"operetta crd ./cue/webapp | kubectl apply -f -",
+	"operetta crd ./cue/... -o json",
+	"kubectl get webapp nginx-app -o yaml > cr.yaml",
+	"kubectl get all,configmap,secret -o yaml > live.yaml",
+	"operetta render ./cue/webapp -f cr.yaml --live live.yaml",
+	"operetta render ./cue/webapp --graph",
+	"operetta render ./cue/webapp --graph=mermaid",
+	"operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete",
+	"operetta run --dry-run=server ./cue/webapp",
+	"operetta version",
+	"operetta version -o json",
+	"operetta vet",
+	"kubectl annotate webapp nginx-app operetta.dev/paused=true",
+	"kubectl annotate webapp nginx-app operetta.dev/paused-",
+	"kubectl annotate webapp nginx-app --overwrite operetta.dev/reconcile-at=\"$(date)\"",
+	"kubectl annotate webapp nginx-app operetta.dev/log-level=debug",
+	"operetta run --dry-run ./cue/webapp -f cr.yaml",
+	"go tool cue vet -c=false ./cue/webapp",
+	"kubectl get webapp nginx-app",
+	"kubectl get webapp nginx-app -o yaml",
+	"kubectl describe webapp nginx-app",
+}
+
+// Left are the commands that are not run, each with the reason.
+var Left = map[string]string{
+	"operetta run ./cue/...": "the control plane of the test runs these operators already; the README runs one of its own",
+	"operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json": "the same; the flags are tested in cmd/operetta",
+	"operetta vet -q ./cue/... && git commit":                          "it commits; what stands before it runs in cmd/operetta",
+	"operetta run ./guestbook":                                         "the package is the reader's own",
+	"make manifests":                                                   "a target of kubebuilder, which the page compares with",
+	"go test ./engine/...":                                             "it is a part of make test, which runs this test",
+	"go test ./test/e2e":                                               "it is a part of make test, which runs this test",
+}

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// expectAddresses waits until a Service reaches a number of pods.
+func (s *site) expectAddresses(service string, want int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("the Service %s to reach %d pods", service, want), func() error {
+		reached := 0
+		for _, slice := range s.list("discovery.k8s.io/v1", "EndpointSlice") {
+			if slice.GetLabels()["kubernetes.io/service-name"] == service {
+				endpoints, _ := field(&slice, "endpoints").([]any)
+				reached += len(endpoints)
+			}
+		}
+		if reached != want {
+			return fmt.Errorf("it reaches %d", reached)
+		}
+		return nil
+	})
+}
+
+func TestASelectorThatCannotBeChangedLeavesTheServiceWithItsPods(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := copyFolder(t, fixture("queue"), nil)
+	s.operate(p.dir)
+	cr := s.sample("queue")
+	s.create(cr.DeepCopy())
+	s.expectAllReady(cr)
+	s.expectAddresses("orders", 3)
+	service, set := s.ref("Service", "orders"), s.ref("StatefulSet", "orders")
+	before := map[*unstructured.Unstructured]string{}
+	for _, u := range []*unstructured.Unstructured{service, set} {
+		before[u] = encodeContent(s, u)
+	}
+	p.edit("names.cue", `_selector: "app.kubernetes.io/instance": _name`, `_selector: "queues.example.com/name": _name`)
+	t.Log(s.expectNotReady(cr, "ObjectRejected", "brokers: ", "StatefulSet "+s.namespace+"/orders", "brokers.cue:"))
+	s.expectFewRequests()
+	for u, was := range before {
+		if now := encodeContent(s, u); now != was {
+			t.Errorf("the %s of the component that was refused was changed\nfrom %s\nto   %s", u.GetKind(), was, now)
+		}
+	}
+	s.expectAddresses("orders", 3)
+
+	p.revert("names.cue")
+	s.expectAllReady(cr)
+	s.expectAddresses("orders", 3)
+}
+
+// encodeContent returns the content of an object as text.
+func encodeContent(s *site, u *unstructured.Unstructured) string {
+	s.t.Helper()
+	return string(encode(s.t, content(s.expectThat(u, "to exist", exists))))
+}

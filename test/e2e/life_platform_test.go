@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// platformPackages are those that a platform is made of, and itself.
+func platformPackages() []string {
+	return []string{fixture("platform"), fixture("team"), fixture("postgres"), packageOf("webapp")}
+}
+
+// platform returns the sample under the name of the site's namespace, for the same
+// reason as a team.
+func (s *site) platform() *unstructured.Unstructured {
+	s.t.Helper()
+	u := s.sample("platform")
+	u.SetName(s.namespace)
+	return u
+}
+
+// partsOf returns the resources that a platform is made of.
+func (s *site) partsOf(cr *unstructured.Unstructured, apps ...string) []*unstructured.Unstructured {
+	out := []*unstructured.Unstructured{
+		object("teams.example.com/v1", "Team", s.namespace, cr.GetName()),
+		object("databases.example.com/v1", "Postgres", s.namespace, cr.GetName()),
+	}
+	for _, app := range apps {
+		out = append(out, s.ref("WebApp", cr.GetName()+"-"+app))
+	}
+	return out
+}
+
+func TestAPlatformOfATeamADatabaseAndAppsFromCreationToDeletion(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(platformPackages()...)
+	cr := s.platform()
+	parts := s.partsOf(cr, "cart", "search")
+	team, database, cart, search := parts[0], parts[1], parts[2], parts[3]
+	secret := s.ref("Secret", cr.GetName()+"-credentials")
+	s.live(
+		step{"it is ready with all its parts, and one write for each object of theirs", func(s *site) {
+			s.expectBudget(func() { s.create(cr.DeepCopy()); s.expectAllReady(cr) }, append(parts, cr)...)
+			if got, want := field(s.expectAllReady(cart), "spec", "env", "DATABASE_HOST"), cr.GetName()+"-primary."+s.namespace+".svc"; got != want {
+				s.t.Errorf("the application is told %v, not %s", got, want)
+			}
+		}},
+		step{"an application is scaled, and no other part is touched", func(s *site) {
+			s.expectWritten(s.expectBudget(func() {
+				s.patch(cr, spec(map[string]any{"apps": map[string]any{"cart": map[string]any{"replicas": 4}}}))
+				s.expectAllReady(cr)
+			}, cr, cart), "deployments")
+		}},
+		step{"a version of the database is raised through it, and not taken back", func(s *site) {
+			s.patch(cr, spec(map[string]any{"database": map[string]any{"version": 17}}))
+			s.expectAllReady(cr)
+			s.expectThat(s.ref("StatefulSet", cr.GetName()+"-replica"), "to be of the new version", ofImage("postgres:17"))
+		}},
+		step{"an application comes, another goes", func(s *site) {
+			s.patch(cr, spec(map[string]any{"apps": map[string]any{"search": nil, "mail": map[string]any{"image": "mail:1"}}}))
+			s.expectAllReady(cr)
+			s.expectGone(search)
+			s.expectGone(s.ref("Deployment", search.GetName()))
+			s.expectAllReady(s.ref("WebApp", cr.GetName()+"-mail"))
+		}},
+		step{"what a part lacks is said at the top in the part's own words", func(s *site) {
+			theirs := s.create(object("v1", "Namespace", "", s.namespace+"-theirs"))
+			s.patch(cr, spec(map[string]any{"environments": []any{"dev", "prod", "theirs"}}))
+			s.t.Log(s.expectNotReady(cr, "ObjectFailed", "team: ", "namespace-theirs: ", "Namespace "+theirs.GetName()))
+			s.delete(theirs)
+			s.patch(cr, spec(map[string]any{"environments": []any{"dev", "prod"}}))
+			s.expectAllReady(cr)
+		}},
+		step{"a part that somebody changes or deletes is as before, with all its objects", func(s *site) {
+			s.expectUndone(cart, spec(map[string]any{"replicas": 1}))
+			s.expectUndone(database, spec(map[string]any{"replicas": 0}))
+			s.expectRestored(cart)
+			s.expectRestored(team)
+			s.expectAllReady(cr)
+			for _, u := range s.objectsOf(cart) {
+				s.expectThat(u, "to exist", exists)
+			}
+		}},
+		step{"it goes from the applications to the team, with all their objects", func(s *site) {
+			var objects []*unstructured.Unstructured
+			for _, part := range s.partsOf(cr, "cart", "mail") {
+				objects = append(objects, s.objectsOf(part)...)
+			}
+			order := s.expectNothingLeft([]*unstructured.Unstructured{cr})
+			s.expectBefore(order, "webapps "+cart.GetName(), "postgreses "+cr.GetName(), "statefulsets "+cr.GetName()+"-replica", "teams "+cr.GetName(), "namespaces "+cr.GetName()+"-prod")
+			for _, u := range objects {
+				if identity(u) != identity(secret) {
+					s.expectGone(u)
+				}
+			}
+			s.expectThat(secret, "to be kept", exists)
+		}},
+	)
+}
+
+func TestAPlatformWhoseOperatorIsKilledIsWholeAndGoesWhole(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	cr := s.platform()
+	s.expectSurvived(cr, 8, 4, nil, platformPackages()...)
+	for _, part := range s.partsOf(cr, "cart", "search") {
+		s.expectGone(part)
+	}
+	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "ConfigMap"} {
+		s.expectNoneOwned(kind)
+	}
+}

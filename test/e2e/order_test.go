@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// enclosing has a Namespace that is written first, and that may come after its content: in
+// CUE, what a template takes from its parameters by for or if is before the rest of it.
+const enclosing = `
+#Spec: {
+	users: [...string]
+	closed: bool | *true
+}
+clusterScoped: true
+
+HEAD
+objects: {
+	namespace: {
+		apiVersion: "v1"
+		kind:       "Namespace"
+		metadata: name: _space
+	}
+	for user in INPUT.users {
+		"user-\(user)": {
+			apiVersion: "rbac.authorization.k8s.io/v1"
+			kind:       "RoleBinding"
+			metadata: {name: user, namespace: _space}
+			roleRef: {apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view"}
+			subjects: [{apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user}]
+		}
+	}
+	if INPUT.closed {
+		closed: {
+			apiVersion: "networking.k8s.io/v1"
+			kind:       "NetworkPolicy"
+			metadata: {name: "closed", namespace: _space}
+			spec: {podSelector: {}, policyTypes: ["Ingress"]}
+		}
+	}
+}
+}
+_space: "\(cr.metadata.namespace)-\(cr.metadata.name)"
+`
+
+// forms are the ways in which the component of enclosing may be written.
+var forms = map[string]struct{ head, input string }{
+	"plain":    {"components: space: {", "cr.spec"},
+	"template": {"components: space: _part & {#in: cr.spec}\n_part: {\n#in: _", "#in"},
+	"loop":     {"components: {for env in [\"space\"] {(env): _part & {#in: cr.spec}}}\n_part: {\n#in: _", "#in"},
+}
+
+func TestANamespaceThatComesAfterItsContentIsCreatedBeforeIt(t *testing.T) {
+	t.Parallel()
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := newSmall(t, "enclosing"+name, strings.NewReplacer("HEAD", form.head, "INPUT", form.input).Replace(enclosing))
+			s.operate(p.dir)
+			cr := p.thing(s, "in", map[string]any{"users": []any{"ada", "grace"}})
+			all := s.expectBudget(func() { s.create(cr.DeepCopy()); s.expectAllReady(cr) }, cr)
+			s.expectWritten(all, "namespaces", "networkpolicies", "rolebindings", "rolebindings")
+			s.patch(cr, spec(map[string]any{"users": []any{"ada", "grace", "alan"}, "closed": false}))
+			s.expectAllReady(cr)
+			// A person deletes it: it is back before its content as well.
+			s.expectRestored(object("v1", "Namespace", "", s.namespace+"-in"))
+			s.expectAllReady(cr)
+			s.expectNothingLeft([]*unstructured.Unstructured{cr})
+		})
+	}
+}
+
+// defining writes a resource before the definition of its kind, in one component.
+const defining = `
+#Spec: text: string
+clusterScoped: true
+
+components: both: objects: {
+	resource: {
+		apiVersion: "own.NAME.example.com/v1"
+		kind:       "Own"
+		metadata: name: cr.metadata.name
+		spec: text: cr.spec.text
+	}
+	definition: {
+		apiVersion: "apiextensions.k8s.io/v1"
+		kind:       "CustomResourceDefinition"
+		metadata: name: "owns.own.NAME.example.com"
+		spec: {
+			group: "own.NAME.example.com"
+			names: {kind: "Own", plural: "owns", singular: "own", listKind: "OwnList"}
+			scope: "Namespaced"
+			versions: [{
+				name:    "v1"
+				served:  true
+				storage: true
+				schema: openAPIV3Schema: {
+					type: "object"
+					properties: spec: {type: "object", properties: text: type: "string"}
+				}
+			}]
+		}
+	}
+}
+`
+
+func TestAResourceThatIsWrittenBeforeTheDefinitionOfItsKindIsCreatedAfterIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "defining", defining)
+	s.operate(p.dir)
+	cr := p.thing(s, "in", map[string]any{"text": "a"})
+	s.create(cr.DeepCopy())
+	s.expectAllReady(cr)
+	s.expectThat(object("own.defining.example.com/v1", "Own", s.namespace, "in"), "to exist", exists)
+	s.expectNothingLeft([]*unstructured.Unstructured{cr})
+}

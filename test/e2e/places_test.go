@@ -1,0 +1,34 @@
+package e2e
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave renders each sample: what comes from
+// a loop or a template has a place as all else, and what is not used is no note.
+func TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave(t *testing.T) {
+	t.Parallel()
+	for _, dir := range allFixtures() {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, world.operetta, "render", dir, "-f", filepath.Join(dir, "sample.yaml"))
+			cmd.Dir = world.root
+			var said strings.Builder
+			cmd.Stderr = &said
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("rendering the sample: %v: %s", err, said.String())
+			}
+			for _, wrong := range []string{"schemas/operator", "invalid interpolation", "note: inputs.credentials"} {
+				for line := range lines(said.String(), wrong) {
+					t.Errorf("%s", line)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// ruled are schemas with a rule over fields that all have defaults.
+var ruled = map[string]string{
+	"two numbers": `
+#Spec: {
+	@crd(rule="self.min <= self.max", message="the minimum is above the maximum")
+	min: int | *1
+	max: int | *3
+}
+`,
+	"a list": `
+#Spec: {
+	@crd(rule="self.topics.all(t, t.replicas <= self.brokers)", message="more replicas than brokers")
+	brokers: int & <=9 | *3
+	topics: [...#Topic] | *[]
+}
+#Topic: replicas: int & <=9 | *1
+`,
+	"a part of the spec": `
+#Spec: scale: {
+	@crd(rule="self.limit.min <= self.limit.max", message="the minimum is above the maximum")
+	limit: {
+		min: int | *1
+		max: int | *3
+	}
+}
+`,
+}
+
+func TestARuleOverDefaultsIsTakenByTheAPIServerWhenVetFindsNoFault(t *testing.T) {
+	t.Parallel()
+	for name, body := range ruled {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newSmall(t, "ruled"+unlikely.ReplaceAllString(name, ""), body+"components: {}\n")
+			if out, err := exec.CommandContext(t.Context(), world.operetta, "vet", p.dir).CombinedOutput(); err != nil {
+				t.Fatalf("vet: %v: %s", err, out)
+			}
+			if err := installCRDs(t.Context(), p.dir); err != nil {
+				t.Errorf("the API server says: %v", err)
+			}
+		})
+	}
+}
