@@ -51,6 +51,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
+		Ended:     m.children.endings.of,
 		ConfigMap: m.options.ConfigMap,
 	}
 	s.reconciler.lifecycle = l

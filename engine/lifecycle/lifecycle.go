@@ -84,6 +84,9 @@ type Lifecycle struct {
 	// Subsystem reports whether a kind is that of a package, of this process or of
 	// another; nil knows none.
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
+	// Ended returns the last state of an object that has ended and is gone, as the engine
+	// of package rollout asks for it; nil knows none.
+	Ended func(cluster.Ref) *unstructured.Unstructured
 	// Patches keeps what changes the rendering of resources; nil keeps none.
 	Patches Patches
 
@@ -212,6 +215,7 @@ func (s *state) engine() *rollout.Engine {
 	return &rollout.Engine{
 		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
+		Ended: s.Ended,
 	}
 }
 
@@ -223,7 +227,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	}
 	config, err := s.config(ctx)
 	return rollout.Input{
-		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
 		Patches: parsed(s.patches),
 		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },

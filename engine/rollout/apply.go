@@ -113,6 +113,10 @@ func (r *run) appliedBefore(d plan.Desired) bool {
 // server: a cache may lag, or may not hold the objects of others.
 func (r *run) step(ctx context.Context, component string, d plan.Desired) (step, error) {
 	s := step{want: d, live: r.live[component][d.Object]}
+	if _, over := r.over(d); over {
+		s.action = plan.Action{Verb: plan.Keep}
+		return s, nil
+	}
 	if s.live == nil {
 		u, err := r.Cluster.Read(ctx, d.Ref())
 		if err != nil {
@@ -146,7 +150,9 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 	}
 	switch s.action.Verb {
 	case plan.Keep:
-		out.settled = append(out.settled, s.want)
+		if s.live == nil || s.live.GetAnnotations()[plan.AppliedMark] == s.want.Digest { // not so with createOnly
+			out.settled = append(out.settled, s.want)
+		}
 		return nil
 	case plan.Refuse, plan.Contest, plan.Await:
 		return nil

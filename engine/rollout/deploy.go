@@ -146,7 +146,7 @@ func (r *run) noteChange(w write) {
 func (r *run) judge(ctx context.Context, c program.Component) status.Component {
 	out := status.Component{Name: c.Name, State: status.Verified, Reason: status.ReasonVerified}
 	for _, o := range c.Objects {
-		j := r.health(ctx, r.live[c.Name][o.Name], o.Policy.Verify)
+		j := r.healthOf(ctx, c, o)
 		switch j.Health {
 		case verify.Ready:
 			continue

@@ -70,6 +70,9 @@ type Engine struct {
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// Obstacles says what keeps workloads from being ready; it may be nil.
 	Obstacles Obstacles
+	// Ended returns the last state of an object that has ended and is gone, if the watch
+	// has told of it lately; nil, also as a function, is none.
+	Ended func(cluster.Ref) *unstructured.Unstructured
 }
 
 // Obstacles knows what keeps a workload from being ready that the workload itself does not
@@ -89,6 +92,8 @@ type Input struct {
 	Inventory plan.Inventory
 	// Finished are the hooks that have run, by name.
 	Finished map[string]Finish
+	// Asked says that a person has asked for this rollout.
+	Asked bool
 	// Patches change what the package renders, in any order.
 	Patches []patch.Patch
 	// Config are the layers of configuration, the weakest first, and ConfigInputs
@@ -154,7 +159,9 @@ type run struct {
 	*Engine
 	in Input
 
-	live  live
+	live live
+	// gone are the objects that have ended and are not there any more.
+	gone  map[cluster.Ref]gone
 	found map[string]program.Found
 	// unread are the inputs of kinds that are not served, with why.
 	unread   map[string]string
@@ -252,7 +259,7 @@ func (r *run) fault(reason status.Reason, message string) {
 // finish assembles the result.
 func (r *run) finish() Result {
 	out := r.result
-	out.Inventory = r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...)
+	out.Inventory = r.endings(r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...))
 	out.Finished = r.hooksSoFar()
 	out.Teardown = r.needsTeardown(r.inventory)
 	if after := r.rollout.RequeueAfter; after != 0 {

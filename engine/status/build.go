@@ -272,8 +272,9 @@ func substance(s map[string]any) map[string]any {
 		out[k] = s[k]
 	}
 	// The inventory was stored before the first write; what a rollout adds to it
-	// is digests, and what it takes away may be looked for again.
-	out["inventory"] = len(list(s, "inventory"))
+	// is digests, and what it takes away may be looked for again. That an object has
+	// ended cannot be seen any more once it has removed itself.
+	out["inventory"], out["ended"] = len(list(s, "inventory")), ended(s)
 	for _, c := range list(s, "conditions") {
 		m, _ := c.(map[string]any)
 		out[fmt.Sprint("condition ", m["type"])] = m["status"]
@@ -288,6 +289,20 @@ func substance(s map[string]any) map[string]any {
 		}
 	}
 	out["failed"] = failed
+	return out
+}
+
+// ended returns which objects of an inventory have ended with which content.
+func ended(s map[string]any) []any {
+	out := []any{}
+	for _, group := range list(s, "inventory") {
+		g, _ := group.(map[string]any)
+		for _, object := range list(g, "objects") {
+			if o, _ := object.(map[string]any); o["ended"] != nil {
+				out = append(out, []any{g["component"], o["object"], o["ended"], o["content"]})
+			}
+		}
+	}
 	return out
 }
 
