@@ -96,6 +96,7 @@ type Lifecycle struct {
 	pace       pace
 	rejections rejections
 	obstacles  obstacles
+	brakes     brakes
 }
 
 // state is what one step works on.
@@ -117,7 +118,10 @@ type state struct {
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p)
 	wrong, unread := errors.AsType[*unreadable](err)
+	often, restless := errors.AsType[*tooOften](err)
 	switch {
+	case restless:
+		return often.wait, nil
 	case unread && s.paused() && s.cr.GetDeletionTimestamp() == nil:
 		return s.pause(ctx)
 	case unread:
@@ -128,6 +132,7 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 		l.pace.forget(key)
 		l.rejections.forget(key)
 		l.obstacles.settle(key, l.Now())
+		l.brakes.forget(key)
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
@@ -177,6 +182,9 @@ func (s *state) rebuild(ctx context.Context) error {
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
+	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
+		return err // somebody wipes it again and again
+	}
 	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
@@ -215,7 +223,7 @@ func (s *state) engine() *rollout.Engine {
 	return &rollout.Engine{
 		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
-		Ended: s.Ended,
+		Ended:     s.Ended,
 	}
 }
 
@@ -226,12 +234,15 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 		return rollout.Input{}, err
 	}
 	config, err := s.config(ctx)
-	return rollout.Input{
+	in := rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
 		Patches: parsed(s.patches),
 		Config:  config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
-	}, err
+	}
+	s.brakes.begin(s.key(), s.cause(in), s.Now())
+	in.Pacer = &pacer{&s.brakes, s.key(), s.Now, map[string]bool{}}
+	return in, err
 }
 
 // conclude stores what came of a rollout.
@@ -293,6 +304,9 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
 			return err
 		}
+	}
+	if err := s.brakes.protect(s.key(), s.Now()); err != nil {
+		return err
 	}
 	s.inventory, s.finished = p.Inventory, p.Finished
 	return s.write(ctx, s.build(p.Preview))

@@ -111,6 +111,7 @@ func (r *run) collect(layer []string, applied []application) bool {
 		if awaited, ok := r.awaited[name]; ok && r.outcomes[name].Name == "" {
 			r.outcomes[name] = waiting(name, status.ReasonKindNotServed, awaited)
 		}
+		r.collectRestless(a)
 	}
 	return written
 }

@@ -104,6 +104,8 @@ type Input struct {
 	Protect func(context.Context, Protection) error
 	// Rejections remembers what the API server has rejected; nil remembers nothing.
 	Rejections Rejections
+	// Pacer keeps objects from being written for ever; nil lets them.
+	Pacer Pacer
 	// Expire returns an outcome as one that is TimedOut when the component has had
 	// its time; nil never does.
 	Expire func(status.Component) status.Component
@@ -183,6 +185,8 @@ type run struct {
 	result    Result
 	// deleting says that the resource is on its way out.
 	deleting bool
+	// resume is when to look again at objects that were written too often; 0 is never.
+	resume time.Duration
 	// failures are errors of the cluster, to be retried with backoff.
 	failures []error
 	// patched are what the last evaluation has made of the patches, and rejected what
@@ -272,6 +276,9 @@ func (r *run) finish() Result {
 	out.Completion.Patches = effective(out.Patches)
 	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
+	}
+	if r.resume > 0 {
+		out.RequeueAfter = sooner(out.RequeueAfter, r.resume)
 	}
 	if len(r.unread) > 0 {
 		out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)

@@ -249,8 +249,11 @@ const (
 	// may be held back for a moment: pods become ready one by one, and each would
 	// cost a write.
 	ProgressOnly Weight = "Progress"
-	// Substance: the status of a condition, a component that is wrong or left out,
-	// the generation or the inventory changed.
+	// StateOnly: the status of a condition, or a component that is wrong or left out,
+	// changed as well.
+	StateOnly Weight = "State"
+	// Substance: what the engine goes by changed, such as the generation or the
+	// inventory.
 	Substance Weight = "Substance"
 )
 
@@ -259,13 +262,16 @@ func Weigh(before, after map[string]any) Weight {
 	if Same(before, after) {
 		return NoChange
 	}
-	if Same(substance(before), substance(after)) {
-		return ProgressOnly
+	switch {
+	case !Same(substance(before), substance(after)):
+		return Substance
+	case !Same(state(before), state(after)):
+		return StateOnly
 	}
-	return Substance
+	return ProgressOnly
 }
 
-// substance returns what of a status has to be known at once.
+// substance returns what of a status must never be lost.
 func substance(s map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt", "hooks", "patches"} {
@@ -275,6 +281,12 @@ func substance(s map[string]any) map[string]any {
 	// is digests, and what it takes away may be looked for again. That an object has
 	// ended cannot be seen any more once it has removed itself.
 	out["inventory"], out["ended"] = len(list(s, "inventory")), ended(s)
+	return out
+}
+
+// state returns what of a status people and programs wait for.
+func state(s map[string]any) map[string]any {
+	out := map[string]any{}
 	for _, c := range list(s, "conditions") {
 		m, _ := c.(map[string]any)
 		out[fmt.Sprint("condition ", m["type"])] = m["status"]

@@ -90,13 +90,16 @@ func TestWhatMattersIsNeverHeldBack(t *testing.T) {
 		change func(*status.Input)
 		want   status.Weight
 	}{
-		"nothing":               {"", func(*status.Input) {}, status.NoChange},
-		"a message":             {"a pod more", func(in *status.Input) { in.Completion.Components[1].Message = "2/3" }, status.ProgressOnly},
-		"the author's number":   {"a pod more", func(in *status.Input) { in.Completion.Own = map[string]any{"replicas": int64(2)} }, status.ProgressOnly},
-		"a component is ready":  {"and with it the whole", func(in *status.Input) { in.Completion.Components[1].State = status.Verified }, status.Substance},
-		"a component failed":    {"a person has to act", func(in *status.Input) { in.Completion.Components[1].State = status.Failed }, status.Substance},
-		"the generation":        {"kubectl wait looks at it", func(in *status.Input) { in.Generation = 2 }, status.Substance},
-		"a grown inventory":     {"it guards objects", func(in *status.Input) { in.Inventory = []any{map[string]any{"component": "a"}} }, status.Substance},
+		"nothing":              {"", func(*status.Input) {}, status.NoChange},
+		"a message":            {"a pod more", func(in *status.Input) { in.Completion.Components[1].Message = "2/3" }, status.ProgressOnly},
+		"the author's number":  {"a pod more", func(in *status.Input) { in.Completion.Own = map[string]any{"replicas": int64(2)} }, status.ProgressOnly},
+		"a component is ready": {"and with it the whole", func(in *status.Input) { in.Completion.Components[1].State = status.Verified }, status.Substance},
+		"a component failed":   {"a person has to act", func(in *status.Input) { in.Completion.Components[1].State = status.Failed }, status.StateOnly},
+		"the generation":       {"kubectl wait looks at it", func(in *status.Input) { in.Generation = 2 }, status.Substance},
+		"a grown inventory":    {"it guards objects", func(in *status.Input) { in.Inventory = []any{map[string]any{"component": "a"}} }, status.Substance},
+		"an object has ended": {"it may remove itself", func(in *status.Input) {
+			in.Inventory = []any{map[string]any{"component": "a", "objects": []any{map[string]any{"object": "o", "ended": "Succeeded", "content": "c"}}}}
+		}, status.Substance},
 		"another package":       {"people wait for it", func(in *status.Input) { in.Digest = "sha256:2" }, status.Substance},
 		"a component left over": {"it is waiting, as before", func(in *status.Input) { in.Completion.Components[1].State = status.Waiting }, status.ProgressOnly},
 	}
