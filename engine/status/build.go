@@ -278,8 +278,9 @@ func substance(s map[string]any) map[string]any {
 		out[k] = s[k]
 	}
 	// The inventory was stored before the first write; what a rollout adds to it
-	// is digests, and what it takes away may be looked for again. That an object has
-	// ended cannot be seen any more once it has removed itself.
+	// is digests, and what it takes away may be looked for again. What an object that
+	// ends was made with, and how it has ended, cannot be seen any more once it has
+	// removed itself.
 	out["inventory"], out["ended"] = len(list(s, "inventory")), ended(s)
 	return out
 }
@@ -304,13 +305,14 @@ func state(s map[string]any) map[string]any {
 	return out
 }
 
-// ended returns which objects of an inventory have ended with which content.
+// ended returns with which content the objects of an inventory were made that end, and
+// how they have ended.
 func ended(s map[string]any) []any {
 	out := []any{}
 	for _, group := range list(s, "inventory") {
 		g, _ := group.(map[string]any)
 		for _, object := range list(g, "objects") {
-			if o, _ := object.(map[string]any); o["ended"] != nil {
+			if o, _ := object.(map[string]any); o["content"] != nil {
 				out = append(out, []any{g["component"], o["object"], o["ended"], o["content"]})
 			}
 		}
