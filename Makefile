@@ -66,6 +66,10 @@ test-unit: cc bin/suite ## the tests that need no control plane, with the race d
 test-e2e: bin/suite ## the tests on a control plane
 	@exec bin/suite live e2e
 
+.PHONY: test-long
+test-long: bin/suite ## those of them that take minutes, at full length
+	@exec bin/suite long
+
 .PHONY: bench
 bench: go ## the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...

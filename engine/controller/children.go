@@ -32,6 +32,8 @@ type children struct {
 	// schemas and creations are shared by all controllers.
 	schemas   cluster.Schemas
 	creations *cluster.Creations
+	// endings are those of the objects that pass a cache.
+	endings *endings
 
 	mu  sync.Mutex
 	far map[string]space
@@ -46,7 +48,7 @@ type space struct {
 
 func newChildren(mgr manager.Manager, namespace string) (*children, error) {
 	c := &children{
-		manager: mgr, namespace: namespace, far: map[string]space{},
+		manager: mgr, namespace: namespace, far: map[string]space{}, endings: newEndings(),
 		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
 	}
 	var err error
@@ -70,6 +72,7 @@ func (c *children) open(namespace string) (space, error) {
 	options := cacheOptions(c.manager)
 	options.DefaultLabelSelector = ours
 	options.DefaultNamespaces = only(namespace)
+	options.DefaultTransform = c.endings.note
 	out := space{troubles: &troubles{}}
 	options.DefaultWatchErrorHandler = out.troubles.handle
 	if out.cache, err = cache.New(c.manager.GetConfig(), options); err != nil {

@@ -69,6 +69,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
+		Ended:     m.children.endings.of,
 		ConfigMap: m.options.ConfigMap,
 
 		PackageFault: s.packageFault,

@@ -67,7 +67,10 @@ func inventory() schemaProps {
 		"namespace", "Its namespace, if that is not this resource's.",
 		"name", "Its name.",
 		"digest", "The digest of the manifest that was last applied.",
-		"uid", "How its UID begins.")
+		"uid", "How its UID begins.",
+		"content", "The digest of what it was last applied with but for its metadata, if it is of a kind that ends.",
+		"ended", "How it ended with that content: Succeeded; or Failed, if it removes itself.",
+		"last", "What its status said when it had ended, in short, as JSON.")
 	entry.Properties["clusterScoped"] = schemaProps{Type: "boolean", Description: "Whether it has no namespace."}
 	entry.Properties["orphan"] = schemaProps{Type: "boolean", Description: "Whether it is left behind instead of being deleted."}
 	entry.Required = []string{"object", "apiVersion", "kind", "name"}

@@ -28,6 +28,12 @@ const (
 // paused reports whether a person has paused the resource.
 func (s *state) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] == "true" }
 
+// asked reports whether a person has asked for a reconcile since the last one.
+func (s *state) asked() bool {
+	at := s.cr.GetAnnotations()[AnnotationReconcileAt]
+	return at != "" && at != s.before["lastHandledReconcileAt"]
+}
+
 // pause says that the resource is paused, and does nothing else.
 func (s *state) pause(ctx context.Context) (time.Duration, error) {
 	after := status.Paused(s.before, s.cr.GetGeneration(), s.Now())

@@ -85,6 +85,9 @@ type Lifecycle struct {
 	// Subsystem reports whether a kind is that of a package, of this process or of
 	// another; nil knows none.
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
+	// Ended returns the last state of an object that has ended and is gone, as the engine
+	// of package rollout asks for it; nil knows none.
+	Ended func(cluster.Ref) *unstructured.Unstructured
 	// Patches keeps what changes the rendering of resources; nil keeps none.
 	Patches Patches
 	// PackageFault returns what is wrong with the present files of the package, while an
@@ -97,6 +100,7 @@ type Lifecycle struct {
 	pace       pace
 	rejections rejections
 	obstacles  obstacles
+	brakes     brakes
 }
 
 // state is what one step works on.
@@ -126,7 +130,10 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p, redactor)
 	wrong, unread := errors.AsType[*unreadable](err)
+	often, restless := errors.AsType[*tooOften](err)
 	switch {
+	case restless:
+		return often.wait, nil
 	case unread && s.paused() && s.cr.GetDeletionTimestamp() == nil:
 		return s.pause(ctx)
 	case unread:
@@ -137,6 +144,7 @@ func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Packag
 		l.pace.forget(key)
 		l.rejections.forget(key)
 		l.obstacles.settle(key, l.Now())
+		l.brakes.forget(key)
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
@@ -188,6 +196,9 @@ func (s *state) rebuild(ctx context.Context) error {
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
+	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
+		return err // somebody wipes it again and again
+	}
 	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
@@ -226,6 +237,7 @@ func (s *state) engine() *rollout.Engine {
 	return &rollout.Engine{
 		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
+		Ended:     s.Ended,
 	}
 }
 
@@ -236,12 +248,15 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 		return rollout.Input{}, err
 	}
 	config, err := s.config(ctx)
-	return rollout.Input{
-		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished,
+	in := rollout.Input{
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
 		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
-	}, err
+	}
+	s.brakes.begin(s.key(), s.cause(in), s.Now())
+	in.Pacer = &pacer{&s.brakes, s.key(), s.Now, map[string]bool{}}
+	return in, err
 }
 
 // conclude stores what came of a rollout.
@@ -303,6 +318,9 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
 			return err
 		}
+	}
+	if err := s.brakes.protect(s.key(), s.Now()); err != nil {
+		return err
 	}
 	s.inventory, s.finished = p.Inventory, p.Finished
 	return s.write(ctx, s.build(p.Preview))

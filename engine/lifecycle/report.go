@@ -20,18 +20,22 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	before := s.before
 	after := s.build(result.Completion)
 	s.recordObjects(result.Events)
-	switch status.Weigh(before, after) {
+	weight := status.Weigh(before, after)
+	wait := s.brakes.status(s.key(), weight, s.Now())
+	switch weight {
 	case status.NoChange:
 		return 0, nil
 	case status.ProgressOnly:
-		if wait := s.pace.wait(s.key(), s.Now()); wait > 0 {
-			return wait, nil
-		}
-	case status.Substance:
+		wait = max(wait, s.pace.wait(s.key(), s.Now()))
+	case status.StateOnly, status.Substance:
+	}
+	if wait > 0 {
+		return wait, nil
 	}
 	if err := s.write(ctx, after); err != nil {
 		return 0, err
 	}
+	s.brakes.reported(s.key(), weight, s.Now())
 	s.recordTransition(before, after)
 	if result.Detail != "" {
 		s.log.Error(nil, "evaluation failed", "detail", result.Detail)

@@ -80,7 +80,7 @@ func decideOwned(want Desired, live *unstructured.Unstructured) Action {
 		return Action{Verb: Update}
 	}
 	if path, ok := lostField(want, live); ok {
-		return Action{Verb: Repair, Reason: path + " was changed by somebody else"}
+		return Action{Verb: Repair, Reason: textOf(path) + " was changed by somebody else"}
 	}
 	return Action{Verb: Keep}
 }

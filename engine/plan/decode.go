@@ -68,11 +68,20 @@ func (d *decoder) group(path string, v any) Group {
 }
 
 func (d *decoder) entry(path string, v any) Entry {
-	m := d.object(path, v, "object", "apiVersion", "kind", "namespace", "name", "clusterScoped", "digest", "uid", "orphan")
+	m := d.object(path, v, "object", "apiVersion", "kind", "namespace", "name", "clusterScoped", "digest", "uid", "orphan", "content", "ended", "last")
 	e := Entry{
 		Object: d.required(path, m, "object"), APIVersion: d.required(path, m, "apiVersion"), Kind: d.required(path, m, "kind"), Name: d.required(path, m, "name"),
 		Namespace: d.text(path, m, "namespace"), Digest: d.text(path, m, "digest"), UID: d.text(path, m, "uid"),
 		ClusterScoped: d.truth(path, m, "clusterScoped"), Orphan: d.truth(path, m, "orphan"),
+		Content: d.text(path, m, "content"), Ended: Ending(d.text(path, m, "ended")), Last: d.text(path, m, "last"),
+	}
+	switch e.Ended {
+	case NotEnded, Succeeded, Failed:
+	default:
+		d.refuse(path+".ended", fmt.Sprintf("%q is of a later version", e.Ended))
+	}
+	if e.Last != "" && !isObject(e.Last) {
+		d.refuse(path+".last", "is not the JSON of an object")
 	}
 	if gv, err := schema.ParseGroupVersion(e.APIVersion); err != nil || gv.Version == "" {
 		d.refuse(path+".apiVersion", fmt.Sprintf("%q is no version of an API", e.APIVersion))

@@ -30,6 +30,8 @@ func TestAnInventoryThatSaysNothingUsefulIsRefusedWithItsPlace(t *testing.T) {
 		"a digest that is a number":        {"it would be written anew", `[{component: a, objects: [{` + entry + `, digest: 5}]}]`, "[0].objects[0].digest", "not a text"},
 		"a mark that is a text":            {"an orphan is not deleted", `[{component: a, objects: [{` + entry + `, orphan: "no"}]}]`, "[0].objects[0].orphan", "neither true nor false"},
 		"a namespace and none":             {"it is in one of two places", `[{component: a, objects: [{` + entry + `, namespace: there, clusterScoped: true}]}]`, "[0].objects[0].namespace", "clusterScoped"},
+		"an ending that is none":           {"what it means is not known", `[{component: a, objects: [{` + entry + `, ended: Perhaps}]}]`, "[0].objects[0].ended", "later version"},
+		"last words that are no object":    {"a package would see them", `[{component: a, objects: [{` + entry + `, last: "[1]"}]}]`, "[0].objects[0].last", "not the JSON of an object"},
 		"a field of a later version":       {"what it means is not known, and it would be lost with the next write", `[{component: a, finally: true}]`, "[0].finally", "later version"},
 		"a field of a later version below": {"as before", `[{component: a, objects: [{` + entry + `, guard: x}]}]`, "[0].objects[0].guard", "later version"},
 	}
@@ -53,6 +55,7 @@ func TestAnInventoryIsReadAsItWasWritten(t *testing.T) {
 	want := plan.Inventory{
 		{Component: "config", Objects: []plan.Entry{
 			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", UID: "u", Orphan: true},
+			{Object: "job", APIVersion: "batch/v1", Kind: "Job", Name: "j", Digest: "d", Content: "c", Ended: plan.Succeeded, Last: `{"succeeded":1}`},
 			{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "c"},
 		}},
 		{Component: "web", DependsOn: []string{"config"}, Objects: []plan.Entry{{Object: "here", APIVersion: "v1", Kind: "ConfigMap", Name: "c"}}},

@@ -2,9 +2,9 @@ package plan
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// lostField returns a field of the manifest that the engine does not own in the
-// live object, if there is one.
+// lostField returns the path of a field of the manifest that the engine does not own in
+// the live object, if there is one. A path without elements is that of all fields.
 //
 // The engine needs no schema for that: managedFields say of each list whether it
 // is owned as a whole or item by item, and by which keys.
-func lostField(want Desired, live *unstructured.Unstructured) (string, bool) {
+func lostField(want Desired, live *unstructured.Unstructured) (fieldpath.Path, bool) {
 	manifest := want.Manifest
 	owned := ownedFields(live, operationsOf(want.Policy)...)
 	if owned == nil {
-		return "every field", true
+		return nil, true
 	}
 	for _, key := range slices.Sorted(maps.Keys(manifest.Object)) {
 		switch key {
@@ -41,25 +41,27 @@ func lostField(want Desired, live *unstructured.Unstructured) (string, bool) {
 			}
 		}
 	}
-	return "", false
+	return nil, false
 }
 
 // lostInMetadata leaves out what the API server does not track.
-func lostInMetadata(meta map[string]any, owned *fieldpath.Set) (string, bool) {
+func lostInMetadata(meta map[string]any, owned *fieldpath.Set) (fieldpath.Path, bool) {
 	name := "metadata"
-	child, ok := owned.Children.Get(fieldpath.PathElement{FieldName: &name})
+	at := fieldpath.PathElement{FieldName: &name}
+	child, ok := owned.Children.Get(at)
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		if key == "name" || key == "namespace" || key == "uid" {
 			continue
 		}
+		element := fieldpath.PathElement{FieldName: &key}
 		if !ok {
-			return "metadata." + key, true
+			return fieldpath.Path{at, element}, true
 		}
-		if path, lost := lostIn(meta[key], fieldpath.PathElement{FieldName: &key}, child); lost {
-			return "metadata." + path, true
+		if path, lost := lostIn(meta[key], element, child); lost {
+			return below(at, path), true
 		}
 	}
-	return "", false
+	return nil, false
 }
 
 // operationsOf returns how an object is written, which is how its fields are owned.
@@ -110,53 +112,59 @@ func Drops(live *unstructured.Unstructured, owner types.UID) bool {
 }
 
 // lostIn looks for a lost field in the value at one element of a set.
-func lostIn(v any, at fieldpath.PathElement, owned *fieldpath.Set) (string, bool) {
-	child, below := owned.Children.Get(at)
-	name := elementText(at)
+func lostIn(v any, at fieldpath.PathElement, owned *fieldpath.Set) (fieldpath.Path, bool) {
+	child, deeper := owned.Children.Get(at)
+	here := fieldpath.Path{at}
 	switch v := v.(type) {
 	case nil:
-		return "", false // null asks for the field's absence
+		return nil, false // null asks for the field's absence
 	case map[string]any:
 		if len(v) == 0 {
-			return "", false // the API server may drop what is empty
+			return nil, false // the API server may drop what is empty
 		}
-		if !below {
-			return name, !owned.Members.Has(at)
+		if !deeper {
+			return here, !owned.Members.Has(at)
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if path, lost := lostIn(v[key], fieldpath.PathElement{FieldName: &key}, child); lost {
-				return join(name, path), true
+				return below(at, path), true
 			}
 		}
-		return "", false
+		return nil, false
 	case []any:
 		if len(v) == 0 {
-			return "", false
+			return nil, false
 		}
-		if !below {
-			return name, !owned.Members.Has(at)
+		if !deeper {
+			return here, !owned.Members.Has(at)
 		}
-		return lostInList(name, v, child)
+		path, lost := lostInList(v, child)
+		return below(at, path), lost
 	default:
-		return name, !owned.Members.Has(at)
+		return here, !owned.Members.Has(at)
 	}
 }
 
 // lostInList looks for a lost field in a list that is owned item by item.
-func lostInList(name string, items []any, owned *fieldpath.Set) (string, bool) {
+func lostInList(items []any, owned *fieldpath.Set) (fieldpath.Path, bool) {
 	for i, item := range items {
 		at, ok := elementOf(item, owned)
 		if !ok {
-			return fmt.Sprintf("%s[%d]", name, i), true
+			return fieldpath.Path{{Index: &i}}, true
 		}
 		if at.Value != nil {
 			continue // an item of a set has nothing below it
 		}
 		if path, lost := lostIn(item, at, owned); lost {
-			return join(name, path), true
+			return path, true
 		}
 	}
-	return "", false
+	return nil, false
+}
+
+// below returns a path with an element in front.
+func below(at fieldpath.PathElement, path fieldpath.Path) fieldpath.Path {
+	return append(fieldpath.Path{at}, path...)
 }
 
 // elementOf finds an item of a list among the owned ones: by its value in a set,
@@ -201,16 +209,21 @@ func keysMatch(item any, keys value.FieldList) bool {
 	return matched
 }
 
-func elementText(at fieldpath.PathElement) string {
-	if at.FieldName != nil {
-		return *at.FieldName
+// textOf returns a path as a person writes it: spec.ports[name="http"].port.
+func textOf(path fieldpath.Path) string {
+	var b strings.Builder
+	for i, at := range path {
+		switch {
+		case at.FieldName == nil:
+			b.WriteString(at.String())
+		case i == 0:
+			b.WriteString(*at.FieldName)
+		default:
+			b.WriteString("." + *at.FieldName)
+		}
 	}
-	return at.String()
-}
-
-func join(a, b string) string {
-	if b != "" && b[0] == '[' {
-		return a + b
+	if b.Len() == 0 {
+		return "every field"
 	}
-	return a + "." + b
+	return b.String()
 }

@@ -46,6 +46,13 @@ type Entry struct {
 	UID string `json:"uid,omitempty"`
 	// Orphan says that the object is left behind instead of being deleted.
 	Orphan bool `json:"orphan,omitempty"`
+	// Content is the digest of what the object was last applied with but for its
+	// metadata, if it is of a kind that ends.
+	Content string `json:"content,omitempty"`
+	// Ended is how the object of that content has ended, if it has: see Ending.
+	Ended Ending `json:"ended,omitempty"`
+	// Last is what its status said then, in short, as JSON.
+	Last string `json:"last,omitempty"`
 }
 
 // Ref returns the identity of an entry, given its owner's namespace.
@@ -140,8 +147,9 @@ func (inv Inventory) Find(ref cluster.Ref, ownerNamespace string) (Entry, string
 // had moves over.
 func (inv Inventory) With(component string, dependsOn []string, entries []Entry) Inventory {
 	out := slices.Clone(inv)
-	for _, e := range entries {
-		out = out.withdrawn(component, e)
+	entries = slices.Clone(entries)
+	for i := range entries {
+		out = out.withdrawn(component, &entries[i])
 	}
 	i := slices.IndexFunc(out, func(g Group) bool { return g.Component == component })
 	if i < 0 {
@@ -156,8 +164,8 @@ func (inv Inventory) With(component string, dependsOn []string, entries []Entry)
 	for _, e := range entries {
 		j := slices.IndexFunc(g.Objects, func(have Entry) bool { return have.sameObject(e) })
 		if j >= 0 {
-			e.Digest, e.UID = g.Objects[j].Digest, g.Objects[j].UID
-			g.Objects[j] = e
+			e.Digest = g.Objects[j].Digest
+			g.Objects[j] = e.knowing(g.Objects[j])
 		} else {
 			g.Objects = append(g.Objects, e)
 		}
@@ -166,15 +174,27 @@ func (inv Inventory) With(component string, dependsOn []string, entries []Entry)
 	return out
 }
 
-// withdrawn returns the inventory without an object in all components but one.
-func (inv Inventory) withdrawn(except string, entry Entry) Inventory {
+// withdrawn returns the inventory without an object in all components but one. The
+// object's new entry is told what those knew of it.
+func (inv Inventory) withdrawn(except string, entry *Entry) Inventory {
 	out := inv
 	for _, g := range inv {
-		if g.Component != except && slices.ContainsFunc(g.Objects, entry.sameObject) {
-			out = out.Without(g.Component, entry)
+		if g.Component == except {
+			continue
+		}
+		if i := slices.IndexFunc(g.Objects, entry.sameObject); i >= 0 {
+			*entry = entry.knowing(g.Objects[i])
+			out = out.Without(g.Component, *entry)
 		}
 	}
 	return out
+}
+
+// knowing returns an entry with what another one knows of the object itself, whoever
+// renders it.
+func (e Entry) knowing(known Entry) Entry {
+	e.UID, e.Content, e.Ended, e.Last = known.UID, known.Content, known.Ended, known.Last
+	return e
 }
 
 // Applied returns the inventory with the digest of an object that was applied.
@@ -187,7 +207,7 @@ func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
 		g.Objects = slices.Clone(g.Objects)
 		for j, e := range g.Objects {
 			if e.Ref(ownerNamespace).Identity() == d.Ref().Identity() {
-				g.Objects[j].Digest = d.Digest
+				g.Objects[j].Digest, g.Objects[j].Content = d.Digest, contentOf(d.Manifest)
 			}
 		}
 		out[i] = g

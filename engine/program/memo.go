@@ -72,7 +72,13 @@ func (s Session) fingerprint() (uid, fingerprint string) {
 		for _, object := range slices.Sorted(maps.Keys(s.Live[component])) {
 			meta, _ := s.Live[component][object]["metadata"].(map[string]any)
 			if meta["uid"] == nil || meta["resourceVersion"] == nil {
-				return "", "" // not from a cluster
+				// It has no version, as it is gone or never was on a cluster.
+				whole, err := json.Marshal(s.Live[component][object])
+				if err != nil {
+					return "", ""
+				}
+				fmt.Fprintf(&b, "\n%s/%s %s", component, object, whole)
+				continue
 			}
 			fmt.Fprintf(&b, "\n%s/%s %v %v", component, object, meta["uid"], meta["resourceVersion"])
 		}

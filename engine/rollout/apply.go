@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,10 @@ type application struct {
 	outcome status.Component
 	// refusals are the objects that could not be written.
 	refusals []Refusal
+	// restless is the outcome of a component one of whose objects was written too often,
+	// and resume when to look at it again.
+	restless status.Component
+	resume   time.Duration
 }
 
 // A write is one object that was written.
@@ -42,6 +47,8 @@ type step struct {
 	want   plan.Desired
 	live   *unstructured.Unstructured
 	action plan.Action
+	// held says that the object was written too often, and must wait.
+	held bool
 }
 
 // apply applies one component. All its objects are judged before the first is
@@ -69,6 +76,7 @@ func (r *run) apply(ctx context.Context, want []plan.Desired, c program.Componen
 		}
 		steps = append(steps, s)
 	}
+	holdTogether(steps)
 	if out = r.probe(ctx, steps); len(out.refusals) > 0 {
 		return out.concluded(c.Name)
 	}
@@ -81,7 +89,7 @@ func (r *run) apply(ctx context.Context, want []plan.Desired, c program.Componen
 func (r *run) performAll(ctx context.Context, component string, steps []step) application {
 	var out application
 	for _, s := range steps {
-		err := r.perform(ctx, s, &out)
+		err := r.paced(ctx, s, &out)
 		if apierrors.IsAlreadyExists(err) {
 			// Somebody was faster, and is asked whether that was the same resource.
 			if s, err = r.step(ctx, component, s.want); err == nil {
@@ -89,7 +97,7 @@ func (r *run) performAll(ctx context.Context, component string, steps []step) ap
 					out.outcome = refused
 					return out
 				}
-				err = r.perform(ctx, s, &out)
+				err = r.paced(ctx, s, &out)
 			}
 		}
 		if err == nil {
@@ -113,6 +121,14 @@ func (r *run) appliedBefore(d plan.Desired) bool {
 // server: a cache may lag, or may not hold the objects of others.
 func (r *run) step(ctx context.Context, component string, d plan.Desired) (step, error) {
 	s := step{want: d, live: r.live[component][d.Object]}
+	if _, over := r.over(d); over {
+		s.action = plan.Action{Verb: plan.Keep}
+		return s, nil
+	}
+	if s.live == nil && r.paceOf(component, d.Object, Wanted).Wait > 0 {
+		s.action, s.held = plan.Action{Verb: plan.Create}, true
+		return s, nil
+	}
 	if s.live == nil {
 		u, err := r.Cluster.Read(ctx, d.Ref())
 		if err != nil {
@@ -122,6 +138,7 @@ func (r *run) step(ctx context.Context, component string, d plan.Desired) (step,
 	}
 	s.action = plan.Decide(d, s.live, r.in.Owner)
 	err := r.settleOwner(ctx, &s)
+	s.held = r.mustWait(s)
 	return s, err
 }
 
@@ -146,7 +163,9 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 	}
 	switch s.action.Verb {
 	case plan.Keep:
-		out.settled = append(out.settled, s.want)
+		if s.live == nil || s.live.GetAnnotations()[plan.AppliedMark] == s.want.Digest { // not so with createOnly
+			out.settled = append(out.settled, s.want)
+		}
 		return nil
 	case plan.Refuse, plan.Contest, plan.Await:
 		return nil

@@ -111,6 +111,7 @@ func (r *run) collect(layer []string, applied []application) bool {
 		if awaited, ok := r.awaited[name]; ok && r.outcomes[name].Name == "" {
 			r.outcomes[name] = waiting(name, status.ReasonKindNotServed, awaited)
 		}
+		r.collectRestless(a)
 	}
 	return written
 }
@@ -146,7 +147,7 @@ func (r *run) noteChange(w write) {
 func (r *run) judge(ctx context.Context, c program.Component) status.Component {
 	out := status.Component{Name: c.Name, State: status.Verified, Reason: status.ReasonVerified}
 	for _, o := range c.Objects {
-		j := r.health(ctx, r.live[c.Name][o.Name], o.Policy.Verify)
+		j := r.healthOf(ctx, c, o)
 		switch j.Health {
 		case verify.Ready:
 			continue

@@ -31,8 +31,11 @@ func (r *run) observe(ctx context.Context) error {
 			places = append(places, place{g.Component, e.Object, e.Ref(r.in.Owner.Namespace)})
 		}
 	}
-	_, err := r.look(ctx, places)
-	return err
+	if _, err := r.look(ctx, places); err != nil {
+		return err
+	}
+	r.remember()
+	return nil
 }
 
 // parallelReads is how many objects are read at once. Reads come from memory; only
@@ -97,7 +100,8 @@ func unread(failures []error) error {
 // see records a live object if it is the resource's own: a package never sees
 // the objects of others under its names.
 func (r *run) see(component, object string, u *unstructured.Unstructured) {
-	if situation, _ := plan.Situate(u, r.in.Owner); situation != plan.Owned && situation != plan.Terminating {
+	situation, _ := plan.Situate(u, r.in.Owner)
+	if (situation != plan.Owned && situation != plan.Terminating) || (situation == plan.Terminating && r.isGone(u)) {
 		delete(r.live[component], object)
 		return
 	}
@@ -126,7 +130,7 @@ func (r *run) evaluate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !found && !read {
+		if !r.compareGone(ctx) && !found && !read {
 			return undecided
 		}
 		r.result.Completion.Fault = status.Component{}
@@ -141,7 +145,7 @@ const maxRounds = 100
 
 // session is what the package sees now.
 func (r *run) session() program.Session {
-	return program.Session{CR: r.in.CR, Live: r.live.values(r.hidden), Inputs: r.found, Config: r.in.Config}
+	return program.Session{CR: r.in.CR, Live: r.seen(), Inputs: r.found, Config: r.in.Config}
 }
 
 func (r *run) evaluateOnce(ctx context.Context) error {
@@ -301,19 +305,26 @@ func (r *run) scopeOf(ctx context.Context, o program.Object) cluster.Scope {
 	return scope
 }
 
-// values returns the live objects as the program takes them, but for those of some
-// components.
-func (l live) values(hidden map[string]string) map[string]map[string]map[string]any {
-	out := make(map[string]map[string]map[string]any, len(l))
-	for component, objects := range l {
-		if _, ok := hidden[component]; ok {
-			continue
+// seen returns the live objects as the program takes them, and those that have ended
+// and are gone, but for those of hidden components.
+func (r *run) seen() map[string]map[string]map[string]any {
+	out := make(map[string]map[string]map[string]any, len(r.live))
+	see := func(component, object string, u *unstructured.Unstructured) {
+		if _, hidden := r.hidden[component]; hidden {
+			return
 		}
-		m := make(map[string]map[string]any, len(objects))
+		if out[component] == nil {
+			out[component] = map[string]map[string]any{}
+		}
+		out[component][object] = u.Object
+	}
+	for _, g := range r.gone {
+		see(g.component, g.object, g.seen)
+	}
+	for component, objects := range r.live {
 		for name, u := range objects {
-			m[name] = u.Object
+			see(component, name, u)
 		}
-		out[component] = m
 	}
 	return out
 }

@@ -92,6 +92,9 @@ func (r *run) unapplied(p patch.Place) patch.Miss {
 // holds reports whether an object was written with a content. One that a finished
 // hook has left behind may be gone.
 func (r *run) holds(d plan.Desired) bool {
+	if _, over := r.over(d); over {
+		return true
+	}
 	live := r.live[d.Component][d.Object]
 	if live == nil {
 		return !r.graph.Has(d.Component) && r.outcomes[d.Component].State == status.Verified

@@ -67,6 +67,9 @@ func (s step) attempt() Attempt {
 
 // writes reports whether a step writes something.
 func (s step) writes() bool {
+	if s.held {
+		return false
+	}
 	switch s.action.Verb {
 	case plan.Create, plan.Update, plan.Repair, plan.Adopt:
 		return true

@@ -71,6 +71,9 @@ type Engine struct {
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// Obstacles says what keeps workloads from being ready; it may be nil.
 	Obstacles Obstacles
+	// Ended returns the last state of an object that has ended and is gone, if the watch
+	// has told of it lately; nil, also as a function, is none.
+	Ended func(cluster.Ref) *unstructured.Unstructured
 }
 
 // Obstacles knows what keeps a workload from being ready that the workload itself does not
@@ -90,6 +93,8 @@ type Input struct {
 	Inventory plan.Inventory
 	// Finished are the hooks that have run, by name.
 	Finished map[string]Finish
+	// Asked says that a person has asked for this rollout.
+	Asked bool
 	// Patches change what the package renders, in any order.
 	Patches []patch.Patch
 	// Config are the layers of configuration, the weakest first, and ConfigInputs
@@ -102,6 +107,8 @@ type Input struct {
 	Rejections Rejections
 	// Redactor is made to know the Secrets that the rollout comes across; it may be nil.
 	Redactor *redact.Redactor
+	// Pacer keeps objects from being written for ever; nil lets them.
+	Pacer Pacer
 	// Expire returns an outcome as one that is TimedOut when the component has had
 	// its time; nil never does.
 	Expire func(status.Component) status.Component
@@ -157,7 +164,9 @@ type run struct {
 	*Engine
 	in Input
 
-	live  live
+	live live
+	// gone are the objects that have ended and are not there any more.
+	gone  map[cluster.Ref]gone
 	found map[string]program.Found
 	// unread are the inputs of kinds that are not served, with why.
 	unread   map[string]string
@@ -179,6 +188,8 @@ type run struct {
 	result    Result
 	// deleting says that the resource is on its way out.
 	deleting bool
+	// resume is when to look again at objects that were written too often; 0 is never.
+	resume time.Duration
 	// failures are errors of the cluster, to be retried with backoff.
 	failures []error
 	// patched are what the last evaluation has made of the patches, and rejected what
@@ -256,7 +267,7 @@ func (r *run) fault(reason status.Reason, message string) {
 func (r *run) finish() Result {
 	out := r.result
 	r.inventory = r.relinked()
-	out.Inventory = r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...)
+	out.Inventory = r.endings(r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...))
 	out.Finished = r.hooksSoFar()
 	out.Teardown = r.needsTeardown(r.inventory)
 	if after := r.rollout.RequeueAfter; after != 0 {
@@ -269,6 +280,9 @@ func (r *run) finish() Result {
 	out.Completion.Patches = effective(out.Patches)
 	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
+	}
+	if r.resume > 0 {
+		out.RequeueAfter = sooner(out.RequeueAfter, r.resume)
 	}
 	if len(r.unread) > 0 {
 		out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)

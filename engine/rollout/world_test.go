@@ -33,6 +33,7 @@ var (
 		"Service":    {Version: "v1", Kind: "Service"},
 		"Deployment": {Group: "apps", Version: "v1", Kind: "Deployment"},
 		"Job":        {Group: "batch", Version: "v1", Kind: "Job"},
+		"Pod":        {Version: "v1", Kind: "Pod"},
 	}
 )
 
@@ -49,6 +50,10 @@ type world struct {
 	finished  map[string]rollout.Finish
 	patches   []patch.Patch
 	subsystem func(context.Context, schema.GroupKind) (bool, error)
+	// ended is what the engine is told of objects that have ended and are gone.
+	ended func(cluster.Ref) *unstructured.Unstructured
+	// asked says that somebody asks for each rollout.
+	asked bool
 	// protect is called with what is stored before a write, if it is set.
 	protect func(context.Context, rollout.Protection) error
 	// protects counts how often the inventory was stored before a write.
@@ -129,12 +134,13 @@ func (w *world) cr() map[string]any {
 
 // run runs one rollout and keeps its inventory, as the controller does.
 func (w *world) run() (rollout.Result, error) {
-	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4, Subsystem: w.subsystem}
+	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4, Subsystem: w.subsystem, Ended: w.ended}
 	ctx, cancel := w.deadline()
 	defer cancel()
 	result, err := e.Run(ctx, rollout.Input{
 		Owner: w.owner, CR: w.cr(), Inventory: w.inventory,
 		Finished: w.finished,
+		Asked:    w.asked,
 		Patches:  w.patches,
 		Protect: func(ctx context.Context, p rollout.Protection) error {
 			if w.protect != nil {

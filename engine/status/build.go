@@ -248,8 +248,11 @@ const (
 	// may be held back for a moment: pods become ready one by one, and each would
 	// cost a write.
 	ProgressOnly Weight = "Progress"
-	// Substance: the status of a condition, a component that is wrong or left out,
-	// the generation or the inventory changed.
+	// StateOnly: the status of a condition, or a component that is wrong or left out,
+	// changed as well.
+	StateOnly Weight = "State"
+	// Substance: what the engine goes by changed, such as the generation or the
+	// inventory.
 	Substance Weight = "Substance"
 )
 
@@ -258,21 +261,32 @@ func Weigh(before, after map[string]any) Weight {
 	if Same(before, after) {
 		return NoChange
 	}
-	if Same(substance(before), substance(after)) {
-		return ProgressOnly
+	switch {
+	case !Same(substance(before), substance(after)):
+		return Substance
+	case !Same(state(before), state(after)):
+		return StateOnly
 	}
-	return Substance
+	return ProgressOnly
 }
 
-// substance returns what of a status has to be known at once.
+// substance returns what of a status must never be lost.
 func substance(s map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt", "hooks", "patches"} {
 		out[k] = s[k]
 	}
 	// The inventory was stored before the first write; what a rollout adds to it
-	// is digests, and what it takes away may be looked for again.
-	out["inventory"] = len(list(s, "inventory"))
+	// is digests, and what it takes away may be looked for again. What an object that
+	// ends was made with, and how it has ended, cannot be seen any more once it has
+	// removed itself.
+	out["inventory"], out["ended"] = len(list(s, "inventory")), ended(s)
+	return out
+}
+
+// state returns what of a status people and programs wait for.
+func state(s map[string]any) map[string]any {
+	out := map[string]any{}
 	for _, c := range list(s, "conditions") {
 		m, _ := c.(map[string]any)
 		out[fmt.Sprint("condition ", m["type"])] = m["status"]
@@ -287,6 +301,21 @@ func substance(s map[string]any) map[string]any {
 		}
 	}
 	out["failed"] = failed
+	return out
+}
+
+// ended returns with which content the objects of an inventory were made that end, and
+// how they have ended.
+func ended(s map[string]any) []any {
+	out := []any{}
+	for _, group := range list(s, "inventory") {
+		g, _ := group.(map[string]any)
+		for _, object := range list(g, "objects") {
+			if o, _ := object.(map[string]any); o["content"] != nil {
+				out = append(out, []any{g["component"], o["object"], o["ended"], o["content"]})
+			}
+		}
+	}
 	return out
 }
 

@@ -78,6 +78,7 @@ const (
 	ReasonKindUnreadable   Reason = "KindUnreadable"
 	ReasonObjectRejected   Reason = "ObjectRejected"
 	ReasonDuplicateObject  Reason = "DuplicateObject"
+	ReasonKeepsChanging    Reason = "KeepsChanging"
 	ReasonExcluded         Reason = "Excluded"
 	ReasonUndecided        Reason = "Undecided"
 	ReasonInvalidSpec      Reason = "InvalidSpec"

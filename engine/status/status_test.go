@@ -94,7 +94,7 @@ func TestWhatMattersIsNeverHeldBack(t *testing.T) {
 		"a message":             {"a pod more", func(in *status.Input) { in.Completion.Components[1].Message = "2/3" }, status.ProgressOnly},
 		"the author's number":   {"a pod more", func(in *status.Input) { in.Completion.Own = map[string]any{"replicas": int64(2)} }, status.ProgressOnly},
 		"a component is ready":  {"and with it the whole", func(in *status.Input) { in.Completion.Components[1].State = status.Verified }, status.Substance},
-		"a component failed":    {"a person has to act", func(in *status.Input) { in.Completion.Components[1].State = status.Failed }, status.Substance},
+		"a component failed":    {"a person has to act", func(in *status.Input) { in.Completion.Components[1].State = status.Failed }, status.StateOnly},
 		"the generation":        {"kubectl wait looks at it", func(in *status.Input) { in.Generation = 2 }, status.Substance},
 		"a grown inventory":     {"it guards objects", func(in *status.Input) { in.Inventory = []any{map[string]any{"component": "a"}} }, status.Substance},
 		"another package":       {"people wait for it", func(in *status.Input) { in.Digest = "sha256:2" }, status.Substance},
@@ -245,5 +245,29 @@ func TestTheVersionIsReconciledByWhatIsDoneAndNotByWhatIsPlanned(t *testing.T) {
 	want := []any{map[string]any{"desired": "v1"}, map[string]any{"desired": "v1", "reconciled": "v1"}, map[string]any{"desired": "v2", "reconciled": "v1"}}
 	if diff := cmp.Diff(want, []any{planned["versions"], done["versions"], later["versions"]}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatCannotBeSeenAgainIsStoredAtOnce(t *testing.T) {
+	t.Parallel()
+	said := func(fields map[string]any) map[string]any {
+		fields["object"] = "o"
+		return map[string]any{"inventory": []any{map[string]any{"component": "a", "objects": []any{fields}}}}
+	}
+	for name, row := range map[string]struct {
+		reason string
+		after  map[string]any
+		want   status.Weight
+	}{
+		"a digest": {"the object has it as well", map[string]any{"digest": "d"}, status.ProgressOnly},
+		"content":  {"the object may have ended before the next status", map[string]any{"content": "c"}, status.Substance},
+		"its end":  {"the object may remove itself", map[string]any{"content": "c", "ended": "Succeeded"}, status.Substance},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := status.Weigh(said(map[string]any{}), said(row.after)); got != row.want {
+				t.Errorf("%s: got %s, want %s", row.reason, got, row.want)
+			}
+		})
 	}
 }

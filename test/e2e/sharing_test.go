@@ -175,33 +175,15 @@ func TestE2ChangesOfAnAdmissionPolicyAreLeftAlone(t *testing.T) {
 // it rewrites the image and adds a label, as policies and injectors do.
 func (s *site) mutateDeployments() {
 	s.t.Helper()
-	const version = "admissionregistration.k8s.io/v1"
-	policy := object(version, "MutatingAdmissionPolicy", "", s.namespace)
 	image := "object.spec.template.spec.containers[0].image"
-	policy.Object["spec"] = map[string]any{
-		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
-		"matchConstraints": map[string]any{
-			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.namespace}},
-			"resourceRules": []any{map[string]any{
-				"apiGroups": []any{"apps"}, "apiVersions": []any{"v1"}, "resources": []any{"deployments"}, "operations": []any{"CREATE", "UPDATE"},
-			}},
-		},
-		"mutations": []any{
-			map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
-				"expression": `Object{metadata: Object.metadata{labels: {"injected": "yes"}}}`,
-			}},
-			map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{
-				"expression": `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image",
-					value: ` + image + `.startsWith("mirror.") ? ` + image + ` : "mirror.example.com/" + ` + image + `}]`,
-			}},
-		},
-	}
-	binding := object(version, "MutatingAdmissionPolicyBinding", "", s.namespace)
-	binding.Object["spec"] = map[string]any{"policyName": s.namespace}
-	for _, u := range []*unstructured.Unstructured{policy, binding} {
-		s.create(u)
-		s.t.Cleanup(func() { _ = world.admin.Delete(context.WithoutCancel(s.t.Context()), u) })
-	}
+	s.mutate("apps", "deployments",
+		map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
+			"expression": `Object{metadata: Object.metadata{labels: {"injected": "yes"}}}`,
+		}},
+		map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{
+			"expression": `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image",
+				value: ` + image + `.startsWith("mirror.") ? ` + image + ` : "mirror.example.com/" + ` + image + `}]`,
+		}})
 	// The API server follows its policies after a moment.
 	probe := s.ref("Deployment", "probe")
 	probe.Object["spec"] = podSpec("probe")
@@ -216,4 +198,27 @@ func (s *site) mutateDeployments() {
 		}
 		return nil
 	})
+}
+
+// mutate makes the API server itself change what is written of a resource on the site.
+func (s *site) mutate(group, resource string, mutations ...any) {
+	s.t.Helper()
+	const version = "admissionregistration.k8s.io/v1"
+	policy := object(version, "MutatingAdmissionPolicy", "", s.namespace)
+	policy.Object["spec"] = map[string]any{
+		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
+		"matchConstraints": map[string]any{
+			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.namespace}},
+			"resourceRules": []any{map[string]any{
+				"apiGroups": []any{group}, "apiVersions": []any{"v1"}, "resources": []any{resource}, "operations": []any{"CREATE", "UPDATE"},
+			}},
+		},
+		"mutations": mutations,
+	}
+	binding := object(version, "MutatingAdmissionPolicyBinding", "", s.namespace)
+	binding.Object["spec"] = map[string]any{"policyName": s.namespace}
+	for _, u := range []*unstructured.Unstructured{policy, binding} {
+		s.create(u)
+		s.t.Cleanup(func() { _ = world.admin.Delete(context.WithoutCancel(s.t.Context()), u) })
+	}
 }

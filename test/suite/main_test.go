@@ -135,6 +135,13 @@ func TestTestsOnAControlPlaneAreTheirOwnStage(t *testing.T) {
 	}
 }
 
+func TestTestsThatTakeLongAreThere(t *testing.T) {
+	source, err := os.ReadFile("../e2e/fight_test.go")
+	if err != nil || !strings.Contains(string(source), `"`+longEnv+`"`) || !strings.Contains(string(source), "func "+strings.TrimPrefix(longTests, "^")) {
+		t.Errorf("package e2e does not know %s: %v", longEnv, err)
+	}
+}
+
 func TestTestsOnEitherClusterRunTwice(t *testing.T) {
 	got, err := testRun{module: "../..", wanted: onEitherCluster}.packages(t.Context())
 	if err != nil {

@@ -58,6 +58,10 @@ func stages() []stage {
 			// They are compiled as it is, so that both share their packages.
 			testRun{module: ".", wanted: withCluster, flags: []string{"-count=1", "-timeout=30m"}, env: binaryEnvironment()}.run,
 		}},
+		// Their short versions are among those.
+		{name: "long", about: "the tests on a control plane that take minutes", extra: true, runs: []run{
+			testRun{module: ".", wanted: takesLong, flags: []string{"-count=1", "-timeout=30m", "-run=" + longTests}, env: append(binaryEnvironment(), longEnv+"=yes")}.run,
+		}},
 	}
 }
 

@@ -35,6 +35,16 @@ const (
 	liveEnv       = "OPERETTA_TEST_LIVE"
 )
 
+// Some tests take minutes when they are told to, and are named after their scenario.
+const (
+	longPackage = "operetta.dev/test/e2e"
+	longEnv     = "OPERETTA_TEST_LONG"
+	longTests   = "^TestE3"
+)
+
+// takesLong tells the packages that have such tests.
+func takesLong(p listedPackage) bool { return p.ImportPath == longPackage }
+
 // A listedPackage is what `go list -json` says about a package. The case of names does
 // not matter when they are read.
 type listedPackage struct {

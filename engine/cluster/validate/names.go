@@ -15,11 +15,11 @@ import (
 
 // nameRules are the rules of kinds whose names are no DNS subdomains.
 var nameRules = map[schema.GroupKind]apivalidation.ValidateNameFunc{
-	{Kind: "Namespace"}:                                              apivalidation.NameIsDNSLabel,
-	{Kind: "Service"}:                                                apivalidation.NameIsDNSLabel,
-	{Group: "apps", Kind: "StatefulSet"}:                             apivalidation.NameIsDNSLabel,
-	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}: pathSegment,
-	{Group: "networking.k8s.io", Kind: "IPAddress"}: pathSegment,
+	{Kind: "Namespace"}:                  apivalidation.NameIsDNSLabel,
+	{Kind: "Service"}:                    apivalidation.NameIsDNSLabel,
+	{Group: "apps", Kind: "StatefulSet"}: apivalidation.NameIsDNSLabel,
+	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}:       pathSegment,
+	{Group: "networking.k8s.io", Kind: "IPAddress"}:                  pathSegment,
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               pathSegment,
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        pathSegment,
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        pathSegment,

@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"operetta.dev/test/controlplane"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// longEnv has tests take their time that otherwise look for a moment only.
+const longEnv = "OPERETTA_TEST_LONG"
+
+// A round is how long somebody fights, and what that may cost the API server for each
+// resource: all requests of the operator but watches and its lease, Events included.
+type round struct {
+	lasts    time.Duration
+	requests int
+}
+
+// fights returns how long a test lets somebody fight.
+func fights() round {
+	if os.Getenv(longEnv) != "" {
+		return round{time.Minute, 60}
+	}
+	return round{15 * time.Second, 45}
+}
+
+// fought is a package with an object that others fight over, and one that they do not.
+const fought = `
+#Spec: {text: string | *"ours", size: int | *1}
+live: _
+components: note: objects: cm: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: "note"
+	data: {text: cr.spec.text, size: "\(cr.spec.size)"}
+}
+components: other: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "other", data: size: "\(cr.spec.size)"}
+`
+
+// onEach calls f with each event about an object, until the test or its context ends.
+func (s *site) onEach(ctx context.Context, name string, f func(watch.EventType, *unstructured.Unstructured)) {
+	s.t.Helper()
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(schema.FromAPIVersionAndKind("v1", "ConfigMapList"))
+	w, err := world.admin.Watch(ctx, l, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		defer w.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e, open := <-w.ResultChan():
+				if !open {
+					return
+				}
+				if u, ok := e.Object.(*unstructured.Unstructured); ok {
+					f(e.Type, u)
+				}
+			}
+		}
+	}()
+}
+
+// reverts changes a field of an object back at each event, as another controller would.
+func (s *site) reverts(ctx context.Context, name, value string) {
+	s.t.Helper()
+	s.onEach(ctx, name, func(e watch.EventType, u *unstructured.Unstructured) {
+		if e != watch.Deleted && field(u, "data", "text") != value {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"data": {"text": "`+value+`"}}`))
+			_ = world.admin.Patch(ctx, u, patch, client.FieldOwner("rival")) // it may be gone
+		}
+	})
+}
+
+// deletes deletes an object whenever it is there.
+func (s *site) deletes(ctx context.Context, name string) {
+	s.t.Helper()
+	s.onEach(ctx, name, func(e watch.EventType, u *unstructured.Unstructured) {
+		if e != watch.Deleted {
+			_ = world.admin.Delete(ctx, u) // it may be gone
+		}
+	})
+}
+
+// expectFewRequests lets a fight last, and looks at what it has cost.
+func (s *site) expectFewRequests(from controlplane.AuditMark, resources int) {
+	s.t.Helper()
+	r := fights()
+	if err := s.after(r.lasts); err != nil {
+		s.t.Fatal(err)
+	}
+	asked := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" && e.Resource != "leases" })
+	s.t.Logf("in %s: %d requests for %d resources: %s", r.lasts, len(asked), resources, asked)
+	if len(asked) > resources*r.requests {
+		s.t.Errorf("that is more than %d for each", r.requests)
+	}
+}
+
+func TestE3WhoeverFightsCostsFewRequests(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		body  string
+		fight func(ctx context.Context, s *site)
+		// said are the parts of what Ready says, if the fight is seen there.
+		said []string
+	}{
+		"reverts": {
+			fought, func(ctx context.Context, s *site) { s.reverts(ctx, "note", "theirs") },
+			[]string{"data.text is changed by manager rival", "at least 5 times"},
+		},
+		"deletes": {
+			fought, func(ctx context.Context, s *site) { s.deletes(ctx, "note") },
+			[]string{"it is deleted each time it was created"},
+		},
+		"mutates": {fought, func(_ context.Context, s *site) { s.mutateConfigMaps() }, nil},
+		"counts": {
+			strings.Replace(fought, "text: cr.spec.text", `text: *"\(live.note.cm.data.text)x" | "x"`, 1),
+			func(context.Context, *site) {},
+			[]string{"data.text is rendered differently each time"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := newSmall(t, name, row.body)
+			s.operate(p.dir)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			row.fight(ctx, s)
+			from := mark(t)
+			cr := s.create(p.thing(s, "shop", map[string]any{}))
+			s.expectFewRequests(from, 1)
+			if len(row.said) > 0 {
+				t.Log(s.expectNotReady(cr, "KeepsChanging", row.said...))
+			} else {
+				s.expectAllReady(cr)
+			}
+			s.expectData("other", "size", "1")
+			// A person is answered at once.
+			began := time.Now()
+			s.patch(cr, spec(map[string]any{"size": int64(2)}))
+			s.expectData("other", "size", "2")
+			if name != "deletes" {
+				s.expectData("note", "size", "2")
+			}
+			if took := since(began); took > 3*time.Second {
+				t.Errorf("a change of the spec took %s", took)
+			}
+			if os.Getenv(longEnv) == "" || len(row.said) == 0 || name == "counts" {
+				return
+			}
+			s.expectNotReady(cr, "KeepsChanging", row.said...)
+			stop()
+			took := within(t, 2*time.Minute, "the resource to be Ready again", func() error {
+				u, err := read(t.Context(), cr)
+				if err != nil {
+					return err
+				}
+				return ready(u)
+			})
+			t.Logf("Ready %s after the end of the fight", took.Round(time.Millisecond))
+		})
+	}
+}
+
+// circle is a package whose resources read each other's status.
+const circle = `
+#Spec: other: string
+inputs: there: {apiVersion: "circle.example.com/v1", kind: "Thing", name: cr.spec.other}
+status: n: (*inputs.there.object.status.n | 0) + 1
+components: note: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.metadata.name, data: n: "\((*inputs.there.object.status.n | 0) + 1)"}
+`
+
+func TestE3ResourcesInACircleCostFewRequests(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := newSmall(t, "circle", circle)
+	s.operate(p.dir)
+	from := mark(t)
+	a := s.create(p.thing(s, "a", map[string]any{"other": "b"}))
+	s.create(p.thing(s, "b", map[string]any{"other": "a"}))
+	s.expectFewRequests(from, 2)
+	if n, _ := field(s.expectThat(a, "to be there", exists), "status", "n").(int64); n < 3 {
+		t.Errorf("they are in no circle: %d", n)
+	}
+}
+
+// mutateConfigMaps makes the API server itself rewrite a field of each ConfigMap of the
+// site.
+func (s *site) mutateConfigMaps() {
+	s.t.Helper()
+	s.mutate("", "configmaps", map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
+		"expression": `Object{data: {"text": "theirs"}}`,
+	}})
+	eventually(s.t, "the admission policy", func() error {
+		u := s.configMap("probe", map[string]any{"text": "ours"})
+		if err := world.admin.Create(s.t.Context(), u); err != nil {
+			return err
+		}
+		defer s.delete(u)
+		if field(u, "data", "text") != "theirs" {
+			return errNotYet
+		}
+		return nil
+	})
+}
