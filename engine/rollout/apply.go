@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
+	"operetta.dev/engine/verify"
 )
 
 // An application is what applying one component did.
@@ -150,10 +151,18 @@ func inTheWay(component string, s step) (status.Component, bool) {
 	case plan.Refuse, plan.Contest:
 		return failed(component, status.ReasonOwnedByAnother, message), true
 	case plan.Await:
-		return waiting(component, status.ReasonObjectGoing, message), true
+		return waiting(component, status.ReasonObjectGoing, message+complaint(s.live)), true
 	case plan.Keep, plan.Create, plan.Update, plan.Repair, plan.Adopt:
 	}
 	return status.Component{}, false
+}
+
+// complaint is what an object that is being deleted says of what holds it.
+func complaint(live *unstructured.Unstructured) string {
+	if text := verify.Complaint(live); text != "" {
+		return "; it says: " + text
+	}
+	return ""
 }
 
 // perform carries out one step.

@@ -134,7 +134,7 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 // going notes an object that is on its way out. One without the owner's label is in no
 // cache, as are those of a kind that cannot be observed: no event tells of its end.
 func (d *deletion) going(component string, u *unstructured.Unstructured) {
-	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers()))
+	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers())+complaint(u))
 	if d.unobserved[u.GroupVersionKind()] || u.GetLabels()[plan.OwnerMark] != d.owner.Label() {
 		d.again = retryAfter
 	}

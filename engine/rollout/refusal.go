@@ -194,7 +194,7 @@ func (r *run) remedy(ctx context.Context, s step, err error) string {
 	if s.live == nil || !apierrors.IsInvalid(err) || r.Cluster.Probe(ctx, s.want.Manifest) != nil {
 		return ""
 	}
-	return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
+	return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
 }
 
 // refused returns the application with one more refusal.

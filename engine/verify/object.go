@@ -43,6 +43,16 @@ func Reported(live *unstructured.Unstructured) Judgement {
 	}
 }
 
+// Complaint returns what an object says of itself in its condition Ready while that is not
+// True, or "": of one that is being deleted, what holds it.
+func Complaint(live *unstructured.Unstructured) string {
+	c, ok := find(live, "Ready")
+	if !ok || c.status == "True" {
+		return ""
+	}
+	return oneLine(cmp.Or(c.message, c.reason))
+}
+
 // first returns the first judgement that is not Ready.
 func first(all ...Judgement) Judgement {
 	for _, j := range all {
