@@ -94,8 +94,8 @@ func (s *site) deletes(ctx context.Context, name string) {
 	})
 }
 
-// expectFewRequests lets a fight last, and looks at what it has cost.
-func (s *site) expectFewRequests(from controlplane.AuditMark, resources int) {
+// expectBoundedRequests lets a fight last, and looks at what it has cost.
+func (s *site) expectBoundedRequests(from controlplane.AuditMark, resources int) {
 	s.t.Helper()
 	r := fights()
 	if err := s.after(r.lasts); err != nil {
@@ -141,7 +141,7 @@ func TestE3WhoeverFightsCostsFewRequests(t *testing.T) {
 			row.fight(ctx, s)
 			from := mark(t)
 			cr := s.create(p.thing(s, "shop", map[string]any{}))
-			s.expectFewRequests(from, 1)
+			s.expectBoundedRequests(from, 1)
 			if len(row.said) > 0 {
 				t.Log(s.expectNotReady(cr, "KeepsChanging", row.said...))
 			} else {
@@ -191,7 +191,7 @@ func TestE3ResourcesInACircleCostFewRequests(t *testing.T) {
 	from := mark(t)
 	a := s.create(p.thing(s, "a", map[string]any{"other": "b"}))
 	s.create(p.thing(s, "b", map[string]any{"other": "a"}))
-	s.expectFewRequests(from, 2)
+	s.expectBoundedRequests(from, 2)
 	if n, _ := field(s.expectThat(a, "to be there", exists), "status", "n").(int64); n < 3 {
 		t.Errorf("they are in no circle: %d", n)
 	}
