@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -21,15 +20,15 @@ components: text: objects: map: {
 }
 `
 
-// pairs is how many pairs of resources race for one name each; make test-long has 1,000.
+// pairs is how many pairs of resources race for one name each.
 func pairs() int {
-	if n, err := strconv.Atoi(os.Getenv("OPERETTA_TEST_PAIRS")); err == nil {
-		return n
+	if os.Getenv(longEnv) != "" {
+		return 1000
 	}
 	return 40
 }
 
-func TestOfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
+func TestE6OfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 	t.Parallel()
 	for name, race := range map[string]func(s *site) (first, second *small){
 		"of one process": func(s *site) (first, second *small) {

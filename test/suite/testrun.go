@@ -39,7 +39,7 @@ const (
 const (
 	longPackage = "operetta.dev/test/e2e"
 	longEnv     = "OPERETTA_TEST_LONG"
-	longTests   = "^TestE3"
+	longTests   = "^TestE3|^TestE6OfTwo"
 )
 
 // takesLong tells the packages that have such tests.
