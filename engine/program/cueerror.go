@@ -26,17 +26,18 @@ const notSet = " is optional, and not set"
 // The formats of the errors of CUE that are put differently for a person. They
 // decide only what a person reads, never what the engine does.
 const (
-	emptyDisjunction  = "%d errors in empty disjunction:"
-	conflictingValues = "conflicting values %s and %s"
-	mismatchedTypes   = "conflicting values %s and %s (mismatched types %s and %s)"
-	invalidValue      = "invalid value"
-	incompleteValue   = "incomplete value %v"
-	requiredField     = "field is required but not present"
-	notAllowed        = "field not allowed"
-	noReference       = "reference %q not found"
-	importFailed      = "import failed"
-	undefinedField    = "undefined field: "
-	optionalField     = "cannot reference optional field: "
+	emptyDisjunction    = "%d errors in empty disjunction:"
+	conflictingValues   = "conflicting values %s and %s"
+	mismatchedTypes     = "conflicting values %s and %s (mismatched types %s and %s)"
+	invalidValue        = "invalid value"
+	incompleteValue     = "incomplete value %v"
+	requiredField       = "field is required but not present"
+	notAllowed          = "field not allowed"
+	noReference         = "reference %q not found"
+	importFailed        = "import failed"
+	failedInterpolation = "invalid interpolation"
+	undefinedField      = "undefined field: "
+	optionalField       = "cannot reference optional field: "
 )
 
 // faultsOf returns the faults that a CUE error stands for, without the noise of
@@ -192,6 +193,9 @@ func messageOf(e errors.Error) string {
 	found := errors.As(errors.Unwrap(e), &cause)
 	if found && text == importFailed {
 		return messageOf(cause) // once is enough, however deep it is
+	}
+	if found && text == failedInterpolation {
+		return messageOf(cause) // CUE says it once for each text around what is missing
 	}
 	if found && !strings.Contains(text, messageOf(cause)) {
 		return text + ": " + messageOf(cause)

@@ -62,6 +62,15 @@ func (r requests) writes() requests {
 	return r.mutating().only(func(e controlplane.AuditEvent) bool { return !strings.Contains(e.RequestURI, "dryRun=") })
 }
 
+// unlisted are the requests without those that watch, keep a lease, or list: the
+// definitions of other tests come and go, and each time the operator looks for resources
+// that nobody serves any more.
+func (r requests) unlisted() requests {
+	return r.only(func(e controlplane.AuditEvent) bool {
+		return e.Verb != "watch" && e.Verb != "list" && e.Resource != "leases"
+	})
+}
+
 // events are the requests that record Events.
 func (r requests) events() requests {
 	return r.only(func(e controlplane.AuditEvent) bool { return isMutating(e) && isEvent(e) })

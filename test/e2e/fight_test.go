@@ -101,7 +101,7 @@ func (s *site) expectBoundedRequests(from controlplane.AuditMark, resources int)
 	if err := s.after(r.lasts); err != nil {
 		s.t.Fatal(err)
 	}
-	asked := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" && e.Resource != "leases" })
+	asked := s.operatorRequests(from).unlisted()
 	s.t.Logf("in %s: %d requests for %d resources: %s", r.lasts, len(asked), resources, asked)
 	if len(asked) > resources*r.requests {
 		s.t.Errorf("that is more than %d for each", r.requests)

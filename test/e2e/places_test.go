@@ -9,7 +9,7 @@ import (
 )
 
 // TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave renders each sample: what comes from
-// a loop or a template has a place as all else, and what is not used is no note.
+// a loop or a template has a place as all else.
 func TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave(t *testing.T) {
 	t.Parallel()
 	for _, dir := range allFixtures() {
@@ -24,7 +24,7 @@ func TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave(t *testing.T) {
 			if err := cmd.Run(); err != nil {
 				t.Fatalf("rendering the sample: %v: %s", err, said.String())
 			}
-			for _, wrong := range []string{"schemas/operator", "invalid interpolation", "note: inputs.credentials"} {
+			for _, wrong := range []string{"schemas/operator", "invalid interpolation"} {
 				for line := range lines(said.String(), wrong) {
 					t.Errorf("%s", line)
 				}
