@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,21 +35,33 @@ func TestStatusSaysWhereAPackageIsWrongAndNotWhatCUEQuotes(t *testing.T) {
 func TestWhatIsToldLaterIsTheLastAndMayBeCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l later
-		var told []string
-		say := func(what string) { l.after(tellAfter, func() { told = append(told, what) }) }
+		var mu sync.Mutex
+		var said []string
+		say := func(what string) {
+			l.after(tellAfter, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, what)
+			})
+		}
+		told := func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return strings.Join(said, " ")
+		}
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		say("a")
 		wait(tellAfter / 2)
 		say("b") // who types makes several mistakes
 		wait(tellAfter / 2)
-		if len(told) > 0 {
-			t.Errorf("early: %v", told)
+		if early := told(); early != "" {
+			t.Errorf("early: %s", early)
 		}
 		wait(tellAfter)
 		say("c")
 		l.never()
 		wait(2 * tellAfter)
-		if got := strings.Join(told, " "); got != "b" {
+		if got := told(); got != "b" {
 			t.Errorf("told %q", got)
 		}
 	})
