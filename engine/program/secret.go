@@ -186,17 +186,18 @@ func (w witness) vouch(r Rollout) Rollout {
 			r.Inputs[i].Missing = hidden
 		}
 	}
+	stray := r.stray
 	for i, c := range r.Components {
 		at := slices.IndexFunc(said.Components, func(o Component) bool { return o.Name == c.Name })
-		r.Components[i] = w.component(c, component(said.Components, at))
+		r.Components[i] = w.component(c, component(said.Components, at), stray)
 	}
 	for i, h := range r.Hooks {
 		at := slices.IndexFunc(said.Hooks, func(o Hook) bool { return o.Component.Name == h.Component.Name })
 		if at < 0 {
-			r.Hooks[i].Component = w.component(h.Component, Component{})
+			r.Hooks[i].Component = w.component(h.Component, Component{}, stray)
 			continue
 		}
-		r.Hooks[i].Component = w.component(h.Component, said.Hooks[at].Component)
+		r.Hooks[i].Component = w.component(h.Component, said.Hooks[at].Component, stray)
 	}
 	return r
 }
@@ -225,7 +226,7 @@ func component(all []Component, at int) Component {
 	return all[at]
 }
 
-func (w witness) component(c, said Component) Component {
+func (w witness) component(c, said Component, stray func(Edge) bool) Component {
 	if c.When.Detail != "" && !w.said(c.When.Detail, c.When.Detail == said.When.Detail) {
 		c.When.Detail = withhold(c.When.Detail, said.When.Detail)
 	}
@@ -239,6 +240,9 @@ func (w witness) component(c, said Component) Component {
 	w.predicates(c.Verify, said.Verify)
 	w.predicates(c.Failed, said.Failed)
 	for i, e := range c.Edges {
+		if stray(e) && !slices.ContainsFunc(said.Edges, func(o Edge) bool { return o.To == e.To }) {
+			c.Edges[i].To = computedName // there is no such component by either name
+		}
 		if e.Check == nil {
 			continue
 		}
@@ -344,12 +348,21 @@ func (e evaluation) speaks() bool {
 	}
 	return e.err != nil || len(r.Invalid)+len(r.Misconfigured)+len(r.StatusFaults) > 0 ||
 		slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.Missing != "" }) ||
-		slices.ContainsFunc(all, Component.speaks)
+		slices.ContainsFunc(all, func(c Component) bool { return c.speaks() || slices.ContainsFunc(c.Edges, r.stray) })
 }
 
+// stray reports whether an edge leads to a computed name that no component has, so that
+// a message has to say it.
+func (r Rollout) stray(e Edge) bool {
+	return e.Computed && !slices.ContainsFunc(r.Components, func(c Component) bool { return c.Name == e.To })
+}
+
+// speaks reports whether a component has anything to say. A predicate has when it is bad
+// news: then its name is said, and its condition.
 func (c Component) speaks() bool {
-	says := func(p Predicate) bool { return p.Detail != "" }
+	says := func(p Predicate) bool { return p.Detail != "" || p.Verdict != True }
+	fails := func(p Predicate) bool { return p.Detail != "" || p.Verdict != False }
 	return c.When.Detail != "" || len(c.Faults)+len(c.Missing) > 0 ||
-		slices.ContainsFunc(c.Requires, says) || slices.ContainsFunc(c.Verify, says) || slices.ContainsFunc(c.Failed, says) ||
+		slices.ContainsFunc(c.Requires, says) || slices.ContainsFunc(c.Verify, says) || slices.ContainsFunc(c.Failed, fails) ||
 		slices.ContainsFunc(c.Edges, func(e Edge) bool { return e.Check != nil && says(*e.Check) })
 }

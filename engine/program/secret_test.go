@@ -29,6 +29,10 @@ var sources = map[string]string{
 	"an output":             `components.own.outputs.k`,
 	"a hidden field":        `_hop.k`,
 	"a template":            `(#Hop & {#in: inputs.tok.object.data.k}).out`,
+	"a let":                 `{let y = inputs.tok.object.data.k, let z = y, k: z}.k`,
+	"a template's default":  `(#Deep & {#of: #in: inputs.tok.object.data.k}).out.out`,
+	"a pattern":             `{[string]: k: inputs.tok.object.data.k, a: {}}.a.k`,
+	"a computed label":      `{for k in ["k"] {(k): inputs.tok.object.data[k]}}.k`,
 	"a comprehension":       `[for k, v in inputs.tok.object.data if k == "k" {v}][0]`,
 }
 
@@ -70,6 +74,7 @@ inputs: {
 }
 _hop: {let v = inputs.tok.object.data.k, k: v}
 #Hop: {#in: string, out: #in}
+#Deep: {#of: {#in: string}, out: #Hop & {#in: #of.#in}}
 components: own: {
 	objects: secret: {apiVersion: "v1", kind: "Secret", metadata: name: "own", stringData: {k: cr.spec.name, l: "` + canary + `"}}
 	outputs: k: inputs.tok.object.data.k
@@ -198,6 +203,13 @@ var own = map[string]string{
 	"by a template":          `#S: {#pw: string, apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: #pw}` + "\n" + `components: own: objects: s: #S & {#pw: cr.spec.name}`,
 	"by a component's":       `#C: {#pw: string, objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: #pw}}` + "\n" + `components: own: #C & {#pw: cr.spec.name}`,
 	"in a comprehension":     `components: own: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: {for n in [cr.spec.name] {k: n}}}`,
+	"by a let":               `let v = {k: cr.spec.name}, components: own: {let w = v.k, objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: w}}`,
+	"by a nested template":   `#S: {#pw: string, apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: #pw}, #C: {#in: {#pw: string}, objects: s: #S & {#pw: #in.#pw}}` + "\n" + `components: own: #C & {#in: #pw: cr.spec.name}`,
+	"by a loop over fields":  `components: own: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: {for k, v in cr.spec if k == "name" {(k): v}}}`,
+	"by a pattern":           `components: own: objects: [string]: stringData: k: cr.spec.name, components: own: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s"}`,
+	"by an alias":            `components: own: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: _v}, _v: _w, _w: (cr).spec["name"]`,
+	"by a list":              `_all: [cr.spec.name], components: own: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: _all[0]}`,
+	"by a call":              `_all: strings.ToUpper(cr.spec.name), components: own: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: "\(_all)"}`,
 	"by a computed name":     `for n in ["a", "b"] {components: "own-\(n)": objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: n, stringData: k: cr.spec.name}}`,
 	"of a computed kind":     `components: own: objects: s: {apiVersion: "v1", kind: "Se\(_cret)", metadata: name: "s", stringData: k: cr.spec.name}, _cret: "cret"`,
 	"that is not there":      `components: own: objects: {if cr.spec.size > 4 {s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: k: cr.spec.name}}}`,
@@ -216,6 +228,9 @@ func TestAFieldOfTheSpecThatASecretIsMadeOfIsNotShown(t *testing.T) {
 			}
 			if strings.Contains(secret, "base64.") {
 				begin = strings.Replace(begin, "\nimport ", "\nimport \"encoding/base64\"\nimport ", 1)
+			}
+			if strings.Contains(secret, "strings.") {
+				begin = strings.Replace(begin, "\nimport ", "\nimport \"strings\"\nimport ", 1)
 			}
 			p, err := program.Load(snapshot(t, begin+strings.ReplaceAll(secret, ", components:", "\ncomponents:")+`
 components: web: {
@@ -283,5 +298,30 @@ status: bad: cr.metadata.name + 1
 	}
 	if t.Failed() {
 		t.Log(said)
+	}
+}
+
+func TestANameThatIsMadeOfASecretIsNotSaid(t *testing.T) {
+	t.Parallel()
+	const name = `"n-\(strings.SliceRunes(inputs.tok.object.data.k, 0, 8))"`
+	for what, component := range map[string]string{
+		"a condition that compares nothing":   `verify: (` + name + `): list.Contains([1], 2)`,
+		"a requirement that compares nothing": `requires: (` + name + `): list.Contains([1], 2)`,
+		"a failure that has come":             `failed: (` + name + `): list.Contains([1], 1)`,
+		"a dependency that is no component":   `dependsOn: (` + name + `): {}`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := compileWith(t, "import \"list\"\nimport \"strings\"", `
+_uses: list.MinItems
+inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
+inputs: toks: {apiVersion: "v1", kind: "Secret", selector: a: "b"}
+components: web: {`+component+`}
+`)
+			said := golden.Rollout(messagesOf(evaluate(t, p, withCanary(t))))
+			if part := shown(said); part != "" {
+				t.Errorf("it shows %s:\n%s", part, said)
+			}
+		})
 	}
 }
