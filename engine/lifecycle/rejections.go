@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -74,6 +75,7 @@ func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.Refusal) {
 		of = &resourceRejections{asked: m.asked, by: map[cluster.Ref]rejection{}}
 		m.of[m.key] = of
 	}
+	maps.DeleteFunc(of.by, func(_ cluster.Ref, before rejection) bool { return !m.now().Before(before.until) }) // names may be new each time
 	of.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedAgain)}
 }
 
