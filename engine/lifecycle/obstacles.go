@@ -57,7 +57,8 @@ func (b below) Of(ctx context.Context, workload *unstructured.Unstructured) stri
 	if due := b.Now().Before(o.next); due {
 		return o.text
 	}
-	text := b.look(ctx, workload.GetNamespace(), labels)
+	// It is repeated later, when a Secret may be another one, or not known any more.
+	text := b.redactor.Text(b.look(ctx, workload.GetNamespace(), labels))
 	b.obstacles.looked(o, text, b.Now())
 	return text
 }

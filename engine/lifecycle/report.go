@@ -57,7 +57,7 @@ func (s *state) build(c status.Completion) map[string]any {
 		Now:          s.Now(),
 		Package:      name,
 		Digest:       digest,
-		PackageFault: fault,
+		PackageFault: s.redactor.Text(fault),
 		Version:      s.version(),
 		Inventory:    s.inventory.Encode(),
 		Hooks:        encodeHooks(s.finished),

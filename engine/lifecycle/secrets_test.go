@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -123,5 +124,52 @@ func TestNothingThatLeavesAStepShowsASecret(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatIsRepeatedLaterWasRedactedInTime(t *testing.T) {
+	t.Parallel()
+	secret := func(value string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "stringData": map[string]any{"k": value}}
+	}
+	b := newBench(t, `
+inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
+components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: inputs.tok.object.metadata.name}
+`)
+	b.put(secret("opensesame"))
+	b.life.List = func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
+		return []*unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "web-0", "namespace": "default"},
+			"status": map[string]any{"phase": "Pending", "conditions": []any{
+				map[string]any{"type": "PodScheduled", "status": "False", "reason": "opensesame"},
+			}},
+		}}}, nil
+	}
+	says := func(after time.Duration) {
+		t.Helper()
+		b.now = b.now.Add(after)
+		if _, err := b.step(); err != nil {
+			t.Fatal(err)
+		}
+		if _, text := b.condition("Ready"); strings.Contains(text, "opensesame") {
+			t.Errorf("it says %q", text)
+		}
+	}
+	says(0)
+	says(11 * time.Second)
+	if _, text := b.condition("Ready"); !strings.Contains(text, "no node was found for it: ***") {
+		t.Errorf("it says %q, want what the Pod waits for", text)
+	}
+	b.put(secret("another-one"))
+	says(6 * time.Second)
+}
+
+func TestTheFaultOfAPackageShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `components: own: objects: secret: {apiVersion: "v1", kind: "Secret", metadata: name: "own", stringData: k: "opensesame"}`)
+	b.life.PackageFault = func() string { return `shop.cue:2: conflicting values "opensesame" and 3` }
+	b.rest()
+	if _, text := b.condition("PackageBroken"); !strings.Contains(text, `conflicting values "***" and 3`) {
+		t.Errorf("it says %q", text)
 	}
 }

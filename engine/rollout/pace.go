@@ -138,6 +138,8 @@ func (r *run) noteWritten(s step) {
 	case s.action.Verb == plan.Update && s.live != nil:
 		why.Field = plan.Differs(s.want, s.live)
 	}
+	// It is repeated later, when a Secret may be another one, or not known any more.
+	why.Field = r.in.Redactor.Text(why.Field)
 	r.in.Pacer.Wrote(s.want.Component, s.want.Object, why)
 }
 
