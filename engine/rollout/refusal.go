@@ -134,6 +134,10 @@ func isAnswer(err error) bool {
 // a field, such as the template of a Job.
 const maxProblem = 160
 
+// maxProblems bounds how many fields of one object are shown. There may be thousands, and
+// each of them costs an evaluation of the package to find its line.
+const maxProblems = 10
+
 // rejectionText says what is wrong with an object, field by field, with the lines that
 // render them.
 func (r *run) rejectionText(d plan.Desired, err error) string {
@@ -145,13 +149,18 @@ func (r *run) rejectionText(d plan.Desired, err error) string {
 		}
 		faults = append(faults, text+r.locate(d, path).Behind())
 	}
-	for _, f := range fieldsOf(d, err) {
+	fields := slices.Compact(fieldsOf(d, err))
+	for _, f := range fields[:min(len(fields), maxProblems)] {
 		add(f.Path, f.Problem)
 	}
 	if len(faults) == 0 {
 		return err.Error() + d.Position.Behind()
 	}
-	return fmt.Sprintf("%s: applying: %s", d.Ref(), strings.Join(slices.Compact(faults), "; "))
+	text := fmt.Sprintf("%s: applying: %s", d.Ref(), strings.Join(slices.Compact(faults), "; "))
+	if more := len(fields) - maxProblems; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // fieldsOf returns the fields that an error names. What the API server says about a

@@ -198,3 +198,24 @@ clusterScoped: true`)
 		t.Errorf("the inventory has %d objects, want the definition alone: %v; %s", n, w.inventory, message(result, "a"))
 	}
 }
+
+func TestOfVeryManyWrongFieldsTheFirstAreShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `components: a: objects: one: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "one"}`)
+	w.site.Refuse(func(_, after *unstructured.Unstructured) error {
+		if after == nil {
+			return nil
+		}
+		var all field.ErrorList
+		for i := range 5_000 {
+			all = append(all, field.Required(field.NewPath("data", "key").Index(i), ""))
+		}
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), all)
+	})
+	result := w.mustRun()
+	expectStates(t, result, "a: Failed ObjectRejected")
+	text := message(result, "a")
+	if !strings.Contains(text, "data.key[9]: ") || strings.Contains(text, "data.key[10]: ") || !strings.HasSuffix(text, "; and 4990 more") {
+		t.Errorf("the message is %.1000q, want ten fields, and how many more there are", text)
+	}
+}
