@@ -46,15 +46,17 @@ func NewRehearsal(config *rest.Config, options Options, programs ...*program.Pro
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	dry := client.NewDryRunClient(direct)
+	mask := &diff.Mask{}
+	live := &cluster.Live{
+		Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace, Schemas: cluster.PublishedSchemas(config),
+		Watch: func(context.Context, schema.GroupVersionKind) error { return nil },
+	}
 	return &Rehearsal{
 		client:     dry,
 		options:    options,
-		mask:       &diff.Mask{},
+		mask:       mask,
 		subsystems: newSubsystems(direct, options.Log, func(kind schema.GroupKind) bool { return served[kind] }),
-		cluster: &cluster.Rehearsal{Cluster: &cluster.Live{
-			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace, Schemas: cluster.PublishedSchemas(config),
-			Watch: func(context.Context, schema.GroupVersionKind) error { return nil },
-		}},
+		cluster:    &cluster.Rehearsal{Cluster: learning{live, mask}},
 	}, nil
 }
 
@@ -155,6 +157,27 @@ type unrecorded struct{}
 
 // Record implements lifecycle.Recorder.
 func (unrecorded) Record(*unstructured.Unstructured, rollout.Event) {}
+
+// learning is a cluster of which a mask learns the Secrets that are read: what a package
+// copies of them is shown where it changes, whether or not they change themselves.
+type learning struct {
+	cluster.Cluster
+	mask *diff.Mask
+}
+
+// Get implements cluster.Cluster.
+func (l learning) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := l.Cluster.Get(ctx, ref)
+	l.mask.Learn(u)
+	return u, err
+}
+
+// Read implements cluster.Cluster.
+func (l learning) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := l.Cluster.Read(ctx, ref)
+	l.mask.Learn(u)
+	return u, err
+}
 
 // directInputs reads inputs without watching them.
 type directInputs struct {

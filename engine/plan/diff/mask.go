@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,8 +19,9 @@ import (
 const mask = "***"
 
 // A Mask hides what Secrets hold, wherever else it is written. The zero Mask knows none.
-// It is for one goroutine.
+// It is safe for concurrent use.
 type Mask struct {
+	mu       sync.Mutex
 	known    map[string]bool
 	replacer *strings.Replacer
 }
@@ -31,6 +33,8 @@ const shortest = 4
 // Learn makes the mask hide the values of Secrets: as they are, and encoded. Other
 // objects, and nil, say nothing to it.
 func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, u := range objects {
 		if !isSecret(u) {
 			continue
@@ -81,7 +85,12 @@ func (m *Mask) Text(text string) string { return Printable(m.hide(text)) }
 
 // hide returns a text without what Secrets hold.
 func (m *Mask) hide(text string) string {
-	if m == nil || len(m.known) == 0 {
+	if m == nil {
+		return text
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.known) == 0 {
 		return text
 	}
 	if m.replacer == nil {
