@@ -123,6 +123,16 @@ it says ***\x1b[0m
 	}
 }
 
+func TestAPartOfWhatASecretHoldsIsHidden(t *testing.T) {
+	t.Parallel()
+	m := &diff.Mask{}
+	m.Learn(object(t, secret(`stringData: {a: '{"auths": {"r": {"password": "opensesame"}}}', b: "first-of-all\nsecond-line\n"}`)))
+	want := `login with ***, line ***, in capitals ***`
+	if got := m.Text("login with opensesame, line second-line, in capitals SECOND-LINE"); got != want {
+		t.Errorf("it is %q, want %q", got, want)
+	}
+}
+
 func TestALargeObjectIsComparedInTime(t *testing.T) {
 	t.Parallel()
 	data := map[string]any{}

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/redact"
 )
 
 // mask stands for what is not shown.
@@ -21,8 +22,10 @@ const mask = "***"
 // A Mask hides what Secrets hold, wherever else it is written. The zero Mask knows none.
 // It is safe for concurrent use.
 type Mask struct {
-	mu       sync.Mutex
-	known    map[string]bool
+	mu    sync.Mutex
+	known map[string]bool
+	// redactor finds parts of the values as well: lines, and fields of JSON.
+	redactor *redact.Redactor
 	replacer *strings.Replacer
 }
 
@@ -39,6 +42,10 @@ func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
 		if !isSecret(u) {
 			continue
 		}
+		if m.redactor == nil {
+			m.redactor = redact.New()
+		}
+		m.redactor.Add(u.Object)
 		for _, v := range values(u, "data") {
 			m.add(v)
 			if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
@@ -101,7 +108,7 @@ func (m *Mask) hide(text string) string {
 		}
 		m.replacer = strings.NewReplacer(pairs...)
 	}
-	return m.replacer.Replace(text)
+	return m.redactor.Text(m.replacer.Replace(text))
 }
 
 // Printable returns a text with everything escaped that is no visible character: a
