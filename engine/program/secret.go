@@ -4,8 +4,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -98,6 +100,16 @@ func (b *blinder) at(data any, path []string, of func(string) string) any {
 		}
 		b.changed = true
 		return of(v)
+	case int64:
+		if other := turnedNumber(v); len(path) == 0 && other != v {
+			b.changed = true
+			return other
+		}
+	case float64: // what has passed through encoding/json
+		if other := turnedNumber(int64(v)); len(path) == 0 && v == math.Trunc(v) && math.Abs(v) < 1<<53 && other != int64(v) {
+			b.changed = true
+			return float64(other)
+		}
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
@@ -130,6 +142,23 @@ func turned(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// smallestSecret is the smallest number that is taken for a secret, as by package redact:
+// a smaller one may be a port or a count, and another one in its place may be invalid.
+const smallestSecret = 100_000
+
+// turnedNumber returns a number all of whose digits are other ones, as far as it may be
+// a secret.
+func turnedNumber(n int64) int64 {
+	if n > -smallestSecret && n < smallestSecret {
+		return n
+	}
+	out, err := strconv.ParseInt(turned(strconv.FormatInt(n, 10)), 10, 64)
+	if err != nil {
+		return smallestSecret // it is too large
+	}
+	return out
 }
 
 // rings are what letters and digits are replaced within: hexadecimal ones stay that.

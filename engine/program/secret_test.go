@@ -325,3 +325,20 @@ components: web: {`+component+`}
 		})
 	}
 }
+
+func TestANumberThatASecretIsMadeOfIsNotShown(t *testing.T) {
+	t.Parallel()
+	p := compile(t, `
+#Spec: {pin?: int, port?: int}
+components: own: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: {k: "\(cr.spec.pin)", p: "\(cr.spec.port)"}}
+components: web: verify: {
+	pin:  cr.spec.pin < 3
+	part: "\(cr.spec.pin)x" =~ "^3"
+	port: cr.spec.port < 4
+}
+`)
+	said := golden.Rollout(messagesOf(evaluate(t, p, session(t, `{pin: 9012543, port: 5432}`, `{}`))))
+	if strings.Contains(said, "90125") || !strings.Contains(said, "is 5432, wanted < 4") {
+		t.Errorf("it says:\n%s", said)
+	}
+}
