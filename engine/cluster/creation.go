@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,6 +111,11 @@ func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) e
 	was, err := l.before(ctx, taken)
 	if err != nil {
 		return fmt.Errorf("%s: it appeared while it was being created, and what it was cannot be read: %w", ref, err)
+	}
+	if was != nil && maps.Equal(was.GetAnnotations(), taken.GetAnnotations()) && equality.Semantic.DeepEqual(was.GetOwnerReferences(), taken.GetOwnerReferences()) {
+		// It had the same marks before: an earlier request has created it, whose answer was
+		// lost, and this one may have changed nothing. The write before is somebody else's.
+		return alreadyExists(ref)
 	}
 	now := taken
 	for range handBackTries {
