@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -166,6 +167,9 @@ func (r *run) judge(ctx context.Context, c program.Component) status.Component {
 	case verify.Broken:
 		return failed(c.Name, status.ReasonPredicateBroken, j.Message)
 	case verify.Progressing:
+		if i := slices.IndexFunc(c.Verify, func(p program.Predicate) bool { return p.Unset != "" }); i >= 0 {
+			return unset(c.Name, "verify."+c.Verify[i].Name+": "+c.Verify[i].Explain(), c.Verify[i].Unset)
+		}
 		if out.State == status.Verified {
 			out.State, out.Reason, out.Message = status.Applied, status.ReasonNotReady, j.Message
 		} else {

@@ -26,6 +26,11 @@ func TestWhatOnlyAPersonCanBringStalls(t *testing.T) {
 			"web: Failed FieldNotSet",
 			"set spec.title, or let the package do without",
 		},
+		"a condition of health": {
+			optional + `components: web: {objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}, verify: t: cr.spec.title != ""}`,
+			"web: Failed FieldNotSet",
+			"set spec.title, or let the package do without",
+		},
 		"a switch": {
 			optional + `components: web: when: cr.spec.title != ""`,
 			"web: Failed FieldNotSet",
