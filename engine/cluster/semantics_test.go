@@ -187,6 +187,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
 				before := live(s, u)
 				u.Object["data"] = map[string]any{"k": "another"}
+				u.SetAnnotations(map[string]string{"operetta.dev/owner": "somebody else"})
 				_, err := s.Apply(t.Context(), u)
 				if after := live(s, u); field(before, "data", "k") != field(after, "data", "k") || before.GetUID() != after.GetUID() {
 					t.Errorf("the object was changed: %v, was %v", after.Object, before.Object)
