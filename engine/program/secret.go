@@ -54,6 +54,10 @@ func (p *Program) blind(s Session, r Rollout) (Session, bool) {
 	for component, objects := range s.Live {
 		out.Live[component] = map[string]map[string]any{}
 		for name, object := range objects {
+			if object["kind"] == nil && rendersOther(r, component, name) {
+				out.Live[component][name] = object // a person has written only what matters of it
+				continue
+			}
 			out.Live[component][name] = b.object(object)
 		}
 	}
@@ -69,6 +73,19 @@ func (p *Program) blind(s Session, r Rollout) (Session, bool) {
 		out.CR, _ = b.at(out.CR, path[1:], turned).(map[string]any)
 	}
 	return out, b.changed
+}
+
+// rendersOther reports whether an object is known to be rendered as something else than a
+// Secret.
+func rendersOther(r Rollout, component, object string) bool {
+	for _, c := range r.Components {
+		for _, o := range c.Objects {
+			if c.Name == component && o.Name == object {
+				return o.Identity.Kind != "" && o.Identity.Kind != secretKind
+			}
+		}
+	}
+	return false
 }
 
 // A blinder puts other values in the place of secret ones, in copies.

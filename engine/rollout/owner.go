@@ -11,8 +11,10 @@ import (
 // settleOwner settles whose an object is where that depends on what else is there.
 func (r *run) settleOwner(ctx context.Context, s *step) error {
 	switch s.action.Verb {
-	case plan.Keep, plan.Create, plan.Refuse, plan.Await:
+	case plan.Keep, plan.Refuse, plan.Await:
 		return nil
+	case plan.Create:
+		return r.restorable(ctx, s)
 	case plan.Contest:
 		return r.inherit(ctx, s)
 	case plan.Update, plan.Repair, plan.Adopt:
@@ -27,6 +29,20 @@ func (r *run) settleOwner(ctx context.Context, s *step) error {
 // kinds are not in step, so the API server is asked.
 func (r *run) adoptable(ctx context.Context, s *step) error {
 	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !plan.Unreferred(s.live, r.in.Owner) {
+		return nil
+	}
+	going, err := r.ownerGoing(ctx)
+	if going {
+		s.action = plan.Action{Verb: plan.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+	}
+	return err
+}
+
+// restorable makes sure that an object which was there and is gone may be made anew. It may
+// not when the garbage collector has taken it because the resource is on its way out, and
+// the deletion of the resource has not reached this process yet.
+func (r *run) restorable(ctx context.Context, s *step) error {
+	if e, _, known := r.in.Inventory.Find(s.want.Ref(), r.in.Owner.Namespace); !known || e.Digest == "" {
 		return nil
 	}
 	going, err := r.ownerGoing(ctx)
