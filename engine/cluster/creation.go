@@ -73,14 +73,8 @@ func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*
 	ref := RefOf(object)
 	if l.Creations != nil {
 		defer l.Creations.begin(ref.Identity())()
-		if _, lately := l.Creations.lately.Get(ref.Identity()); lately {
-			u, err := get(ctx, l.Direct, ref)
-			if err != nil {
-				return nil, err
-			}
-			if u != nil {
-				return nil, alreadyExists(ref)
-			}
+		if err := l.createdLately(ctx, ref); err != nil {
+			return nil, err
 		}
 	}
 	code := 0
@@ -95,6 +89,19 @@ func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*
 		l.Creations.lately.Add(ref.Identity(), true)
 	}
 	return out, nil
+}
+
+// createdLately errors with AlreadyExists when this process has created an object lately
+// that is still there.
+func (l *Live) createdLately(ctx context.Context, ref Ref) error {
+	if _, lately := l.Creations.lately.Get(ref.Identity()); !lately {
+		return nil
+	}
+	u, err := get(ctx, l.Direct, ref)
+	if err != nil || u == nil {
+		return err
+	}
+	return alreadyExists(ref)
 }
 
 func alreadyExists(ref Ref) error {

@@ -134,7 +134,8 @@ func (c *copies) leaf(path []string, m member) {
 // secret returns how the package comes to the Secret that a reference leads into, if it
 // does.
 func (c *copies) secret(r Reference) (string, bool) {
-	of, below := []string(nil), 0
+	var of []string
+	var below int
 	switch {
 	case len(r.Path) > 2 && r.Path[0] == "inputs" && strings.HasPrefix(r.Path[2], "object"):
 		of, below = []string{"inputs", r.Path[1]}, 3

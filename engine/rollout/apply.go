@@ -122,7 +122,7 @@ func (r *run) appliedBefore(d plan.Desired) bool {
 // server: a cache may lag, or may not hold the objects of others.
 func (r *run) step(ctx context.Context, component string, d plan.Desired) (step, error) {
 	s := step{want: d, live: r.live[component][d.Object]}
-	if _, over := r.over(d); over {
+	if r.over(d) {
 		s.action = plan.Action{Verb: plan.Keep}
 		return s, nil
 	}

@@ -129,12 +129,10 @@ func (r *run) renders(ctx context.Context, p place) bool {
 	})
 }
 
-// over returns the object that has ended and is gone whose content is wanted, if there
-// is one.
-func (r *run) over(d plan.Desired) (gone, bool) {
+// over reports whether an object that has ended and is gone has the content that is wanted.
+func (r *run) over(d plan.Desired) bool {
 	g, known := r.gone[d.Ref().Identity()]
-	known = known && r.live[d.Component][d.Object] == nil && g.entry.Content == plan.Content(d.Ref().GroupKind(), d.Manifest.Object)
-	return g, known
+	return known && r.live[d.Component][d.Object] == nil && g.entry.Content == plan.Content(d.Ref().GroupKind(), d.Manifest.Object)
 }
 
 // healthOf judges an object of a component, which may be gone.

@@ -92,7 +92,7 @@ func (r *run) unapplied(p patch.Place) patch.Miss {
 // holds reports whether an object was written with a content. One that a finished
 // hook has left behind may be gone.
 func (r *run) holds(d plan.Desired) bool {
-	if _, over := r.over(d); over {
+	if r.over(d) {
 		return true
 	}
 	live := r.live[d.Component][d.Object]

@@ -187,8 +187,7 @@ func (r *run) preview(ctx context.Context) status.Completion {
 // inSync reports whether there is nothing to write for a component.
 func (r *run) inSync(component string) bool {
 	return !slices.ContainsFunc(r.desired[component], func(d plan.Desired) bool {
-		_, over := r.over(d)
-		return !over && plan.Decide(d, r.live[component][d.Object], r.in.Owner).Verb != plan.Keep
+		return !r.over(d) && plan.Decide(d, r.live[component][d.Object], r.in.Owner).Verb != plan.Keep
 	})
 }
 

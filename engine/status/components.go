@@ -83,7 +83,8 @@ func (b blocking) by(place int) []string {
 
 // names enumerates components: "a, b and c", and of many the first few.
 func names(all []string) string {
-	first, last := all, ""
+	var first []string
+	var last string
 	switch more := len(all) - maxListed; {
 	case more > 0:
 		first, last = all[:maxListed], fmt.Sprintf("%d more", more)
