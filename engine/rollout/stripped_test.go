@@ -163,3 +163,18 @@ func TestTheEndOfAnObjectThatNoCacheHasIsLookedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestA5NothingIsMadeAnewForAResourceThatIsGone: the garbage collector has taken the object,
+// and the deletion of the resource has not reached this process yet.
+func TestA5NothingIsMadeAnewForAResourceThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	w.delete(w.object("ConfigMap", "near"))
+	w.delete(w.site.Find(shopKind, w.owner.Name))
+	result := w.mustRun()
+	expectStates(t, result, "a: Waiting WaitingForDeletion")
+	if text := message(result, "a"); !strings.Contains(text, "its Shop is being deleted") {
+		t.Errorf("the message is %q", text)
+	}
+	w.expectWrites("it would be an orphan")
+}

@@ -44,8 +44,11 @@ func Reported(live *unstructured.Unstructured) Judgement {
 }
 
 // Complaint returns what an object says of itself in its condition Ready while that is not
-// True, or "": of one that is being deleted, what holds it.
+// True, or "": of one that is being deleted, what holds it. One that is gone says nothing.
 func Complaint(live *unstructured.Unstructured) string {
+	if live == nil {
+		return ""
+	}
 	c, ok := find(live, "Ready")
 	if !ok || c.status == "True" {
 		return ""
