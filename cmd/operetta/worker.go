@@ -88,7 +88,8 @@ func examineLight(mode, dir string, v packageVersion) finding {
 	}
 	var f finding
 	if mode != examineCRD {
-		f.Faults, f.Warnings, f.Edges = staticFaults(p), check.Warnings(p), check.Dependencies(p)
+		f.Faults, f.Warnings = check.All(p)
+		f.Edges = check.Dependencies(p)
 	}
 	if mode != examineCheck {
 		var err error
