@@ -79,6 +79,8 @@ type Lifecycle struct {
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
+	// Allow are the administrative annotations that count.
+	Allow []string
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -169,7 +171,7 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	}
 	s := &state{
 		Lifecycle: l,
-		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel])),
+		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
 		redactor:  redactor,
 		program:   p,
 		cr:        cr,
