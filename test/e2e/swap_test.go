@@ -113,34 +113,7 @@ func copyPackage(t *testing.T, name string, replace map[string]string) *editable
 // copyFolder returns such a copy of a package in any folder.
 func copyFolder(t *testing.T, from string, replace map[string]string) *editable {
 	t.Helper()
-	root := t.TempDir()
-	p := &editable{t: t, dir: filepath.Join(root, "cue", filepath.Base(from)), from: from}
-	for _, dir := range []string{p.dir, filepath.Join(root, "cue.mod")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	module, err := os.ReadFile(filepath.Join(harness.World.Root, "cue.mod", "module.cue"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	harness.WriteFile(t, filepath.Join(root, "cue.mod", "module.cue"), string(module))
-	files, err := filepath.Glob(filepath.Join(from, "*.cue"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files of a package in %s (error %v)", from, err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(b)
-		for from, to := range replace {
-			text = strings.ReplaceAll(text, from, to)
-		}
-		harness.WriteFile(t, filepath.Join(p.dir, filepath.Base(f)), text)
-	}
-	return p
+	return &editable{t: t, dir: harness.CopyPackage(t, from, replace), from: from}
 }
 
 // edit replaces a part of a file that is in it exactly once.
