@@ -125,7 +125,7 @@ type state struct {
 // something has to be tried again.
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
-	again, err := l.step(ctx, key, p, redactor)
+	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
 	return again, redactor.Error(err)
 }
 
@@ -264,6 +264,9 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 // conclude stores what came of a rollout.
 func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
 	s.inventory, s.finished = result.Inventory, result.Finished
+	for _, fault := range result.Panics {
+		logPanic(s.log, fault)
+	}
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}

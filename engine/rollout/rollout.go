@@ -149,6 +149,8 @@ type Result struct {
 	Teardown bool
 	// Detail is for the log, and too long for a status: where the evaluator failed.
 	Detail string
+	// Panics are the faults of the operator that the rollout has met.
+	Panics []*PanicError
 }
 
 // An Event is something that happened to an object.
@@ -236,13 +238,16 @@ func newRun(e *Engine, in Input) *run {
 // through runs phases until one of them ends the rollout.
 func (r *run) through(ctx context.Context, phases ...func(context.Context) error) {
 	for _, phase := range phases {
-		err := phase(ctx)
+		err := guarded(func() error { return phase(ctx) })
 		if errors.Is(err, errStop) {
 			break
 		}
 		if err != nil {
 			r.failures = append(r.failures, err)
 			r.result.Completion.Fault = Unanswered(err)
+			if fault, ok := r.panicked("", err); ok {
+				r.result.Completion.Fault = fault
+			}
 			break
 		}
 	}

@@ -91,6 +91,7 @@ const (
 	ReasonPackageBroken    Reason = "PackageBroken"
 	ReasonTimedOut         Reason = "TimedOut"
 	ReasonEvaluationFailed Reason = "EvaluationFailed"
+	ReasonInternalError    Reason = "InternalError"
 	ReasonPruning          Reason = "Pruning"
 	ReasonPruneRefused     Reason = "PruneRefused"
 	ReasonDeleteFailed     Reason = "DeleteFailed"
