@@ -98,9 +98,9 @@ func (e *undecidedError) Unwrap() error { return e.faults }
 
 // filling returns everything of a session that is filled into the package.
 func (p *Program) filling(s Session) map[string]any {
-	out := map[string]any{"cr": crValue(s.CR), "live": p.index.live.live(s.Live)}
+	out := map[string]any{"cr": p.crValue(s.CR), "live": p.index.live.live(s.Live)}
 	if len(s.Inputs) > 0 {
-		out["inputs"] = inputValues(s.Inputs)
+		out["inputs"] = p.inputValues(s.Inputs)
 	}
 	if len(s.Config) > 0 {
 		out["config"] = integral(merged(s.Config))

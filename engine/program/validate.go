@@ -17,7 +17,7 @@ func (p *Program) ValidateCR(cr map[string]any) (faults Faults) {
 			faults = Faults{{Message: fmt.Sprintf("the evaluator panicked: %v", cause)}}
 		}
 	}()
-	return p.invalid(map[string]any{"cr": crValue(cr)})
+	return p.invalid(map[string]any{"cr": p.crValue(cr)})
 }
 
 // invalid returns what is wrong with the custom resource in what is filled into the
