@@ -39,6 +39,9 @@ type Program struct {
 	decisions  *decisions
 	importPath string
 	meta       Meta
+	limits     Limits
+	// tally counts what is being rendered; it is nil where only the text counts.
+	tally *tally
 	// configurable says that it takes configuration.
 	configurable bool
 	// literals are the secrets that the package itself has written.

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -47,6 +48,14 @@ func (m *Memo) Evaluate(s Session) (Rollout, error) {
 		m.last.Add(uid, remembered{fingerprint, out})
 	}
 	return out, err
+}
+
+// Version identifies what the package sees of a session but for the live objects.
+func (p *Program) Version(s Session) string {
+	s.Live = nil
+	_, text := p.fingerprint(s)
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
 }
 
 // fingerprint returns the resource's UID and a text that is equal for sessions that

@@ -34,6 +34,9 @@ func Suspect(s *source.Snapshot) (p *Program, faults Faults, err error) {
 		return nil, nil, err
 	}
 	p.meta, faults = p.readMeta()
+	limits, unlimited := p.readLimits()
+	p.limits = limits
+	faults = append(faults, unlimited...)
 	p.configurable = p.static.LookupPath(configPath).Exists()
 	vocabulary := p.vocabularyFaults()
 	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(faultsOf(p.static.Validate()))), vocabulary.cover)
