@@ -42,6 +42,8 @@ type Program struct {
 	limits     Limits
 	// tally counts what is being rendered; it is nil where only the text counts.
 	tally *tally
+	// reach is where objects may be beyond the namespace of the custom resource.
+	reach Reach
 	// configurable says that it takes configuration.
 	configurable bool
 	// literals are the secrets that the package itself has written.
@@ -109,7 +111,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 			p.names = namePattern(p.contract)
 		}
 	}
-	if p.static.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {
+	if p.static.LookupPath(cue.MakePath(cue.Str("scope"))).Exists() {
 		return nil
 	}
 	// A package that does not compile has no fields at all.
