@@ -58,6 +58,8 @@ type Package interface {
 	Digest() string
 	// Reach is where its objects may be.
 	Reach() program.Reach
+	// Version identifies what it sees of a session but for the live objects.
+	Version(session program.Session) string
 	// MayRun reports whether there may be hooks of a phase.
 	MayRun(phase program.Phase) bool
 }
@@ -103,6 +105,8 @@ type Lifecycle struct {
 	rejections rejections
 	obstacles  obstacles
 	brakes     brakes
+	limited    limited
+	oversized  oversized
 }
 
 // state is what one step works on.
@@ -126,6 +130,10 @@ type state struct {
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
 	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
+	if large, ok := errors.AsType[*statusTooLarge](err); ok {
+		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
+		return rollout.RejectedAgain, nil
+	}
 	return again, redactor.Error(err)
 }
 
@@ -147,6 +155,8 @@ func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Packag
 		l.rejections.forget(key)
 		l.obstacles.settle(key, l.Now())
 		l.brakes.forget(key)
+		l.limited.forget(key)
+		l.oversized.forget(key)
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
@@ -218,8 +228,9 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return s.notBegun(ctx, rollout.Unanswered(err), err)
 	}
-	result, failure := s.engine().Run(ctx, in)
-	result.RequeueAfter = earliest(result.RequeueAfter, s.obstacles.settle(s.key(), s.Now()))
+	bounded := s.bounded(in)
+	result, failure := s.engine(bounded).Run(ctx, in)
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.again), s.obstacles.settle(s.key(), s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
@@ -231,13 +242,17 @@ func (s *state) notBegun(ctx context.Context, fault status.Component, failure er
 	return s.conclude(ctx, result, failure)
 }
 
-func (s *state) engine() *rollout.Engine {
+func (s *state) bounded(in rollout.Input) *bounded {
+	return &bounded{Package: s.program, s: s, cause: s.cause(in)}
+}
+
+func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 	parallel := s.Parallel
 	if parallel == 0 {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Package: p, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
 		Ended:     s.Ended,
 	}
@@ -263,6 +278,9 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 
 // conclude stores what came of a rollout.
 func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
+	if large, ok := errors.AsType[*statusTooLarge](failure); ok {
+		return 0, large
+	}
 	s.inventory, s.finished = result.Inventory, result.Finished
 	for _, fault := range result.Panics {
 		logPanic(s.log, fault)

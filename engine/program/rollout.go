@@ -23,6 +23,8 @@ type Rollout struct {
 	Status map[string]any
 	// StatusFaults are the author's status fields that can never be.
 	StatusFaults Faults
+	// Unstored says which of them are left out, as they are too large to be stored, or "".
+	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
 	RequeueAfter time.Duration
 }

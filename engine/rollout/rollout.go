@@ -286,6 +286,9 @@ func (r *run) finish() Result {
 	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
 	}
+	if r.rollout.Unstored != "" && out.Completion.Fault.Reason == "" {
+		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: r.rollout.Unstored}
+	}
 	if r.resume > 0 {
 		out.RequeueAfter = sooner(out.RequeueAfter, r.resume)
 	}
