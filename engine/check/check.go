@@ -19,6 +19,7 @@ var rules = []func(*view) program.Faults{
 	defaults,
 	comparisons,
 	unsupported,
+	patchables,
 }
 
 // Package returns what is wrong with a package, by position.
