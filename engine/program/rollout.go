@@ -150,7 +150,9 @@ type Object struct {
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
 	Policy   Policy
-	Position Position
+	// Patchable are the fields that a Patch may change although by default none does.
+	Patchable map[string]bool
+	Position  Position
 }
 
 // Policy says how an object is treated; see the contract's #Policy.
