@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -73,6 +74,10 @@ type index struct {
 	// secretContent what is written for their content, as far as the text shows Secrets.
 	secretSpec    [][]string
 	secretContent []member
+	// digests says that the package may refer to the digest of what an object holds.
+	digests bool
+	// rests are the Secrets that objects rest on, by component and object.
+	rests *sync.Map
 }
 
 // members are the literal names written below a path. They are open when more may
@@ -97,6 +102,7 @@ func emptyIndex() *index {
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]derivedEdge{},
 		labelled:         map[string][]member{},
+		rests:            &sync.Map{},
 	}
 }
 
@@ -145,6 +151,7 @@ func newIndex(files []*ast.File) *index {
 	x.deriveOthers()
 	x.references = x.allReferences(files)
 	x.fromData = fieldsFromData(files)
+	x.digests = refersToDigests(x.references)
 	x.live = projectionOf("live", x.references)
 	if x.foreign {
 		x.live.add(nil)
