@@ -16,11 +16,15 @@
 // Types holds the objects against the complete Kubernetes types as well, which the
 // engine runs without.
 //
+// Warnings are about what is right and probably not meant, one rule a file as well:
+//
+//	copies        what a Secret holds, to where more people may read it
+//
 // Every rule errs on the side of silence: where only an evaluation with real data
 // could tell, it says nothing. Faults come all at once, sorted, each with what to
 // write instead.
 //
 //	p, err := program.Load(snapshot)
-//	faults := check.Package(p)
+//	faults, warnings := check.All(p)
 //	more := check.Types(snapshot, faults)
 package check

@@ -90,11 +90,11 @@ components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 	b := newBench(t, spying)
 	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "shop", "name": "token"}, "data": map[string]any{"token": "eA=="}})
 	b.rest()
-	b.expect("J3: whoever may write the resource may not read there", "False InvalidPackage", "input secret is in namespace shop", "clusterScoped: true")
+	b.expect("J3: whoever may write the resource may not read there", "False InvalidPackage", "input secret: it is in namespace shop", `reach: Secret: {access: "read", namespaces: "shop": true}`)
 	if b.find("ConfigMap", "web") != nil {
 		t.Error("J3: what it read is in an object")
 	}
-	b.load(spying + "clusterScoped: true\n")
+	b.load(spying + `reach: Secret: {access: "read", namespaces: shop: true}`)
 	b.rest()
 	b.expect("the package allows it", "True Ready")
 }

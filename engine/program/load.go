@@ -39,6 +39,8 @@ type Program struct {
 	decisions  *decisions
 	importPath string
 	meta       Meta
+	// reach is where objects may be beyond the namespace of the custom resource.
+	reach Reach
 	// configurable says that it takes configuration.
 	configurable bool
 	// literals are the secrets that the package itself has written.
@@ -106,7 +108,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 			p.names = namePattern(p.contract)
 		}
 	}
-	if p.static.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {
+	if p.static.LookupPath(cue.MakePath(cue.Str("scope"))).Exists() {
 		return nil
 	}
 	// A package that does not compile has no fields at all.

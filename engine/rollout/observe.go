@@ -255,9 +255,8 @@ func (r *run) placed(ctx context.Context, i program.Input) (program.Input, bool,
 	if i.Namespace == "" {
 		i.Namespace = r.in.Owner.Namespace
 	}
-	if r.Reach != program.Anywhere && r.in.Owner.Namespace != "" && i.Namespace != r.in.Owner.Namespace {
-		r.fault(status.ReasonInvalidPackage, fmt.Sprintf("input %s is in namespace %s, and its reader in namespace %s; clusterScoped: true at the root of the package allows that (%s)",
-			i.Name, i.Namespace, r.in.Owner.Namespace, i.Position))
+	if err := r.Reach.MayRead(r.in.Owner.Namespace, i.Kind.GroupKind(), i.Namespace); err != nil {
+		r.fault(status.ReasonInvalidPackage, fmt.Sprintf("input %s: %s (%s)", i.Name, err, i.Position))
 		return i, false, errStop
 	}
 	return i, true, nil
