@@ -28,15 +28,15 @@ func growth(v *view) program.Faults {
 }
 
 // limitsOfSpec returns the limits that the definition has for a field.
-func limitsOfSpec(schema cue.Value, within int) program.Limits {
-	return program.Limits(crd.LimitsOf(schema, within))
+func limitsOfSpec(schema cue.Value, within int) program.Interval {
+	return program.Interval(crd.LimitsOf(schema, within))
 }
 
 // limitsOfConfig returns the limits that the author has written. A configuration is stored where
 // nothing else limits it, but in a single ConfigMap or annotation: one loop over all that
 // fits into it is cheap, and one loop in another is not.
-func limitsOfConfig(schema cue.Value, _ int) program.Limits {
-	out := program.Limits(crd.WrittenLimitsOf(schema))
+func limitsOfConfig(schema cue.Value, _ int) program.Interval {
+	out := program.Interval(crd.WrittenLimitsOf(schema))
 	if schema.IncompleteKind()&cue.NumberKind == 0 {
 		out.High = min(out.High, program.MaxGrowth)
 	}

@@ -6,9 +6,9 @@ import (
 	"cuelang.org/go/cue"
 )
 
-// Limits are what the values of a field are between: a number itself, of a text the number
+// An Interval is what the values of a field are between: a number itself, of a text the number
 // of its characters, and of a list or a map how many elements it has.
-type Limits struct {
+type Interval struct {
 	Low, High float64
 	// Finite says that there is a fixed set of values, such as an enumeration.
 	Finite bool
@@ -16,7 +16,7 @@ type Limits struct {
 
 // An Amount is how large an expression may become, as far as the text tells.
 type Amount struct {
-	Limits
+	Interval
 	// From is the field of the spec or of the configuration that the size rests on, such
 	// as cr.spec.replicas; it is empty for what no user decides.
 	From string
@@ -34,11 +34,11 @@ type Amount struct {
 }
 
 // constant is the amount of what is written in the package itself.
-func constant(n float64) Amount { return Amount{Limits: Limits{Low: n, High: n}, known: true} }
+func constant(n float64) Amount { return Amount{Interval: Interval{Low: n, High: n}, known: true} }
 
 // atMost is the amount of a constraint.
 func atMost(n float64) Amount {
-	return Amount{Limits: Limits{Low: math.Inf(-1), High: n}, known: true, bound: true}
+	return Amount{Interval: Interval{Low: math.Inf(-1), High: n}, known: true, bound: true}
 }
 
 // Beyond reports whether a user decides about an amount and may make it larger than a limit.

@@ -32,7 +32,7 @@ var argument = map[string]int{
 var growing = []string{"list.Range", "list.Repeat", "strings.Repeat"}
 
 // A Limiter returns the limits of a field that is in so many lists and maps.
-type Limiter func(schema cue.Value, within int) Limits
+type Limiter func(schema cue.Value, within int) Interval
 
 // Growths returns where the cost of an evaluation grows with the spec or the configuration, by
 // position, as far as the text tells. spec and config return the limits of their fields.

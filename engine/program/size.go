@@ -98,7 +98,7 @@ func (s *sizes) origin(o origin) Amount {
 	}
 	kind := o.schema.IncompleteKind()
 	return Amount{
-		Limits: o.limits(o.schema, o.within), From: o.path, Kind: kind,
+		Interval: o.limits(o.schema, o.within), From: o.path, Kind: kind,
 		known: true, many: kind&(cue.StructKind|cue.ListKind) != 0,
 	}
 }
