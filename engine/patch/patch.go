@@ -111,6 +111,10 @@ func (c change) invalid() string {
 	if (c.APIVersion == "") != (c.Kind == "") {
 		return "say both apiVersion and kind of the object, or neither"
 	}
+	// A policy reads the group from it, and has to come to the same.
+	if _, err := schema.ParseGroupVersion(c.APIVersion); err != nil {
+		return "apiVersion is no group and version"
+	}
 	return ""
 }
 
