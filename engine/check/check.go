@@ -16,6 +16,7 @@ var rules = []func(*view) program.Faults{
 	rendering,
 	waitsForItself,
 	identities,
+	attributes,
 	defaults,
 	comparisons,
 	unsupported,

@@ -14,8 +14,14 @@ func (p *Program) component(name string, v cue.Value) Component {
 	p = p.within(name, v)
 	c := Component{Name: name, Rendering: RenderedComplete}
 	own := ownFaults(v)
-	p.noteNames(&c, v)
 	c.When = p.decide(name, p.part(name, v, "when"))
+	if c.When.Verdict != False {
+		p.tally.component(name, p.part(name, v, "objects"))
+	}
+	if p.tally.over() {
+		return c
+	}
+	p.noteNames(&c, v)
 	c.Edges = p.edges(&c, p.part(name, v, "dependsOn"))
 	c.Requires = p.predicates(name, "requires", p.part(name, v, "requires"))
 	c.Verify = p.predicates(name, "verify", p.part(name, v, "verify"))
@@ -210,10 +216,16 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 		value, err := data(v)
 		if err == nil {
 			o.Manifest, _ = value.(map[string]any)
+			if p.tally.manifest(o.Manifest); p.tally.over() {
+				return
+			}
 			o.Identity = identityIn(o.Manifest)
 		} else {
 			o.Identity = identityOf(v)
 			p.noteObject(c, o, v, err)
+		}
+		if o.Identity.Kind != secretKind {
+			o.Secrets = p.secretsBehind(c.Name, name)
 		}
 		c.Objects = append(c.Objects, o)
 	}
