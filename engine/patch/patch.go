@@ -89,6 +89,10 @@ func Parse(u *unstructured.Unstructured) Patch {
 	}
 	group := schema.FromAPIVersionAndKind(s.Target.APIVersion, s.Target.Kind)
 	p.Order, p.Target = s.Order, Target{GroupKind: group.GroupKind(), Name: s.Target.Name}
+	if u.Object[tooLarge] != nil || len(text) > maxSize {
+		p.Invalid = sizeFault()
+		return p
+	}
 	seen := map[string]bool{}
 	for _, c := range s.Patches {
 		if why := c.invalid(); why != "" {
