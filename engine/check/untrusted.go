@@ -283,7 +283,7 @@ func (v *view) ownNames(o program.Written, d danger) bool {
 				continue
 			}
 			for _, name := range valuesAt(p.Manifest, d.path) {
-				if !own[name] {
+				if !own[name] && !o.Says(name, d.path...) {
 					return false
 				}
 				some = true

@@ -145,11 +145,7 @@ func (t *tracer) enter(f *ast.Field, path []string, depth int, found func(ast.No
 	defer t.mean(f.Attrs)()
 	at, trail := t.at, t.trail
 	t.at = positionAt(f.Label.Pos())
-	name, literal := literalLabel(f.Label)
-	if !literal {
-		name = labelText(f.Label)
-	}
-	t.trail = append(slices.Clip(trail), name)
+	t.trail = append(slices.Clip(trail), labelText(f.Label))
 	t.to(f.Value, path, depth+1, found)
 	t.at, t.trail = at, trail
 }
@@ -178,8 +174,11 @@ func (t *tracer) mean(attributes []*ast.Attribute) (restore func()) {
 	return func() { t.meant = before }
 }
 
-// labelText returns a label as it is written.
+// labelText returns a label as a path has it, and one that is computed as it is written.
 func labelText(l ast.Label) string {
+	if name, ok := literalLabel(l); ok {
+		return label(name).String()
+	}
 	if e, ok := l.(ast.Expr); ok {
 		return sourceText(e)
 	}
@@ -283,7 +282,7 @@ func (t *tracer) chain(e ast.Expr, path []string, depth int, found func(ast.Node
 		return
 	}
 	if outside, ok := t.outside(root, len(sels), path); ok {
-		outside.At, outside.Field, outside.Meant = t.at, Reference{Path: t.trail}.String(), t.meant
+		outside.At, outside.Field, outside.Meant = t.at, strings.Join(t.trail, "."), t.meant
 		t.origins = append(t.origins, outside)
 		return
 	}

@@ -12,8 +12,6 @@ import (
 // A Written is an object of a component or a hook, or an input, as the package has it in
 // its text.
 type Written struct {
-	// Path is where it is, with the text of a name that is computed.
-	Path []string
 	// Kinds are what it may be, as far as the text tells; none is not known.
 	Kinds []string
 	index *index
@@ -50,7 +48,7 @@ func (x *index) writtenAt(root string, path []string) ([]Written, []Outside) {
 		t.to(m.value, path, 0, func(n ast.Node) {
 			key := strings.Join(t.trail, "\x00")
 			if found[key] == nil {
-				found[key] = &Written{Path: t.trail, index: x}
+				found[key] = &Written{index: x}
 			}
 			found[key].text = append(found[key].text, trailed{n, t.at, t.trail, t.meant})
 		})
@@ -58,26 +56,32 @@ func (x *index) writtenAt(root string, path []string) ([]Written, []Outside) {
 	var out []Written
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		w := found[key]
-		w.Kinds = w.kinds()
+		texts, types := w.written("kind")
+		w.Kinds = slices.Concat(texts, types)
 		out = append(out, *w)
 	}
 	return out, t.origins
 }
 
-// kinds returns the kinds that are written for an object.
-func (w *Written) kinds() []string {
-	var out []string
+// written returns the texts that are written out at a path of the object, and the
+// Kubernetes types that it is made of, if the path is that of the kind.
+func (w *Written) written(path ...string) (texts, types []string) {
 	for _, at := range w.text {
 		t := &tracer{index: w.index, seen: map[string]bool{}}
-		t.to(at.text, []string{"kind"}, 0, func(n ast.Node) {
+		t.to(at.text, path, 0, func(n ast.Node) {
 			if lit, ok := n.(*ast.BasicLit); ok {
-				out = append(out, unquoted(lit))
+				texts = append(texts, unquoted(lit))
 			}
 		})
-		out = append(out, t.types...)
+		types = append(types, t.types...)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return texts, types
+}
+
+// Says reports whether a text is written out at a path of the object.
+func (w *Written) Says(text string, path ...string) bool {
+	texts, _ := w.written(path...)
+	return slices.Contains(texts, text)
 }
 
 // Outside returns what is not written in the package of a field of the object, or of what
