@@ -21,6 +21,7 @@ var rules = []func(*view) program.Faults{
 	defaults,
 	comparisons,
 	unsupported,
+	patchables,
 }
 
 // warned are all that is warned of: what is right and probably not meant.

@@ -14,6 +14,7 @@
 //	defaults      a default that CUE drops, or that widens its type
 //	comparisons   == between values that can never be equal
 //	support       what the contract has and the engine does not act on yet
+//	patchable     fields opened to patches that no patch ever changes
 //
 // Types holds the objects against the complete Kubernetes types as well, which the
 // engine runs without.

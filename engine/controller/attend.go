@@ -54,7 +54,7 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.L
 	if err != nil {
 		return nil, err
 	}
-	w.life.Cluster = newSpread(m.children, k.GroupKind(), w.controller)
+	w.life.Cluster = newSpread(m.children, ownerKind{GroupKind: k.GroupKind(), wakes: newWakes(m.options.Log)}, w.controller)
 	return w, nil
 }
 

@@ -25,7 +25,12 @@ const attendance = 10 * time.Second
 // what Step returns. One that is being deleted is torn down from its inventory; all
 // else needs the package.
 func (l *Lifecycle) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	s, err := l.fetch(ctx, key, nil, redact.New())
+	redactor := redact.New()
+	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepStray(ctx, key, redactor) })
+}
+
+func (l *Lifecycle) stepStray(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+	s, err := l.fetch(ctx, key, nil, redactor)
 	wrong, unread := errors.AsType[*unreadable](err)
 	if err != nil && !unread {
 		return 0, err

@@ -83,7 +83,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		result.Completion.Fault = rollout.Unanswered(err)
 		return s.stuck(ctx, result, err)
 	}
-	result, done, failure := s.engine().BeforeDelete(ctx, in)
+	result, done, failure := s.engine(s.bounded(in)).BeforeDelete(ctx, in)
 	if done {
 		return true, 0, s.begun(ctx, result)
 	}
@@ -109,7 +109,8 @@ func (s *state) begun(ctx context.Context, result rollout.Result) error {
 	}
 	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
 	result.Completion.Deleting = true
-	if err := s.write(ctx, s.build(result.Completion)); err != nil {
+	err := s.write(ctx, s.build(result.Completion))
+	if _, never := errors.AsType[*statusTooLarge](err); err != nil && !never { // that must not keep it for ever
 		return err
 	}
 	s.recordObjects(result.Events)

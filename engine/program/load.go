@@ -39,6 +39,9 @@ type Program struct {
 	decisions  *decisions
 	importPath string
 	meta       Meta
+	limits     Limits
+	// tally counts what is being rendered; it is nil where only the text counts.
+	tally *tally
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable says that it takes configuration.

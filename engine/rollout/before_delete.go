@@ -27,7 +27,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	fault := r.result.Completion.Fault
 	switch {
 	case len(r.failures) > 0:
-		out := Result{Inventory: in.Inventory, Finished: in.Finished}
+		out := Result{Inventory: in.Inventory, Finished: in.Finished, Panics: r.result.Panics}
 		out.Completion = status.Completion{Deleting: true, Change: status.Unchanged, Fault: fault}
 		return out, false, errors.Join(r.failures...)
 	case fault.Reason != "" && slices.ContainsFunc(in.Config, tenants):
