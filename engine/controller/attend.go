@@ -49,7 +49,7 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.L
 	w.life = &lifecycle.Lifecycle{
 		Kind: k.GroupVersionKind, Store: &store{kind: k.GroupVersionKind, client: w.reader}, Recorder: m.recorder(), Now: time.Now,
 	}
-	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retried(kindStep(w.life)))
+	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retried(kindStep(w.life)), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (r *reconciler) step(ctx context.Context, key types.NamespacedName) (time.D
 	r.own.beginReconcile(key)
 	defer r.own.endReconcile(key)
 	for {
-		again, err := r.lifecycle.Step(ctx, key, r.program.Load())
+		again, err := r.lifecycle.Step(ctx, key, timed{r.program.Load(), stepOf(ctx)})
 		if err != nil {
 			return again, err
 		}
