@@ -87,7 +87,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err := serveMetrics(mgr, options.MetricsAddress); err != nil {
 		return nil, err
 	}
-	kids, err := newChildren(mgr, options.CustomResourceNamespace)
+	kids, err := newChildren(mgr, options.CustomResourceNamespace, &wholes{}, options.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +134,7 @@ func managerOptions(o Options) manager.Options {
 	_ = clientgoscheme.AddToScheme(out.Scheme) // it never errors; events and leases need it
 	out.Cache.DefaultNamespaces = only(o.CustomResourceNamespace)
 	out.Cache.SyncPeriod = new(resync)
+	out.Cache.DefaultTransform = guarded(o.Log, stripResource)
 	return out
 }
 

@@ -70,7 +70,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	others := newRivals(m.servedTwice)
 	l := &lifecycle.Lifecycle{
 		Kind:      gvk,
-		Store:     rivalStore{&store{kind: gvk, client: m.manager.GetClient()}, others},
+		Store:     rivalStore{m.store(gvk, m.manager.GetClient()), others},
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
@@ -229,6 +229,7 @@ func (m *Manager) newInputs(s *served) *inputs {
 			}
 			options.HTTPClient, options.Scheme, options.Mapper = m.manager.GetHTTPClient(), m.manager.GetScheme(), m.manager.GetRESTMapper()
 			options.DefaultWatchErrorHandler = t.handle
+			options.DefaultTransform = cache.TransformStripManagedFields() // no package sees them
 			return cache.New(m.manager.GetConfig(), options)
 		},
 		wake: s.wakeOne,
