@@ -76,6 +76,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		Subsystem: m.subsystems.has,
 		Ended:     m.children.endings.of,
 		ConfigMap: m.options.ConfigMap,
+		Allow:     m.options.Allow,
 
 		PackageFault: s.packageFault,
 	}

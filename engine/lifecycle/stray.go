@@ -63,7 +63,7 @@ func (s *state) ending() bool {
 func (s *state) hooksDue() string {
 	begun := s.finished[deletionBegun].State
 	switch {
-	case begun == status.Verified || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true":
+	case begun == status.Verified || s.skipsHooks():
 		return ""
 	case begun == status.Waiting && s.inventory.Len() > 0:
 		return "its status was lost, and with it whether hooks come before its deletion"
@@ -89,7 +89,7 @@ func (s *state) hold(ctx context.Context, why string) error {
 	if name == "" {
 		name = "of its kind"
 	}
-	message := fmt.Sprintf("%s, and package %s is not run here; run it, or set the annotation %s: \"true\" to delete without", why, name, AnnotationSkipHooks)
+	message := fmt.Sprintf("%s, and package %s is not run here; run it; %s", why, name, s.withoutHooks())
 	after := s.build(status.Completion{
 		Deleting: true, Change: status.Unchanged,
 		Fault: status.Component{State: status.Failed, Reason: status.ReasonPackageMissing, Message: message},

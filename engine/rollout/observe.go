@@ -192,6 +192,10 @@ func (r *run) evaluationFailed(err error) error {
 		r.fault(status.ReasonEvaluationFailed, oneLine(err.Error()))
 		return errStop
 	}
+	if limit, over := errors.AsType[*program.LimitError](err); over {
+		r.fault(status.ReasonEvaluationLimit, limit.Error())
+		return errStop
+	}
 	r.fault(status.ReasonInvalidPackage, oneLine(err.Error()))
 	return errStop
 }
