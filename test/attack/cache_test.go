@@ -2,6 +2,7 @@ package attack
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -69,26 +70,43 @@ func TestAttackLabelledObjectsDoNotFillTheMemory(t *testing.T) {
 	t.Logf("the heap was %d MiB, is %d MiB with %d objects of 1 MiB, and %d MiB after a restart", before, began, 2*each, heapOf(t, o))
 }
 
-// TestALargeResourceIsServedAsASmallOne shows what the caches leave out is not missed.
+// sizable is a package that renders a large object.
+const sizable = `package NAME
+
+import "strings"
+
+#Spec: text: string | *"hello"
+
+components: greeting: objects: map: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: cr.metadata.name
+	data: {text: cr.spec.text, blob: strings.Repeat("x", 100000)}
+}
+`
+
+// TestALargeResourceIsServedAsASmallOne shows that what the caches leave out is not missed.
 func TestALargeResourceIsServedAsASmallOne(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "sizable", hello)
+	p := harness.NewSmall(t, "sizable", "")
+	harness.WriteFile(t, filepath.Join(p.Dir, "body.cue"), strings.ReplaceAll(sizable, "NAME", p.Name))
 	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
 	alice := s.Tenant("alice", s.Namespace, things(p))
-	text := func(letter string) string { return strings.Repeat(letter, 100<<10) }
+	cr := p.Thing(s, "large", map[string]any{"text": "a"})
+	cr.SetAnnotations(map[string]string{"example.com/large": strings.Repeat("y", 100<<10)})
 	from := harness.Mark(t)
-	cr := alice.Create(p.Thing(s, "large", map[string]any{"text": text("a")}))
+	alice.Create(cr)
 	s.ExpectAllReady(cr)
-	s.ExpectData("large", "text", text("a"))
+	s.ExpectData("large", "text", "a")
 	s.Settle()
 	t.Logf("requests: %s", s.OperatorRequests(from))
-	if err := alice.Patch(cr, harness.Spec(map[string]any{"text": text("b")})); err != nil {
+	if err := alice.Patch(cr, harness.Spec(map[string]any{"text": "b"})); err != nil {
 		t.Fatal(err)
 	}
-	s.ExpectData("large", "text", text("b"))
+	s.ExpectData("large", "text", "b")
 	s.Patch(s.Ref("ConfigMap", "large"), map[string]any{"data": map[string]any{"text": "drift"}})
-	s.ExpectData("large", "text", text("b"))
+	s.ExpectData("large", "text", "b")
 	s.ExpectAllReady(cr)
 	s.Settle() // and not a read for each look
 	s.Delete(cr)
