@@ -38,8 +38,10 @@ type lanes struct {
 	mu   sync.Mutex
 	pace *lru.Cache // of requests
 	busy map[reconcile.Request]*busy
-	// parked are the requests that wait for a worker, the first to come first.
-	parked []parked
+	// parked are the requests that wait for a worker, those of the highest priority first, and
+	// then the first to come. Priorities has that of each.
+	parked     []parked
+	priorities map[reconcile.Request]int
 }
 
 const (
@@ -87,7 +89,7 @@ type parked struct {
 func newLanes(s *steps, kind string, workers int) *lanes {
 	return &lanes{
 		steps: s, kind: kind, unproven: max(1, workers-1),
-		pace: lru.New(knownTurns), busy: map[reconcile.Request]*busy{},
+		pace: lru.New(knownTurns), busy: map[reconcile.Request]*busy{}, priorities: map[reconcile.Request]int{},
 	}
 }
 
@@ -195,59 +197,88 @@ func (l *lanes) admit(req reconcile.Request, priority int) bool {
 	if l.busy[req] != nil {
 		return true // it has been given one while it was parked
 	}
-	at := slices.IndexFunc(l.parked, func(p parked) bool { return p.request == req })
-	switch {
-	case l.mayHave(req):
-		l.busy[req] = &busy{pace: l.paceOf(req)}
-		if at >= 0 {
-			l.parked = slices.Delete(l.parked, at, at+1)
-		}
-		return true
-	case at < 0:
-		l.parked = append(l.parked, parked{req, priority})
+	was, waits := l.priorities[req]
+	may := l.occupied().allows(req, l.paceOf(req))
+	if waits && (may || priority > was) {
+		l.unpark(slices.IndexFunc(l.parked, func(p parked) bool { return p.request == req }))
+		waits = false
 	}
-	return false
+	switch {
+	case may:
+		l.busy[req] = &busy{pace: l.paceOf(req)}
+	case !waits:
+		l.park(req, priority)
+	}
+	return may
 }
 
-// mayHave reports whether a request may have a worker now.
-func (l *lanes) mayHave(req reconcile.Request) bool {
-	is := l.paceOf(req)
-	if is == quick {
-		return true
-	}
-	workers, beside, hanging := 0, 0, false
-	for other, b := range l.busy {
+// park makes a request wait behind those of its priority.
+func (l *lanes) park(req reconcile.Request, priority int) {
+	at, _ := slices.BinarySearchFunc(l.parked, priority, func(p parked, priority int) int {
+		if p.priority >= priority {
+			return -1
+		}
+		return 1
+	})
+	l.parked = slices.Insert(l.parked, at, parked{req, priority})
+	l.priorities[req] = priority
+}
+
+func (l *lanes) unpark(at int) {
+	delete(l.priorities, l.parked[at].request)
+	l.parked = slices.Delete(l.parked, at, at+1)
+}
+
+// An occupation is who has the workers that are not left to what is quick.
+type occupation struct {
+	// free is how many of these workers are, and slow whether a slow one has its own.
+	free int
+	slow bool
+	// hanging are the namespaces that have a step which hangs, and working those that have
+	// a worker.
+	hanging, working map[string]bool
+}
+
+// occupied returns who has workers now.
+func (l *lanes) occupied() occupation {
+	out := occupation{free: l.unproven, hanging: map[string]bool{}, working: map[string]bool{}}
+	for req, b := range l.busy {
 		if b.pace == quick {
 			continue
 		}
-		if is == slow && b.pace == slow {
-			return false
+		out.slow = out.slow || b.pace == slow
+		if b.detached || b.step != nil && b.step.hangs() > detachAfter {
+			out.hanging[req.Namespace] = true
 		}
-		near := other.Namespace == req.Namespace
-		hanging = hanging || near && (b.detached || b.step != nil && b.step.hangs() > detachAfter)
 		if !b.detached {
-			workers++
-			if near {
-				beside++
-			}
+			out.free--
+			out.working[req.Namespace] = true
 		}
 	}
-	return workers < l.unproven && (!hanging || beside == 0)
+	return out
+}
+
+// allows reports whether a resource may have a worker.
+func (o occupation) allows(req reconcile.Request, is pace) bool {
+	return is == quick || o.free > 0 && !(is == slow && o.slow) && !(o.hanging[req.Namespace] && o.working[req.Namespace])
 }
 
 // next gives workers to requests that are parked.
 func (l *lanes) next() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := 0; i < len(l.parked); {
+	now := l.occupied()
+	for i := 0; i < len(l.parked) && now.free > 0; {
 		p := l.parked[i]
-		if !l.mayHave(p.request) {
+		is := l.paceOf(p.request)
+		if !now.allows(p.request, is) {
 			i++
 			continue
 		}
-		l.parked = slices.Delete(l.parked, i, i+1)
-		l.busy[p.request] = &busy{pace: l.paceOf(p.request)}
+		l.unpark(i)
+		l.busy[p.request] = &busy{pace: is}
 		l.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.priority)}, p.request)
+		now = l.occupied()
 	}
 }
 

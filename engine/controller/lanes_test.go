@@ -267,3 +267,26 @@ func TestAPanicOfAStepIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatWaitsForAWorkerKeepsItsPriority(t *testing.T) {
+	t.Parallel()
+	l := newLanes(newSteps(0), "Shop", 4)
+	for _, name := range []string{"1", "2", "3"} {
+		if !l.admit(request(name), 0) {
+			t.Fatalf("%s gets no worker", name)
+		}
+	}
+	const low = -100
+	for _, p := range []parked{{request("a"), low}, {request("b"), 0}, {request("c"), low}, {request("d"), low}, {request("b"), low}, {request("d"), 0}} {
+		if l.admit(p.request, p.priority) {
+			t.Errorf("%s gets the worker that is left to what is quick", p.request)
+		}
+	}
+	want := []parked{{request("b"), 0}, {request("d"), 0}, {request("a"), low}, {request("c"), low}}
+	if diff := cmp.Diff(want, l.parked, cmp.AllowUnexported(parked{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(l.priorities) != len(l.parked) {
+		t.Errorf("%d priorities are known of %d that wait", len(l.priorities), len(l.parked))
+	}
+}
