@@ -177,6 +177,9 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(),
 		},
 	}
+	if p != nil {
+		s.owner.Reach = p.Reach()
+	}
 	s.before = ownStatus(cr)
 	if err := s.recall(); err != nil {
 		return s, err

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,7 +92,7 @@ func allowed(u *unstructured.Unstructured, owner Owner, at Place) error {
 	return fmt.Errorf("%s, and its owner is in namespace %s; clusterScoped: true at the root of the package allows that", where, owner.Namespace)
 }
 
-// Mark writes the owner's label and annotation on an object.
+// Mark writes the owner's label and annotations on an object.
 func Mark(u *unstructured.Unstructured, owner Owner) {
 	labels := u.GetLabels()
 	if labels == nil {
@@ -100,6 +101,30 @@ func Mark(u *unstructured.Unstructured, owner Owner) {
 	labels[OwnerMark] = owner.Label()
 	u.SetLabels(labels)
 	annotate(u, OwnerMark, owner.String())
+	annotate(u, UIDMark, string(owner.UID))
+}
+
+// Remark writes the engine's marks and the reference to the owner, as an object is wanted
+// with them, on a live one, and leaves the rest of it as it is.
+func Remark(live *unstructured.Unstructured, want Desired) {
+	labels := live.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[OwnerMark] = want.Manifest.GetLabels()[OwnerMark]
+	live.SetLabels(labels)
+	for _, mark := range []string{OwnerMark, UIDMark, ComponentMark, AfterMark, DeleteMark, AdoptMark} {
+		if value := want.Manifest.GetAnnotations()[mark]; value != "" {
+			annotate(live, mark, value)
+		}
+	}
+	refs := live.GetOwnerReferences()
+	for _, ref := range want.Manifest.GetOwnerReferences() {
+		if !slices.ContainsFunc(refs, func(has metav1.OwnerReference) bool { return has.UID == ref.UID }) {
+			refs = append(refs, ref)
+		}
+	}
+	live.SetOwnerReferences(refs)
 }
 
 func annotate(u *unstructured.Unstructured, key, value string) {
