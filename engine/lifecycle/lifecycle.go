@@ -202,11 +202,17 @@ func (s *state) rebuild(ctx context.Context) error {
 	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
-	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())
+	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), plan.OwnerMark, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
 	}
-	s.inventory = plan.Rebuild(s.owner, objects)
+	inventory, skipped := plan.Rebuild(s.owner, objects)
+	s.inventory = inventory
+	var events []rollout.Event
+	for _, o := range skipped {
+		events = append(events, rollout.Event{Reason: "MarksIgnored", Warning: true, Message: fmt.Sprintf("Ignored the marks of %s: %s", o.Ref, o.Why)})
+	}
+	s.recordObjects(events)
 	return nil
 }
 

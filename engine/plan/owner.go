@@ -88,6 +88,15 @@ func (o Owner) Reaches(ref cluster.Ref) bool {
 	return !outside(ref.Namespace, o) || o.Reach == program.Anywhere
 }
 
+// Searched returns the namespace that all objects of the owner are in, or "" when they may
+// be elsewhere.
+func (o Owner) Searched() string {
+	if o.Reach == program.OwnNamespace {
+		return o.Namespace
+	}
+	return ""
+}
+
 // Owns reports whether an object proves by itself that it is the owner's: it is within the
 // reach of the owner, and refers to its UID, or has marks with that UID. It is true also
 // for one that is being deleted.

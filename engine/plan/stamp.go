@@ -48,6 +48,12 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	if err := allowed(u, owner, at); err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
+	if problem := wrongName(component); problem != "" {
+		return d, fmt.Errorf("object %s: the name of its component %s", object.Name, problem)
+	}
+	if err := EntryOf(object, owner.Namespace, at.Scope).Check(); err != nil {
+		return d, fmt.Errorf("object %s: its %w", object.Name, err)
+	}
 	foldStringData(u)
 	Mark(u, owner)
 	annotate(u, ComponentMark, component+"/"+object.Name)
