@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func newVet(s streams) *cobra.Command {
-	var quiet, edges bool
+	var v vetting
 	cmd := &cobra.Command{
 		Use:   "vet [packages]",
 		Short: "Check packages and print what is wrong with them",
@@ -28,50 +29,63 @@ from one, as in appsv1.#Deployment & {...}.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
 write instead. A warning is one as well, of what is right and probably not meant: a status,
-or an object that is no Secret, into which what a Secret holds is copied. It does not make
-the command fail. Without packages, all packages at or below the current folder are checked.`,
+or an object that is no Secret, into which what a Secret holds is copied. It makes the
+command fail with --strict only. Without packages, all packages at or below the current
+folder are checked.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit
+
+  # Warnings fail as well, as a pipeline wants it
+  operetta vet --strict ./cue/...
 
   # What depends on what, and under which condition
   operetta vet --edges ./cue/webapp`,
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dirs, err := expand(args, "./...")
-			if err != nil {
-				return err
-			}
-			faults, warnings := 0, 0
-			for _, dir := range dirs {
-				found, err := examine(cmd.Context(), dir, examineAll)
-				if cmd.Context().Err() != nil {
-					return err
-				}
-				// A worker that died has found nothing.
-				found.Faults = append(found.Faults, faultsOf(err)...)
-				printFaults(s.err, found.Faults)
-				faults += len(found.Faults)
-				if edges {
-					printEdges(s.out, found.Edges)
-				}
-				if !quiet {
-					printWarnings(s.err, found.Warnings)
-					warnings += len(found.Warnings)
-				}
-			}
-			if !quiet {
-				fmt.Fprintln(s.out, summary(len(dirs), faults, warnings))
-			}
-			if faults > 0 {
-				return errReported
-			}
-			return nil
+			return v.run(cmd.Context(), s, args)
 		},
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print faults only, and nothing when there are none")
-	cmd.Flags().BoolVar(&edges, "edges", false, "print what depends on what: always, or under which condition")
+	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print faults only, and nothing when there are none")
+	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail because of warnings as well")
+	cmd.Flags().BoolVar(&v.edges, "edges", false, "print what depends on what: always, or under which condition")
 	return cmd
+}
+
+// A vetting is what vet is asked for.
+type vetting struct{ quiet, edges, strict bool }
+
+// run checks packages and prints what is found.
+func (v vetting) run(ctx context.Context, s streams, args []string) error {
+	dirs, err := expand(args, "./...")
+	if err != nil {
+		return err
+	}
+	faults, warnings := 0, 0
+	for _, dir := range dirs {
+		found, err := examine(ctx, dir, examineAll)
+		if ctx.Err() != nil {
+			return err
+		}
+		// A worker that died has found nothing.
+		found.Faults = append(found.Faults, faultsOf(err)...)
+		printFaults(s.err, found.Faults)
+		faults += len(found.Faults)
+		if v.edges {
+			printEdges(s.out, found.Edges)
+		}
+		if !v.quiet || v.strict {
+			printWarnings(s.err, found.Warnings)
+			warnings += len(found.Warnings)
+		}
+	}
+	if !v.quiet {
+		fmt.Fprintln(s.out, summary(len(dirs), faults, warnings))
+	}
+	if faults > 0 || v.strict && warnings > 0 {
+		return errReported
+	}
+	return nil
 }
 
 // printEdges prints the edges of a package, one a line.
@@ -96,9 +110,6 @@ func printWarnings(w io.Writer, warnings program.Faults) {
 		fmt.Fprintf(w, "%s: warning: %s\n", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
 	}
 }
-
-// staticFaults returns what is wrong with a package whatever the custom resource.
-func staticFaults(p *program.Program) program.Faults { return check.Package(p) }
 
 // typeFaults returns what the complete Kubernetes types find wrong with the package in a
 // folder, beside what is known.

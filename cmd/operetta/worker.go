@@ -88,11 +88,12 @@ func examineLight(mode, dir string, v packageVersion) finding {
 	}
 	var f finding
 	if mode != examineCRD {
-		f.Faults, f.Warnings, f.Edges = staticFaults(p), check.Warnings(p), check.Dependencies(p)
+		f.Faults, f.Warnings = check.All(p)
+		f.Edges = check.Dependencies(p)
 	}
 	if mode != examineCheck {
 		var err error
-		definition := definitionOf(p.Name(), p.Meta())
+		definition := definitionOf(p.Name(), p.Reach(), p.Meta())
 		f.CRD, err = crd.Generate(definition)
 		if err == nil && mode == examineAll {
 			err = refused(definition, f.CRD)

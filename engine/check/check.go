@@ -16,14 +16,37 @@ var rules = []func(*view) program.Faults{
 	rendering,
 	waitsForItself,
 	identities,
+	attributes,
 	defaults,
 	comparisons,
 	unsupported,
+	patchables,
+}
+
+// warned are all that is warned of: what is right and probably not meant.
+var warned = []func(*view) program.Faults{
+	copies,
 }
 
 // Package returns what is wrong with a package, by position.
-func Package(p *program.Program) program.Faults {
-	v := &view{Program: p, template: p.Template(), samples: samples(p)}
+func Package(p *program.Program) program.Faults { return newView(p).apply(rules) }
+
+// Warnings returns what is right and probably not meant, by position. Each is a line of the
+// author's, in the form of a fault.
+func Warnings(p *program.Program) program.Faults { return newView(p).apply(warned) }
+
+// All returns what Package and Warnings do, for the price of one of them.
+func All(p *program.Program) (faults, warnings program.Faults) {
+	v := newView(p)
+	return v.apply(rules), v.apply(warned)
+}
+
+func newView(p *program.Program) *view {
+	return &view{Program: p, template: p.Template(), samples: samples(p)}
+}
+
+// apply returns what some rules find, by position.
+func (v *view) apply(rules []func(*view) program.Faults) program.Faults {
 	var out program.Faults
 	for _, rule := range rules {
 		out = append(out, rule(v)...)

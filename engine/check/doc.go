@@ -9,18 +9,24 @@
 //	edges         dependsOn on what does not exist, and cycles
 //	rendering     fields that nobody sets, and components that wait for themselves
 //	identity      one object that is rendered twice, or where it may not be
+//	attributes    attributes that are misspelled, and lock nothing
 //	defaults      a default that CUE drops, or that widens its type
 //	comparisons   == between values that can never be equal
 //	support       what the contract has and the engine does not act on yet
+//	patchable     fields opened to patches that no patch ever changes
 //
 // Types holds the objects against the complete Kubernetes types as well, which the
 // engine runs without.
+//
+// Warnings are about what is right and probably not meant, one rule a file as well:
+//
+//	copies        what a Secret holds, to where more people may read it
 //
 // Every rule errs on the side of silence: where only an evaluation with real data
 // could tell, it says nothing. Faults come all at once, sorted, each with what to
 // write instead.
 //
 //	p, err := program.Load(snapshot)
-//	faults := check.Package(p)
+//	faults, warnings := check.All(p)
 //	more := check.Types(snapshot, faults)
 package check

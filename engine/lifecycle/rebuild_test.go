@@ -11,7 +11,7 @@ import (
 )
 
 const ordered = `
-clusterScoped: true
+reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: elsewhere: true}
 components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.spec.name)-base", data: text: "base"}
 components: top: {dependsOn: base: {}, objects: {
 	o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.spec.name)-top"}
@@ -185,7 +185,7 @@ func TestATeardownSaysWhatIsHeldAndNeedsNoPackage(t *testing.T) {
 	if _, err := b.memory.Put("somebody", held); err != nil {
 		t.Fatal(err)
 	}
-	b.load(`clusterScoped: true
+	b.load(`reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: elsewhere: true}
 components: another: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "another"}
 inputs: gone: {apiVersion: "v1", kind: "Secret", name: "gone"}`)
 	act(t, b.memory, deleted)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // An UnreadableError says which part of an inventory cannot be read. To guess would
@@ -15,7 +16,7 @@ type UnreadableError struct {
 }
 
 // Error says what is wrong, and where.
-func (e *UnreadableError) Error() string { return e.Path + " " + e.Problem }
+func (e *UnreadableError) Error() string { return strings.TrimSpace(e.Path + " " + e.Problem) }
 
 // Decode returns the inventory that some JSON values are. It errors with an
 // UnreadableError, also for fields that only a later version can have written: what

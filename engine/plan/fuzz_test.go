@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/plan"
-	"operetta.dev/engine/program"
 )
 
 // FuzzInventory decodes what anybody may have written into a status: what is accepted is
@@ -61,9 +60,10 @@ func FuzzMarks(f *testing.F) {
 	f.Add("/", "", "web/x", "config,availability,web", "", "poison", "tenant-a")
 	f.Add("a/b/c", ",", strings.Repeat("a", 300)+"/o", "a,a", "\x1b[2J", "..", "")
 	f.Add("hooks.afterVerify.job/o", "b", "hooks.afterVerify.job/p", "hooks.afterVerify.job", "orphan", "a%b", "x")
+	reach := reaching(f, "ConfigMap=*")
 	f.Fuzz(func(t *testing.T, component, after, component2, after2, digest, name, namespace string) {
-		reaching := owner
-		reaching.Reach = program.Anywhere
+		far := owner
+		far.Reach = reach
 		objectWith := func(name, component, after string) *unstructured.Unstructured {
 			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 			u.SetNamespace(namespace)
@@ -73,7 +73,7 @@ func FuzzMarks(f *testing.F) {
 			return u
 		}
 		objects := []*unstructured.Unstructured{objectWith(name, component, after), objectWith(name+"2", component2, after2), objectWith(name, component2, after)}
-		inv, skipped := plan.Rebuild(reaching, objects)
+		inv, skipped := plan.Rebuild(far, objects)
 		if _, err := plan.Decode(inv.Encode()); err != nil {
 			t.Fatalf("what was rebuilt cannot be read: %v\n%+v", err, inv)
 		}

@@ -53,9 +53,9 @@ type Owner struct {
 	Namespace string
 	Name      string
 	UID       types.UID
-	// Reach is where its objects may be. It is empty while the package is not known
-	// that says so: see Reaches.
-	Reach program.Reach
+	// Reach is where its objects may be besides its namespace; nil is not known, as of a
+	// resource without its package.
+	Reach *program.Reach
 	// known is how the UIDs begin of what the inventory says that the owner has written.
 	known map[cluster.Ref]string
 }
@@ -82,19 +82,23 @@ func (o Owner) wrote(live *unstructured.Unstructured) bool {
 }
 
 // Reaches reports whether an object of the owner may be at a place: in the owner's
-// namespace, and anywhere else if its package says so or if the owner has no namespace.
-// While the package is not known it may not be anywhere else.
+// namespace, and anywhere else as far as its package says so. While that is not known it
+// may not be anywhere else.
 func (o Owner) Reaches(ref cluster.Ref) bool {
-	return !outside(ref.Namespace, o) || o.Reach == program.Anywhere
+	reach := program.Reach{}
+	if o.Reach != nil {
+		reach = *o.Reach
+	}
+	return Within(reach, o, ref) == nil
 }
 
 // Searched returns the namespace that all objects of the owner are in, or "" when they may
 // be elsewhere.
 func (o Owner) Searched() string {
-	if o.Reach == program.OwnNamespace {
-		return o.Namespace
+	if o.Reach == nil || o.Reach.Beyond() {
+		return ""
 	}
-	return ""
+	return o.Namespace
 }
 
 // Owns reports whether an object proves by itself that it is the owner's: it is within the
@@ -176,7 +180,7 @@ func Situate(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	case live == nil:
 		return Absent, ""
 	case owner.Reaches(cluster.RefOf(live)):
-	case owner.Reach == "" && boundBy(live, owner):
+	case owner.Reach == nil && boundBy(live, owner):
 		// The package that says how far it reaches is not known.
 	default:
 		return OutOfReach, ""

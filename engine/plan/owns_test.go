@@ -10,6 +10,16 @@ import (
 	"operetta.dev/engine/program"
 )
 
+// reaching returns a reach as a text has it.
+func reaching(t testing.TB, text string) *program.Reach {
+	t.Helper()
+	r, err := program.ParseReach(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
 func TestOnlyTheObjectItselfSaysWhoseItIs(t *testing.T) {
 	t.Parallel()
 	none := func(*unstructured.Unstructured) {}
@@ -28,11 +38,9 @@ func TestOnlyTheObjectItselfSaysWhoseItIs(t *testing.T) {
 		u.SetAnnotations(map[string]string{plan.OwnerMark: owner.String()})
 	}
 	refers := controlledBy("Shop", "shop", string(owner.UID))
-	wide, known, unknown := owner, owner, owner
-	wide.Namespace, wide.Reach = "", program.OwnNamespace
-	known.Reach, unknown.Reach = program.OwnNamespace, ""
-	far := owner
-	far.Reach = program.Anywhere
+	wide, known, unknown, far := owner, owner, owner, owner
+	known.Reach, far.Reach = &program.Reach{}, reaching(t, "ConfigMap=there")
+	wide.Namespace, wide.Reach = "", known.Reach
 	rows := map[string]struct {
 		reason string
 		owner  plan.Owner
@@ -86,7 +94,7 @@ func TestOnlyTheObjectItselfSaysWhoseItIs(t *testing.T) {
 	if owner.Owns(nil) {
 		t.Error("nothing is nobody's")
 	}
-	if !far.Reaches(cluster.Ref{}) || known.Reaches(cluster.Ref{Namespace: "there"}) || !wide.Reaches(cluster.Ref{Namespace: "there"}) {
+	if far.Reaches(cluster.Ref{}) || known.Reaches(cluster.Ref{Namespace: "there"}) || !wide.Reaches(cluster.Ref{Namespace: "there"}) {
 		t.Error("the reach is that of the package, and one without a namespace reaches everywhere")
 	}
 }

@@ -45,7 +45,7 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	d := Desired{Component: component, Object: object.Name, Policy: object.Policy, Position: object.Position}
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object.Manifest)}
 	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
-	if err := allowed(u, owner, at); err != nil {
+	if err := Within(at.Reach, owner, cluster.RefOf(u)); err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
 	if problem := wrongName(component); problem != "" {
@@ -84,18 +84,12 @@ func outside(namespace string, owner Owner) bool {
 	return owner.Namespace != "" && namespace != owner.Namespace
 }
 
-// allowed checks that a resource of a namespace owns nothing elsewhere, unless the
-// package says so: whoever may write the resource could otherwise reach beyond
-// what they may do themselves.
-func allowed(u *unstructured.Unstructured, owner Owner, at Place) error {
-	if at.Reach == program.Anywhere || !outside(u.GetNamespace(), owner) {
-		return nil
-	}
-	where := "it is in namespace " + u.GetNamespace()
-	if at.Scope == cluster.ClusterScoped {
-		where = u.GetKind() + " is cluster-scoped"
-	}
-	return fmt.Errorf("%s, and its owner is in namespace %s; clusterScoped: true at the root of the package allows that", where, owner.Namespace)
+// Within returns nil if an owner may have an object as far as a package reaches, and a
+// *program.OutOfReachError otherwise: whoever may write a resource of a namespace could
+// otherwise reach beyond what they may do themselves. The namespace of ref is empty if and
+// only if the object is cluster-scoped.
+func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
+	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
 }
 
 // Mark writes the owner's label and annotations on an object.

@@ -23,6 +23,8 @@ type Rollout struct {
 	Status map[string]any
 	// StatusFaults are the author's status fields that can never be.
 	StatusFaults Faults
+	// Unstored says which of them are left out, as they are too large to be stored, or "".
+	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
 	RequeueAfter time.Duration
 }
@@ -148,7 +150,9 @@ type Object struct {
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
 	Policy   Policy
-	Position Position
+	// Patchable are the fields that a Patch may change although by default none does.
+	Patchable map[string]bool
+	Position  Position
 }
 
 // Policy says how an object is treated; see the contract's #Policy.

@@ -92,7 +92,7 @@ func (d *deletion) remains(component string) bool {
 // from the API server, and not only from a cache.
 func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
-	if d.owner.Reach != "" && !d.owner.Reaches(ref) {
+	if d.owner.Reach != nil && !d.owner.Reaches(ref) {
 		d.events = append(d.events, outOfReach(ref, component))
 		return true, nil
 	}

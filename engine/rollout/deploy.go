@@ -61,6 +61,7 @@ func (r *run) again(ctx context.Context) error {
 // time, and repairs the others. It reports whether anything was written.
 func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 	applied := make([]application, len(layer))
+	failures := make([]error, len(layer))
 	group := errgroup.Group{}
 	group.SetLimit(max(1, r.Parallel))
 	for i, name := range layer {
@@ -73,12 +74,22 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 			}
 		}
 		group.Go(func() error {
-			applied[i] = r.apply(ctx, r.desired[name], c, closed)
+			failures[i] = guarded(func() error {
+				applied[i] = r.apply(ctx, r.desired[name], c, closed)
+				return nil
+			})
 			return nil
 		})
 	}
 	_ = group.Wait() // applications carry their own errors
-	return r.collect(layer, applied)
+	written := r.collect(layer, applied)
+	for i, err := range failures {
+		if fault, ok := r.panicked(layer[i], err); ok {
+			r.outcomes[layer[i]] = fault
+			r.failures = append(r.failures, fmt.Errorf("component %s: %w", layer[i], err))
+		}
+	}
+	return written
 }
 
 // collect takes over what a layer's applications did, in the layer's order, so

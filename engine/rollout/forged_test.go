@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,11 +53,15 @@ func TestAForgedInventoryDeletesNothing(t *testing.T) {
 		by     func(w *world) (rollout.Result, error)
 		reason string
 	}{
-		"when it is pruned":                        {(*world).run, "OutOfReach"},
-		"when it is torn down":                     {func(w *world) (rollout.Result, error) { w.owner.Reach = w.program.Reach(); return w.teardown() }, "OutOfReach"},
-		"when it is torn down without a package":   {(*world).teardown, "OutOfReach"},
-		"when the package reaches there":           {func(w *world) (rollout.Result, error) { w.load(pair + "clusterScoped: true\n"); return w.run() }, "Kept"},
-		"when that is torn down":                   {func(w *world) (rollout.Result, error) { w.owner.Reach = program.Anywhere; return w.teardown() }, "Kept"},
+		"when it is pruned":                      {(*world).run, "OutOfReach"},
+		"when it is torn down":                   {func(w *world) (rollout.Result, error) { w.owner.Reach = w.reach(); return w.teardown() }, "OutOfReach"},
+		"when it is torn down without a package": {(*world).teardown, "OutOfReach"},
+		"when the package reaches there":         {func(w *world) (rollout.Result, error) { w.load(pair + w.reachingThere()); return w.run() }, "Kept"},
+		"when that is torn down": {func(w *world) (rollout.Result, error) {
+			w.load(pair + w.reachingThere())
+			w.owner.Reach = w.reach()
+			return w.teardown()
+		}, "Kept"},
 		"when its kind is said to have none":       {func(w *world) (rollout.Result, error) { w.pretend(); return w.run() }, ""},
 		"when that is torn down without a package": {func(w *world) (rollout.Result, error) { w.pretend(); return w.teardown() }, ""},
 	} {
@@ -92,6 +97,18 @@ func TestAForgedInventoryDeletesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// reach returns where the package says that objects may be.
+func (w *world) reach() *program.Reach {
+	reach := w.program.Reach()
+	return &reach
+}
+
+// reachingThere is what a package says that may own all of the victims.
+func (w *world) reachingThere() string {
+	there := fmt.Sprintf("namespaces: %q: true", w.owner.Namespace+"-there")
+	return `reach: {Namespace: {}, "ClusterRole.rbac.authorization.k8s.io": {}, Secret: ` + there + ", ConfigMap: " + there + "}\n"
 }
 
 // pretend makes a forged inventory say of objects without a namespace that they are in the
@@ -131,7 +148,6 @@ func (c pathless) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unst
 func TestAPackageSeesNothingThatAForgedInventoryNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-clusterScoped: true
 components: a: objects: o: {apiVersion: "v1", kind: "Secret", metadata: name: cr.spec.name}
 status: stolen: *live.a.o.data.password | "nothing"
 `)

@@ -137,13 +137,21 @@ func (r *run) dependencies(component string) []string {
 	})
 }
 
+// maxInventory is how many bytes of a status its inventory may take. The API server takes
+// 1.5 MiB for all of a resource, and somebody else may have written most of that.
+const maxInventory = 512 << 10
+
 // guard has a larger inventory stored before what is new in it is written.
 func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
+	if size := grown.Size(); size > maxInventory {
+		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
+		return errStop
+	}
 	if err := grown.Check(); err != nil {
-		r.fault(status.ReasonInvalidPackage, fmt.Sprintf("nothing was written: the inventory of what the package renders %v", oneLine(err.Error())))
+		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
 		return errStop
 	}
 	preview := r.preview(ctx)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 const adopting = `
@@ -25,21 +26,21 @@ func TestE6AdoptionTakesAnObjectOfNobody(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "taking", replaceAdopt("true"))
-	s.operate(p.dir)
-	s.applyAs("platform-team", s.configMap("settings", map[string]any{"text": "theirs", "more": "kept"}))
-	before := s.get("ConfigMap", "settings")
-	cr := s.create(p.thing(s, "shop", map[string]any{"text": "mine"}))
-	s.expectAllReady(cr)
-	after := s.expectData("settings", "text", "mine")
+	s.Operate(p.Dir)
+	s.applyAs("platform-team", s.ConfigMap("settings", map[string]any{"text": "theirs", "more": "kept"}))
+	before := s.Get("ConfigMap", "settings")
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "mine"}))
+	s.ExpectAllReady(cr)
+	after := s.ExpectData("settings", "text", "mine")
 	if refs := after.GetOwnerReferences(); len(refs) != 1 || refs[0].Name != "shop" || after.GetUID() != before.GetUID() {
 		t.Errorf("it was not taken: owners %v, a new object: %t", refs, after.GetUID() != before.GetUID())
 	}
-	if got := field(after, "data", "more"); got != "kept" {
+	if got := harness.Field(after, "data", "more"); got != "kept" {
 		t.Errorf("a field of somebody else's is %v", got)
 	}
-	s.delete(cr)
-	s.expectGone(cr)
-	s.expectGone(after)
+	s.Delete(cr)
+	s.ExpectGone(cr)
+	s.ExpectGone(after)
 }
 
 func TestE6AdoptionTakesAnObjectOfAnotherResourceAndOnlyWithTheWord(t *testing.T) {
@@ -48,28 +49,28 @@ func TestE6AdoptionTakesAnObjectOfAnotherResourceAndOnlyWithTheWord(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			owner := s.create(s.configMap("owner", nil))
-			theirs := s.configMap("settings", map[string]any{"text": "theirs"})
+			owner := s.Create(s.ConfigMap("owner", nil))
+			theirs := s.ConfigMap("settings", map[string]any{"text": "theirs"})
 			theirs.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": string(owner.GetUID()), "controller": true,
 			}}
-			before := s.create(theirs)
+			before := s.Create(theirs)
 			p := newSmall(t, "taking"+name, replaceAdopt(word))
-			s.operate(p.dir)
-			cr := s.create(p.thing(s, "shop", map[string]any{"text": "mine"}))
+			s.Operate(p.Dir)
+			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "mine"}))
 			if word == "true" {
-				s.expectAllReady(cr)
-				after := s.expectData("settings", "text", "mine")
+				s.ExpectAllReady(cr)
+				after := s.ExpectData("settings", "text", "mine")
 				if controller := controllerOf(after); controller != "shop" {
 					t.Errorf("its controller is %s", controller)
 				}
 				return
 			}
-			t.Log(s.expectNotReady(cr, "OwnedByAnother", "web: ", "ConfigMap "+s.namespace+"/settings", "ConfigMap owner"))
-			s.delete(cr)
-			s.expectGone(cr)
-			if after := s.get("ConfigMap", "settings"); after.GetResourceVersion() != before.GetResourceVersion() {
-				t.Errorf("it was changed: %s", encode(t, after.Object))
+			t.Log(s.ExpectNotReady(cr, "OwnedByAnother", "web: ", "ConfigMap "+s.Namespace+"/settings", "ConfigMap owner"))
+			s.Delete(cr)
+			s.ExpectGone(cr)
+			if after := s.Get("ConfigMap", "settings"); after.GetResourceVersion() != before.GetResourceVersion() {
+				t.Errorf("it was changed: %s", harness.Encode(t, after.Object))
 			}
 		})
 	}

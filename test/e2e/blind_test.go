@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"operetta.dev/test/harness"
 	"os"
 	"testing"
 )
@@ -15,24 +16,24 @@ func TestG2DeletionGoesOnWhateverMayNotBeListed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "blind", layered)
-	role := s.restrict(append(p.needs(), rule("", writes, "configmaps", "serviceaccounts", "secrets"))...)
-	o := s.operateRestricted(p)
-	cr := s.create(p.thing(s, "shop", map[string]any{"text": "a"}))
-	s.expectAllReady(cr)
-	o.stop()
+	role := s.Restrict(append(p.Needs(), harness.Rule("", harness.Writes, "configmaps", "serviceaccounts", "secrets"))...)
+	o := s.OperateRestricted(p.Small)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "a"}))
+	s.ExpectAllReady(cr)
+	o.Stop()
 
 	// What is to be deleted can be read and deleted, and not observed; what the newer
 	// package reads cannot even be read.
-	s.patch(role, map[string]any{"rules": append(p.needs(),
-		rule("", writes, "configmaps", "serviceaccounts"), rule("", []any{"get", "delete"}, "secrets"))})
+	s.Patch(role, map[string]any{"rules": append(p.Needs(),
+		harness.Rule("", harness.Writes, "configmaps", "serviceaccounts"), harness.Rule("", []any{"get", "delete"}, "secrets"))})
 	b, err := os.ReadFile(p.file())
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, p.file(), string(b)+readsServices)
-	s.operate(p.dir, "--crds", "leave")
-	from := mark(t)
-	s.delete(cr)
+	harness.WriteFile(t, p.file(), string(b)+readsServices)
+	s.Operate(p.Dir, "--crds", "leave")
+	from := harness.Mark(t)
+	s.Delete(cr)
 	s.expectTornDown(cr, layeredKinds...)
 	s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
 }

@@ -5,20 +5,21 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // collides returns a check that components have failed, with where the package says so and
 // what both want.
 func collides(names ...string) func(*unstructured.Unstructured) error {
 	return func(u *unstructured.Unstructured) error {
-		c := condition(u, "Ready")
+		c := harness.Condition(u, "Ready")
 		if c["status"] != "False" || c["observedGeneration"] != u.GetGeneration() {
 			return fmt.Errorf("Ready is %v", c)
 		}
 		for i, name := range names {
-			got, other := component(u, name), names[(i+1)%len(names)]
+			got, other := harness.Component(u, name), names[(i+1)%len(names)]
 			message, _ := got["message"].(string)
-			if got["state"] != "Failed" || !containsAll(message, []string{"bus-a-b", other, fixtures + "/kafka/topics.cue:"}) {
+			if got["state"] != "Failed" || !harness.ContainsAll(message, []string{"bus-a-b", other, fixtures + "/kafka/topics.cue:"}) {
 				return fmt.Errorf("the component %s says %v", name, got)
 			}
 		}
@@ -29,47 +30,47 @@ func collides(names ...string) func(*unstructured.Unstructured) error {
 func TestTwoTopicsWhoseNamesGiveOneObjectAreBothFaultsAndNeitherIsWritten(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(fixture("kafka"), fixture("kafkatopic"))
+	s.Operate(fixture("kafka"), fixture("kafkatopic"))
 	cr := s.sample("kafka")
 	cr.Object["spec"].(map[string]any)["topics"] = []any{
 		map[string]any{"name": "a_b", "partitions": int64(2)}, map[string]any{"name": "a-b", "partitions": int64(3)}, map[string]any{"name": "clicks"},
 	}
-	s.create(cr.DeepCopy())
-	got := s.expectThat(cr, "to say that two topics are one object", collides("topic-a_b", "topic-a-b"))
-	t.Log(condition(got, "Ready"))
+	s.Create(cr.DeepCopy())
+	got := s.ExpectThat(cr, "to say that two topics are one object", collides("topic-a_b", "topic-a-b"))
+	t.Log(harness.Condition(got, "Ready"))
 	// The rest goes on.
-	s.expectAllReady(s.kafkaTopic("clicks"))
-	s.expectThat(s.ref("StatefulSet", "bus"), "to be rolled out", isRolled)
+	s.ExpectAllReady(s.kafkaTopic("clicks"))
+	s.ExpectThat(s.Ref("StatefulSet", "bus"), "to be rolled out", isRolled)
 	s.expectFewRequests()
-	if u, err := read(t.Context(), s.kafkaTopic("a-b")); u != nil || err != nil {
+	if u, err := harness.Read(t.Context(), s.kafkaTopic("a-b")); u != nil || err != nil {
 		t.Errorf("one of them was written (error %v)", err)
 	}
 	s.setTopics(cr, map[string]any{"name": "a-b", "partitions": 3}, map[string]any{"name": "clicks"})
-	s.expectAllReady(cr)
-	s.expectData("topic-bus-a-b", "topic", "a-b")
+	s.ExpectAllReady(cr)
+	s.ExpectData("topic-bus-a-b", "topic", "a-b")
 	s.expectNothingLeft([]*unstructured.Unstructured{cr})
 }
 
 func TestATopicWhoseNameGivesTheObjectOfAnotherLeavesThatAsItIs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(fixture("kafka"), fixture("kafkatopic"))
+	s.Operate(fixture("kafka"), fixture("kafkatopic"))
 	cr := s.sample("kafka")
 	first := map[string]any{"name": "a-b", "partitions": int64(3)}
 	cr.Object["spec"].(map[string]any)["topics"] = []any{first}
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
-	before := s.expectAllReady(s.kafkaTopic("a-b"))
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
+	before := s.ExpectAllReady(s.kafkaTopic("a-b"))
 	s.setTopics(cr, first, map[string]any{"name": "a_b", "partitions": 9}, map[string]any{"name": "clicks"})
-	s.expectThat(cr, "to say that two topics are one object", collides("topic-a_b", "topic-a-b"))
-	s.expectAllReady(s.kafkaTopic("clicks"))
+	s.ExpectThat(cr, "to say that two topics are one object", collides("topic-a_b", "topic-a-b"))
+	s.ExpectAllReady(s.kafkaTopic("clicks"))
 	s.expectFewRequests()
-	if after := s.expectAllReady(s.kafkaTopic("a-b")); after.GetResourceVersion() != before.GetResourceVersion() {
-		t.Errorf("the topic that was there was changed to %s", encode(t, after.Object))
+	if after := s.ExpectAllReady(s.kafkaTopic("a-b")); after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("the topic that was there was changed to %s", harness.Encode(t, after.Object))
 	}
 	s.setTopics(cr, first, map[string]any{"name": "clicks"})
-	s.expectAllReady(cr)
-	if after := s.expectAllReady(s.kafkaTopic("a-b")); after.GetUID() != before.GetUID() {
+	s.ExpectAllReady(cr)
+	if after := s.ExpectAllReady(s.kafkaTopic("a-b")); after.GetUID() != before.GetUID() {
 		t.Error("the topic that was there is another")
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"operetta.dev/test/harness"
 	"strings"
 	"testing"
 	"time"
@@ -9,57 +10,57 @@ import (
 func TestIngressIsCreatedAndDeletedAsItIsSwitchedOnAndOff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
+	s.Operate(harness.PackageOf("webapp"))
+	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
 	for range 2 {
-		from, began := mark(t), time.Now()
-		s.patch(cr, spec(map[string]any{"ingress": map[string]any{"enabled": true, "host": "shop.example.com"}}))
-		s.expectReady("shop")
-		s.get("Ingress", "shop")
-		t.Logf("on: ready after %s; writes: %s", since(began), s.operatorRequests(from).mutating())
+		from, began := harness.Mark(t), time.Now()
+		s.Patch(cr, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": true, "host": "shop.example.com"}}))
+		s.ExpectReady("shop")
+		s.Get("Ingress", "shop")
+		t.Logf("on: ready after %s; writes: %s", harness.Since(began), s.OperatorRequests(from).Mutating())
 
-		from, began = mark(t), time.Now()
-		s.patch(cr, spec(map[string]any{"ingress": map[string]any{"enabled": false}}))
-		got := s.expectReady("shop")
-		if u, err := s.find("Ingress", "shop"); u != nil || err != nil {
+		from, began = harness.Mark(t), time.Now()
+		s.Patch(cr, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": false}}))
+		got := s.ExpectReady("shop")
+		if u, err := s.Find("Ingress", "shop"); u != nil || err != nil {
 			t.Errorf("Ready, but the Ingress exists (error %v)", err)
 		}
-		if state := component(got, "ingress"); state["state"] != "Excluded" {
+		if state := harness.Component(got, "ingress"); state["state"] != "Excluded" {
 			t.Errorf("the component is %v", state)
 		}
-		t.Logf("off: ready after %s; writes: %s", since(began), s.operatorRequests(from).mutating())
+		t.Logf("off: ready after %s; writes: %s", harness.Since(began), s.OperatorRequests(from).Mutating())
 	}
-	s.expectEvent("shop", "Deleted", "Ingress "+s.namespace+"/shop")
+	s.ExpectEvent("shop", "Deleted", "Ingress "+s.Namespace+"/shop")
 }
 
 func TestF1ComponentWaitsForItsDependencyAndSaysForWhat(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	cr := s.create(s.webapp("shop", map[string]any{
+	s.Operate(harness.PackageOf("webapp"))
+	cr := s.Create(s.Webapp("shop", map[string]any{
 		"image": "nginx:1.25", "replicas": int64(2),
 		// More than any node has: the pods stay pending.
 		"resources": map[string]any{"cpu": "640"},
 		"ingress":   map[string]any{"enabled": true},
 	}))
-	message := s.expectNotReady(cr, "NotReady", "web: ", "verify.available", "web.cue:", "is 0, wanted >= 2")
+	message := s.ExpectNotReady(cr, "NotReady", "web: ", "verify.available", "web.cue:", "is 0, wanted >= 2")
 	t.Logf("Ready: %s", message)
-	waiting := component(s.get("WebApp", "shop"), "ingress")
+	waiting := harness.Component(s.Get("WebApp", "shop"), "ingress")
 	t.Logf("ingress: %v", waiting)
 	text, _ := waiting["message"].(string)
-	if waiting["state"] != "Waiting" || !containsAll(text, []string{"waiting for web to be verified", "verify.available", "web.cue:", "is 0, wanted >= 2"}) {
+	if waiting["state"] != "Waiting" || !harness.ContainsAll(text, []string{"waiting for web to be verified", "verify.available", "web.cue:", "is 0, wanted >= 2"}) {
 		t.Errorf("the component ingress is %v", waiting)
 	}
-	if u, err := s.find("Ingress", "shop"); u != nil || err != nil {
+	if u, err := s.Find("Ingress", "shop"); u != nil || err != nil {
 		t.Errorf("the Ingress exists before the servers serve (error %v)", err)
 	}
 	// An order of creation alone does not wait.
-	s.expectThat(s.ref("PodDisruptionBudget", "shop"), "to exist", exists)
+	s.ExpectThat(s.Ref("PodDisruptionBudget", "shop"), "to exist", harness.Exists)
 
-	s.patch(cr, spec(map[string]any{"resources": map[string]any{"cpu": "100m"}}))
-	s.expectReady("shop")
-	s.get("Ingress", "shop")
+	s.Patch(cr, harness.Spec(map[string]any{"resources": map[string]any{"cpu": "100m"}}))
+	s.ExpectReady("shop")
+	s.Get("Ingress", "shop")
 }
 
 // front is a package that renders a custom resource of somebody else's.
@@ -97,28 +98,28 @@ const kindLimit = 10 * time.Second
 func TestH1KindWhoseDefinitionAppearsLaterIsAwaited(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(writePackage(t, "front", front))
-	cr := object("front.example.com/v1", "Front", s.namespace, "shop")
+	s.Operate(harness.WritePackage(t, "front", front))
+	cr := harness.Object("front.example.com/v1", "Front", s.Namespace, "shop")
 	cr.Object["spec"] = map[string]any{}
-	s.create(cr)
-	t.Log(s.expectNotReady(cr, "KindNotServed", "route: ", "late.example.com/v1 Greeting"))
+	s.Create(cr)
+	t.Log(s.ExpectNotReady(cr, "KindNotServed", "route: ", "late.example.com/v1 Greeting"))
 	// F4: what does not need the kind goes on.
-	s.expectThat(s.ref("ConfigMap", "shop"), "to exist", exists)
+	s.ExpectThat(s.Ref("ConfigMap", "shop"), "to exist", harness.Exists)
 
-	late := writePackage(t, "greeting", strings.Replace(greeting, "greetings.example.com", "late.example.com", 1))
-	if err := installCRDs(t.Context(), late); err != nil {
+	late := harness.WritePackage(t, "greeting", strings.Replace(greeting, "greetings.example.com", "late.example.com", 1))
+	if err := harness.InstallCRDs(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
-	route := object("late.example.com/v1", "Greeting", s.namespace, "shop")
-	took := within(t, kindLimit, "the object of the kind that appeared", func() error {
-		u, err := read(t.Context(), route)
+	route := harness.Object("late.example.com/v1", "Greeting", s.Namespace, "shop")
+	took := harness.Within(t, kindLimit, "the object of the kind that appeared", func() error {
+		u, err := harness.Read(t.Context(), route)
 		if err == nil && u == nil {
-			err = errNotYet
+			err = harness.ErrNotYet
 		}
 		return err
 	})
 	t.Logf("applied %s after its definition", took.Round(time.Millisecond))
-	s.expectAllReady(cr)
-	s.delete(route)
-	s.expectThat(route, "to return", exists)
+	s.ExpectAllReady(cr)
+	s.Delete(route)
+	s.ExpectThat(route, "to return", harness.Exists)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 const contesting = `
@@ -37,17 +38,17 @@ type rivals struct{ first, second *unstructured.Unstructured }
 
 // newRivals starts what serves two resources, and creates the first.
 func newRivals(s *site, name string, first, second map[string]any) rivals {
-	s.t.Helper()
-	p := newSmall(s.t, name, contesting)
+	s.T.Helper()
+	p := newSmall(s.T, name, contesting)
 	other := p
-	s.operate(p.dir)
+	s.Operate(p.Dir)
 	if strings.HasSuffix(name, "apart") {
-		other = newSmall(s.t, name+"too", contesting)
-		s.operate(other.dir)
+		other = newSmall(s.T, name+"too", contesting)
+		s.Operate(other.Dir)
 	}
-	r := rivals{p.thing(s, "first", first), other.thing(s, "second", second)}
-	s.create(r.first.DeepCopy())
-	s.expectAllReady(r.first)
+	r := rivals{p.Thing(s.Site, "first", first), other.Thing(s.Site, "second", second)}
+	s.Create(r.first.DeepCopy())
+	s.ExpectAllReady(r.first)
 	return r
 }
 
@@ -69,26 +70,26 @@ func TestE6ObjectThatTwoResourcesRenderIsNotTakenInTurn(t *testing.T) {
 				s := newSite(t)
 				name := strings.ReplaceAll(row.name, " ", "") + suffix
 				r := newRivals(s, name, map[string]any{"text": "first", "adopt": row.first}, map[string]any{"text": "second", "adopt": row.second})
-				before := s.get("ConfigMap", "contested")
-				holder := s.expectThat(r.first, "to exist", exists)
-				from := mark(t)
-				s.create(r.second.DeepCopy())
+				before := s.Get("ConfigMap", "contested")
+				holder := s.ExpectThat(r.first, "to exist", harness.Exists)
+				from := harness.Mark(t)
+				s.Create(r.second.DeepCopy())
 				has, lacks, writes := r.first, r.second, 0
 				if row.winner == "second" {
 					has, lacks, writes = r.second, r.first, 1
 				}
-				t.Log(s.expectNotReady(lacks, "OwnedByAnother", "web: ", "ConfigMap "+s.namespace+"/contested", row.winner))
-				s.expectAllReady(has)
+				t.Log(s.ExpectNotReady(lacks, "OwnedByAnother", "web: ", "ConfigMap "+s.Namespace+"/contested", row.winner))
+				s.ExpectAllReady(has)
 				s.expectStill()
-				if made := s.operatorRequests(from).about("configmaps").mutating(); len(made) != writes {
+				if made := s.OperatorRequests(from).About("configmaps").Mutating(); len(made) != writes {
 					t.Errorf("the object was written by %s, not %d times", made, writes)
 				}
-				after := s.expectData("contested", "text", row.winner)
+				after := s.ExpectData("contested", "text", row.winner)
 				if controllerOf(after) != row.winner {
 					t.Errorf("its controller is %s", controllerOf(after))
 				}
 				if row.winner == "first" && (after.GetResourceVersion() != before.GetResourceVersion() ||
-					s.expectAllReady(r.first).GetResourceVersion() != holder.GetResourceVersion()) {
+					s.ExpectAllReady(r.first).GetResourceVersion() != holder.GetResourceVersion()) {
 					t.Error("the object or the resource that has it was changed")
 				}
 				s.expectInherited(has, lacks)
@@ -100,34 +101,34 @@ func TestE6ObjectThatTwoResourcesRenderIsNotTakenInTurn(t *testing.T) {
 // expectStill expects the operators to write nothing for a while, though they look,
 // once what they have to say about the contest is said.
 func (s *site) expectStill() {
-	s.t.Helper()
-	s.settle()
-	from, began := mark(s.t), time.Now()
-	eventually(s.t, "the end of the watch", func() error {
+	s.T.Helper()
+	s.Settle()
+	from, began := harness.Mark(s.T), time.Now()
+	harness.Eventually(s.T, "the end of the watch", func() error {
 		if time.Since(began) < watched {
-			return errNotYet
+			return harness.ErrNotYet
 		}
 		return nil
 	})
-	all := s.operatorRequests(from)
-	if looks := all.about("configmaps").verbs("get"); len(looks) == 0 {
-		s.t.Error("nobody has looked at the object, so that this shows nothing")
+	all := s.OperatorRequests(from)
+	if looks := all.About("configmaps").Verbs("get"); len(looks) == 0 {
+		s.T.Error("nobody has looked at the object, so that this shows nothing")
 	}
-	if len(all.mutating()) > 0 || len(all.events()) > 0 {
-		s.t.Errorf("within %s: %s, Events: %s", watched, all.mutating(), all.events())
+	if len(all.Mutating()) > 0 || len(all.Events()) > 0 {
+		s.T.Errorf("within %s: %s, Events: %s", watched, all.Mutating(), all.Events())
 	}
 }
 
 // expectInherited deletes the resource that has the object, and expects the other one
 // to get one of its own, and to leave nothing when it goes as well.
 func (s *site) expectInherited(has, lacks *unstructured.Unstructured) {
-	s.t.Helper()
-	s.delete(has)
-	s.expectGone(has)
-	s.expectAllReady(lacks)
-	s.expectData("contested", "text", lacks.GetName())
-	s.delete(lacks)
-	s.expectFinished(lacks, "ConfigMap")
+	s.T.Helper()
+	s.Delete(has)
+	s.ExpectGone(has)
+	s.ExpectAllReady(lacks)
+	s.ExpectData("contested", "text", lacks.GetName())
+	s.Delete(lacks)
+	s.ExpectFinished(lacks, "ConfigMap")
 }
 
 func TestE6ObjectThatItsResourceLeftBehindIsAdoptedByAnother(t *testing.T) {
@@ -135,13 +136,13 @@ func TestE6ObjectThatItsResourceLeftBehindIsAdoptedByAnother(t *testing.T) {
 	s := newSite(t)
 	spec := func(text string) map[string]any { return map[string]any{"text": text, "adopt": true, "keep": true} }
 	r := newRivals(s, "leftbehind", spec("first"), spec("second"))
-	before := s.get("ConfigMap", "contested")
-	s.create(r.second.DeepCopy())
-	s.expectNotReady(r.second, "OwnedByAnother", "Thing.leftbehind.example.com "+s.namespace+"/first, which keeps it")
-	s.delete(r.first)
-	s.expectGone(r.first)
-	s.expectAllReady(r.second)
-	if after := s.expectData("contested", "text", "second"); after.GetUID() != before.GetUID() {
+	before := s.Get("ConfigMap", "contested")
+	s.Create(r.second.DeepCopy())
+	s.ExpectNotReady(r.second, "OwnedByAnother", "Thing.leftbehind.example.com "+s.Namespace+"/first, which keeps it")
+	s.Delete(r.first)
+	s.ExpectGone(r.first)
+	s.ExpectAllReady(r.second)
+	if after := s.ExpectData("contested", "text", "second"); after.GetUID() != before.GetUID() {
 		t.Error("it is another object")
 	}
 }
@@ -154,32 +155,32 @@ func TestE6TwoResourcesThatAppearAtOnceSettle(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, "atonce"+strings.ReplaceAll(name, " ", ""), contesting)
-			if err := installCRDs(t.Context(), p.dir); err != nil {
+			if err := harness.InstallCRDs(t.Context(), p.Dir); err != nil {
 				t.Fatal(err)
 			}
 			both := []*unstructured.Unstructured{
-				p.thing(s, "first", map[string]any{"text": "first", "adopt": adopt}), p.thing(s, "second", map[string]any{"text": "second", "adopt": adopt}),
+				p.Thing(s.Site, "first", map[string]any{"text": "first", "adopt": adopt}), p.Thing(s.Site, "second", map[string]any{"text": "second", "adopt": adopt}),
 			}
 			for _, u := range both {
-				s.create(u.DeepCopy())
+				s.Create(u.DeepCopy())
 			}
-			s.operate(p.dir)
+			s.Operate(p.Dir)
 			var has, lacks *unstructured.Unstructured
-			eventually(t, "one of them to have the object", func() error {
+			harness.Eventually(t, "one of them to have the object", func() error {
 				has, lacks = both[0], both[1]
-				object := s.expectThat(s.ref("ConfigMap", "contested"), "to exist", exists)
+				object := s.ExpectThat(s.Ref("ConfigMap", "contested"), "to exist", harness.Exists)
 				if controllerOf(object) == "second" {
 					has, lacks = both[1], both[0]
 				}
-				got, err := read(t.Context(), lacks)
-				if err == nil && condition(got, "Ready")["reason"] != "OwnedByAnother" {
-					err = errNotYet
+				got, err := harness.Read(t.Context(), lacks)
+				if err == nil && harness.Condition(got, "Ready")["reason"] != "OwnedByAnother" {
+					err = harness.ErrNotYet
 				}
 				return err
 			})
-			s.expectAllReady(has)
+			s.ExpectAllReady(has)
 			s.expectStill()
-			if got := s.expectData("contested", "text", has.GetName()); controllerOf(got) != has.GetName() {
+			if got := s.ExpectData("contested", "text", has.GetName()); controllerOf(got) != has.GetName() {
 				t.Errorf("its controller is %s", controllerOf(got))
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 const plain = `
@@ -28,12 +29,12 @@ func TestPausedResourceIsLeftAloneUntilThePauseEnds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "paused", plain)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{"text": "a"}))
-	s.expectAllReady(cr)
-	best := patience
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "a"}))
+	s.ExpectAllReady(cr)
+	best := harness.Patience
 	// A busy machine gets several tries at what is about seconds.
-	for try := 0; best > unpauseLimit && try < tries; try++ {
+	for try := 0; best > unpauseLimit && try < harness.Tries; try++ {
 		took := s.pauseAndDrift(p, cr, fmt.Sprintf("b%d", try))
 		t.Logf("repaired %s after the pause", took)
 		best = min(best, took)
@@ -44,17 +45,17 @@ func TestPausedResourceIsLeftAloneUntilThePauseEnds(t *testing.T) {
 
 	// Deletion works all the same.
 	s.pause(cr)
-	s.delete(cr)
-	s.expectFinished(cr, "ConfigMap")
+	s.Delete(cr)
+	s.ExpectFinished(cr, "ConfigMap")
 }
 
 // pause pauses a resource, and waits until it says so.
 func (s *site) pause(cr *unstructured.Unstructured) {
-	s.t.Helper()
-	s.patch(cr, annotation("operetta.dev/paused", "true"))
-	s.expectThat(cr, "to be paused", func(u *unstructured.Unstructured) error {
-		if c := condition(u, "Paused"); c["status"] != "True" {
-			return fmt.Errorf("its conditions are %v", field(u, "status", "conditions"))
+	s.T.Helper()
+	s.Patch(cr, harness.Annotation("operetta.dev/paused", "true"))
+	s.ExpectThat(cr, "to be paused", func(u *unstructured.Unstructured) error {
+		if c := harness.Condition(u, "Paused"); c["status"] != "True" {
+			return fmt.Errorf("its conditions are %v", harness.Field(u, "status", "conditions"))
 		}
 		return nil
 	})
@@ -63,30 +64,30 @@ func (s *site) pause(cr *unstructured.Unstructured) {
 // pauseAndDrift changes an object and the spec during a pause, in which nothing may be
 // written, and returns how long after it that takes effect.
 func (s *site) pauseAndDrift(p *small, cr *unstructured.Unstructured, text string) time.Duration {
-	s.t.Helper()
+	s.T.Helper()
 	s.pause(cr)
-	s.settle()
-	from, seen := mark(s.t), s.operator.reconciles(p.controller())
-	s.patch(s.ref("ConfigMap", "web-shop"), map[string]any{"data": map[string]any{"text": "drifted"}})
-	s.patch(cr, spec(map[string]any{"text": text}))
-	eventually(s.t, "a look at the paused resource", func() error {
-		if n := s.operator.reconciles(p.controller()); n == seen {
-			return errNotYet
+	s.Settle()
+	from, seen := harness.Mark(s.T), s.Operator.Reconciles(p.Controller())
+	s.Patch(s.Ref("ConfigMap", "web-shop"), map[string]any{"data": map[string]any{"text": "drifted"}})
+	s.Patch(cr, harness.Spec(map[string]any{"text": text}))
+	harness.Eventually(s.T, "a look at the paused resource", func() error {
+		if n := s.Operator.Reconciles(p.Controller()); n == seen {
+			return harness.ErrNotYet
 		}
 		return nil
 	})
-	s.settle()
-	objects := s.operatorRequests(from).mutating().about("configmaps")
-	if len(objects) > 0 || field(s.get("ConfigMap", "web-shop"), "data", "text") != "drifted" {
-		s.t.Errorf("during the pause there were writes: %s", objects)
+	s.Settle()
+	objects := s.OperatorRequests(from).Mutating().About("configmaps")
+	if len(objects) > 0 || harness.Field(s.Get("ConfigMap", "web-shop"), "data", "text") != "drifted" {
+		s.T.Errorf("during the pause there were writes: %s", objects)
 	}
 	began := time.Now()
-	s.patch(cr, annotation("operetta.dev/paused", nil))
-	s.expectData("web-shop", "text", text)
-	took := since(began)
-	u := s.expectAllReady(cr)
-	if c := condition(u, "Paused"); len(c) > 0 {
-		s.t.Errorf("after the pause it says %v", c)
+	s.Patch(cr, harness.Annotation("operetta.dev/paused", nil))
+	s.ExpectData("web-shop", "text", text)
+	took := harness.Since(began)
+	u := s.ExpectAllReady(cr)
+	if c := harness.Condition(u, "Paused"); len(c) > 0 {
+		s.T.Errorf("after the pause it says %v", c)
 	}
 	return took
 }
@@ -95,15 +96,15 @@ func TestLogLevelOfOneResourceIsItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "loud", plain)
-	o := s.operate(p.dir)
-	loud, quiet := s.create(p.thing(s, "loud", nil)), s.create(p.thing(s, "quiet", nil))
+	o := s.Operate(p.Dir, "--allow-annotations=log-level")
+	loud, quiet := s.Create(p.Thing(s.Site, "loud", nil)), s.Create(p.Thing(s.Site, "quiet", nil))
 	for _, cr := range []*unstructured.Unstructured{loud, quiet} {
-		s.expectAllReady(cr)
+		s.ExpectAllReady(cr)
 	}
-	s.settle()
+	s.Settle()
 	details := func(from int, name string) (out []string) {
-		for line := range lines(o.log.from(from), "msg=component") {
-			if strings.Contains(line, s.namespace+"/"+name) {
+		for line := range harness.Lines(o.Log.From(from), "msg=component") {
+			if strings.Contains(line, s.Namespace+"/"+name) {
 				out = append(out, line)
 			}
 		}
@@ -112,17 +113,17 @@ func TestLogLevelOfOneResourceIsItsOwn(t *testing.T) {
 	if got := append(details(0, "loud"), details(0, "quiet")...); len(got) > 0 {
 		t.Errorf("nobody has asked for %q", got)
 	}
-	from := o.log.len()
-	s.patch(loud, annotation("operetta.dev/log-level", "debug"))
-	o.expectLogAfter(from, "msg=component", s.namespace+"/loud", "name=web", "state=Verified")
+	from := o.Log.Len()
+	s.Patch(loud, harness.Annotation("operetta.dev/log-level", "debug"))
+	o.ExpectLogAfter(from, "msg=component", s.Namespace+"/loud", "name=web", "state=Verified")
 	if len(details(from, "loud")) == 0 {
 		t.Error("its details are not found in the log")
 	}
-	before := o.reconciles(p.controller())
-	s.patch(quiet, annotation("example.com/poke", "now"))
-	eventually(t, "a look at the other resource", func() error {
-		if o.reconciles(p.controller()) == before {
-			return errNotYet
+	before := o.Reconciles(p.Controller())
+	s.Patch(quiet, harness.Annotation("example.com/poke", "now"))
+	harness.Eventually(t, "a look at the other resource", func() error {
+		if o.Reconciles(p.Controller()) == before {
+			return harness.ErrNotYet
 		}
 		return nil
 	})
@@ -130,12 +131,12 @@ func TestLogLevelOfOneResourceIsItsOwn(t *testing.T) {
 		t.Errorf("another resource is loud as well: %q", got)
 	}
 
-	s.patch(loud, annotation("operetta.dev/log-level", nil))
-	s.settle()
-	from = o.log.len()
-	s.patch(loud, spec(map[string]any{"text": "b"}))
-	s.expectData("web-loud", "text", "b")
-	s.settle()
+	s.Patch(loud, harness.Annotation("operetta.dev/log-level", nil))
+	s.Settle()
+	from = o.Log.Len()
+	s.Patch(loud, harness.Spec(map[string]any{"text": "b"}))
+	s.ExpectData("web-loud", "text", "b")
+	s.Settle()
 	if got := details(from, "loud"); len(got) > 0 {
 		t.Errorf("without the annotation it says %q", got)
 	}
@@ -155,30 +156,30 @@ func TestRequeueAfterBringsFurtherReconcilesWithoutAnEvent(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, row.pkg, row.body)
-			o := s.operate(p.dir)
-			cr := s.create(p.thing(s, "shop", row.spec))
-			s.expectAllReady(cr)
-			s.settle()
-			before, from, began := o.reconciles(p.controller()), mark(t), time.Now()
-			eventually(t, "five more reconciles", func() error {
-				if n := o.reconciles(p.controller()) - before; n < 5 {
+			o := s.Operate(p.Dir)
+			cr := s.Create(p.Thing(s.Site, "shop", row.spec))
+			s.ExpectAllReady(cr)
+			s.Settle()
+			before, from, began := o.Reconciles(p.Controller()), harness.Mark(t), time.Now()
+			harness.Eventually(t, "five more reconciles", func() error {
+				if n := o.Reconciles(p.Controller()) - before; n < 5 {
 					return fmt.Errorf("there were %d", n)
 				}
 				return nil
 			})
-			t.Logf("5 reconciles in %s", since(began))
+			t.Logf("5 reconciles in %s", harness.Since(began))
 			if took := time.Since(began); took < 3*time.Second {
 				t.Errorf("they came within %s, and should be a second apart", took)
 			}
-			if asked := s.operatorRequests(from).verbs("get", "list", "patch", "update", "create"); len(asked) > 0 {
+			if asked := s.OperatorRequests(from).Verbs("get", "list", "patch", "update", "create"); len(asked) > 0 {
 				t.Errorf("they cost requests: %s", asked)
 			}
 			if !row.stop {
 				return
 			}
-			s.patch(cr, spec(map[string]any{"every": "1h"}))
-			s.expectAllReady(cr)
-			s.settle()
+			s.Patch(cr, harness.Spec(map[string]any{"every": "1h"}))
+			s.ExpectAllReady(cr)
+			s.Settle()
 			s.onlyReconciles(o, p, 0, func() {})
 		})
 	}

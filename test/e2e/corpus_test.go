@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"operetta.dev/test/harness"
 	"path/filepath"
 	"testing"
 )
@@ -13,16 +14,16 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := s.operate(dir)
-	cr := object("corpus.example.com/v1", "Corpus", s.namespace, "all")
+	o := s.Operate(dir)
+	cr := harness.Object("corpus.example.com/v1", "Corpus", s.Namespace, "all")
 	cr.Object["spec"] = map[string]any{}
-	from := mark(t)
-	s.create(cr)
-	got := s.expectAllReady(cr)
-	s.settle()
-	created := s.operatorRequests(from).mutating()
+	from := harness.Mark(t)
+	s.Create(cr)
+	got := s.ExpectAllReady(cr)
+	s.Settle()
+	created := s.OperatorRequests(from).Mutating()
 	kinds := map[string]bool{}
-	for _, g := range field(got, "status", "inventory").([]any) {
+	for _, g := range harness.Field(got, "status", "inventory").([]any) {
 		for _, e := range g.(map[string]any)["objects"].([]any) {
 			kinds[e.(map[string]any)["kind"].(string)] = true
 		}
@@ -38,27 +39,27 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 		}
 	}
 
-	from = mark(t)
+	from = harness.Mark(t)
 	for range pokes {
-		before := o.reconciles("corpus.corpus.example.com")
-		s.patch(cr, annotation("example.com/poke", string(rune('a'+before%26))))
-		eventually(t, "another reconcile", func() error {
-			if o.reconciles("corpus.corpus.example.com") > before {
+		before := o.Reconciles("corpus.corpus.example.com")
+		s.Patch(cr, harness.Annotation("example.com/poke", string(rune('a'+before%26))))
+		harness.Eventually(t, "another reconcile", func() error {
+			if o.Reconciles("corpus.corpus.example.com") > before {
 				return nil
 			}
-			return errNotYet
+			return harness.ErrNotYet
 		})
 	}
-	if writes := s.operatorRequests(from).mutating(); len(writes) > 0 {
+	if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
 		t.Errorf("%d further reconciles wrote: %s", pokes, writes)
 		s.logRepairs(o)
 	}
 	s.expectSecretRepaired()
-	o.stop()
-	from = mark(t)
-	s.operate(dir)
-	s.settle()
-	if writes := s.operatorRequests(from).mutating(); len(writes) > len(writes.about("customresourcedefinitions")) {
+	o.Stop()
+	from = harness.Mark(t)
+	s.Operate(dir)
+	s.Settle()
+	if writes := s.OperatorRequests(from).Mutating(); len(writes) > len(writes.About("customresourcedefinitions")) {
 		t.Errorf("D2: a restart wrote: %s", writes)
 	}
 }
@@ -66,21 +67,21 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 // expectSecretRepaired changes what the API server stores under another name than
 // the package renders it, and expects that it is repaired all the same.
 func (s *site) expectSecretRepaired() {
-	s.t.Helper()
-	s.patch(s.ref("Secret", "all"), map[string]any{"data": map[string]any{"plain": "Zm9yZ2Vk"}})
-	within(s.t, repairLimit, "the repair of the Secret", func() error {
-		if got := field(s.get("Secret", "all"), "data", "plain"); got != "dGV4dA==" {
+	s.T.Helper()
+	s.Patch(s.Ref("Secret", "all"), map[string]any{"data": map[string]any{"plain": "Zm9yZ2Vk"}})
+	harness.Within(s.T, repairLimit, "the repair of the Secret", func() error {
+		if got := harness.Field(s.Get("Secret", "all"), "data", "plain"); got != "dGV4dA==" {
 			return fmt.Errorf("data.plain is %v", got)
 		}
 		return nil
 	})
-	s.settle()
+	s.Settle()
 }
 
 // logRepairs shows which fields the operator believes to have lost.
-func (s *site) logRepairs(o *operator) {
-	s.t.Helper()
-	for line := range lines(o.log.from(0), "msg=Repaired") {
-		s.t.Log(line)
+func (s *site) logRepairs(o *harness.Operator) {
+	s.T.Helper()
+	for line := range harness.Lines(o.Log.From(0), "msg=Repaired") {
+		s.T.Log(line)
 	}
 }

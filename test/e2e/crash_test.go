@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
 
 // crashing is the package whose operator dies: three layers, objects that can be
@@ -61,11 +62,15 @@ components: top: {
 // crashPhases are what a person does while the operator dies. Each but the first is
 // done to a resource that is Ready.
 var crashPhases = map[string]func(s *site, cr *unstructured.Unstructured){
-	"create":         func(s *site, cr *unstructured.Unstructured) { s.create(cr.DeepCopy()) },
-	"update-rename":  func(s *site, cr *unstructured.Unstructured) { s.patch(cr, spec(map[string]any{"name": "b"})) },
-	"update-drop":    func(s *site, cr *unstructured.Unstructured) { s.patch(cr, spec(map[string]any{"account": false})) },
-	"update-disable": func(s *site, cr *unstructured.Unstructured) { s.patch(cr, spec(map[string]any{"extra": false})) },
-	"delete":         func(s *site, cr *unstructured.Unstructured) { s.delete(cr) },
+	"create":        func(s *site, cr *unstructured.Unstructured) { s.Create(cr.DeepCopy()) },
+	"update-rename": func(s *site, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(map[string]any{"name": "b"})) },
+	"update-drop": func(s *site, cr *unstructured.Unstructured) {
+		s.Patch(cr, harness.Spec(map[string]any{"account": false}))
+	},
+	"update-disable": func(s *site, cr *unstructured.Unstructured) {
+		s.Patch(cr, harness.Spec(map[string]any{"extra": false}))
+	},
+	"delete": func(s *site, cr *unstructured.Unstructured) { s.Delete(cr) },
 }
 
 // TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes is the sample of A1
@@ -78,8 +83,8 @@ func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T
 		t.Run(phase, func(t *testing.T) {
 			t.Parallel()
 			undisturbed := p.live(t, phase, fault{})
-			undisturbed.site.settle()
-			undisturbed.site.operator.kill()
+			undisturbed.site.Settle()
+			undisturbed.site.Operator.Kill()
 			end, counts := undisturbed.end(), undisturbed.counts()
 			t.Logf("%d writes:\n%s", len(undisturbed.writes), strings.Join(undisturbed.writes, "\n"))
 			for _, f := range sample(len(undisturbed.writes)) {
@@ -117,13 +122,13 @@ type crashed struct {
 func (p *small) live(t *testing.T, phase string, f fault) crashed {
 	t.Helper()
 	s := newSite(t)
-	direct := s.kubeconfig
+	direct := s.Kubeconfig
 	between := s.behindProxy()
-	operator := s.operate(p.dir)
-	out := crashed{site: s, cr: p.thing(s, "shop", map[string]any{}), from: mark(t)}
+	operator := s.Operate(p.Dir)
+	out := crashed{site: s, cr: p.Thing(s.Site, "shop", map[string]any{}), from: harness.Mark(t)}
 	if phase != "create" {
-		s.create(out.cr.DeepCopy())
-		s.expectAllReady(out.cr)
+		s.Create(out.cr.DeepCopy())
+		s.ExpectAllReady(out.cr)
 	}
 	between.arm(operator, f)
 	crashPhases[phase](s, out.cr)
@@ -131,13 +136,13 @@ func (p *small) live(t *testing.T, phase string, f fault) crashed {
 		between.await()
 	}
 	if f.harm == killed || f.harm == lost {
-		s.kubeconfig = direct
-		s.operate(p.dir)
+		s.Kubeconfig = direct
+		s.Operate(p.Dir)
 	}
 	if phase == "delete" {
-		s.expectFinished(out.cr)
+		s.ExpectFinished(out.cr)
 	} else {
-		s.expectAllReady(out.cr)
+		s.ExpectAllReady(out.cr)
 	}
 	out.writes = between.counted()
 	return out
@@ -146,9 +151,9 @@ func (p *small) live(t *testing.T, phase string, f fault) crashed {
 // expect expects the same end as without a fault, and each object to have been created
 // and deleted as often.
 func (c crashed) expect(end map[string]any, counts map[string]int) {
-	t := c.site.t
+	t := c.site.T
 	t.Helper()
-	eventually(t, "the end of an undisturbed operator", func() error {
+	harness.Eventually(t, "the end of an undisturbed operator", func() error {
 		if diff := cmp.Diff(end, c.end()); diff != "" {
 			return fmt.Errorf("(-undisturbed +disturbed):\n%s", diff)
 		}
@@ -162,17 +167,17 @@ func (c crashed) expect(end map[string]any, counts map[string]int) {
 // end returns what is there in the end, without what differs from run to run: the
 // resource, and everything of the kinds that it has objects of.
 func (c crashed) end() map[string]any {
-	t := c.site.t
+	t := c.site.T
 	t.Helper()
 	out := map[string]any{}
 	for _, kind := range layeredKinds {
-		for _, u := range c.site.list(apiVersions[kind], kind) {
+		for _, u := range c.site.List(harness.ApiVersions[kind], kind) {
 			if u.GetName() != "default" && u.GetName() != "kube-root-ca.crt" {
 				out[kind+" "+u.GetName()] = c.site.timeless(&u)
 			}
 		}
 	}
-	u, err := read(t.Context(), c.cr)
+	u, err := harness.Read(t.Context(), c.cr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +189,7 @@ func (c crashed) end() map[string]any {
 
 // timeless returns an object without what another run of the same plan has otherwise.
 func (s *site) timeless(u *unstructured.Unstructured) map[string]any {
-	s.t.Helper()
+	s.T.Helper()
 	managers := map[string]bool{}
 	for _, m := range u.GetManagedFields() {
 		managers[fmt.Sprint(m.Manager, " ", m.Operation, " ", m.Subresource)] = true
@@ -192,9 +197,9 @@ func (s *site) timeless(u *unstructured.Unstructured) map[string]any {
 	u.Object["managers"] = slices.Sorted(maps.Keys(managers))
 	u.SetManagedFields(nil)
 	var out map[string]any
-	text := strings.ReplaceAll(string(encode(s.t, u.Object)), s.namespace, "NAMESPACE")
+	text := strings.ReplaceAll(string(harness.Encode(s.T, u.Object)), s.Namespace, "NAMESPACE")
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	mask(out)
 	return out
@@ -222,9 +227,9 @@ func mask(v any) {
 // counts returns how often each object was created and deleted.
 func (c crashed) counts() map[string]int {
 	out := map[string]int{}
-	for _, e := range c.site.operatorRequests(c.from).mutating() {
+	for _, e := range c.site.OperatorRequests(c.from).Mutating() {
 		switch {
-		case e.Namespace != c.site.namespace:
+		case e.Namespace != c.site.Namespace:
 		case e.Code == 201:
 			out["create "+e.Resource+" "+e.Name]++
 		case e.Verb == "delete" && e.Code == 200:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
+	"operetta.dev/test/harness"
 	"operetta.dev/test/shape"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -40,7 +41,7 @@ func TestWhatVetAcceptsTheAPIServerAccepts(t *testing.T) {
 			inexpressible++
 			continue
 		}
-		answer := world.admin.Create(t.Context(), generated, client.DryRunAll)
+		answer := harness.World.Admin.Create(t.Context(), generated, client.DryRunAll)
 		if (answer == nil) != (errs == nil) {
 			t.Errorf("vet: %v\nthe API server: %v\n%s", errs, answer, source)
 		}

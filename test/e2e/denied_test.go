@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 func TestG4DeletionThatIsDeniedIsReportedAndTriedUntilItIsAllowed(t *testing.T) {
@@ -23,58 +24,58 @@ components: middle: objects: kept: {
 	}
 }
 `)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(cr)
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(cr)
 	policy := s.denyDeletion()
-	from := mark(t)
-	s.delete(cr)
+	from := harness.Mark(t)
+	s.Delete(cr)
 	t.Log(s.expectDeleteFailed(cr, "kept-shop", "precious things stay"))
-	s.expectGone(s.ref("Secret", "top-shop-a"))
-	if base := s.get("ConfigMap", "base-shop"); base.GetDeletionTimestamp() != nil {
+	s.ExpectGone(s.Ref("Secret", "top-shop-a"))
+	if base := s.Get("ConfigMap", "base-shop"); base.GetDeletionTimestamp() != nil {
 		t.Error("what comes after the denied object is being deleted")
 	}
-	eventually(t, "further tries", func() error {
-		tries := s.operatorRequests(from).about("configmaps").verbs("delete")
+	harness.Eventually(t, "further tries", func() error {
+		tries := s.OperatorRequests(from).About("configmaps").Verbs("delete")
 		if len(tries) < 3 {
 			return fmt.Errorf("there were %d", len(tries))
 		}
 		return nil
 	})
-	if n := inventorySize(s.expectThat(cr, "to be kept", exists)); n != 2 {
+	if n := inventorySize(s.ExpectThat(cr, "to be kept", harness.Exists)); n != 2 {
 		t.Errorf("the inventory has %d components, not those that are left", n)
 	}
-	s.delete(policy)
+	s.Delete(policy)
 	began := time.Now()
-	s.expectFinished(cr, layeredKinds...)
-	t.Logf("gone %s after the policy", since(began))
+	s.ExpectFinished(cr, layeredKinds...)
+	t.Logf("gone %s after the policy", harness.Since(began))
 }
 
 // expectDeleteFailed waits until a resource that is being deleted says that an
 // object cannot be.
 func (s *site) expectDeleteFailed(cr *unstructured.Unstructured, parts ...string) string {
-	s.t.Helper()
-	u := s.expectThat(cr, "to report what cannot be deleted", func(u *unstructured.Unstructured) error {
-		c := condition(u, "Ready")
+	s.T.Helper()
+	u := s.ExpectThat(cr, "to report what cannot be deleted", func(u *unstructured.Unstructured) error {
+		c := harness.Condition(u, "Ready")
 		message, _ := c["message"].(string)
-		if c["reason"] == "DeleteFailed" && containsAll(message, parts) {
+		if c["reason"] == "DeleteFailed" && harness.ContainsAll(message, parts) {
 			return nil
 		}
-		return fmt.Errorf("Ready is %v: %v, phase %v", c["reason"], message, field(u, "status", "phase"))
+		return fmt.Errorf("Ready is %v: %v, phase %v", c["reason"], message, harness.Field(u, "status", "phase"))
 	})
-	return condition(u, "Ready")["message"].(string)
+	return harness.Condition(u, "Ready")["message"].(string)
 }
 
 // denyDeletion makes the API server refuse to delete the site's ConfigMaps with a
 // label, and waits until it does. It returns the binding, which is what to delete.
 func (s *site) denyDeletion() *unstructured.Unstructured {
-	s.t.Helper()
+	s.T.Helper()
 	const version = "admissionregistration.k8s.io/v1"
-	policy := object(version, "ValidatingAdmissionPolicy", "", s.namespace)
+	policy := harness.Object(version, "ValidatingAdmissionPolicy", "", s.Namespace)
 	policy.Object["spec"] = map[string]any{
 		"failurePolicy": "Fail",
 		"matchConstraints": map[string]any{
-			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.namespace}},
+			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.Namespace}},
 			"resourceRules": []any{map[string]any{
 				"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "operations": []any{"DELETE"},
 			}},
@@ -83,23 +84,25 @@ func (s *site) denyDeletion() *unstructured.Unstructured {
 			"expression": `!has(oldObject.metadata.labels) || !("precious" in oldObject.metadata.labels)`, "message": "precious things stay",
 		}},
 	}
-	binding := object(version, "ValidatingAdmissionPolicyBinding", "", s.namespace)
-	binding.Object["spec"] = map[string]any{"policyName": s.namespace, "validationActions": []any{"Deny"}}
+	binding := harness.Object(version, "ValidatingAdmissionPolicyBinding", "", s.Namespace)
+	binding.Object["spec"] = map[string]any{"policyName": s.Namespace, "validationActions": []any{"Deny"}}
 	for _, u := range []*unstructured.Unstructured{policy, binding} {
-		s.create(u)
-		s.t.Cleanup(func() { _ = world.admin.Delete(context.WithoutCancel(s.t.Context()), u) })
+		s.Create(u)
+		s.T.Cleanup(func() { _ = harness.World.Admin.Delete(context.WithoutCancel(s.T.Context()), u) })
 	}
-	eventually(s.t, "the policy to have effect", func() error {
-		probe := s.configMap("probe", nil)
+	harness.Eventually(s.T, "the policy to have effect", func() error {
+		probe := s.ConfigMap("probe", nil)
 		probe.SetLabels(map[string]string{"precious": "yes"})
-		if err := world.admin.Create(s.t.Context(), probe); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := harness.World.Admin.Create(s.T.Context(), probe); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if err := world.admin.Delete(s.t.Context(), probe); err == nil {
-			return errNotYet
+		if err := harness.World.Admin.Delete(s.T.Context(), probe); err == nil {
+			return harness.ErrNotYet
 		}
 		return nil
 	})
-	s.t.Cleanup(func() { _ = world.admin.Delete(context.WithoutCancel(s.t.Context()), s.ref("ConfigMap", "probe")) })
+	s.T.Cleanup(func() {
+		_ = harness.World.Admin.Delete(context.WithoutCancel(s.T.Context()), s.Ref("ConfigMap", "probe"))
+	})
 	return binding
 }

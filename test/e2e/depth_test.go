@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"operetta.dev/test/harness"
 	"strings"
 	"testing"
 	"time"
@@ -50,27 +51,27 @@ func TestDepthCostsNoPause(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, "depth"+name, chainOf(c.link))
-			s.operate(p.dir)
-			s.settle()
+			s.Operate(p.Dir)
+			s.Settle()
 			last := fmt.Sprintf("long-%d", links-1)
 
-			from, began := mark(t), time.Now()
-			cr := s.create(p.thing(s, "long", map[string]any{"text": "first"}))
-			s.expectData(last, "text", "first")
-			t.Logf("created after %s", since(began))
-			s.expectAllReady(cr)
-			asked := s.operatorRequests(from)
+			from, began := harness.Mark(t), time.Now()
+			cr := s.Create(p.Thing(s.Site, "long", map[string]any{"text": "first"}))
+			s.ExpectData(last, "text", "first")
+			t.Logf("created after %s", harness.Since(began))
+			s.ExpectAllReady(cr)
+			asked := s.OperatorRequests(from)
 			t.Logf("requests: %s", asked)
-			if n := len(asked.about("configmaps").verbs("patch")); n != links {
+			if n := len(asked.About("configmaps").Verbs("patch")); n != links {
 				t.Errorf("%d objects were created with %d writes", links, n)
 			}
 
-			from, began = mark(t), time.Now()
-			s.patch(cr, spec(map[string]any{"text": "second"}))
-			s.expectData(last, "text", "second")
-			t.Logf("passed on after %s: %s", since(began), s.operatorRequests(from))
-			s.settle()
-			if n := len(s.operatorRequests(from).about("configmaps").verbs("patch")); n != links {
+			from, began = harness.Mark(t), time.Now()
+			s.Patch(cr, harness.Spec(map[string]any{"text": "second"}))
+			s.ExpectData(last, "text", "second")
+			t.Logf("passed on after %s: %s", harness.Since(began), s.OperatorRequests(from))
+			s.Settle()
+			if n := len(s.OperatorRequests(from).About("configmaps").Verbs("patch")); n != links {
 				t.Errorf("%d objects were changed with %d writes", links, n)
 			}
 		})

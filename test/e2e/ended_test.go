@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // ending has a Job that removes itself, what waits for it, and one that fails.
@@ -42,17 +43,17 @@ const lingers = 8 * time.Second
 
 // expectStays expects the condition Ready of a resource to keep its reason for a while.
 func (s *site) expectStays(cr *unstructured.Unstructured, reason string) {
-	s.t.Helper()
+	s.T.Helper()
 	for began := time.Now(); time.Since(began) < lingers; {
 		if err := s.after(40 * time.Millisecond); err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
-		u, err := read(s.t.Context(), cr)
+		u, err := harness.Read(s.T.Context(), cr)
 		if err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
-		if c := condition(u, "Ready"); c["reason"] != reason {
-			s.t.Fatalf("%s after %s, Ready is %v: %v: %v", reason, since(began), c["status"], c["reason"], c["message"])
+		if c := harness.Condition(u, "Ready"); c["reason"] != reason {
+			s.T.Fatalf("%s after %s, Ready is %v: %v: %v", reason, harness.Since(began), c["status"], c["reason"], c["message"])
 		}
 	}
 }
@@ -60,8 +61,8 @@ func (s *site) expectStays(cr *unstructured.Unstructured, reason string) {
 // after waits for a time, unless the test ends.
 func (s *site) after(d time.Duration) error {
 	select {
-	case <-s.t.Context().Done():
-		return s.t.Context().Err()
+	case <-s.T.Context().Done():
+		return s.T.Context().Err()
 	case <-time.After(d):
 		return nil
 	}
@@ -71,24 +72,24 @@ func TestAJobThatRemovesItselfRunsOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "once", ending)
-	o := s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(cr)
+	o := s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(cr)
 	s.expectNoJobs()
 	s.expectStays(cr, "Ready")
 	s.expectJobsWritten(from, 1)
-	t.Logf("inventory: %v", field(s.expectAllReady(cr), "status", "inventory"))
+	t.Logf("inventory: %v", harness.Field(s.ExpectAllReady(cr), "status", "inventory"))
 
-	o.stop()
-	s.operate(p.dir)
-	s.patch(cr, spec(map[string]any{"poke": "a label or an annotation"}))
-	s.settle()
-	s.expectAllReady(cr)
+	o.Stop()
+	s.Operate(p.Dir)
+	s.Patch(cr, harness.Spec(map[string]any{"poke": "a label or an annotation"}))
+	s.Settle()
+	s.ExpectAllReady(cr)
 	s.expectJobsWritten(from, 1)
 
-	s.patch(cr, spec(map[string]any{"text": "b"}))
-	s.expectAllReady(cr)
+	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+	s.ExpectAllReady(cr)
 	s.expectStays(cr, "Ready")
 	s.expectJobsWritten(from, 2)
 }
@@ -97,15 +98,15 @@ func TestAJobThatRemovesItselfWhileNobodyLooksRunsOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "unseen", ending)
-	o := s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "shop", map[string]any{"ttl": int64(3)}))
-	s.expectAllReady(cr)
-	o.kill() // as a crash would, and the Job goes meanwhile
+	o := s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"ttl": int64(3)}))
+	s.ExpectAllReady(cr)
+	o.Kill() // as a crash would, and the Job goes meanwhile
 	s.expectNoJobs()
-	s.operate(p.dir)
-	s.settle()
-	s.expectAllReady(cr)
+	s.Operate(p.Dir)
+	s.Settle()
+	s.ExpectAllReady(cr)
 	s.expectJobsWritten(from, 1)
 }
 
@@ -113,29 +114,29 @@ func TestAJobThatIsDeletedBeforeItIsCompleteIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "failing", ending)
-	s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "shop", map[string]any{"fails": true}))
-	job := object("batch/v1", "Job", s.namespace, "migrate-shop")
+	s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"fails": true}))
+	job := harness.Object("batch/v1", "Job", s.Namespace, "migrate-shop")
 	// A Job that goes before its controller has made its pod may leave the next one of its
 	// name without one.
-	s.expectThat(job, "to run", func(u *unstructured.Unstructured) error {
-		if field(u, "status", "active") != int64(1) {
-			return errNotYet
+	s.ExpectThat(job, "to run", func(u *unstructured.Unstructured) error {
+		if harness.Field(u, "status", "active") != int64(1) {
+			return harness.ErrNotYet
 		}
 		return nil
 	})
-	s.delete(job)
+	s.Delete(job)
 	// It fails, and is gone: it stays failed until somebody asks.
-	s.expectNotReady(cr, "ObjectFailed", "Job", "failed")
+	s.ExpectNotReady(cr, "ObjectFailed", "Job", "failed")
 	s.expectNoJobs()
 	s.expectStays(cr, "ObjectFailed")
-	s.expectNotReady(cr, "ObjectFailed", "operetta.dev/reconcile-at")
+	s.ExpectNotReady(cr, "ObjectFailed", "operetta.dev/reconcile-at")
 	s.expectJobsWritten(from, 2)
-	s.patch(cr, annotation("operetta.dev/reconcile-at", "now"))
-	s.expectThat(job, "to run again", exists)
+	s.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now"))
+	s.ExpectThat(job, "to run again", harness.Exists)
 	s.expectNoJobs()
-	s.expectNotReady(cr, "ObjectFailed", "operetta.dev/reconcile-at")
+	s.ExpectNotReady(cr, "ObjectFailed", "operetta.dev/reconcile-at")
 	s.expectStays(cr, "ObjectFailed")
 	s.expectJobsWritten(from, 3)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -48,12 +49,12 @@ components: other: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: 
 
 // onEach calls f with each event about an object, until the test or its context ends.
 func (s *site) onEach(ctx context.Context, name string, f func(watch.EventType, *unstructured.Unstructured)) {
-	s.t.Helper()
+	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(schema.FromAPIVersionAndKind("v1", "ConfigMapList"))
-	w, err := world.admin.Watch(ctx, l, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": name})
+	w, err := harness.World.Admin.Watch(ctx, l, client.InNamespace(s.Namespace), client.MatchingFields{"metadata.name": name})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	go func() {
 		defer w.Stop()
@@ -75,36 +76,36 @@ func (s *site) onEach(ctx context.Context, name string, f func(watch.EventType, 
 
 // reverts changes a field of an object back at each event, as another controller would.
 func (s *site) reverts(ctx context.Context, name, value string) {
-	s.t.Helper()
+	s.T.Helper()
 	s.onEach(ctx, name, func(e watch.EventType, u *unstructured.Unstructured) {
-		if e != watch.Deleted && field(u, "data", "text") != value {
+		if e != watch.Deleted && harness.Field(u, "data", "text") != value {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"data": {"text": "`+value+`"}}`))
-			_ = world.admin.Patch(ctx, u, patch, client.FieldOwner("rival")) // it may be gone
+			_ = harness.World.Admin.Patch(ctx, u, patch, client.FieldOwner("rival")) // it may be gone
 		}
 	})
 }
 
 // deletes deletes an object whenever it is there.
 func (s *site) deletes(ctx context.Context, name string) {
-	s.t.Helper()
+	s.T.Helper()
 	s.onEach(ctx, name, func(e watch.EventType, u *unstructured.Unstructured) {
 		if e != watch.Deleted {
-			_ = world.admin.Delete(ctx, u) // it may be gone
+			_ = harness.World.Admin.Delete(ctx, u) // it may be gone
 		}
 	})
 }
 
 // expectBoundedRequests lets a fight last, and looks at what it has cost.
 func (s *site) expectBoundedRequests(from controlplane.AuditMark, resources int) {
-	s.t.Helper()
+	s.T.Helper()
 	r := fights()
 	if err := s.after(r.lasts); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	asked := s.operatorRequests(from).unlisted()
-	s.t.Logf("in %s: %d requests for %d resources: %s", r.lasts, len(asked), resources, asked)
+	asked := s.OperatorRequests(from).Unlisted()
+	s.T.Logf("in %s: %d requests for %d resources: %s", r.lasts, len(asked), resources, asked)
 	if len(asked) > resources*r.requests {
-		s.t.Errorf("that is more than %d for each", r.requests)
+		s.T.Errorf("that is more than %d for each", r.requests)
 	}
 }
 
@@ -135,40 +136,40 @@ func TestE3WhoeverFightsCostsFewRequests(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, name, row.body)
-			s.operate(p.dir)
+			s.Operate(p.Dir)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			row.fight(ctx, s)
-			from := mark(t)
-			cr := s.create(p.thing(s, "shop", map[string]any{}))
+			from := harness.Mark(t)
+			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
 			s.expectBoundedRequests(from, 1)
 			if len(row.said) > 0 {
-				t.Log(s.expectNotReady(cr, "KeepsChanging", row.said...))
+				t.Log(s.ExpectNotReady(cr, "KeepsChanging", row.said...))
 			} else {
-				s.expectAllReady(cr)
+				s.ExpectAllReady(cr)
 			}
-			s.expectData("other", "size", "1")
+			s.ExpectData("other", "size", "1")
 			// A person is answered at once.
 			began := time.Now()
-			s.patch(cr, spec(map[string]any{"size": int64(2)}))
-			s.expectData("other", "size", "2")
+			s.Patch(cr, harness.Spec(map[string]any{"size": int64(2)}))
+			s.ExpectData("other", "size", "2")
 			if name != "deletes" {
-				s.expectData("note", "size", "2")
+				s.ExpectData("note", "size", "2")
 			}
-			if took := since(began); took > 3*time.Second {
+			if took := harness.Since(began); took > 3*time.Second {
 				t.Errorf("a change of the spec took %s", took)
 			}
 			if os.Getenv(longEnv) == "" || len(row.said) == 0 || name == "counts" {
 				return
 			}
-			s.expectNotReady(cr, "KeepsChanging", row.said...)
+			s.ExpectNotReady(cr, "KeepsChanging", row.said...)
 			stop()
-			took := within(t, 2*time.Minute, "the resource to be Ready again", func() error {
-				u, err := read(t.Context(), cr)
+			took := harness.Within(t, 2*time.Minute, "the resource to be Ready again", func() error {
+				u, err := harness.Read(t.Context(), cr)
 				if err != nil {
 					return err
 				}
-				return ready(u)
+				return harness.Ready(u)
 			})
 			t.Logf("Ready %s after the end of the fight", took.Round(time.Millisecond))
 		})
@@ -187,12 +188,12 @@ func TestE3ResourcesInACircleCostFewRequests(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "circle", circle)
-	s.operate(p.dir)
-	from := mark(t)
-	a := s.create(p.thing(s, "a", map[string]any{"other": "b"}))
-	s.create(p.thing(s, "b", map[string]any{"other": "a"}))
+	s.Operate(p.Dir)
+	from := harness.Mark(t)
+	a := s.Create(p.Thing(s.Site, "a", map[string]any{"other": "b"}))
+	s.Create(p.Thing(s.Site, "b", map[string]any{"other": "a"}))
 	s.expectBoundedRequests(from, 2)
-	if n, _ := field(s.expectThat(a, "to be there", exists), "status", "n").(int64); n < 3 {
+	if n, _ := harness.Field(s.ExpectThat(a, "to be there", harness.Exists), "status", "n").(int64); n < 3 {
 		t.Errorf("they are in no circle: %d", n)
 	}
 }
@@ -200,18 +201,18 @@ func TestE3ResourcesInACircleCostFewRequests(t *testing.T) {
 // mutateConfigMaps makes the API server itself rewrite a field of each ConfigMap of the
 // site.
 func (s *site) mutateConfigMaps() {
-	s.t.Helper()
+	s.T.Helper()
 	s.mutate("", "configmaps", map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
 		"expression": `Object{data: {"text": "theirs"}}`,
 	}})
-	eventually(s.t, "the admission policy", func() error {
-		u := s.configMap("probe", map[string]any{"text": "ours"})
-		if err := world.admin.Create(s.t.Context(), u); err != nil {
+	harness.Eventually(s.T, "the admission policy", func() error {
+		u := s.ConfigMap("probe", map[string]any{"text": "ours"})
+		if err := harness.World.Admin.Create(s.T.Context(), u); err != nil {
 			return err
 		}
-		defer s.delete(u)
-		if field(u, "data", "text") != "theirs" {
-			return errNotYet
+		defer s.Delete(u)
+		if harness.Field(u, "data", "text") != "theirs" {
+			return harness.ErrNotYet
 		}
 		return nil
 	})

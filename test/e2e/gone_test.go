@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // bystander is a package that has nothing to do with the one that is gone.
@@ -29,11 +30,11 @@ const without = "packages that do not run here"
 
 // abandon rolls a resource of a package out and ends its operator.
 func (s *site) abandon(p *small) *unstructured.Unstructured {
-	s.t.Helper()
-	o := s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(cr)
-	o.stop()
+	s.T.Helper()
+	o := s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(cr)
+	o.Stop()
 	return cr
 }
 
@@ -44,9 +45,9 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 		s := newSite(t)
 		p := newSmall(t, "goneearly", layered)
 		cr := s.abandon(p)
-		from := mark(t)
-		s.delete(cr)
-		s.operate(newSmall(t, "goneearlyby", bystander).dir)
+		from := harness.Mark(t)
+		s.Delete(cr)
+		s.Operate(newSmall(t, "goneearlyby", bystander).Dir)
 		s.expectTornDown(cr, layeredKinds...)
 		s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
 	})
@@ -55,18 +56,18 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 		s := newSite(t)
 		p := newSmall(t, "gonelate", layered)
 		cr := s.abandon(p)
-		o := s.operate(newSmall(t, "gonelateby", bystander).dir)
-		o.expectLog(without, p.name)
+		o := s.Operate(newSmall(t, "gonelateby", bystander).Dir)
+		o.ExpectLog(without, p.Name)
 		// Nothing but its deletion is looked at.
-		s.delete(s.ref("Secret", "top-shop-a"))
-		s.patch(cr, spec(map[string]any{"text": "b"}))
-		s.create(p.thing(s, "new", map[string]any{}))
-		from := mark(t)
-		s.settle()
-		if writes := s.operatorRequests(from).mutating(); len(writes) > 0 {
+		s.Delete(s.Ref("Secret", "top-shop-a"))
+		s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+		s.Create(p.Thing(s.Site, "new", map[string]any{}))
+		from := harness.Mark(t)
+		s.Settle()
+		if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
 			t.Errorf("a resource without its package was reconciled: %s", writes)
 		}
-		s.delete(cr)
+		s.Delete(cr)
 		s.expectTornDown(cr, layeredKinds...)
 		s.expectDeleted(from, "serviceaccounts", "configmaps")
 	})
@@ -74,15 +75,15 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 
 // spoil makes a package one that cannot be read, and returns what mends it.
 func (p *small) spoil() (mend func()) {
-	p.t.Helper()
+	p.T.Helper()
 	body, err := os.ReadFile(p.file())
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
-	writeFile(p.t, p.file(), "package "+p.name+"\n components: {{{\n")
+	harness.WriteFile(p.T, p.file(), "package "+p.Name+"\n components: {{{\n")
 	return func() {
-		p.t.Helper()
-		writeFile(p.t, p.file(), string(body))
+		p.T.Helper()
+		harness.WriteFile(p.T, p.file(), string(body))
 	}
 }
 
@@ -92,77 +93,66 @@ func TestF2PackageThatIsBrokenAtTheStartHoldsNothingUpAndIsServedOnceItIsMended(
 	p, by := newSmall(t, "spoiled", layered), newSmall(t, "spoiledby", bystander)
 	cr := s.abandon(p)
 	mend := p.spoil()
-	o := s.operate(p.dir, by.dir, "--health-address", anyPort)
-	t.Log(o.expectLog("waiting for it to be mended", "spoiled.cue:2"))
-	if code := o.ready(); code == http.StatusOK {
+	o := s.Operate(p.Dir, by.Dir, "--health-address", harness.AnyPort)
+	t.Log(o.ExpectLog("waiting for it to be mended", "spoiled.cue:2"))
+	if code := o.Probe("readyz"); code == http.StatusOK {
 		t.Error("it is ready although a package was never right: the old operator would be ended")
 	}
-	other := s.create(by.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(other)
-	from := mark(t)
-	s.delete(cr)
+	other := s.Create(by.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(other)
+	from := harness.Mark(t)
+	s.Delete(cr)
 	s.expectTornDown(cr, layeredKinds[1:]...)
 	s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
 
-	position := o.log.len()
+	position := o.Log.Len()
 	mend()
-	o.expectLogAfter(position, "package loaded", "package="+p.name)
-	again := p.thing(s, "again", map[string]any{})
-	s.create(again)
-	s.expectAllReady(again)
-	eventually(t, "the operator to be ready", func() error {
-		if code := o.ready(); code != http.StatusOK {
+	o.ExpectLogAfter(position, "package loaded", "package="+p.Name)
+	again := p.Thing(s.Site, "again", map[string]any{})
+	s.Create(again)
+	s.ExpectAllReady(again)
+	harness.Eventually(t, "the operator to be ready", func() error {
+		if code := o.Probe("readyz"); code != http.StatusOK {
 			return fmt.Errorf("readyz says %d", code)
 		}
 		return nil
 	})
-	s.patch(other, spec(map[string]any{"text": "b"}))
-	s.expectData("bystander-shop", "text", "b")
+	s.Patch(other, harness.Spec(map[string]any{"text": "b"}))
+	s.ExpectData("bystander-shop", "text", "b")
 }
 
 func TestPackageThatIsMendedIsServedWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "mended", layered)
-	best := patience
+	best := harness.Patience
 	// A busy machine gets several tries at what is about seconds.
-	for try := 0; try < 2 || (best > swapLimit && try < tries); try++ {
+	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
 		mend := p.spoil()
-		o := s.operate(p.dir)
-		o.expectLog("waiting for it to be mended")
+		o := s.Operate(p.Dir)
+		o.ExpectLog("waiting for it to be mended")
 		began := time.Now()
 		mend()
-		o.expectLog("package loaded", "package=mended")
+		o.ExpectLog("package loaded", "package=mended")
 		best = min(best, time.Since(began))
-		t.Logf("served %s after it was mended", since(began))
-		o.stop()
+		t.Logf("served %s after it was mended", harness.Since(began))
+		o.Stop()
 	}
 	if best > swapLimit {
 		t.Errorf("the fastest was served after %s, not within %s", best, swapLimit)
 	}
 }
 
-// ready returns what the operator answers to the question whether it is ready.
-func (o *operator) ready() int {
-	o.t.Helper()
-	resp, err := http.Get("http://" + o.address(healthServer) + "/readyz")
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode
-}
-
 func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 	t.Parallel()
-	held := func(s *site, p *small, cr *unstructured.Unstructured, o *operator) {
-		s.t.Helper()
-		s.t.Log(s.expectNotReady(cr, "PackageMissing", "hooks.beforeDelete.backup", "package "+p.name, "operetta.dev/skip-hooks"))
-		s.expectEvent("shop", "DeletionHeld", "package "+p.name)
-		o.expectLog("DeletionHeld", p.name)
-		s.settle()
-		if u := s.get("ConfigMap", "settings"); u.GetDeletionTimestamp() != nil {
-			s.t.Error("an object went before its hook")
+	held := func(s *site, p *small, cr *unstructured.Unstructured, o *harness.Operator) {
+		s.T.Helper()
+		s.T.Log(s.ExpectNotReady(cr, "PackageMissing", "hooks.beforeDelete.backup", "package "+p.Name, "operetta.dev/skip-hooks"))
+		s.ExpectEvent("shop", "DeletionHeld", "package "+p.Name)
+		o.ExpectLog("DeletionHeld", p.Name)
+		s.Settle()
+		if u := s.Get("ConfigMap", "settings"); u.GetDeletionTimestamp() != nil {
+			s.T.Error("an object went before its hook")
 		}
 	}
 	t.Run("until a person skips them", func(t *testing.T) {
@@ -170,12 +160,12 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 		s := newSite(t)
 		p := newSmall(t, "heldskip", hooked)
 		cr := s.abandon(p)
-		from := mark(t)
-		s.delete(cr)
-		o := s.operate(newSmall(t, "heldskipby", bystander).dir)
+		from := harness.Mark(t)
+		s.Delete(cr)
+		o := s.Operate(newSmall(t, "heldskipby", bystander).Dir, "--allow-annotations=skip-hooks")
 		held(s, p, cr, o)
-		s.patch(cr, annotation("operetta.dev/skip-hooks", "true"))
-		s.expectFinished(cr, "ConfigMap")
+		s.Patch(cr, harness.Annotation("operetta.dev/skip-hooks", "true"))
+		s.ExpectFinished(cr, "ConfigMap")
 		s.expectJobsWritten(from, 0)
 	})
 	t.Run("until the package returns", func(t *testing.T) {
@@ -184,12 +174,12 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 		p := newSmall(t, "heldback", hooked)
 		cr := s.abandon(p)
 		mend := p.spoil()
-		from, before := mark(t), s.expectThat(cr, "to exist", exists).GetResourceVersion()
-		s.delete(cr)
-		o := s.operate(p.dir)
+		from, before := harness.Mark(t), s.ExpectThat(cr, "to exist", harness.Exists).GetResourceVersion()
+		s.Delete(cr)
+		o := s.Operate(p.Dir)
 		held(s, p, cr, o)
 		mend()
-		s.expectFinished(cr, "ConfigMap")
+		s.ExpectFinished(cr, "ConfigMap")
 		s.expectNoJobs()
 		s.expectJobsWritten(from, 1)
 		s.expectBackupFirst(before)
@@ -201,11 +191,11 @@ func TestStraysAreLeftToOthersIfTheOperatorSaysSo(t *testing.T) {
 	s := newSite(t)
 	p := newSmall(t, "leftalone", layered)
 	cr := s.abandon(p)
-	s.delete(cr)
-	s.operate(newSmall(t, "leftaloneby", bystander).dir, "--strays", "leave")
+	s.Delete(cr)
+	s.Operate(newSmall(t, "leftaloneby", bystander).Dir, "--strays", "leave")
 	s.expectOlder(cr, 15*time.Second)
-	s.get("Secret", "top-shop-a")
-	s.operate(p.dir)
+	s.Get("Secret", "top-shop-a")
+	s.Operate(p.Dir)
 	s.expectTornDown(cr, layeredKinds...)
 }
 
@@ -213,22 +203,22 @@ func TestTwoOperatorsThatTearOneResourceDownLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "tornbytwo", layered)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(cr)
-	s.operate(newSmall(t, "tornbytwoby", bystander).dir).expectLog(without, p.name)
-	middle := s.ref("ServiceAccount", "middle-shop")
-	s.patch(middle, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
-	from := mark(t)
-	s.delete(cr)
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(cr)
+	s.Operate(newSmall(t, "tornbytwoby", bystander).Dir).ExpectLog(without, p.Name)
+	middle := s.Ref("ServiceAccount", "middle-shop")
+	s.Patch(middle, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
+	from := harness.Mark(t)
+	s.Delete(cr)
 	// The one without the package begins later, and finds what the other one has left.
 	s.expectOlder(cr, 15*time.Second)
-	s.settle()
-	t.Log(s.expectNotReady(cr, "Deleting", "middle-shop", "example.com/hold"))
-	s.patch(middle, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-	s.expectFinished(cr, layeredKinds...)
+	s.Settle()
+	t.Log(s.ExpectNotReady(cr, "Deleting", "middle-shop", "example.com/hold"))
+	s.Patch(middle, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	s.ExpectFinished(cr, layeredKinds...)
 	var order []string
-	for _, e := range s.operatorRequests(from).verbs("delete").only(isOfACoreKind) {
+	for _, e := range s.OperatorRequests(from).Verbs("delete").Only(isOfACoreKind) {
 		order = append(order, e.Resource)
 	}
 	if got, want := slices.Compact(order), []string{"secrets", "serviceaccounts", "configmaps"}; !slices.Equal(got, want) {
@@ -238,8 +228,8 @@ func TestTwoOperatorsThatTearOneResourceDownLeaveNothing(t *testing.T) {
 
 // expectOlder waits until the deletion of a resource is older than an age.
 func (s *site) expectOlder(cr *unstructured.Unstructured, age time.Duration) {
-	s.t.Helper()
-	s.expectThat(cr, "to wait", func(u *unstructured.Unstructured) error {
+	s.T.Helper()
+	s.ExpectThat(cr, "to wait", func(u *unstructured.Unstructured) error {
 		if now := time.Since(u.GetDeletionTimestamp().Time); now < age {
 			return fmt.Errorf("it is deleted for %s", now)
 		}
@@ -251,15 +241,15 @@ func TestJ1OperatorThatMayNotListDefinitionsSaysSoOnceAndServes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "confined", layered)
-	s.restrict(append(p.needs(), rule("", writes, "configmaps", "secrets", "serviceaccounts"))...)
-	o := s.operateRestricted(p)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(cr)
-	o.expectLog("level=INFO", "may not list CustomResourceDefinitions")
-	s.settle()
-	if n := strings.Count(o.log.from(0), "may not list CustomResourceDefinitions"); n != 1 {
+	s.Restrict(append(p.Needs(), harness.Rule("", harness.Writes, "configmaps", "secrets", "serviceaccounts"))...)
+	o := s.OperateRestricted(p.Small)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(cr)
+	o.ExpectLog("level=INFO", "may not list CustomResourceDefinitions")
+	s.Settle()
+	if n := strings.Count(o.Log.From(0), "may not list CustomResourceDefinitions"); n != 1 {
 		t.Errorf("it was said %d times", n)
 	}
-	s.delete(cr)
-	s.expectFinished(cr, layeredKinds...)
+	s.Delete(cr)
+	s.ExpectFinished(cr, layeredKinds...)
 }

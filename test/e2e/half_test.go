@@ -5,16 +5,17 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // expectAddresses waits until a Service reaches a number of pods.
 func (s *site) expectAddresses(service string, want int) {
-	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("the Service %s to reach %d pods", service, want), func() error {
+	s.T.Helper()
+	harness.Eventually(s.T, fmt.Sprintf("the Service %s to reach %d pods", service, want), func() error {
 		reached := 0
-		for _, slice := range s.list("discovery.k8s.io/v1", "EndpointSlice") {
+		for _, slice := range s.List("discovery.k8s.io/v1", "EndpointSlice") {
 			if slice.GetLabels()["kubernetes.io/service-name"] == service {
-				endpoints, _ := field(&slice, "endpoints").([]any)
+				endpoints, _ := harness.Field(&slice, "endpoints").([]any)
 				reached += len(endpoints)
 			}
 		}
@@ -29,18 +30,18 @@ func TestASelectorThatCannotBeChangedLeavesTheServiceWithItsPods(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := copyFolder(t, fixture("queue"), nil)
-	s.operate(p.dir)
+	s.Operate(p.dir)
 	cr := s.sample("queue")
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
 	s.expectAddresses("orders", 3)
-	service, set := s.ref("Service", "orders"), s.ref("StatefulSet", "orders")
+	service, set := s.Ref("Service", "orders"), s.Ref("StatefulSet", "orders")
 	before := map[*unstructured.Unstructured]string{}
 	for _, u := range []*unstructured.Unstructured{service, set} {
 		before[u] = encodeContent(s, u)
 	}
 	p.edit("names.cue", `_selector: "app.kubernetes.io/instance": _name`, `_selector: "queues.example.com/name": _name`)
-	t.Log(s.expectNotReady(cr, "ObjectRejected", "brokers: ", "StatefulSet "+s.namespace+"/orders", "brokers.cue:"))
+	t.Log(s.ExpectNotReady(cr, "ObjectRejected", "brokers: ", "StatefulSet "+s.Namespace+"/orders", "brokers.cue:"))
 	s.expectFewRequests()
 	for u, was := range before {
 		if now := encodeContent(s, u); now != was {
@@ -50,12 +51,12 @@ func TestASelectorThatCannotBeChangedLeavesTheServiceWithItsPods(t *testing.T) {
 	s.expectAddresses("orders", 3)
 
 	p.revert("names.cue")
-	s.expectAllReady(cr)
+	s.ExpectAllReady(cr)
 	s.expectAddresses("orders", 3)
 }
 
 // encodeContent returns the content of an object as text.
 func encodeContent(s *site, u *unstructured.Unstructured) string {
-	s.t.Helper()
-	return string(encode(s.t, content(s.expectThat(u, "to exist", exists))))
+	s.T.Helper()
+	return string(harness.Encode(s.T, content(s.ExpectThat(u, "to exist", harness.Exists))))
 }

@@ -1,23 +1,27 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"operetta.dev/test/harness"
+)
 
 // TestAPartThatCannotBeDeletedSaysWhyAtTheTop: a backup that fails holds the database, and
 // with it the platform that needs another one.
 func TestAPartThatCannotBeDeletedSaysWhyAtTheTop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(platformPackages()...)
+	s.Operate(platformPackages()...)
 	cr := s.platform()
 	cr.Object["spec"].(map[string]any)["apps"] = map[string]any{}
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
 	database := s.partsOf(cr)[1]
-	s.patch(database, spec(map[string]any{"backup": nowhere}))
-	s.expectAllReady(database)
-	s.delete(database)
-	t.Log(s.expectNotReady(database, "HookFailed", "hooks.beforeDelete.backup: "))
-	t.Log(s.expectNotReady(cr, "WaitingForDeletion", "database: ", "Postgres "+s.namespace+"/"+cr.GetName(), "hooks.beforeDelete.backup: "))
-	s.patch(database, spec(map[string]any{"backup": map[string]any{"enabled": false}}))
-	s.expectAllReady(cr)
+	s.Patch(database, harness.Spec(map[string]any{"backup": nowhere}))
+	s.ExpectAllReady(database)
+	s.Delete(database)
+	t.Log(s.ExpectNotReady(database, "HookFailed", "hooks.beforeDelete.backup: "))
+	t.Log(s.ExpectNotReady(cr, "WaitingForDeletion", "database: ", "Postgres "+s.Namespace+"/"+cr.GetName(), "hooks.beforeDelete.backup: "))
+	s.Patch(database, harness.Spec(map[string]any{"backup": map[string]any{"enabled": false}}))
+	s.ExpectAllReady(cr)
 }

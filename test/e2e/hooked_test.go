@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -44,32 +45,32 @@ func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "hooked", hooked)
-	o := s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	got := s.expectAllReady(cr)
-	t.Logf("components: %v", field(got, "status", "components"))
-	if c := component(got, "hooks.afterDeploy.migrate"); c["state"] != "Verified" {
+	o := s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	got := s.ExpectAllReady(cr)
+	t.Logf("components: %v", harness.Field(got, "status", "components"))
+	if c := harness.Component(got, "hooks.afterDeploy.migrate"); c["state"] != "Verified" {
 		t.Errorf("the status says of the hook: %v", c)
 	}
-	jobs := s.list("batch/v1", "Job")
-	if len(jobs) != 1 || !strings.HasPrefix(jobs[0].GetName(), "migrate") || field(&jobs[0], "status", "succeeded") != int64(1) {
-		t.Fatalf("there are %d Jobs: %s", len(jobs), encode(t, jobs))
+	jobs := s.List("batch/v1", "Job")
+	if len(jobs) != 1 || !strings.HasPrefix(jobs[0].GetName(), "migrate") || harness.Field(&jobs[0], "status", "succeeded") != int64(1) {
+		t.Fatalf("there are %d Jobs: %s", len(jobs), harness.Encode(t, jobs))
 	}
 	// Nothing runs it again: neither a restart, nor a change of something else.
-	o.stop()
-	s.operate(p.dir)
-	s.patch(cr, annotation("example.com/poke", "1"))
-	s.settle()
+	o.Stop()
+	s.Operate(p.Dir)
+	s.Patch(cr, harness.Annotation("example.com/poke", "1"))
+	s.Settle()
 	s.expectJobsWritten(from, 1)
-	s.patch(cr, spec(map[string]any{"text": "b"}))
-	s.expectAllReady(cr)
-	s.expectData("settings", "text", "b")
+	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+	s.ExpectAllReady(cr)
+	s.ExpectData("settings", "text", "b")
 	s.expectJobsWritten(from, 2)
 
-	began := s.expectAllReady(cr).GetResourceVersion()
-	s.delete(cr)
-	s.expectFinished(cr, "ConfigMap")
+	began := s.ExpectAllReady(cr).GetResourceVersion()
+	s.Delete(cr)
+	s.ExpectFinished(cr, "ConfigMap")
 	s.expectNoJobs()
 	s.expectJobsWritten(from, 3)
 	s.expectBackupFirst(began)
@@ -77,17 +78,17 @@ func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 
 // expectJobsWritten expects how many Jobs the operator has created since a mark.
 func (s *site) expectJobsWritten(from controlplane.AuditMark, want int) {
-	s.t.Helper()
-	created := s.operatorRequests(from).about("jobs").writes().only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
+	s.T.Helper()
+	created := s.OperatorRequests(from).About("jobs").Writes().Only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
 	if len(created) != want {
-		s.t.Errorf("%d Jobs were created, not %d", len(created), want)
+		s.T.Errorf("%d Jobs were created, not %d", len(created), want)
 	}
 }
 
 func (s *site) expectNoJobs() {
-	s.t.Helper()
-	eventually(s.t, "the end of the Jobs", func() error {
-		if left := s.list("batch/v1", "Job"); len(left) > 0 {
+	s.T.Helper()
+	harness.Eventually(s.T, "the end of the Jobs", func() error {
+		if left := s.List("batch/v1", "Job"); len(left) > 0 {
 			return fmt.Errorf("%s is left", left[0].GetName())
 		}
 		return nil
@@ -97,27 +98,27 @@ func (s *site) expectNoJobs() {
 // expectBackupFirst expects the Job before deletion to have ended before the first
 // object was deleted, of all that has happened since a version.
 func (s *site) expectBackupFirst(since string) {
-	s.t.Helper()
+	s.T.Helper()
 	ended := s.versionWhen(since, "batch/v1", "Job", func(_ watch.EventType, u *unstructured.Unstructured) bool {
-		return strings.HasPrefix(u.GetName(), "backup") && condition(u, "Complete")["status"] == "True"
+		return strings.HasPrefix(u.GetName(), "backup") && harness.Condition(u, "Complete")["status"] == "True"
 	})
 	deleted := s.versionWhen(since, "v1", "ConfigMap", func(e watch.EventType, u *unstructured.Unstructured) bool {
 		return u.GetName() == "settings" && (e == watch.Deleted || u.GetDeletionTimestamp() != nil)
 	})
 	if deleted < ended {
-		s.t.Errorf("the backup ended at version %d, the first deletion was at %d", ended, deleted)
+		s.T.Errorf("the backup ended at version %d, the first deletion was at %d", ended, deleted)
 	}
 }
 
 // versionWhen returns the version of the first event about a kind since a version that
 // passes a check.
 func (s *site) versionWhen(since, apiVersion, kind string, check func(watch.EventType, *unstructured.Unstructured) bool) uint64 {
-	s.t.Helper()
+	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind+"List"))
-	w, err := world.admin.Watch(s.t.Context(), l, client.InNamespace(s.namespace), &client.ListOptions{Raw: listFrom(since)})
+	w, err := harness.World.Admin.Watch(s.T.Context(), l, client.InNamespace(s.Namespace), &client.ListOptions{Raw: harness.ListFrom(since)})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer w.Stop()
 	for {
@@ -125,18 +126,18 @@ func (s *site) versionWhen(since, apiVersion, kind string, check func(watch.Even
 		case e, open := <-w.ResultChan():
 			u, ok := e.Object.(*unstructured.Unstructured)
 			if !open || !ok {
-				s.t.Fatalf("the watch of %s from version %s has ended: %v", kind, since, e.Object)
+				s.T.Fatalf("the watch of %s from version %s has ended: %v", kind, since, e.Object)
 			}
 			if !check(e.Type, u) {
 				continue
 			}
 			n, err := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
 			if err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 			return n
-		case <-time.After(patience):
-			s.t.Fatalf("no event of a %s is the one that is looked for", kind)
+		case <-time.After(harness.Patience):
+			s.T.Fatalf("no event of a %s is the one that is looked for", kind)
 		}
 	}
 }
@@ -174,15 +175,15 @@ hooks: {
 
 // job returns the one Job of a name, without the digest of its content.
 func (s *site) job(name string) *unstructured.Unstructured {
-	s.t.Helper()
+	s.T.Helper()
 	var found []*unstructured.Unstructured
-	for _, u := range s.list("batch/v1", "Job") {
+	for _, u := range s.List("batch/v1", "Job") {
 		if u.GetDeletionTimestamp() == nil && u.GetName()[:strings.LastIndex(u.GetName(), "-")] == name {
 			found = append(found, &u)
 		}
 	}
 	if len(found) != 1 {
-		s.t.Fatalf("there are %d Jobs %s: %s", len(found), name, encode(s.t, found))
+		s.T.Fatalf("there are %d Jobs %s: %s", len(found), name, harness.Encode(s.T, found))
 	}
 	return found[0]
 }
@@ -190,18 +191,18 @@ func (s *site) job(name string) *unstructured.Unstructured {
 // expectStalled expects that a person can see that one has to act, and why: in the
 // condition Stalled, and with kubectl.
 func (s *site) expectStalled(p *small, name, phase, reason string) {
-	s.t.Helper()
-	cr, err := read(s.t.Context(), p.thing(s, name, nil))
+	s.T.Helper()
+	cr, err := harness.Read(s.T.Context(), p.Thing(s.Site, name, nil))
 	if err != nil || cr == nil {
-		s.t.Fatalf("reading %s: %v, %v", name, cr, err)
+		s.T.Fatalf("reading %s: %v, %v", name, cr, err)
 	}
-	if c := condition(cr, "Stalled"); c["status"] != "True" || c["reason"] != reason {
-		s.t.Errorf("Stalled is %v", c)
+	if c := harness.Condition(cr, "Stalled"); c["status"] != "True" || c["reason"] != reason {
+		s.T.Errorf("Stalled is %v", c)
 	}
-	shown := s.kubectl("get", "things."+p.name+".example.com", name, "--no-headers")
-	s.t.Log(shown)
+	shown := s.Kubectl("get", "things."+p.Name+".example.com", name, "--no-headers")
+	s.T.Log(shown)
 	if got := strings.Fields(shown); len(got) < 3 || got[1] != "False" || got[2] != phase {
-		s.t.Errorf("kubectl get shows %q, not False and %s", shown, phase)
+		s.T.Errorf("kubectl get shows %q, not False and %s", shown, phase)
 	}
 }
 
@@ -209,48 +210,48 @@ func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *t
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "failinghook", failing)
-	o := s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "shop", map[string]any{"broken": "migrate"}))
-	t.Log(s.expectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded", "to run the hook again"))
+	o := s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"broken": "migrate"}))
+	t.Log(s.ExpectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded", "to run the hook again"))
 	s.expectStalled(p, "shop", "Failed", "HookFailed")
-	u := s.expectThat(cr, "to say so of the hook", func(u *unstructured.Unstructured) error {
-		if c := component(u, "hooks.afterDeploy.migrate"); c["state"] != "Failed" || c["reason"] != "HookFailed" {
+	u := s.ExpectThat(cr, "to say so of the hook", func(u *unstructured.Unstructured) error {
+		if c := harness.Component(u, "hooks.afterDeploy.migrate"); c["state"] != "Failed" || c["reason"] != "HookFailed" {
 			return fmt.Errorf("it says %v", c)
 		}
 		return nil
 	})
-	t.Logf("status.hooks: %s", encode(t, field(u, "status", "hooks")))
+	t.Logf("status.hooks: %s", harness.Encode(t, harness.Field(u, "status", "hooks")))
 	s.expectJobsWritten(from, 1)
 
 	// Nothing runs it again by itself: a restart, a poke, another change of the spec.
-	o.stop()
-	s.operate(p.dir)
-	s.patch(cr, annotation("example.com/poke", "1"))
-	s.patch(cr, spec(map[string]any{"text": "b"}))
-	s.expectData("settings-shop", "text", "b")
-	s.settle()
+	o.Stop()
+	s.Operate(p.Dir)
+	s.Patch(cr, harness.Annotation("example.com/poke", "1"))
+	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+	s.ExpectData("settings-shop", "text", "b")
+	s.Settle()
 	s.expectJobsWritten(from, 1)
-	s.expectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ")
+	s.ExpectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ")
 
 	// A person deletes its Job: it runs again, and fails again.
 	was := s.job("migrate-shop")
-	s.kubectl("delete", "job", was.GetName(), "--wait=false")
-	eventually(t, "another Job", func() error {
-		for _, u := range s.list("batch/v1", "Job") {
+	s.Kubectl("delete", "job", was.GetName(), "--wait=false")
+	harness.Eventually(t, "another Job", func() error {
+		for _, u := range s.List("batch/v1", "Job") {
 			if u.GetName() == was.GetName() && u.GetUID() != was.GetUID() {
 				return nil
 			}
 		}
-		return errNotYet
+		return harness.ErrNotYet
 	})
-	s.expectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded")
-	s.settle()
+	s.ExpectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded")
+	s.Settle()
 	s.expectJobsWritten(from, 2)
 
 	// Another content is another try.
-	s.patch(cr, spec(map[string]any{"broken": ""}))
-	s.expectAllReady(cr)
+	s.Patch(cr, harness.Spec(map[string]any{"broken": ""}))
+	s.ExpectAllReady(cr)
 	s.expectJobsWritten(from, 3)
 	if got := s.job("migrate-shop").GetName(); got == was.GetName() {
 		t.Errorf("the Job %s has the name of another content", got)
@@ -265,33 +266,33 @@ func TestAFailedHookBeforeDeletionHoldsItUntilAPersonActs(t *testing.T) {
 		jobs   int // that were written, with that after the rollout
 	}{
 		"skips the hooks": {"a backup may never work again", func(s *site, cr *unstructured.Unstructured) {
-			s.patch(cr, annotation("operetta.dev/skip-hooks", "true"))
+			s.Patch(cr, harness.Annotation("operetta.dev/skip-hooks", "true"))
 		}, 2},
 		"corrects the hook": {"another content is another try", func(s *site, cr *unstructured.Unstructured) {
-			s.patch(cr, spec(map[string]any{"broken": ""}))
+			s.Patch(cr, harness.Spec(map[string]any{"broken": ""}))
 		}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, "held"+strings.Fields(name)[0], failing)
-			s.operate(p.dir)
-			from := mark(t)
-			cr := s.create(p.thing(s, "shop", map[string]any{"broken": "backup"}))
-			s.expectAllReady(cr)
-			before := s.get("ConfigMap", "settings-shop").GetResourceVersion()
-			s.delete(cr)
-			t.Log(s.expectNotReady(cr, "HookFailed", "hooks.beforeDelete.backup: ", "DeadlineExceeded"))
+			s.Operate(p.Dir, "--allow-annotations=skip-hooks")
+			from := harness.Mark(t)
+			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"broken": "backup"}))
+			s.ExpectAllReady(cr)
+			before := s.Get("ConfigMap", "settings-shop").GetResourceVersion()
+			s.Delete(cr)
+			t.Log(s.ExpectNotReady(cr, "HookFailed", "hooks.beforeDelete.backup: ", "DeadlineExceeded"))
 			s.expectStalled(p, "shop", "Deleting", "HookFailed")
-			s.patch(cr, annotation("example.com/poke", "1"))
-			s.settle()
+			s.Patch(cr, harness.Annotation("example.com/poke", "1"))
+			s.Settle()
 			s.expectJobsWritten(from, 2)
-			if deleted := s.operatorRequests(from).verbs("delete"); len(deleted) > 0 || s.get("ConfigMap", "settings-shop").GetResourceVersion() != before {
+			if deleted := s.OperatorRequests(from).Verbs("delete"); len(deleted) > 0 || s.Get("ConfigMap", "settings-shop").GetResourceVersion() != before {
 				t.Errorf("%s: something was touched although the hook failed: %s", row.reason, deleted)
 			}
 
 			row.act(s, cr)
-			s.expectFinished(cr, "ConfigMap")
+			s.ExpectFinished(cr, "ConfigMap")
 			s.expectNoJobs()
 			s.expectJobsWritten(from, row.jobs)
 		})

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 func TestInvalidSpecIsRefusedByTheAPIServer(t *testing.T) {
@@ -23,8 +24,8 @@ func TestInvalidSpecIsRefusedByTheAPIServer(t *testing.T) {
 		"a wrong pattern": {map[string]any{"image": "a:1", "resources": map[string]any{"cpu": "much"}}, []string{"spec.resources.cpu"}},
 		"an empty string": {map[string]any{"image": ""}, []string{"spec.image"}},
 	} {
-		err := world.admin.Create(t.Context(), s.webapp("shop", row.spec))
-		if !apierrors.IsInvalid(err) || !containsAll(err.Error(), row.says) {
+		err := harness.World.Admin.Create(t.Context(), s.Webapp("shop", row.spec))
+		if !apierrors.IsInvalid(err) || !harness.ContainsAll(err.Error(), row.says) {
 			t.Errorf("%s: the answer is %v, wanted a refusal with %q", name, err, row.says)
 			continue
 		}
@@ -37,12 +38,12 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 	s := newSite(t)
 	p := copyPackage(t, "webapp", map[string]string{`group: "example.com"`: `group: "loose.example.com"`})
 	s.installLoose(p.dir)
-	s.operate(p.dir, "--crds", "leave")
-	cr := object("loose.example.com/v1", "WebApp", s.namespace, "shop")
+	s.Operate(p.dir, "--crds", "leave")
+	cr := harness.Object("loose.example.com/v1", "WebApp", s.Namespace, "shop")
 	cr.Object["spec"] = map[string]any{"image": "nginx:1.25", "replicas": int64(2)}
-	s.create(cr)
-	s.expectAllReady(cr)
-	s.settle()
+	s.Create(cr)
+	s.ExpectAllReady(cr)
+	s.Settle()
 	for name, row := range map[string]struct {
 		patch map[string]any
 		says  []string
@@ -55,43 +56,43 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 		"several": {map[string]any{"imagee": nil, "replicas": int64(500), "port": int64(0)}, []string{"spec.replicas", "spec.port"}},
 	} {
 		before := s.versions()
-		s.patch(cr, spec(row.patch))
-		message := s.expectNotReady(cr, "InvalidSpec", row.says...)
+		s.Patch(cr, harness.Spec(row.patch))
+		message := s.ExpectNotReady(cr, "InvalidSpec", row.says...)
 		t.Logf("%s: %s", name, message)
-		if stalled := condition(s.expectThat(cr, "to exist", exists), "Stalled"); stalled["status"] != "True" {
+		if stalled := harness.Condition(s.ExpectThat(cr, "to exist", harness.Exists), "Stalled"); stalled["status"] != "True" {
 			t.Errorf("%s: Stalled is %v", name, stalled)
 		}
 		if after := s.versions(); fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Errorf("%s: objects changed: %v, were %v", name, after, before)
 		}
-		s.patch(cr, spec(map[string]any{"image": "nginx:1.25", "replicas": int64(2), "imagee": nil, "port": nil}))
-		s.expectAllReady(cr)
+		s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.25", "replicas": int64(2), "imagee": nil, "port": nil}))
+		s.ExpectAllReady(cr)
 	}
 }
 
 // installLoose installs the CRD of a package with a schema that lets any spec pass,
 // as an older version of it might.
 func (s *site) installLoose(dir string) {
-	s.t.Helper()
-	if err := installCRDs(s.t.Context(), dir); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	if err := harness.InstallCRDs(s.T.Context(), dir); err != nil {
+		s.T.Fatal(err)
 	}
-	crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "webapps.loose.example.com")
-	s.jsonPatch(crd, map[string]any{
+	crd := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "webapps.loose.example.com")
+	s.JsonPatch(crd, map[string]any{
 		"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
 		"value": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 	})
 	// The API server takes a moment to follow its own definitions.
-	probe := object("loose.example.com/v1", "WebApp", s.namespace, "probe")
+	probe := harness.Object("loose.example.com/v1", "WebApp", s.Namespace, "probe")
 	probe.Object["spec"] = map[string]any{"anything": "goes"}
-	eventually(s.t, "the looser schema", func() error {
+	harness.Eventually(s.T, "the looser schema", func() error {
 		u := probe.DeepCopy()
-		if err := world.admin.Create(s.t.Context(), u); err != nil {
+		if err := harness.World.Admin.Create(s.T.Context(), u); err != nil {
 			return err
 		}
-		defer s.delete(u)
+		defer s.Delete(u)
 		if _, kept, _ := unstructured.NestedString(u.Object, "spec", "anything"); !kept {
-			return errNotYet
+			return harness.ErrNotYet
 		}
 		return nil
 	})
@@ -105,16 +106,16 @@ var hostile = []string{
 func TestJ4HostileValuesArriveVerbatim(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
+	s.Operate(harness.PackageOf("webapp"))
 	env, files := map[string]any{}, map[string]any{}
 	for i, h := range hostile {
 		env[fmt.Sprintf("V%02d", i)] = h
 		files[fmt.Sprintf("f%02d", i)] = h
 	}
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1), "env": env, "files": files}))
-	s.expectReady("shop")
-	data, _ := s.get("ConfigMap", "shop").Object["data"].(map[string]any)
-	containers, _ := field(s.get("Deployment", "shop"), "spec", "template", "spec", "containers").([]any)
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1), "env": env, "files": files}))
+	s.ExpectReady("shop")
+	data, _ := s.Get("ConfigMap", "shop").Object["data"].(map[string]any)
+	containers, _ := harness.Field(s.Get("Deployment", "shop"), "spec", "template", "spec", "containers").([]any)
 	got, _ := containers[0].(map[string]any)["env"].([]any)
 	if len(data) != len(hostile) || len(got) != len(hostile) {
 		t.Fatalf("%d files and %d variables arrived, not %d", len(data), len(got), len(hostile))

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"operetta.dev/test/harness"
 	"strings"
 	"testing"
 	"time"
@@ -16,39 +17,39 @@ const acquired = "Successfully acquired lease"
 func TestI5OneOfTwoOperatorsActsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	lead := []string{packageOf("webapp"), "--leader-elect", "--leader-elect-namespace", s.namespace}
-	first := s.operate(lead...)
-	first.expectLog(acquired)
-	second := s.operate(lead...)
-	s.create(s.webapp("one", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
-	s.expectReady("one")
-	if n := second.reconciles("webapp.example.com"); n != 0 {
+	lead := []string{harness.PackageOf("webapp"), "--leader-elect", "--leader-elect-namespace", s.Namespace}
+	first := s.Operate(lead...)
+	first.ExpectLog(acquired)
+	second := s.Operate(lead...)
+	s.Create(s.Webapp("one", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
+	s.ExpectReady("one")
+	if n := second.Reconciles("webapp.example.com"); n != 0 {
 		t.Errorf("the operator that does not lead has reconciled %d times", n)
 	}
-	best := patience
+	best := harness.Patience
 	// A busy machine gets several tries at what is about seconds.
-	for try := 0; try < 2 || (best > handoverLimit && try < tries); try++ {
+	for try := 0; try < 2 || (best > handoverLimit && try < harness.Tries); try++ {
 		name := fmt.Sprintf("next-%d", try)
-		first.stop()
-		took := within(t, patience, "the other operator to lead", func() error {
-			if !strings.Contains(second.log.from(0), acquired) {
-				return errNotYet
+		first.Stop()
+		took := harness.Within(t, harness.Patience, "the other operator to lead", func() error {
+			if !strings.Contains(second.Log.From(0), acquired) {
+				return harness.ErrNotYet
 			}
 			return nil
 		})
 		t.Logf("the other leads after %s", took.Round(time.Millisecond))
-		if strings.Contains(first.log.from(0)+second.log.from(0), servedTwice) {
+		if strings.Contains(first.Log.From(0)+second.Log.From(0), servedTwice) {
 			t.Error("they share a Lease, and take each other for rivals")
 		}
 		best = min(best, took)
-		s.create(s.webapp(name, map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
-		s.expectReady(name)
-		first, second = second, s.operate(lead...)
+		s.Create(s.Webapp(name, map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
+		s.ExpectReady(name)
+		first, second = second, s.Operate(lead...)
 	}
 	if best > handoverLimit {
 		t.Errorf("the fastest handover took %s, not at most %s", best, handoverLimit)
 	}
-	if err := ready(s.get("WebApp", "one")); err != nil {
+	if err := harness.Ready(s.Get("WebApp", "one")); err != nil {
 		t.Errorf("the resource of the first leader is no longer ready: %v", err)
 	}
 }

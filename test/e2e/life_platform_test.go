@@ -4,30 +4,31 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // platformPackages are those that a platform is made of, and itself.
 func platformPackages() []string {
-	return []string{fixture("platform"), fixture("team"), fixture("postgres"), packageOf("webapp")}
+	return []string{fixture("platform"), fixture("team"), fixture("postgres"), harness.PackageOf("webapp")}
 }
 
 // platform returns the sample under the name of the site's namespace, for the same
 // reason as a team.
 func (s *site) platform() *unstructured.Unstructured {
-	s.t.Helper()
+	s.T.Helper()
 	u := s.sample("platform")
-	u.SetName(s.namespace)
+	u.SetName(s.Namespace)
 	return u
 }
 
 // partsOf returns the resources that a platform is made of.
 func (s *site) partsOf(cr *unstructured.Unstructured, apps ...string) []*unstructured.Unstructured {
 	out := []*unstructured.Unstructured{
-		object("teams.example.com/v1", "Team", s.namespace, cr.GetName()),
-		object("databases.example.com/v1", "Postgres", s.namespace, cr.GetName()),
+		harness.Object("teams.example.com/v1", "Team", s.Namespace, cr.GetName()),
+		harness.Object("databases.example.com/v1", "Postgres", s.Namespace, cr.GetName()),
 	}
 	for _, app := range apps {
-		out = append(out, s.ref("WebApp", cr.GetName()+"-"+app))
+		out = append(out, s.Ref("WebApp", cr.GetName()+"-"+app))
 	}
 	return out
 }
@@ -35,52 +36,52 @@ func (s *site) partsOf(cr *unstructured.Unstructured, apps ...string) []*unstruc
 func TestAPlatformOfATeamADatabaseAndAppsFromCreationToDeletion(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(platformPackages()...)
+	s.Operate(platformPackages()...)
 	cr := s.platform()
 	parts := s.partsOf(cr, "cart", "search")
 	team, database, cart, search := parts[0], parts[1], parts[2], parts[3]
-	secret := s.ref("Secret", cr.GetName()+"-credentials")
+	secret := s.Ref("Secret", cr.GetName()+"-credentials")
 	s.live(
 		step{"it is ready with all its parts, and one write for each object of theirs", func(s *site) {
-			s.expectBudget(func() { s.create(cr.DeepCopy()); s.expectAllReady(cr) }, append(parts, cr)...)
-			if got, want := field(s.expectAllReady(cart), "spec", "env", "DATABASE_HOST"), cr.GetName()+"-primary."+s.namespace+".svc"; got != want {
-				s.t.Errorf("the application is told %v, not %s", got, want)
+			s.expectBudget(func() { s.Create(cr.DeepCopy()); s.ExpectAllReady(cr) }, append(parts, cr)...)
+			if got, want := harness.Field(s.ExpectAllReady(cart), "spec", "env", "DATABASE_HOST"), cr.GetName()+"-primary."+s.Namespace+".svc"; got != want {
+				s.T.Errorf("the application is told %v, not %s", got, want)
 			}
 		}},
 		step{"an application is scaled, and no other part is touched", func(s *site) {
 			s.expectWritten(s.expectBudget(func() {
-				s.patch(cr, spec(map[string]any{"apps": map[string]any{"cart": map[string]any{"replicas": 4}}}))
-				s.expectAllReady(cr)
+				s.Patch(cr, harness.Spec(map[string]any{"apps": map[string]any{"cart": map[string]any{"replicas": 4}}}))
+				s.ExpectAllReady(cr)
 			}, cr, cart), "deployments")
 		}},
 		step{"a version of the database is raised through it, and not taken back", func(s *site) {
-			s.patch(cr, spec(map[string]any{"database": map[string]any{"version": 17}}))
-			s.expectAllReady(cr)
-			s.expectThat(s.ref("StatefulSet", cr.GetName()+"-replica"), "to be of the new version", ofImage("postgres:17"))
+			s.Patch(cr, harness.Spec(map[string]any{"database": map[string]any{"version": 17}}))
+			s.ExpectAllReady(cr)
+			s.ExpectThat(s.Ref("StatefulSet", cr.GetName()+"-replica"), "to be of the new version", ofImage("postgres:17"))
 		}},
 		step{"an application comes, another goes", func(s *site) {
-			s.patch(cr, spec(map[string]any{"apps": map[string]any{"search": nil, "mail": map[string]any{"image": "mail:1"}}}))
-			s.expectAllReady(cr)
-			s.expectGone(search)
-			s.expectGone(s.ref("Deployment", search.GetName()))
-			s.expectAllReady(s.ref("WebApp", cr.GetName()+"-mail"))
+			s.Patch(cr, harness.Spec(map[string]any{"apps": map[string]any{"search": nil, "mail": map[string]any{"image": "mail:1"}}}))
+			s.ExpectAllReady(cr)
+			s.ExpectGone(search)
+			s.ExpectGone(s.Ref("Deployment", search.GetName()))
+			s.ExpectAllReady(s.Ref("WebApp", cr.GetName()+"-mail"))
 		}},
 		step{"what a part lacks is said at the top in the part's own words", func(s *site) {
-			theirs := s.create(object("v1", "Namespace", "", s.namespace+"-theirs"))
-			s.patch(cr, spec(map[string]any{"environments": []any{"dev", "prod", "theirs"}}))
-			s.t.Log(s.expectNotReady(cr, "ObjectFailed", "team: ", "namespace-theirs: ", "Namespace "+theirs.GetName()))
-			s.delete(theirs)
-			s.patch(cr, spec(map[string]any{"environments": []any{"dev", "prod"}}))
-			s.expectAllReady(cr)
+			theirs := s.Create(harness.Object("v1", "Namespace", "", s.Namespace+"-theirs"))
+			s.Patch(cr, harness.Spec(map[string]any{"environments": []any{"dev", "prod", "theirs"}}))
+			s.T.Log(s.ExpectNotReady(cr, "ObjectFailed", "team: ", "namespace-theirs: ", "Namespace "+theirs.GetName()))
+			s.Delete(theirs)
+			s.Patch(cr, harness.Spec(map[string]any{"environments": []any{"dev", "prod"}}))
+			s.ExpectAllReady(cr)
 		}},
 		step{"a part that somebody changes or deletes is as before, with all its objects", func(s *site) {
-			s.expectUndone(cart, spec(map[string]any{"replicas": 1}))
-			s.expectUndone(database, spec(map[string]any{"replicas": 0}))
+			s.expectUndone(cart, harness.Spec(map[string]any{"replicas": 1}))
+			s.expectUndone(database, harness.Spec(map[string]any{"replicas": 0}))
 			s.expectRestored(cart)
 			s.expectRestored(team)
-			s.expectAllReady(cr)
+			s.ExpectAllReady(cr)
 			for _, u := range s.objectsOf(cart) {
-				s.expectThat(u, "to exist", exists)
+				s.ExpectThat(u, "to exist", harness.Exists)
 			}
 		}},
 		step{"it goes from the applications to the team, with all their objects", func(s *site) {
@@ -92,10 +93,10 @@ func TestAPlatformOfATeamADatabaseAndAppsFromCreationToDeletion(t *testing.T) {
 			s.expectBefore(order, "webapps "+cart.GetName(), "postgreses "+cr.GetName(), "statefulsets "+cr.GetName()+"-replica", "teams "+cr.GetName(), "namespaces "+cr.GetName()+"-prod")
 			for _, u := range objects {
 				if identity(u) != identity(secret) {
-					s.expectGone(u)
+					s.ExpectGone(u)
 				}
 			}
-			s.expectThat(secret, "to be kept", exists)
+			s.ExpectThat(secret, "to be kept", harness.Exists)
 		}},
 	)
 }
@@ -106,7 +107,7 @@ func TestAPlatformWhoseOperatorIsKilledIsWholeAndGoesWhole(t *testing.T) {
 	cr := s.platform()
 	s.expectSurvived(cr, 8, 4, nil, platformPackages()...)
 	for _, part := range s.partsOf(cr, "cart", "search") {
-		s.expectGone(part)
+		s.ExpectGone(part)
 	}
 	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "ConfigMap"} {
 		s.expectNoneOwned(kind)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // recreate is what makes a Job of the package queue anew instead of changing it.
@@ -16,51 +17,51 @@ func TestAJobThatCannotBeChangedIsRefusedOnceWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := copyFolder(t, fixture("queue"), nil)
-	s.operate(p.dir)
+	s.Operate(p.dir)
 	cr := s.sample("queue")
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
-	s.patch(cr, spec(map[string]any{"image": "broker:4.3"}))
-	message := s.expectNotReady(cr, "ObjectRejected", "prepare: ", "Job "+s.namespace+"/orders-prepare", "immutable", "brokers.cue:")
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
+	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.3"}))
+	message := s.ExpectNotReady(cr, "ObjectRejected", "prepare: ", "Job "+s.Namespace+"/orders-prepare", "immutable", "brokers.cue:")
 	t.Logf("%d characters: %s", len(message), message)
 	if len(message) > longest {
 		t.Errorf("the message has %d characters", len(message))
 	}
-	if remedies := []string{"recreateOnImmutable", "createOnly", "hook"}; !containsAll(message, remedies) {
+	if remedies := []string{"recreateOnImmutable", "createOnly", "hook"}; !harness.ContainsAll(message, remedies) {
 		t.Errorf("the message names none of %q", remedies)
 	}
-	if c := condition(s.expectThat(cr, "to exist", exists), "Stalled"); c["status"] != "True" {
+	if c := harness.Condition(s.ExpectThat(cr, "to exist", harness.Exists), "Stalled"); c["status"] != "True" {
 		t.Errorf("Stalled is %v", c)
 	}
 	// The brokers have nothing to do with it.
-	s.expectThat(s.ref("StatefulSet", "orders"), "to be of the new image", ofImage("broker:4.3"))
-	s.expectThat(s.ref("StatefulSet", "orders"), "to be rolled out", isRolled)
+	s.ExpectThat(s.Ref("StatefulSet", "orders"), "to be of the new image", ofImage("broker:4.3"))
+	s.ExpectThat(s.Ref("StatefulSet", "orders"), "to be rolled out", isRolled)
 	s.expectFewRequests()
 
 	// What the message says works.
 	p.edit("brokers.cue", "\tobjects: job:", recreate+"\tobjects: job:")
-	s.expectAllReady(cr)
-	s.expectThat(s.ref("Job", "orders-prepare"), "to be of the new image", ofImage("broker:4.3"))
+	s.ExpectAllReady(cr)
+	s.ExpectThat(s.Ref("Job", "orders-prepare"), "to be of the new image", ofImage("broker:4.3"))
 }
 
 func TestATopicThatIsNoKeyIsRefusedOnceAndNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(fixture("queue"))
+	s.Operate(fixture("queue"))
 	cr := s.sample("queue")
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
-	s.patch(cr, spec(map[string]any{"brokers": 4, "topics": map[string]any{"a b/c": map[string]any{}}}))
-	t.Log(s.expectNotReady(cr, "ObjectRejected", "topics: ", "ConfigMap "+s.namespace+"/orders-topics", "a b/c", fixtures+"/queue/config.cue:"))
-	s.expectThat(s.ref("StatefulSet", "orders"), "to have four brokers", func(u *unstructured.Unstructured) error {
-		if field(u, "status", "availableReplicas") != int64(4) {
-			return errNotYet
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
+	s.Patch(cr, harness.Spec(map[string]any{"brokers": 4, "topics": map[string]any{"a b/c": map[string]any{}}}))
+	t.Log(s.ExpectNotReady(cr, "ObjectRejected", "topics: ", "ConfigMap "+s.Namespace+"/orders-topics", "a b/c", fixtures+"/queue/config.cue:"))
+	s.ExpectThat(s.Ref("StatefulSet", "orders"), "to have four brokers", func(u *unstructured.Unstructured) error {
+		if harness.Field(u, "status", "availableReplicas") != int64(4) {
+			return harness.ErrNotYet
 		}
 		return nil
 	})
 	s.expectFewRequests()
-	s.patch(cr, spec(map[string]any{"topics": map[string]any{"a b/c": nil, "abc": map[string]any{}}}))
-	s.expectAllReady(cr)
+	s.Patch(cr, harness.Spec(map[string]any{"topics": map[string]any{"a b/c": nil, "abc": map[string]any{}}}))
+	s.ExpectAllReady(cr)
 }
 
 // TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords: the topic's own schema, not
@@ -68,61 +69,61 @@ func TestATopicThatIsNoKeyIsRefusedOnceAndNamed(t *testing.T) {
 func TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(fixture("kafka"), fixture("kafkatopic"))
+	s.Operate(fixture("kafka"), fixture("kafkatopic"))
 	cr := s.sample("kafka")
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
 	topics := map[string]any{"topics": []any{map[string]any{"name": "clicks", "partitions": 2}, map[string]any{"name": "orders"}}}
-	s.patch(cr, spec(topics))
-	t.Log(s.expectNotReady(cr, "ObjectRejected", "topic-clicks: ", "KafkaTopic "+s.namespace+"/bus-clicks",
+	s.Patch(cr, harness.Spec(topics))
+	t.Log(s.ExpectNotReady(cr, "ObjectRejected", "topic-clicks: ", "KafkaTopic "+s.Namespace+"/bus-clicks",
 		"a topic cannot have fewer partitions than it had", fixtures+"/kafka/topics.cue:"))
-	s.expectAllReady(s.kafkaTopic("orders"))
-	s.expectGone(s.kafkaTopic("page-views"))
+	s.ExpectAllReady(s.kafkaTopic("orders"))
+	s.ExpectGone(s.kafkaTopic("page-views"))
 	s.expectFewRequests()
-	if got := field(s.expectAllReady(s.kafkaTopic("clicks")), "spec", "partitions"); got != int64(6) {
+	if got := harness.Field(s.ExpectAllReady(s.kafkaTopic("clicks")), "spec", "partitions"); got != int64(6) {
 		t.Errorf("it has %v partitions", got)
 	}
 	topics["topics"].([]any)[0].(map[string]any)["partitions"] = 8
-	s.patch(cr, spec(topics))
-	s.expectAllReady(cr)
+	s.Patch(cr, harness.Spec(topics))
+	s.ExpectAllReady(cr)
 }
 
 // TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone: nobody can take partitions back.
 func TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(fixture("kafka"), fixture("kafkatopic"))
+	s.Operate(fixture("kafka"), fixture("kafkatopic"))
 	cr := s.sample("kafka")
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
-	s.patch(s.kafkaTopic("clicks"), spec(map[string]any{"partitions": 20}))
-	t.Log(s.expectNotReady(cr, "ObjectRejected", "topic-clicks: ", "a topic cannot have fewer partitions than it had", fixtures+"/kafka/topics.cue:"))
-	s.expectAllReady(s.kafkaTopic("clicks"))
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
+	s.Patch(s.kafkaTopic("clicks"), harness.Spec(map[string]any{"partitions": 20}))
+	t.Log(s.ExpectNotReady(cr, "ObjectRejected", "topic-clicks: ", "a topic cannot have fewer partitions than it had", fixtures+"/kafka/topics.cue:"))
+	s.ExpectAllReady(s.kafkaTopic("clicks"))
 	s.expectFewRequests()
-	s.patch(cr, spec(map[string]any{"topics": []any{map[string]any{"name": "clicks", "partitions": 20}}}))
-	s.expectAllReady(cr)
+	s.Patch(cr, harness.Spec(map[string]any{"topics": []any{map[string]any{"name": "clicks", "partitions": 20}}}))
+	s.ExpectAllReady(cr)
 }
 
 func TestADatabaseThatAPlatformTakesBackIsRefusedOnceInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(platformPackages()...)
+	s.Operate(platformPackages()...)
 	cr := s.platform()
 	cr.Object["spec"].(map[string]any)["apps"] = map[string]any{"cart": map[string]any{"image": "cart:1"}}
 	cr.Object["spec"].(map[string]any)["database"] = map[string]any{"version": int64(17), "replicas": int64(0)}
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
 	cart := s.partsOf(cr, "cart")[2]
-	s.patch(cr, spec(map[string]any{"database": map[string]any{"version": 16}, "apps": map[string]any{"cart": map[string]any{"image": "cart:2"}}}))
-	t.Log(s.expectNotReady(cr, "ObjectRejected", "database: ", "Postgres "+s.namespace+"/"+cr.GetName(),
+	s.Patch(cr, harness.Spec(map[string]any{"database": map[string]any{"version": 16}, "apps": map[string]any{"cart": map[string]any{"image": "cart:2"}}}))
+	t.Log(s.ExpectNotReady(cr, "ObjectRejected", "database: ", "Postgres "+s.Namespace+"/"+cr.GetName(),
 		"the data of a major version cannot be read by an older one", fixtures+"/platform/parts.cue:"))
-	if got := field(s.expectAllReady(cart), "spec", "image"); got != "cart:1" {
+	if got := harness.Field(s.ExpectAllReady(cart), "spec", "image"); got != "cart:1" {
 		t.Errorf("the application was changed to %v, though what it depends on was refused", got)
 	}
 	s.expectFewRequests()
-	s.patch(cr, spec(map[string]any{"database": map[string]any{"version": 17}}))
-	s.expectAllReady(cr)
-	if got := field(s.expectAllReady(cart), "spec", "image"); got != "cart:2" {
+	s.Patch(cr, harness.Spec(map[string]any{"database": map[string]any{"version": 17}}))
+	s.ExpectAllReady(cr)
+	if got := harness.Field(s.ExpectAllReady(cart), "spec", "image"); got != "cart:2" {
 		t.Errorf("the application is of %v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // claiming is a package with a StatefulSet whose claim nobody binds, and one that runs
@@ -50,29 +51,29 @@ func TestStatefulSetThatIsNotReadySaysThatItsClaimIsUnbound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "claiming", claiming)
-	s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "db", map[string]any{"replicas": int64(1)}))
-	message := s.expectNotReady(cr, "NotReady", "StatefulSet "+s.namespace+"/db", "Pod db-0", "PersistentVolumeClaim data-db-0 is Pending")
+	s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "db", map[string]any{"replicas": int64(1)}))
+	message := s.ExpectNotReady(cr, "NotReady", "StatefulSet "+s.Namespace+"/db", "Pod db-0", "PersistentVolumeClaim data-db-0 is Pending")
 	t.Logf("Ready: %s", message)
-	if looks := s.operatorRequests(from).about("pods"); len(looks) != 1 {
+	if looks := s.OperatorRequests(from).About("pods"); len(looks) != 1 {
 		t.Errorf("the pods were looked at %d times: %s", len(looks), looks)
 	}
 
 	// A component that only waits for one that is scaled counts as ready meanwhile.
 	tallies := s.watchValues(cr, func(u *unstructured.Unstructured) string {
-		tally, _ := field(u, "status", "componentsReady").(string)
+		tally, _ := harness.Field(u, "status", "componentsReady").(string)
 		return tally
 	})
-	s.patch(cr, spec(map[string]any{"replicas": int64(4)}))
-	s.expectThat(object("apps/v1", "StatefulSet", s.namespace, "db-plain"), "to have four replicas", func(u *unstructured.Unstructured) error {
-		if n := field(u, "status", "readyReplicas"); n != int64(4) {
+	s.Patch(cr, harness.Spec(map[string]any{"replicas": int64(4)}))
+	s.ExpectThat(harness.Object("apps/v1", "StatefulSet", s.Namespace, "db-plain"), "to have four replicas", func(u *unstructured.Unstructured) error {
+		if n := harness.Field(u, "status", "readyReplicas"); n != int64(4) {
 			return fmt.Errorf("it has %v", n)
 		}
 		return nil
 	})
-	s.expectThat(cr, "to have seen it", func(u *unstructured.Unstructured) error {
-		if tally := field(u, "status", "componentsReady"); tally != "2/3" || field(u, "status", "observedGeneration") != u.GetGeneration() {
+	s.ExpectThat(cr, "to have seen it", func(u *unstructured.Unstructured) error {
+		if tally := harness.Field(u, "status", "componentsReady"); tally != "2/3" || harness.Field(u, "status", "observedGeneration") != u.GetGeneration() {
 			return fmt.Errorf("%v are ready", tally)
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // enclosing has a Namespace that is written first, and that may come after its content: in
@@ -14,7 +15,7 @@ const enclosing = `
 	users: [...string]
 	closed: bool | *true
 }
-clusterScoped: true
+reach: {Namespace: {}, "RoleBinding.rbac.authorization.k8s.io": namespaces: "*": true, "NetworkPolicy.networking.k8s.io": namespaces: "*": true}
 
 HEAD
 objects: {
@@ -59,15 +60,15 @@ func TestANamespaceThatComesAfterItsContentIsCreatedBeforeIt(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, "enclosing"+name, strings.NewReplacer("HEAD", form.head, "INPUT", form.input).Replace(enclosing))
-			s.operate(p.dir)
-			cr := p.thing(s, "in", map[string]any{"users": []any{"ada", "grace"}})
-			all := s.expectBudget(func() { s.create(cr.DeepCopy()); s.expectAllReady(cr) }, cr)
+			s.Operate(p.Dir)
+			cr := p.Thing(s.Site, "in", map[string]any{"users": []any{"ada", "grace"}})
+			all := s.expectBudget(func() { s.Create(cr.DeepCopy()); s.ExpectAllReady(cr) }, cr)
 			s.expectWritten(all, "namespaces", "networkpolicies", "rolebindings", "rolebindings")
-			s.patch(cr, spec(map[string]any{"users": []any{"ada", "grace", "alan"}, "closed": false}))
-			s.expectAllReady(cr)
+			s.Patch(cr, harness.Spec(map[string]any{"users": []any{"ada", "grace", "alan"}, "closed": false}))
+			s.ExpectAllReady(cr)
 			// A person deletes it: it is back before its content as well.
-			s.expectRestored(object("v1", "Namespace", "", s.namespace+"-in"))
-			s.expectAllReady(cr)
+			s.expectRestored(harness.Object("v1", "Namespace", "", s.Namespace+"-in"))
+			s.ExpectAllReady(cr)
 			s.expectNothingLeft([]*unstructured.Unstructured{cr})
 		})
 	}
@@ -76,7 +77,7 @@ func TestANamespaceThatComesAfterItsContentIsCreatedBeforeIt(t *testing.T) {
 // defining writes a resource before the definition of its kind, in one component.
 const defining = `
 #Spec: text: string
-clusterScoped: true
+reach: "CustomResourceDefinition.apiextensions.k8s.io": {}
 
 components: both: objects: {
 	resource: {
@@ -111,10 +112,10 @@ func TestAResourceThatIsWrittenBeforeTheDefinitionOfItsKindIsCreatedAfterIt(t *t
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "defining", defining)
-	s.operate(p.dir)
-	cr := p.thing(s, "in", map[string]any{"text": "a"})
-	s.create(cr.DeepCopy())
-	s.expectAllReady(cr)
-	s.expectThat(object("own.defining.example.com/v1", "Own", s.namespace, "in"), "to exist", exists)
+	s.Operate(p.Dir)
+	cr := p.Thing(s.Site, "in", map[string]any{"text": "a"})
+	s.Create(cr.DeepCopy())
+	s.ExpectAllReady(cr)
+	s.ExpectThat(harness.Object("own.defining.example.com/v1", "Own", s.Namespace, "in"), "to exist", harness.Exists)
 	s.expectNothingLeft([]*unstructured.Unstructured{cr})
 }

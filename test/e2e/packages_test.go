@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"context"
-	"os"
+	"operetta.dev/test/harness"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -32,79 +32,67 @@ components: text: objects: configmap: {
 }
 `
 
-// writePackage writes a package of one file into a folder of its own, without any
-// module, and returns the folder.
-func writePackage(t *testing.T, name, content string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, name+".cue"), content)
-	return dir
-}
-
 func TestTwoPackagesInOneProcessBothReconcile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	dir := writePackage(t, "greeting", greeting)
-	o := s.operate(packageOf("webapp"), dir)
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
-	g := object("greetings.example.com/v1", "Greeting", s.namespace, "world")
-	s.create(g)
-	s.expectReady("shop")
-	s.expectAllReady(g)
-	if got := field(s.get("ConfigMap", "greeting-world"), "data", "text"); got != "hello" {
+	dir := harness.WritePackage(t, "greeting", greeting)
+	o := s.Operate(harness.PackageOf("webapp"), dir)
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
+	g := harness.Object("greetings.example.com/v1", "Greeting", s.Namespace, "world")
+	s.Create(g)
+	s.ExpectReady("shop")
+	s.ExpectAllReady(g)
+	if got := harness.Field(s.Get("ConfigMap", "greeting-world"), "data", "text"); got != "hello" {
 		t.Errorf("the text is %v", got)
 	}
-	s.settle()
+	s.Settle()
 	// Each is repaired by its own, and an edit of one does not disturb the other.
-	before, from := s.get("WebApp", "shop").GetResourceVersion(), mark(t)
-	s.delete(s.ref("ConfigMap", "greeting-world"))
-	s.expectThat(s.ref("ConfigMap", "greeting-world"), "to return", exists)
-	position := o.log.len()
-	writeFile(t, filepath.Join(dir, "greeting.cue"), greeting+"\ncomponents: text: objects: configmap: data: more: \"yes\"\n")
-	o.expectLogAfter(position, "package replaced", "package=greeting")
-	s.expectAllReady(g)
-	s.settle()
-	if got := field(s.get("ConfigMap", "greeting-world"), "data", "more"); got != "yes" {
+	before, from := s.Get("WebApp", "shop").GetResourceVersion(), harness.Mark(t)
+	s.Delete(s.Ref("ConfigMap", "greeting-world"))
+	s.ExpectThat(s.Ref("ConfigMap", "greeting-world"), "to return", harness.Exists)
+	position := o.Log.Len()
+	harness.WriteFile(t, filepath.Join(dir, "greeting.cue"), greeting+"\ncomponents: text: objects: configmap: data: more: \"yes\"\n")
+	o.ExpectLogAfter(position, "package replaced", "package=greeting")
+	s.ExpectAllReady(g)
+	s.Settle()
+	if got := harness.Field(s.Get("ConfigMap", "greeting-world"), "data", "more"); got != "yes" {
 		t.Errorf("the edited package has not taken effect: %v", got)
 	}
-	t.Logf("writes: %s", s.operatorRequests(from).mutating())
-	if s.get("WebApp", "shop").GetResourceVersion() != before {
+	t.Logf("writes: %s", s.OperatorRequests(from).Mutating())
+	if s.Get("WebApp", "shop").GetResourceVersion() != before {
 		t.Error("the WebApp was changed by the other package")
 	}
-	s.delete(g)
-	s.expectGone(g)
-	s.expectGone(s.ref("ConfigMap", "greeting-world"))
+	s.Delete(g)
+	s.ExpectGone(g)
+	s.ExpectGone(s.Ref("ConfigMap", "greeting-world"))
 }
 
 func TestTwoPackagesWithTheSameKindOfDifferentGroups(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := copyPackage(t, "webapp", map[string]string{`group: "example.com"`: `group: "second.example.com"`})
-	s.operate(packageOf("webapp"), p.dir)
+	s.Operate(harness.PackageOf("webapp"), p.dir)
 	spec := map[string]any{"image": "nginx:1.25", "replicas": int64(1)}
-	s.create(s.webapp("one", spec))
-	other := object("second.example.com/v1", "WebApp", s.namespace, "two")
+	s.Create(s.Webapp("one", spec))
+	other := harness.Object("second.example.com/v1", "WebApp", s.Namespace, "two")
 	other.Object["spec"] = spec
-	s.create(other)
-	s.expectReady("one")
-	s.expectAllReady(other)
+	s.Create(other)
+	s.ExpectReady("one")
+	s.ExpectAllReady(other)
 }
 
 func TestTwoPackagesWithTheSameKindEndTheStart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	first, second := newSmall(t, "twin", bystander), newSmall(t, "twin", bystander)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
-	from := mark(t)
-	out, err := exec.CommandContext(ctx, world.operetta, "run", "--kubeconfig", s.kubeconfig, first.dir, second.dir).CombinedOutput()
+	from := harness.Mark(t)
+	out, err := exec.CommandContext(ctx, harness.World.Operetta, "run", "--kubeconfig", s.Kubeconfig, first.Dir, second.Dir).CombinedOutput()
 	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "packages twin and twin both serve Thing.twin.example.com") {
 		t.Errorf("the error is %v: %s", err, out)
 	}
-	if asked := s.operatorRequests(from).about("things"); len(asked) > 0 {
+	if asked := s.OperatorRequests(from).About("things"); len(asked) > 0 {
 		t.Errorf("one of them acted: %s", asked)
 	}
 }

@@ -8,58 +8,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
-
-// patchRef returns a Patch with nothing but its identity.
-func (s *site) patchRef(name string) *unstructured.Unstructured {
-	return object("operetta.dev/v1alpha1", "Patch", s.namespace, name)
-}
-
-// newPatch returns a Patch of a WebApp.
-func (s *site) newPatch(name, target string, order int64, changes ...any) *unstructured.Unstructured {
-	u := s.patchRef(name)
-	u.Object["spec"] = map[string]any{
-		"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "WebApp", "name": target},
-		"order":   order,
-		"patches": changes,
-	}
-	return u
-}
-
-// merges is a change by strategic merge.
-func merges(address string, merge map[string]any) map[string]any {
-	return map[string]any{"address": address, "strategicMerge": merge}
-}
-
-// operates is a change by JSON 6902.
-func operates(address string, operations ...any) map[string]any {
-	return map[string]any{"address": address, "json6902": operations}
-}
 
 // containers is a strategic merge patch of the containers of a Deployment.
 func containers(list ...any) map[string]any {
-	return spec(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": list}}})
-}
-
-// expectPatch waits until a patch says a reason for its generation, and returns it.
-func (s *site) expectPatch(name, reason string, parts ...string) *unstructured.Unstructured {
-	s.t.Helper()
-	return s.expectThat(s.patchRef(name), "to be "+reason, func(u *unstructured.Unstructured) error {
-		c := condition(u, "Applied")
-		message, _ := c["message"].(string)
-		if c["reason"] == reason && c["observedGeneration"] == u.GetGeneration() && containsAll(message, parts) &&
-			(c["status"] == "True") == (reason == "Applied") {
-			return nil
-		}
-		return fmt.Errorf("its status is %s; wanted %s with %q", encode(s.t, u.Object["status"]), reason, parts)
-	})
+	return harness.Spec(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": list}}})
 }
 
 // expectField waits until a field of an object has a value.
 func (s *site) expectField(kind, name string, want any, path ...string) {
-	s.t.Helper()
-	s.expectThat(s.ref(kind, name), fmt.Sprintf("to have %v in %v", want, path), func(u *unstructured.Unstructured) error {
-		if got := field(u, path...); !reflect.DeepEqual(got, want) {
+	s.T.Helper()
+	s.ExpectThat(s.Ref(kind, name), fmt.Sprintf("to have %v in %v", want, path), func(u *unstructured.Unstructured) error {
+		if got := harness.Field(u, path...); !reflect.DeepEqual(got, want) {
 			return fmt.Errorf("it has %v", got)
 		}
 		return nil
@@ -68,9 +29,9 @@ func (s *site) expectField(kind, name string, want any, path ...string) {
 
 // expectPatches waits until a WebApp names the patches in effect.
 func (s *site) expectPatches(name string, want ...any) {
-	s.t.Helper()
-	s.expectThat(s.ref("WebApp", name), fmt.Sprintf("to name the patches %v", want), func(u *unstructured.Unstructured) error {
-		got, _ := field(u, "status", "patches").([]any)
+	s.T.Helper()
+	s.ExpectThat(s.Ref("WebApp", name), fmt.Sprintf("to name the patches %v", want), func(u *unstructured.Unstructured) error {
+		got, _ := harness.Field(u, "status", "patches").([]any)
 		if len(got) == len(want) && (len(want) == 0 || reflect.DeepEqual(got, want)) {
 			return nil
 		}
@@ -80,7 +41,7 @@ func (s *site) expectPatches(name string, want ...any) {
 
 // image returns the image of the first container of a Deployment, and its arguments.
 func image(u *unstructured.Unstructured) (any, any) {
-	list, _ := field(u, "spec", "template", "spec", "containers").([]any)
+	list, _ := harness.Field(u, "spec", "template", "spec", "containers").([]any)
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -91,135 +52,135 @@ func image(u *unstructured.Unstructured) (any, any) {
 func TestPatchByStrategicMergeChangesADeploymentAndGoesAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.create(s.webapp("other", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
-	s.expectReady("other")
-	s.settle()
-	before, bystander := s.get("Deployment", "shop"), s.get("Deployment", "other")
-	list := field(before, "spec", "template", "spec", "containers").([]any)
+	s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.Create(s.Webapp("other", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
+	s.ExpectReady("other")
+	s.Settle()
+	before, bystander := s.Get("Deployment", "shop"), s.Get("Deployment", "other")
+	list := harness.Field(before, "spec", "template", "spec", "containers").([]any)
 	name := list[0].(map[string]any)["name"]
 
-	from := mark(t)
-	s.create(s.newPatch("hotfix", "shop", 0, merges("web.deployment", containers(map[string]any{"name": name, "image": "nginx:1.26"}))))
-	p := s.expectPatch("hotfix", "Applied")
-	applied := []any{map[string]any{"address": "web.deployment", "object": "Deployment " + s.namespace + "/shop"}}
-	if got := field(p, "status", "applied"); !reflect.DeepEqual(got, applied) {
+	from := harness.Mark(t)
+	s.Create(s.NewPatch("hotfix", "shop", 0, harness.Merges("web.deployment", containers(map[string]any{"name": name, "image": "nginx:1.26"}))))
+	p := s.ExpectPatch("hotfix", "Applied")
+	applied := []any{map[string]any{"address": "web.deployment", "object": "Deployment " + s.Namespace + "/shop"}}
+	if got := harness.Field(p, "status", "applied"); !reflect.DeepEqual(got, applied) {
 		t.Errorf("the patch says it is applied to %v, not %v", got, applied)
 	}
-	after := s.get("Deployment", "shop")
+	after := s.Get("Deployment", "shop")
 	if got, _ := image(after); got != "nginx:1.26" {
 		t.Errorf("the image is %v", got)
 	}
-	if n := len(field(after, "spec", "template", "spec", "containers").([]any)); n != len(list) {
+	if n := len(harness.Field(after, "spec", "template", "spec", "containers").([]any)); n != len(list) {
 		t.Errorf("there are %d containers, and were %d", n, len(list))
 	}
-	s.expectReady("shop")
+	s.ExpectReady("shop")
 	s.expectPatches("shop", "hotfix")
-	s.settle()
-	if n := len(s.operatorRequests(from).mutating().about("deployments")); n != 1 {
+	s.Settle()
+	if n := len(s.OperatorRequests(from).Mutating().About("deployments")); n != 1 {
 		t.Errorf("the patch took %d writes of the Deployment", n)
 	}
-	if got := s.get("Deployment", "other"); got.GetResourceVersion() != bystander.GetResourceVersion() && got.GetGeneration() != bystander.GetGeneration() {
+	if got := s.Get("Deployment", "other"); got.GetResourceVersion() != bystander.GetResourceVersion() && got.GetGeneration() != bystander.GetGeneration() {
 		t.Error("another WebApp was changed as well")
 	}
 
 	// Whoever changes what the patch says is corrected towards the patch.
-	s.jsonPatch(after, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:evil"})
-	s.expectThat(after, "to be repaired", func(u *unstructured.Unstructured) error {
+	s.JsonPatch(after, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:evil"})
+	s.ExpectThat(after, "to be repaired", func(u *unstructured.Unstructured) error {
 		if got, _ := image(u); got != "nginx:1.26" {
 			return fmt.Errorf("its image is %v", got)
 		}
 		return nil
 	})
-	s.expectReady("shop")
-	s.settle()
+	s.ExpectReady("shop")
+	s.Settle()
 
-	from = mark(t)
-	s.delete(s.patchRef("hotfix"))
-	s.expectThat(after, "to be the package's again", func(u *unstructured.Unstructured) error {
+	from = harness.Mark(t)
+	s.Delete(s.PatchRef("hotfix"))
+	s.ExpectThat(after, "to be the package's again", func(u *unstructured.Unstructured) error {
 		if got, _ := image(u); got != "nginx:1.25" {
 			return fmt.Errorf("its image is %v", got)
 		}
 		return nil
 	})
 	s.expectPatches("shop")
-	s.expectReady("shop")
-	s.settle()
-	if n := len(s.operatorRequests(from).mutating().about("deployments")); n != 1 {
+	s.ExpectReady("shop")
+	s.Settle()
+	if n := len(s.OperatorRequests(from).Mutating().About("deployments")); n != 1 {
 		t.Errorf("the way back took %d writes of the Deployment", n)
 	}
-	want, got := before.DeepCopy(), s.get("Deployment", "shop")
+	want, got := before.DeepCopy(), s.Get("Deployment", "shop")
 	if !reflect.DeepEqual(want.Object["spec"], got.Object["spec"]) || !reflect.DeepEqual(want.GetAnnotations()["operetta.dev/applied"], got.GetAnnotations()["operetta.dev/applied"]) {
-		t.Errorf("the Deployment is not as it was:\n%s\n%s", encode(t, want.Object), encode(t, got.Object))
+		t.Errorf("the Deployment is not as it was:\n%s\n%s", harness.Encode(t, want.Object), harness.Encode(t, got.Object))
 	}
 }
 
 func TestPatchesApplyInTheirOrderByJSON6902AndNull(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
+	s.Operate(harness.PackageOf("webapp"))
 	label := func(value string) map[string]any {
-		return operates("web.service", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1last", "value": value})
+		return harness.Operates("web.service", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1last", "value": value})
 	}
 	// The later one in order is the older one in age.
-	s.create(s.newPatch("second", "shop", 20, label("second")))
-	s.create(s.newPatch("first", "shop", 10, label("first"),
-		merges("web.deployment", map[string]any{"metadata": map[string]any{"labels": map[string]any{"app.kubernetes.io/managed-by": nil}}})))
-	s.expectPatch("first", "TargetNotFound", "shop")
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
-	s.expectPatch("first", "Applied", "2 objects")
-	s.expectPatch("second", "Applied")
+	s.Create(s.NewPatch("second", "shop", 20, label("second")))
+	s.Create(s.NewPatch("first", "shop", 10, label("first"),
+		harness.Merges("web.deployment", map[string]any{"metadata": map[string]any{"labels": map[string]any{"app.kubernetes.io/managed-by": nil}}})))
+	s.ExpectPatch("first", "TargetNotFound", "shop")
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
+	s.ExpectPatch("first", "Applied", "2 objects")
+	s.ExpectPatch("second", "Applied")
 	s.expectPatches("shop", "first", "second")
 	s.expectField("Service", "shop", "second", "metadata", "labels", "example.com/last")
-	s.expectThat(s.ref("Deployment", "shop"), "to have lost the label that null removes", func(u *unstructured.Unstructured) error {
+	s.ExpectThat(s.Ref("Deployment", "shop"), "to have lost the label that null removes", func(u *unstructured.Unstructured) error {
 		if _, there := u.GetLabels()["app.kubernetes.io/managed-by"]; there {
 			return fmt.Errorf("its labels are %v", u.GetLabels())
 		}
 		return nil
 	})
 
-	s.patch(s.patchRef("first"), spec(map[string]any{"order": 30}))
+	s.Patch(s.PatchRef("first"), harness.Spec(map[string]any{"order": 30}))
 	s.expectField("Service", "shop", "first", "metadata", "labels", "example.com/last")
-	s.expectPatch("first", "Applied")
+	s.ExpectPatch("first", "Applied")
 	s.expectPatches("shop", "second", "first")
 }
 
 func TestPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
-	s.create(s.newPatch("typo", "shop", 0,
-		merges("web.deploy", spec(map[string]any{"replicas": int64(2)})),
-		merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/typo": "no"}}})))
-	s.create(s.newPatch("rename", "shop", 1, merges("web.service", map[string]any{"metadata": map[string]any{"name": "other"}})))
-	s.create(s.newPatch("stale", "shop", 2, operates("web.service", map[string]any{"op": "test", "path": "/spec/type", "value": "Nowhere"})))
-	s.create(s.newPatch("lost", "nobody", 3, merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})))
-	s.create(s.newPatch("good", "shop", 4, merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/good": "yes"}}})))
+	s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
+	s.Create(s.NewPatch("typo", "shop", 0,
+		harness.Merges("web.deploy", harness.Spec(map[string]any{"replicas": int64(2)})),
+		harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/typo": "no"}}})))
+	s.Create(s.NewPatch("rename", "shop", 1, harness.Merges("web.service", map[string]any{"metadata": map[string]any{"name": "other"}})))
+	s.Create(s.NewPatch("stale", "shop", 2, harness.Operates("web.service", map[string]any{"op": "test", "path": "/spec/type", "value": "Nowhere"})))
+	s.Create(s.NewPatch("lost", "nobody", 3, harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})))
+	s.Create(s.NewPatch("good", "shop", 4, harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/good": "yes"}}})))
 
-	p := s.expectPatch("typo", "NoSuchObject", "web.deploy", "deployment")
-	unmatched, _ := field(p, "status", "unmatched").([]any)
+	p := s.ExpectPatch("typo", "NoSuchObject", "web.deploy", "deployment")
+	unmatched, _ := harness.Field(p, "status", "unmatched").([]any)
 	if len(unmatched) != 1 || unmatched[0].(map[string]any)["address"] != "web.deploy" {
 		t.Errorf("unmatched are %v", unmatched)
 	}
-	s.expectPatch("rename", "Invalid", "metadata.name")
-	s.expectPatch("stale", "Conflict", "/spec/type")
-	s.expectPatch("lost", "TargetNotFound", "nobody")
-	s.expectPatch("good", "Applied")
+	s.ExpectPatch("rename", "Invalid", "metadata.name")
+	s.ExpectPatch("stale", "Conflict", "/spec/type")
+	s.ExpectPatch("lost", "TargetNotFound", "nobody")
+	s.ExpectPatch("good", "Applied")
 	s.expectField("Service", "shop", "no", "metadata", "labels", "example.com/typo")
 	s.expectField("Service", "shop", "yes", "metadata", "labels", "example.com/good")
-	s.expectReady("shop")
+	s.ExpectReady("shop")
 	s.expectPatches("shop", "typo", "good")
 
 	// And all of that at rest: no request for any of them.
-	s.settle()
-	from := mark(t)
+	s.Settle()
+	from := harness.Mark(t)
 	s.reconcileOnce("shop")
-	if asked := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+	if asked := s.OperatorRequests(from).Only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
 		t.Errorf("patches cost requests at rest: %s", asked)
 	}
 }
@@ -227,22 +188,22 @@ func TestPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 func TestPatchSurvivesARestartOfTheOperator(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := s.operate(packageOf("webapp"))
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.create(s.newPatch("hotfix", "shop", 0, operates("web.deployment", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1hotfix", "value": "yes"})))
-	s.expectPatch("hotfix", "Applied")
-	s.expectReady("shop")
-	s.settle()
+	o := s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.Create(s.NewPatch("hotfix", "shop", 0, harness.Operates("web.deployment", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1hotfix", "value": "yes"})))
+	s.ExpectPatch("hotfix", "Applied")
+	s.ExpectReady("shop")
+	s.Settle()
 	versions := s.versions()
-	o.stop()
-	if out, err := s.rehearse(packageOf("webapp")); err != nil || strings.Contains(out, "  ~ ") {
+	o.Stop()
+	if out, err := s.rehearse(harness.PackageOf("webapp")); err != nil || strings.Contains(out, "  ~ ") {
 		t.Errorf("a dry run would take the patch back: %v\n%s", err, out)
 	}
-	from := mark(t)
-	s.operate(packageOf("webapp"))
+	from := harness.Mark(t)
+	s.Operate(harness.PackageOf("webapp"))
 	s.reconcileOnce("shop")
-	s.settle()
-	if writes := s.operatorRequests(from).mutating().only(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" }); len(writes) > 0 {
+	s.Settle()
+	if writes := s.OperatorRequests(from).Mutating().Only(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" }); len(writes) > 0 {
 		t.Errorf("the restart wrote %s", writes)
 	}
 	for object, version := range s.versions() {
@@ -255,8 +216,8 @@ func TestPatchSurvivesARestartOfTheOperator(t *testing.T) {
 func TestPatchIsCheckedByTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	both := merges("web.deployment", map[string]any{})
+	s.Operate(harness.PackageOf("webapp"))
+	both := harness.Merges("web.deployment", map[string]any{})
 	both["json6902"] = []any{map[string]any{"op": "remove", "path": "/spec/replicas"}}
 	for name, tc := range map[string]struct {
 		reason string
@@ -264,13 +225,13 @@ func TestPatchIsCheckedByTheAPIServer(t *testing.T) {
 	}{
 		"both":      {"exactly one of the two", both},
 		"neither":   {"exactly one of the two", map[string]any{"address": "web.deployment"}},
-		"operation": {"the operations of RFC 6902 and no others", operates("web.deployment", map[string]any{"op": "drop", "path": "/spec"})},
+		"operation": {"the operations of RFC 6902 and no others", harness.Operates("web.deployment", map[string]any{"op": "drop", "path": "/spec"})},
 	} {
-		if err := world.admin.Create(t.Context(), s.newPatch(name, "shop", 0, tc.change)); err == nil {
+		if err := harness.World.Admin.Create(t.Context(), s.NewPatch(name, "shop", 0, tc.change)); err == nil {
 			t.Errorf("%s is accepted, and should be refused: %s", name, tc.reason)
 		}
 	}
-	if got := s.kubectl("get", "opatch"); got != "" {
+	if got := s.Kubectl("get", "opatch"); got != "" {
 		t.Errorf("there are %s", got)
 	}
 }
@@ -279,33 +240,33 @@ func TestPatchForNobodyIsToldSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "everywhere", plain+"scope: \"Cluster\"\n")
-	s.operate(packageOf("webapp"), p.dir)
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
-	change := merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/late": "yes"}}})
+	s.Operate(harness.PackageOf("webapp"), p.Dir)
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
+	change := harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/late": "yes"}}})
 	aimed := func(name, apiVersion, kind string) *unstructured.Unstructured {
-		u := s.newPatch(name, "shop", 0, change)
+		u := s.NewPatch(name, "shop", 0, change)
 		u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": apiVersion, "kind": kind, "name": "shop"}
-		return s.create(u)
+		return s.Create(u)
 	}
 	mistyped := aimed("mistyped", "example.com/v1", "WebAp")
 	aimed("group", "exampel.com/v1", "WebApp")
 	aimed("object", "apps/v1", "Deployment")
-	aimed("global", p.name+".example.com/v1", "Thing")
-	s.expectPatch("mistyped", "NoSuchKind", "the cluster does not serve WebAp.example.com")
-	s.expectPatch("group", "NoSuchKind", "WebApp.exampel.com")
-	s.expectPatch("object", "NoSuchKind", "Deployment.apps is not the kind of a package")
-	s.expectPatch("global", "TargetClusterScoped", "Thing.everywhere.example.com is cluster-scoped")
-	s.expectReady("shop")
+	aimed("global", p.Name+".example.com/v1", "Thing")
+	s.ExpectPatch("mistyped", "NoSuchKind", "the cluster does not serve WebAp.example.com")
+	s.ExpectPatch("group", "NoSuchKind", "WebApp.exampel.com")
+	s.ExpectPatch("object", "NoSuchKind", "Deployment.apps is not the kind of a package")
+	s.ExpectPatch("global", "TargetClusterScoped", "Thing.everywhere.example.com is cluster-scoped")
+	s.ExpectReady("shop")
 
-	s.patch(mistyped, spec(map[string]any{"target": map[string]any{"kind": "WebApp"}}))
-	s.expectPatch("mistyped", "Applied")
+	s.Patch(mistyped, harness.Spec(map[string]any{"target": map[string]any{"kind": "WebApp"}}))
+	s.ExpectPatch("mistyped", "Applied")
 	s.expectField("Service", "shop", "yes", "metadata", "labels", "example.com/late")
 	// And all of that at rest.
-	s.settle()
-	from := mark(t)
+	s.Settle()
+	from := harness.Mark(t)
 	s.reconcileOnce("shop")
-	if asked := s.operatorRequests(from).only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+	if asked := s.OperatorRequests(from).Only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
 		t.Errorf("patches for nobody cost requests at rest: %s", asked)
 	}
 }

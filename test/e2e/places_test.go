@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"operetta.dev/test/harness"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,17 +16,17 @@ func TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave(t *testing.T) {
 	for _, dir := range allFixtures() {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, world.operetta, "render", dir, "-f", filepath.Join(dir, "sample.yaml"))
-			cmd.Dir = world.root
+			cmd := exec.CommandContext(ctx, harness.World.Operetta, "render", dir, "-f", filepath.Join(dir, "sample.yaml"))
+			cmd.Dir = harness.World.Root
 			var said strings.Builder
 			cmd.Stderr = &said
 			if err := cmd.Run(); err != nil {
 				t.Fatalf("rendering the sample: %v: %s", err, said.String())
 			}
 			for _, wrong := range []string{"schemas/operator", "invalid interpolation"} {
-				for line := range lines(said.String(), wrong) {
+				for line := range harness.Lines(said.String(), wrong) {
 					t.Errorf("%s", line)
 				}
 			}

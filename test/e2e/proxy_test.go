@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"operetta.dev/test/harness"
 )
 
 // harm is what becomes of a write that is harmed. Each has reached the API server.
@@ -53,7 +54,7 @@ type proxy struct {
 
 	mu sync.Mutex
 	// victim is the operator that is killed.
-	victim *operator
+	victim *harness.Operator
 	fault  fault
 	armed  bool
 	dead   bool
@@ -63,20 +64,20 @@ type proxy struct {
 // behindProxy makes the operators that the site starts from now on reach the API
 // server through a proxy.
 func (s *site) behindProxy() *proxy {
-	s.t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	s.T.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	transport, err := rest.TransportFor(config)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	target, err := url.Parse(config.Host)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	p := &proxy{t: s.t, done: make(chan struct{})}
+	p := &proxy{t: s.T, done: make(chan struct{})}
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
@@ -86,13 +87,13 @@ func (s *site) behindProxy() *proxy {
 	server := httptest.NewUnstartedServer(p)
 	server.Config.ErrorLog = p.forward.ErrorLog
 	server.StartTLS()
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	s.kubeconfig = filepath.Join(s.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(server), s.kubeconfig); err != nil {
-		s.t.Fatal(err)
+	s.Kubeconfig = filepath.Join(s.T.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(server), s.Kubeconfig); err != nil {
+		s.T.Fatal(err)
 	}
 	return p
 }
@@ -109,7 +110,7 @@ func kubeconfigOf(server *httptest.Server) clientcmdapi.Config {
 }
 
 // arm begins to count the writes of an operator, and harms one of them.
-func (p *proxy) arm(victim *operator, f fault) {
+func (p *proxy) arm(victim *harness.Operator, f fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.victim, p.fault, p.armed, p.writes = victim, f, true, nil
@@ -166,7 +167,7 @@ func (p *proxy) awaitEnd(r *http.Request) {
 	}
 	look := r.Clone(r.Context())
 	look.Method, look.Body, look.ContentLength = http.MethodGet, http.NoBody, 0
-	for began := time.Now(); time.Since(began) < patience; {
+	for began := time.Now(); time.Since(began) < harness.Patience; {
 		answer := httptest.NewRecorder()
 		p.forward.ServeHTTP(answer, look)
 		if answer.Code == http.StatusNotFound {
@@ -183,7 +184,7 @@ func (p *proxy) awaitEnd(r *http.Request) {
 // kill ends the operator. What it has sent before is not passed on.
 func (p *proxy) kill() {
 	p.dead = true
-	p.victim.kill()
+	p.victim.Kill()
 }
 
 // deliver sends an answer as a whole.
@@ -211,7 +212,7 @@ func isWrite(r *http.Request) bool {
 // await waits until the fault has happened.
 func (p *proxy) await() {
 	p.t.Helper()
-	eventually(p.t, "write "+p.fault.String(), func() error {
+	harness.Eventually(p.t, "write "+p.fault.String(), func() error {
 		select {
 		case <-p.done:
 			return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,14 +33,14 @@ func TestE6OfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 	t.Parallel()
 	for name, race := range map[string]func(s *site) (first, second *small){
 		"of one process": func(s *site) (first, second *small) {
-			p := newSmall(s.t, "raceone", shared)
-			s.operate(p.dir)
+			p := newSmall(s.T, "raceone", shared)
+			s.Operate(p.Dir)
 			return p, p
 		},
 		"of two processes": func(s *site) (first, second *small) {
-			a, b := newSmall(s.t, "racea", shared), newSmall(s.t, "raceb", shared)
-			s.operate(a.dir)
-			s.operate(b.dir)
+			a, b := newSmall(s.T, "racea", shared), newSmall(s.T, "raceb", shared)
+			s.Operate(a.Dir)
+			s.Operate(b.Dir)
 			return a, b
 		},
 	} {
@@ -50,7 +51,7 @@ func TestE6OfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 			var things []*unstructured.Unstructured
 			for i := range pairs() {
 				spec := map[string]any{"name": fmt.Sprint("prize-", i)}
-				things = append(things, first.thing(s, fmt.Sprint("a-", i), spec), second.thing(s, fmt.Sprint("b-", i), spec))
+				things = append(things, first.Thing(s.Site, fmt.Sprint("a-", i), spec), second.Thing(s.Site, fmt.Sprint("b-", i), spec))
 			}
 			owners := s.watchOwners()
 			s.createAtOnce(things)
@@ -74,20 +75,20 @@ func TestE6OfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 // watchOwners watches the ConfigMaps of the site, and returns what ends that and returns
 // whom each has said to belong to, in order.
 func (s *site) watchOwners() func() map[string][]string {
-	s.t.Helper()
-	return s.watchValues(s.ref("ConfigMap", ""), func(u *unstructured.Unstructured) string { return u.GetAnnotations()["operetta.dev/owner"] })
+	s.T.Helper()
+	return s.watchValues(s.Ref("ConfigMap", ""), func(u *unstructured.Unstructured) string { return u.GetAnnotations()["operetta.dev/owner"] })
 }
 
 // watchValues watches a value of each object of a kind, and returns what ends that and
 // returns by name the values that each has had, in order.
 func (s *site) watchValues(of *unstructured.Unstructured, value func(*unstructured.Unstructured) string) func() map[string][]string {
-	s.t.Helper()
+	s.T.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(of.GetAPIVersion())
 	list.SetKind(of.GetKind() + "List")
-	events, err := world.admin.Watch(s.t.Context(), list, client.InNamespace(s.namespace))
+	events, err := harness.World.Admin.Watch(s.T.Context(), list, client.InNamespace(s.Namespace))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	out, done := map[string][]string{}, make(chan struct{})
 	go func() {
@@ -112,13 +113,13 @@ func (s *site) watchValues(of *unstructured.Unstructured, value func(*unstructur
 
 // createAtOnce creates objects side by side, the two of a pair at the same time.
 func (s *site) createAtOnce(objects []*unstructured.Unstructured) {
-	s.t.Helper()
+	s.T.Helper()
 	for i := 0; i < len(objects); i += 2 {
 		var pair sync.WaitGroup
 		for _, u := range objects[i : i+2] {
 			pair.Go(func() {
-				if err := world.admin.Create(s.t.Context(), u); err != nil {
-					s.t.Error(err)
+				if err := harness.World.Admin.Create(s.T.Context(), u); err != nil {
+					s.T.Error(err)
 				}
 			})
 		}
@@ -129,23 +130,23 @@ func (s *site) createAtOnce(objects []*unstructured.Unstructured) {
 // expectOneWinner waits until exactly one of two resources is Ready, and the other one
 // says whose the object is, which has to be the winner's.
 func (s *site) expectOneWinner(a, b *unstructured.Unstructured) {
-	s.t.Helper()
-	eventually(s.t, a.GetName()+" or "+b.GetName()+" to have the object", func() error {
+	s.T.Helper()
+	harness.Eventually(s.T, a.GetName()+" or "+b.GetName()+" to have the object", func() error {
 		var winner string
 		for _, u := range []*unstructured.Unstructured{a, b} {
-			now, err := read(s.t.Context(), u)
+			now, err := harness.Read(s.T.Context(), u)
 			if err != nil || now == nil {
 				return fmt.Errorf("%s: %w", u.GetName(), err)
 			}
-			switch c := condition(now, "Ready"); {
-			case ready(now) == nil:
+			switch c := harness.Condition(now, "Ready"); {
+			case harness.Ready(now) == nil:
 				winner += u.GetName()
 			case c["reason"] != "OwnedByAnother":
 				return fmt.Errorf("%s: %v", u.GetName(), c)
 			}
 		}
 		name, _, _ := unstructured.NestedString(a.Object, "spec", "name")
-		if owner := field(s.get("ConfigMap", name), "data", "owner"); owner != winner {
+		if owner := harness.Field(s.Get("ConfigMap", name), "data", "owner"); owner != winner {
 			return fmt.Errorf("the object says %v, and Ready is %q", owner, winner)
 		}
 		return nil

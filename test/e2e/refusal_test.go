@@ -5,75 +5,76 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 func TestE6ObjectOfNobodyIsRefusedAndLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	theirs := s.ref("Deployment", "shop")
+	s.Operate(harness.PackageOf("webapp"))
+	theirs := s.Ref("Deployment", "shop")
 	theirs.Object["spec"] = podSpec("theirs")
 	s.applyAs("platform-team", theirs)
-	before := s.expectThat(theirs, "to be available", available)
+	before := s.ExpectThat(theirs, "to be available", available)
 
-	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	message := s.expectNotReady(cr, "OwnedByAnother", "web: ", "Deployment "+s.namespace+"/shop", "platform-team")
+	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	message := s.ExpectNotReady(cr, "OwnedByAnother", "web: ", "Deployment "+s.Namespace+"/shop", "platform-team")
 	t.Logf("Ready: %s", message)
 	for range pokes {
 		s.reconcileOnce("shop")
 	}
-	if after := s.get("Deployment", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
-		t.Errorf("the Deployment was changed: %s", encode(t, after.Object))
+	if after := s.Get("Deployment", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("the Deployment was changed: %s", harness.Encode(t, after.Object))
 	}
 	// A component is atomic: the one that may not have an object gets none.
-	if u, err := s.find("Service", "shop"); u != nil || err != nil {
+	if u, err := s.Find("Service", "shop"); u != nil || err != nil {
 		t.Errorf("the Service of the refused component exists (error %v)", err)
 	}
-	if got := condition(s.get("WebApp", "shop"), "Stalled"); got["status"] != "True" {
+	if got := harness.Condition(s.Get("WebApp", "shop"), "Stalled"); got["status"] != "True" {
 		t.Errorf("Stalled is %v", got)
 	}
 
 	// No watch tells the operator that a stranger's object has gone.
-	s.delete(before)
+	s.Delete(before)
 	began := time.Now()
-	s.expectReady("shop")
-	t.Logf("ready %s after the object was given up", since(began))
+	s.ExpectReady("shop")
+	t.Logf("ready %s after the object was given up", harness.Since(began))
 }
 
 func TestE6ObjectOfAnotherResourceIsRefusedAndItsOwnerNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	owner := s.create(s.webapp("other", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("other")
+	s.Operate(harness.PackageOf("webapp"))
+	owner := s.Create(s.Webapp("other", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("other")
 	yes := true
-	theirs := s.ref("ConfigMap", "shop")
+	theirs := s.Ref("ConfigMap", "shop")
 	theirs.Object["data"] = map[string]any{"whose": "theirs"}
 	theirs.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
 		"apiVersion": "example.com/v1", "kind": "WebApp", "name": "other", "uid": string(owner.GetUID()), "controller": yes,
 	}}
-	before := s.create(theirs)
+	before := s.Create(theirs)
 
-	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "files": map[string]any{"index.html": "mine"}}))
-	message := s.expectNotReady(cr, "OwnedByAnother", "config: ", "ConfigMap "+s.namespace+"/shop", "WebApp other")
+	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "files": map[string]any{"index.html": "mine"}}))
+	message := s.ExpectNotReady(cr, "OwnedByAnother", "config: ", "ConfigMap "+s.Namespace+"/shop", "WebApp other")
 	t.Logf("Ready: %s", message)
 	for range pokes {
 		s.reconcileOnce("shop")
 	}
-	if after := s.get("ConfigMap", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
-		t.Errorf("the ConfigMap was changed: %s", encode(t, after.Object))
+	if after := s.Get("ConfigMap", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("the ConfigMap was changed: %s", harness.Encode(t, after.Object))
 	}
-	if err := ready(s.get("WebApp", "other")); err != nil {
+	if err := harness.Ready(s.Get("WebApp", "other")); err != nil {
 		t.Errorf("the owner was disturbed: %v", err)
 	}
-	if u, err := s.find("Deployment", "shop"); u != nil || err != nil {
+	if u, err := s.Find("Deployment", "shop"); u != nil || err != nil {
 		t.Errorf("the Deployment exists though what it depends on was refused (error %v)", err)
 	}
 
 	// Deleting the refused resource leaves what is not its own.
-	s.delete(cr)
-	s.expectGone(cr)
-	if after := s.get("ConfigMap", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
+	s.Delete(cr)
+	s.ExpectGone(cr)
+	if after := s.Get("ConfigMap", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Error("the ConfigMap was changed by the deletion of the refused resource")
 	}
 }
@@ -91,8 +92,8 @@ func podSpec(app string) map[string]any {
 }
 
 func available(d *unstructured.Unstructured) error {
-	if n, _ := field(d, "status", "availableReplicas").(int64); n == 0 || field(d, "status", "observedGeneration") != d.GetGeneration() {
-		return errNotYet
+	if n, _ := harness.Field(d, "status", "availableReplicas").(int64); n == 0 || harness.Field(d, "status", "observedGeneration") != d.GetGeneration() {
+		return harness.ErrNotYet
 	}
 	return nil
 }

@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"operetta.dev/test/harness"
 )
 
 // rehearse runs a dry run on the cluster and returns what it prints.
 func (s *site) rehearse(args ...string) (string, error) {
-	s.t.Helper()
-	all := append([]string{"run", "--dry-run=server", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace}, args...)
-	cmd := exec.Command(world.operetta, all...)
-	cmd.Dir = world.root
+	s.T.Helper()
+	all := append([]string{"run", "--dry-run=server", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace}, args...)
+	cmd := exec.Command(harness.World.Operetta, all...)
+	cmd.Dir = harness.World.Root
 	out, err := cmd.Output()
 	return string(out), err
 }
@@ -24,32 +25,32 @@ func (s *site) rehearse(args ...string) (string, error) {
 func TestADryRunOnTheClusterSaysWhatWouldBeDoneAndDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := s.operate(packageOf("webapp"))
-	s.create(s.webapp("shop", everything()))
-	s.expectReady("shop")
-	o.stop()
+	o := s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.Webapp("shop", everything()))
+	s.ExpectReady("shop")
+	o.Stop()
 	before := s.versions()
 	events := s.ownEvents()
 
 	changed := copyPackage(t, "webapp", nil)
-	writeFile(t, filepath.Join(changed.dir, "more.cue"), `package webapp
+	harness.WriteFile(t, filepath.Join(changed.dir, "more.cue"), `package webapp
 
 components: config: objects: more: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.metadata.name)-more"}
 `)
 	file := filepath.Join(t.TempDir(), "new.yaml")
-	writeFile(t, file, "apiVersion: example.com/v1\nkind: WebApp\nmetadata: {name: another}\nspec: {image: \"nginx:1\"}\n")
+	harness.WriteFile(t, file, "apiVersion: example.com/v1\nkind: WebApp\nmetadata: {name: another}\nspec: {image: \"nginx:1\"}\n")
 	for name, row := range map[string]struct {
 		args      []string
 		parts, no []string
 	}{
-		"the same package":  {[]string{packageOf("webapp")}, []string{"WebApp " + s.namespace + "/shop  Ready"}, []string{"  + ", "  ~ ", "  - "}},
-		"a changed package": {[]string{changed.dir}, []string{"  + ConfigMap " + s.namespace + "/shop-more"}, []string{"  ~ ", "  - "}},
-		"another resource":  {[]string{packageOf("webapp"), "-f", file}, []string{"  + ConfigMap " + s.namespace + "/another", "  + Deployment " + s.namespace + "/another"}, []string{"shop"}},
-		"the deletion":      {[]string{packageOf("webapp"), "--delete"}, []string{"  - Deployment " + s.namespace + "/shop", "  - ConfigMap " + s.namespace + "/shop"}, []string{"  + "}},
+		"the same package":  {[]string{harness.PackageOf("webapp")}, []string{"WebApp " + s.Namespace + "/shop  Ready"}, []string{"  + ", "  ~ ", "  - "}},
+		"a changed package": {[]string{changed.dir}, []string{"  + ConfigMap " + s.Namespace + "/shop-more"}, []string{"  ~ ", "  - "}},
+		"another resource":  {[]string{harness.PackageOf("webapp"), "-f", file}, []string{"  + ConfigMap " + s.Namespace + "/another", "  + Deployment " + s.Namespace + "/another"}, []string{"shop"}},
+		"the deletion":      {[]string{harness.PackageOf("webapp"), "--delete"}, []string{"  - Deployment " + s.Namespace + "/shop", "  - ConfigMap " + s.Namespace + "/shop"}, []string{"  + "}},
 	} {
 		out, err := s.rehearse(row.args...)
 		if err != nil {
-			t.Errorf("%s: %v: %s\n%s", name, err, stderrOf(err), out)
+			t.Errorf("%s: %v: %s\n%s", name, err, harness.StderrOf(err), out)
 		}
 		for _, p := range row.parts {
 			if !strings.Contains(out, p) {
@@ -74,25 +75,25 @@ func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	above, below := newSmall(t, "upper", strings.ReplaceAll(parent, "child.example.com", "lower.example.com")), newSmall(t, "lower", child)
-	if err := installCRDs(t.Context(), above.dir, below.dir); err != nil {
+	if err := harness.InstallCRDs(t.Context(), above.Dir, below.Dir); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "shop.yaml")
-	writeFile(t, file, "apiVersion: upper.example.com/v1\nkind: Thing\nmetadata: {name: shop}\nspec: {text: a}\n")
-	s.create(s.configMap("gate-a", map[string]any{"open": "a"}))
+	harness.WriteFile(t, file, "apiVersion: upper.example.com/v1\nkind: Thing\nmetadata: {name: shop}\nspec: {text: a}\n")
+	s.Create(s.ConfigMap("gate-a", map[string]any{"open": "a"}))
 	before := s.versions()
-	out, err := s.rehearse(above.dir, below.dir, "-f", file)
+	out, err := s.rehearse(above.Dir, below.Dir, "-f", file)
 	if err != nil {
-		t.Fatalf("%v: %s\n%s", err, stderrOf(err), out)
+		t.Fatalf("%v: %s\n%s", err, harness.StderrOf(err), out)
 	}
 	want := []string{
-		"step 1  Thing " + s.namespace + "/shop  Waiting",
-		"+ Thing " + s.namespace + "/child-shop",
-		"step 2  Thing " + s.namespace + "/child-shop  Ready",
-		"+ ServiceAccount " + s.namespace + "/first",
-		"+ ConfigMap " + s.namespace + "/second",
+		"step 1  Thing " + s.Namespace + "/shop  Waiting",
+		"+ Thing " + s.Namespace + "/child-shop",
+		"step 2  Thing " + s.Namespace + "/child-shop  Ready",
+		"+ ServiceAccount " + s.Namespace + "/first",
+		"+ ConfigMap " + s.Namespace + "/second",
 	}
-	got := slices.DeleteFunc(slices.Collect(lines(out, "  ")), func(line string) bool { return !strings.HasPrefix(line, "step") && !strings.HasPrefix(line, "+") })
+	got := slices.DeleteFunc(slices.Collect(harness.Lines(out, "  ")), func(line string) bool { return !strings.HasPrefix(line, "step") && !strings.HasPrefix(line, "+") })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what it says (-want +got):\n%s", diff)
 	}
@@ -104,9 +105,9 @@ func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
 // ownEvents returns how many events operators have recorded: controllers of the
 // control plane record others at any time.
 func (s *site) ownEvents() int {
-	s.t.Helper()
+	s.T.Helper()
 	n := 0
-	for _, e := range s.list("events.k8s.io/v1", "Event") {
+	for _, e := range s.List("events.k8s.io/v1", "Event") {
 		if e.Object["reportingController"] == "operetta" {
 			n++
 		}

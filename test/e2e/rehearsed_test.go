@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"operetta.dev/test/harness"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 const rehearsed = `
 #Spec: text: string
 
-clusterScoped: true
+reach: {Namespace: {}, ConfigMap: namespaces: "*": true}
 components: config: objects: {
 	settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings", data: {text: cr.spec.text, mode: "safe"}}
 	token: {apiVersion: "v1", kind: "Secret", metadata: name: "token", stringData: token: "canary-\(cr.spec.text)"}
@@ -42,35 +43,35 @@ func TestADryRunOnTheClusterShowsFieldsAndNoSecret(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "rehearsed", rehearsed)
-	o := s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{"text": "one"}))
-	s.expectAllReady(cr)
-	o.stop()
-	s.patch(s.ref("ConfigMap", "settings"), map[string]any{"data": map[string]any{"mode": "\x1b[2Jfast"}})
+	o := s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "one"}))
+	s.ExpectAllReady(cr)
+	o.Stop()
+	s.Patch(s.Ref("ConfigMap", "settings"), map[string]any{"data": map[string]any{"mode": "\x1b[2Jfast"}})
 
 	file := filepath.Join(t.TempDir(), "shop.yaml")
-	writeFile(t, file, "apiVersion: rehearsed.example.com/v1\nkind: Thing\nmetadata: {name: shop}\nspec: {text: two}\n")
+	harness.WriteFile(t, file, "apiVersion: rehearsed.example.com/v1\nkind: Thing\nmetadata: {name: shop}\nspec: {text: two}\n")
 	fresh := filepath.Join(t.TempDir(), "fresh.yaml")
-	writeFile(t, fresh, "apiVersion: fresh.example.com/v1\nkind: Thing\nmetadata: {name: fresh}\nspec: {text: a}\n")
+	harness.WriteFile(t, fresh, "apiVersion: fresh.example.com/v1\nkind: Thing\nmetadata: {name: fresh}\nspec: {text: a}\n")
 	another := newSmall(t, "fresh", strings.ReplaceAll(strings.ReplaceAll(rehearsed, `name: "`, `name: "fresh-`), "canary-", "canary-new-"))
-	if err := installCRDs(t.Context(), another.dir); err != nil {
+	if err := harness.InstallCRDs(t.Context(), another.Dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, row := range map[string]struct {
 		args      []string
 		parts, no []string
 	}{
-		"a repair":           {[]string{p.dir}, []string{"~ ConfigMap " + s.namespace + "/settings\n" + `      data.mode: "\x1b[2Jfast" -> "safe"` + "\n"}, []string{"data.text", "\x1b[2J", "~ Deployment", "resourceVersion", "generation", "operetta.dev/applied"}},
-		"a changed resource": {[]string{p.dir, "-f", file}, []string{`      data.text: "one" -> "two"` + "\n", "~ Secret " + s.namespace + "/token\n      data.token: *** -> *** (another)\n", "      data.url: *** -> *** (another)\n"}, []string{"~ Deployment"}},
+		"a repair":           {[]string{p.Dir}, []string{"~ ConfigMap " + s.Namespace + "/settings\n" + `      data.mode: "\x1b[2Jfast" -> "safe"` + "\n"}, []string{"data.text", "\x1b[2J", "~ Deployment", "resourceVersion", "generation", "operetta.dev/applied"}},
+		"a changed resource": {[]string{p.Dir, "-f", file}, []string{`      data.text: "one" -> "two"` + "\n", "~ Secret " + s.Namespace + "/token\n      data.token: *** -> *** (another)\n", "      data.url: *** -> *** (another)\n"}, []string{"~ Deployment"}},
 		"replicas that are handed over": {
-			[]string{newSmall(t, "rehearsed", strings.NewReplacer("replicas: 2\n", "", "web:1", "web:2").Replace(rehearsed)).dir},
-			[]string{"~ Deployment " + s.namespace + "/web\n" + `      spec.template.spec.containers[name=web].image: "web:1" -> "web:2"` + "\n"}, []string{"replicas"},
+			[]string{newSmall(t, "rehearsed", strings.NewReplacer("replicas: 2\n", "", "web:1", "web:2").Replace(rehearsed)).Dir},
+			[]string{"~ Deployment " + s.Namespace + "/web\n" + `      spec.template.spec.containers[name=web].image: "web:1" -> "web:2"` + "\n"}, []string{"replicas"},
 		},
-		"a new resource": {[]string{another.dir, "-f", fresh}, []string{"+ Secret " + s.namespace + "/fresh-token\n      data.token: ***\n", "      spec.replicas: 2\n", "      data.url: \"db://me:***@db\"\n"}, []string{"managedFields", "ownerReferences"}},
+		"a new resource": {[]string{another.Dir, "-f", fresh}, []string{"+ Secret " + s.Namespace + "/fresh-token\n      data.token: ***\n", "      spec.replicas: 2\n", "      data.url: \"db://me:***@db\"\n"}, []string{"managedFields", "ownerReferences"}},
 	} {
 		out, err := s.rehearse(row.args...)
 		if err != nil {
-			t.Errorf("%s: %v%s\n%s", name, err, stderrOf(err), out)
+			t.Errorf("%s: %v%s\n%s", name, err, harness.StderrOf(err), out)
 		}
 		for _, part := range row.parts {
 			if !strings.Contains(out, part) {
@@ -89,9 +90,9 @@ func TestADryRunOnTheClusterFailsWhenTheRolloutWould(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "rejecteddry", strings.ReplaceAll(rehearsed, "canary", "x"))
-	o := s.operate(p.dir)
-	s.expectAllReady(s.create(p.thing(s, "shop", map[string]any{"text": "one"})))
-	o.stop()
+	o := s.Operate(p.Dir)
+	s.ExpectAllReady(s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "one"})))
+	o.Stop()
 	for name, row := range map[string]struct {
 		old, new string
 		code     int
@@ -103,20 +104,20 @@ func TestADryRunOnTheClusterFailsWhenTheRolloutWould(t *testing.T) {
 		"a misspelled field":   {"replicas: 2", "replica: 2", 1, "replica"},
 		"another type":         {"replicas: 2", `replicas: "2"`, 1, "replicas"},
 		"a namespace of none":  {`name: "url"`, `{name: "url", namespace: "nowhere"}`, 1, "nowhere"},
-		"a new namespace":      {`settings: {apiVersion`, `home: {apiVersion: "v1", kind: "Namespace", metadata: name: "` + s.namespace + `-new"}, there: {apiVersion: "v1", kind: "ConfigMap", metadata: {name: "there", namespace: "` + s.namespace + `-new"}}, settings: {apiVersion`, 0, ""},
+		"a new namespace":      {`settings: {apiVersion`, `home: {apiVersion: "v1", kind: "Namespace", metadata: name: "` + s.Namespace + `-new"}, there: {apiVersion: "v1", kind: "ConfigMap", metadata: {name: "there", namespace: "` + s.Namespace + `-new"}}, settings: {apiVersion`, 0, ""},
 		"what is waited for":   {`replicas: 2`, "replicas: 3", 0, ""},
-		"what was given up on": {`clusterScoped: true`, `clusterScoped: true, components: bad: {objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bad"}, failed: always: true}`, 1, "always"},
+		"what was given up on": {`reach: {`, `components: bad: {objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bad"}, failed: always: true}, reach: {`, 1, "always"},
 	} {
 		body := strings.ReplaceAll(rehearsed, "canary", "x")
 		if row.old != "" {
 			body = strings.ReplaceAll(body, row.old, row.new)
 		}
-		out, err := s.rehearse(newSmall(t, "rejecteddry", body).dir)
+		out, err := s.rehearse(newSmall(t, "rejecteddry", body).Dir)
 		if code := exitCode(err); code != row.code {
-			t.Errorf("%s: exit code %d, want %d%s\n%s", name, code, row.code, stderrOf(err), out)
+			t.Errorf("%s: exit code %d, want %d%s\n%s", name, code, row.code, harness.StderrOf(err), out)
 		}
-		if !strings.Contains(stderrOf(err), row.says) {
-			t.Errorf("%s: want %q in %s", name, row.says, stderrOf(err))
+		if !strings.Contains(harness.StderrOf(err), row.says) {
+			t.Errorf("%s: want %q in %s", name, row.says, harness.StderrOf(err))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
 
 // immutableJob is a package with an object whose change an API server rejects.
@@ -32,17 +33,17 @@ const observed = 10 * time.Second
 // quietFor fails when the operator changes objects of a kind more often within a while. What is
 // expected not to happen can only be waited for.
 func (s *site) quietFor(from controlplane.AuditMark, kind string, want int) {
-	s.t.Helper()
+	s.T.Helper()
 	timer := time.NewTimer(observed)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-s.t.Context().Done():
+	case <-s.T.Context().Done():
 	}
-	asked := s.operatorRequests(from)
-	s.t.Logf("requests in %s: %s", observed, asked)
-	if n := len(asked.about(kind).verbs("patch", "update")); n != want {
-		s.t.Errorf("%d writes of %s, want %d: %s", n, kind, want, asked)
+	asked := s.OperatorRequests(from)
+	s.T.Logf("requests in %s: %s", observed, asked)
+	if n := len(asked.About(kind).Verbs("patch", "update")); n != want {
+		s.T.Errorf("%d writes of %s, want %d: %s", n, kind, want, asked)
 	}
 }
 
@@ -50,32 +51,32 @@ func TestRejectedObjectIsNotOfferedAgainUntilSomethingChanges(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "immutable", immutableJob)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "orders", map[string]any{"image": "broker:4.2"}))
-	s.expectAllReady(cr)
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "orders", map[string]any{"image": "broker:4.2"}))
+	s.ExpectAllReady(cr)
 
-	from := mark(t)
-	s.patch(cr, spec(map[string]any{"image": "broker:4.3"}))
-	message := s.expectNotReady(cr, "ObjectRejected", "setup: ", "Job "+s.namespace+"/orders", "immutable", "immutable.cue:", "recreateOnImmutable")
+	from := harness.Mark(t)
+	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.3"}))
+	message := s.ExpectNotReady(cr, "ObjectRejected", "setup: ", "Job "+s.Namespace+"/orders", "immutable", "immutable.cue:", "recreateOnImmutable")
 	t.Logf("Ready: %s", message)
 	s.quietFor(from, "jobs", 1)
 
 	// What happens to another object is no reason to offer the rejected one again.
-	from = mark(t)
+	from = harness.Mark(t)
 	for range pokes {
-		s.delete(s.ref("ConfigMap", "orders"))
-		s.expectThat(s.ref("ConfigMap", "orders"), "to return", exists)
+		s.Delete(s.Ref("ConfigMap", "orders"))
+		s.ExpectThat(s.Ref("ConfigMap", "orders"), "to return", harness.Exists)
 	}
-	if n := len(s.operatorRequests(from).about("jobs").verbs("patch")); n != 0 {
+	if n := len(s.OperatorRequests(from).About("jobs").Verbs("patch")); n != 0 {
 		t.Errorf("the rejected Job was offered %d times while another object was repaired", n)
 	}
 
 	// A change by the user is tried at once, and so is a change of the object itself.
-	from = mark(t)
-	s.patch(cr, spec(map[string]any{"image": "broker:4.4"}))
+	from = harness.Mark(t)
+	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.4"}))
 	s.quietFor(from, "jobs", 1)
-	s.delete(object("batch/v1", "Job", s.namespace, "orders"))
-	s.expectAllReady(cr)
+	s.Delete(harness.Object("batch/v1", "Job", s.Namespace, "orders"))
+	s.ExpectAllReady(cr)
 }
 
 // topics is a package with an object for each topic, whose names may be the same.
@@ -92,21 +93,21 @@ func TestTwoObjectsOfOneNameAreAFaultOfBothAndTheRestGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "topics", topics)
-	s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "bus", map[string]any{"topics": map[string]any{"a_b": "a-b", "a-b": "a-b", "other": "other"}}))
-	message := s.expectNotReady(cr, "DuplicateObject", "components.a_b.objects.topic", "components.a-b.objects.topic", "topics.cue:", "ConfigMap", "bus-a-b")
+	s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "bus", map[string]any{"topics": map[string]any{"a_b": "a-b", "a-b": "a-b", "other": "other"}}))
+	message := s.ExpectNotReady(cr, "DuplicateObject", "components.a_b.objects.topic", "components.a-b.objects.topic", "topics.cue:", "ConfigMap", "bus-a-b")
 	t.Logf("Ready: %s", message)
-	s.expectData("bus-other", "topic", "other")
-	s.settle()
-	asked := s.operatorRequests(from)
+	s.ExpectData("bus-other", "topic", "other")
+	s.Settle()
+	asked := s.OperatorRequests(from)
 	t.Logf("requests: %s", asked)
-	if n := len(asked.about("configmaps").verbs("patch", "create")); n != 1 {
+	if n := len(asked.About("configmaps").Verbs("patch", "create")); n != 1 {
 		t.Errorf("%d ConfigMaps were written, want that of the other topic alone", n)
 	}
-	s.patch(cr, spec(map[string]any{"topics": map[string]any{"a-b": nil}}))
-	s.expectData("bus-a-b", "topic", "a_b")
-	s.expectAllReady(cr)
+	s.Patch(cr, harness.Spec(map[string]any{"topics": map[string]any{"a-b": nil}}))
+	s.ExpectData("bus-a-b", "topic", "a_b")
+	s.ExpectAllReady(cr)
 }
 
 // misspelled is a package with two fields that a Deployment does not have, and one of
@@ -134,16 +135,16 @@ func TestMisspelledFieldsAreAllNamedWithTheirLinesAndStopTheResource(t *testing.
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "misspelled", misspelled)
-	s.operate(p.dir)
-	from := mark(t)
-	cr := s.create(p.thing(s, "shop", map[string]any{"image": "nginx:1.25"}))
-	message := s.expectNotReady(cr, "ObjectRejected", "spec.replica", "misspelled.cue:17", "readynessProbe", "misspelled.cue:23", "spec.minReadySeconds", "misspelled.cue:25")
+	s.Operate(p.Dir)
+	from := harness.Mark(t)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"image": "nginx:1.25"}))
+	message := s.ExpectNotReady(cr, "ObjectRejected", "spec.replica", "misspelled.cue:17", "readynessProbe", "misspelled.cue:23", "spec.minReadySeconds", "misspelled.cue:25")
 	t.Logf("Ready: %s", message)
-	now, err := read(t.Context(), cr)
+	now, err := harness.Read(t.Context(), cr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := condition(now, "Stalled"); got["status"] != "True" {
+	if got := harness.Condition(now, "Stalled"); got["status"] != "True" {
 		t.Errorf("Stalled is %v", got)
 	}
 	s.quietFor(from, "deployments", 1)

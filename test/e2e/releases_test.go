@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // releases holds the behaviour of two versions, which spec.version chooses: the second
@@ -39,43 +40,43 @@ func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "releases", releases)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{"version": "1"}))
-	s.expectAllReady(cr)
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"version": "1"}))
+	s.ExpectAllReady(cr)
 	s.expectVersions(cr, "1", "1")
-	s.expectThat(s.ref("ConfigMap", "legacy-shop"), "to exist", exists)
+	s.ExpectThat(s.Ref("ConfigMap", "legacy-shop"), "to exist", harness.Exists)
 
 	// Until the second is verified, the first is what has been reconciled.
-	s.patch(cr, map[string]any{"spec": map[string]any{"version": "2"}})
-	s.expectNotReady(cr, "NotReady", "cache", "verify.warm")
+	s.Patch(cr, map[string]any{"spec": map[string]any{"version": "2"}})
+	s.ExpectNotReady(cr, "NotReady", "cache", "verify.warm")
 	s.expectVersions(cr, "2", "1")
-	s.expectData("web-shop", "version", "1")
-	s.patch(s.ref("ConfigMap", "cache-shop"), map[string]any{"data": map[string]any{"warm": "yes"}})
-	s.expectAllReady(cr)
+	s.ExpectData("web-shop", "version", "1")
+	s.Patch(s.Ref("ConfigMap", "cache-shop"), map[string]any{"data": map[string]any{"warm": "yes"}})
+	s.ExpectAllReady(cr)
 	s.expectVersions(cr, "2", "2")
-	s.expectData("web-shop", "cache", "cache-shop")
-	s.expectGone(s.ref("ConfigMap", "legacy-shop"))
+	s.ExpectData("web-shop", "cache", "cache-shop")
+	s.ExpectGone(s.Ref("ConfigMap", "legacy-shop"))
 
 	// And back: what only the second has goes, after web has let go of it.
-	s.patch(cr, map[string]any{"spec": map[string]any{"version": "1"}})
-	s.expectGone(s.ref("ConfigMap", "cache-shop"))
-	s.expectAllReady(cr)
+	s.Patch(cr, map[string]any{"spec": map[string]any{"version": "1"}})
+	s.ExpectGone(s.Ref("ConfigMap", "cache-shop"))
+	s.ExpectAllReady(cr)
 	s.expectVersions(cr, "1", "1")
-	s.expectData("web-shop", "version", "1")
+	s.ExpectData("web-shop", "version", "1")
 
-	s.delete(cr)
-	s.expectGone(cr)
+	s.Delete(cr)
+	s.ExpectGone(cr)
 	s.expectNone("ConfigMap")
 }
 
 // expectVersions waits until the status names a desired and a reconciled version.
 func (s *site) expectVersions(cr *unstructured.Unstructured, desired, reconciled string) {
-	s.t.Helper()
-	s.expectThat(cr, fmt.Sprintf("to want version %s and to have reconciled %s", desired, reconciled), func(u *unstructured.Unstructured) error {
+	s.T.Helper()
+	s.ExpectThat(cr, fmt.Sprintf("to want version %s and to have reconciled %s", desired, reconciled), func(u *unstructured.Unstructured) error {
 		if u == nil {
 			return errors.New("it is gone")
 		}
-		if d, r := field(u, "status", "versions", "desired"), field(u, "status", "versions", "reconciled"); d != desired || r != reconciled {
+		if d, r := harness.Field(u, "status", "versions", "desired"), harness.Field(u, "status", "versions", "reconciled"); d != desired || r != reconciled {
 			return fmt.Errorf("they are %v and %v", d, r)
 		}
 		return nil

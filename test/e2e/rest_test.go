@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
 
 // forced is how many reconciles D1 asks for.
@@ -17,24 +18,24 @@ const forced = 100
 func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := s.operate(packageOf("webapp"))
-	s.create(s.webapp("shop", everything()))
-	s.expectReady("shop")
-	s.settle()
-	versions, from, count, began := s.versions(), mark(t), o.reconciles("webapp.example.com"), time.Now()
+	o := s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.Webapp("shop", everything()))
+	s.ExpectReady("shop")
+	s.Settle()
+	versions, from, count, began := s.versions(), harness.Mark(t), o.Reconciles("webapp.example.com"), time.Now()
 	for range forced {
 		s.reconcileOnce("shop")
 	}
-	done := o.reconciles("webapp.example.com") - count
-	all := s.operatorRequests(from)
-	t.Logf("%d reconciles in %s; requests: %s", done, since(began), all)
+	done := o.Reconciles("webapp.example.com") - count
+	all := s.OperatorRequests(from)
+	t.Logf("%d reconciles in %s; requests: %s", done, harness.Since(began), all)
 	if done < forced {
 		t.Errorf("there were %d reconciles, not %d", done, forced)
 	}
-	if asked := all.only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+	if asked := all.Only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
 		t.Errorf("the operator asked for something at rest: %s", asked)
 	}
-	if watches := all.verbs("watch"); len(watches) > len(kinds)+1 {
+	if watches := all.Verbs("watch"); len(watches) > len(kinds)+1 {
 		t.Errorf("%d watches were opened: %s", len(watches), watches)
 	}
 	for object, version := range s.versions() {
@@ -48,10 +49,10 @@ func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
 // the WebApps themselves. An autoscaler counts by its generation and metadata: its
 // controller writes to its status at any time.
 func (s *site) versions() map[string]string {
-	s.t.Helper()
+	s.T.Helper()
 	out := map[string]string{}
 	for _, kind := range append([]string{"WebApp"}, kinds...) {
-		for _, u := range s.list(apiVersions[kind], kind) {
+		for _, u := range s.List(harness.ApiVersions[kind], kind) {
 			if kind == "WebApp" || len(u.GetOwnerReferences()) > 0 {
 				out[kind+" "+u.GetName()] = version(&u)
 			}
@@ -62,7 +63,7 @@ func (s *site) versions() map[string]string {
 
 func version(u *unstructured.Unstructured) string {
 	if u.GetKind() == "HorizontalPodAutoscaler" {
-		return fmt.Sprint(u.GetUID(), u.GetGeneration(), u.GetLabels(), u.GetAnnotations(), len(u.GetOwnerReferences()), field(u, "spec"))
+		return fmt.Sprint(u.GetUID(), u.GetGeneration(), u.GetLabels(), u.GetAnnotations(), len(u.GetOwnerReferences()), harness.Field(u, "spec"))
 	}
 	return u.GetResourceVersion()
 }
@@ -73,7 +74,7 @@ const crowd = 50
 func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := s.operate(packageOf("webapp"))
+	o := s.Operate(harness.PackageOf("webapp"))
 	began := time.Now()
 	var all sync.WaitGroup
 	for i := range crowd {
@@ -81,30 +82,30 @@ func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 			spec := everything()
 			spec["autoscaling"] = map[string]any{"enabled": i%2 == 0}
 			spec["replicas"] = int64(1)
-			if err := world.admin.Create(t.Context(), s.webapp(fmt.Sprintf("shop-%02d", i), spec)); err != nil {
+			if err := harness.World.Admin.Create(t.Context(), s.Webapp(fmt.Sprintf("shop-%02d", i), spec)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
 	for i := range crowd {
-		s.expectReady(fmt.Sprintf("shop-%02d", i))
+		s.ExpectReady(fmt.Sprintf("shop-%02d", i))
 	}
-	t.Logf("%d resources ready after %s", crowd, since(began))
-	s.settle()
+	t.Logf("%d resources ready after %s", crowd, harness.Since(began))
+	s.Settle()
 	versions := s.versions()
-	o.stop()
+	o.Stop()
 
-	from, began := mark(t), time.Now()
-	o = s.operate(packageOf("webapp"))
-	eventually(t, "a reconcile of each resource", func() error {
-		if n := o.reconciles("webapp.example.com"); n < crowd {
+	from, began := harness.Mark(t), time.Now()
+	o = s.Operate(harness.PackageOf("webapp"))
+	harness.Eventually(t, "a reconcile of each resource", func() error {
+		if n := o.Reconciles("webapp.example.com"); n < crowd {
 			return fmt.Errorf("there were %d", n)
 		}
 		return nil
 	})
-	t.Logf("all reconciled %s after the restart", since(began))
-	s.settle()
+	t.Logf("all reconciled %s after the restart", harness.Since(began))
+	s.Settle()
 	s.expectOnlyListsAndWatches(from)
 	after := s.versions()
 	changed := 0
@@ -124,27 +125,27 @@ func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 // cost one list of definitions, and each of them one of metadata, in which resources
 // that wait for the engine would be found. Nothing else is left out.
 func (s *site) expectOnlyListsAndWatches(from controlplane.AuditMark) {
-	s.t.Helper()
-	all := s.operatorRequests(from)
-	crds := all.about("customresourcedefinitions")
-	rest := all.only(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" })
-	s.t.Logf("CustomResourceDefinition: %s; everything else: %s", crds, rest)
-	if other := rest.only(func(e controlplane.AuditEvent) bool { return e.Verb != "list" && e.Verb != "watch" }); len(other) > 0 {
-		s.t.Errorf("the restart cost more than lists and watches: %s", other)
+	s.T.Helper()
+	all := s.OperatorRequests(from)
+	crds := all.About("customresourcedefinitions")
+	rest := all.Only(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" })
+	s.T.Logf("CustomResourceDefinition: %s; everything else: %s", crds, rest)
+	if other := rest.Only(func(e controlplane.AuditEvent) bool { return e.Verb != "list" && e.Verb != "watch" }); len(other) > 0 {
+		s.T.Errorf("the restart cost more than lists and watches: %s", other)
 	}
-	if len(crds.verbs("patch")) > 2 || len(crds.verbs("list")) > 1 || len(crds.verbs("patch", "get", "list")) != len(crds) {
-		s.t.Errorf("the CustomResourceDefinition cost %s", crds)
+	if len(crds.Verbs("patch")) > 2 || len(crds.Verbs("list")) > 1 || len(crds.Verbs("patch", "get", "list")) != len(crds) {
+		s.T.Errorf("the CustomResourceDefinition cost %s", crds)
 	}
 	once := map[string]bool{}
-	for _, e := range rest.only(ofAnotherPackage) {
+	for _, e := range rest.Only(ofAnotherPackage) {
 		if once[e.Group+e.Resource] || e.Verb != "list" {
-			s.t.Errorf("%s of %s: a kind of another package costs more than one list", e.Verb, e.Group)
+			s.T.Errorf("%s of %s: a kind of another package costs more than one list", e.Verb, e.Group)
 		}
 		once[e.Group+e.Resource] = true
 	}
-	own := rest.only(func(e controlplane.AuditEvent) bool { return !ofAnotherPackage(e) })
-	if lists := own.verbs("list"); len(lists) > len(kinds)+3 {
-		s.t.Errorf("%d lists, not one for each of %d kinds and the resource itself, and two of patches: %s", len(lists), len(kinds), lists)
+	own := rest.Only(func(e controlplane.AuditEvent) bool { return !ofAnotherPackage(e) })
+	if lists := own.Verbs("list"); len(lists) > len(kinds)+3 {
+		s.T.Errorf("%d lists, not one for each of %d kinds and the resource itself, and two of patches: %s", len(lists), len(kinds), lists)
 	}
 }
 
@@ -170,22 +171,22 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.operate(packageOf("webapp"))
-			from, began := mark(t), time.Now()
-			s.create(s.webapp("shop", spec))
-			s.expectReady("shop")
-			took := since(began)
-			s.settle()
-			all := s.operatorRequests(from)
-			writes := all.mutating()
+			s.Operate(harness.PackageOf("webapp"))
+			from, began := harness.Mark(t), time.Now()
+			s.Create(s.Webapp("shop", spec))
+			s.ExpectReady("shop")
+			took := harness.Since(began)
+			s.Settle()
+			all := s.OperatorRequests(from)
+			writes := all.Mutating()
 			objects := 0
 			for _, kind := range kinds {
-				if u, err := s.find(kind, "shop"); u != nil && err == nil {
+				if u, err := s.Find(kind, "shop"); u != nil && err == nil {
 					objects++
 				}
 			}
 			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s",
-				objects, took, len(writes), writes, len(all.events()), all.verbs("get", "list"))
+				objects, took, len(writes), writes, len(all.Events()), all.Verbs("get", "list"))
 			// Whoever waits is told how it goes, now and then.
 			progress := int(took / progressEvery)
 			if len(writes) > objects+3+progress {

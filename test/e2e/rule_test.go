@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"operetta.dev/test/harness"
 	"os/exec"
 	"testing"
 )
@@ -38,11 +39,11 @@ func TestARuleOverDefaultsIsTakenByTheAPIServerWhenVetFindsNoFault(t *testing.T)
 	for name, body := range ruled {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newSmall(t, "ruled"+unlikely.ReplaceAllString(name, ""), body+"components: {}\n")
-			if out, err := exec.CommandContext(t.Context(), world.operetta, "vet", p.dir).CombinedOutput(); err != nil {
+			p := newSmall(t, "ruled"+harness.Unlikely.ReplaceAllString(name, ""), body+"components: {}\n")
+			if out, err := exec.CommandContext(t.Context(), harness.World.Operetta, "vet", p.Dir).CombinedOutput(); err != nil {
 				t.Fatalf("vet: %v: %s", err, out)
 			}
-			if err := installCRDs(t.Context(), p.dir); err != nil {
+			if err := harness.InstallCRDs(t.Context(), p.Dir); err != nil {
 				t.Errorf("the API server says: %v", err)
 			}
 		})

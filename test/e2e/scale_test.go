@@ -8,25 +8,26 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestScalingGoesThroughPhaseScalingUpDownAndToZero(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
+	s.Operate(harness.PackageOf("webapp"))
+	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
 	for _, replicas := range []int64{5, 2, 0, 1} {
 		phases := s.watchPhases()
 		began := time.Now()
-		s.patch(cr, spec(map[string]any{"replicas": replicas}))
-		got := s.expectReady("shop")
-		took := since(began)
-		if err := rolledOut(s.get("Deployment", "shop"), "nginx:1.25", replicas); err != nil {
+		s.Patch(cr, harness.Spec(map[string]any{"replicas": replicas}))
+		got := s.ExpectReady("shop")
+		took := harness.Since(began)
+		if err := rolledOut(s.Get("Deployment", "shop"), "nginx:1.25", replicas); err != nil {
 			t.Errorf("to %d replicas: Ready, but %v", replicas, err)
 		}
-		if n := field(got, "status", "availableReplicas"); n != replicas {
+		if n := harness.Field(got, "status", "availableReplicas"); n != replicas {
 			t.Errorf("to %d replicas: status.availableReplicas is %v", replicas, n)
 		}
 		seen := phases.until("Ready")
@@ -40,12 +41,12 @@ func TestScalingGoesThroughPhaseScalingUpDownAndToZero(t *testing.T) {
 func TestKubectlScaleIsFollowed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
-	t.Log(s.kubectl("scale", "webapp", "shop", "--replicas=5"))
-	s.kubectl("wait", "--for=condition=Ready", "webapp/shop", "--timeout=60s")
-	if err := rolledOut(s.get("Deployment", "shop"), "nginx:1.25", 5); err != nil {
+	s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
+	t.Log(s.Kubectl("scale", "webapp", "shop", "--replicas=5"))
+	s.Kubectl("wait", "--for=condition=Ready", "webapp/shop", "--timeout=60s")
+	if err := rolledOut(s.Get("Deployment", "shop"), "nginx:1.25", 5); err != nil {
 		t.Errorf("kubectl wait returned, but %v", err)
 	}
 }
@@ -60,15 +61,15 @@ type phases struct {
 // watchPhases records the phases of the site's one WebApp, without the one that it
 // has already.
 func (s *site) watchPhases() *phases {
-	s.t.Helper()
+	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
-	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersions["WebApp"], "WebAppList"))
-	if err := world.admin.List(s.t.Context(), l, client.InNamespace(s.namespace)); err != nil {
-		s.t.Fatal(err)
+	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(harness.ApiVersions["WebApp"], "WebAppList"))
+	if err := harness.World.Admin.List(s.T.Context(), l, client.InNamespace(s.Namespace)); err != nil {
+		s.T.Fatal(err)
 	}
-	w, err := world.admin.Watch(s.t.Context(), l, client.InNamespace(s.namespace), &client.ListOptions{Raw: listFrom(l.GetResourceVersion())})
+	w, err := harness.World.Admin.Watch(s.T.Context(), l, client.InNamespace(s.Namespace), &client.ListOptions{Raw: harness.ListFrom(l.GetResourceVersion())})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	p := &phases{s: s}
 	go func() {
@@ -78,9 +79,9 @@ func (s *site) watchPhases() *phases {
 			if !ok {
 				return
 			}
-			phase, _ := field(u, "status", "phase").(string)
+			phase, _ := harness.Field(u, "status", "phase").(string)
 			// The old status stands beside the new spec until the operator has seen it.
-			if field(u, "status", "observedGeneration") == u.GetGeneration() {
+			if harness.Field(u, "status", "observedGeneration") == u.GetGeneration() {
 				p.add(phase)
 			}
 		}
@@ -98,14 +99,14 @@ func (p *phases) add(phase string) {
 
 // until waits for a phase and returns those up to it.
 func (p *phases) until(phase string) []string {
-	p.s.t.Helper()
+	p.s.T.Helper()
 	var seen []string
-	eventually(p.s.t, "phase "+phase, func() error {
+	harness.Eventually(p.s.T, "phase "+phase, func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		seen = slices.Clone(p.seen)
 		if len(seen) == 0 || seen[len(seen)-1] != phase {
-			return errNotYet
+			return harness.ErrNotYet
 		}
 		return nil
 	})

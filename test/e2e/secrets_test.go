@@ -3,14 +3,13 @@ package e2e
 import (
 	"encoding/base64"
 	"fmt"
-	"io"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
 )
 
 // secretCanary is what nobody may be told who may not read Secrets. It has what CUE, Go
@@ -83,22 +82,22 @@ func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "leaking", "")
-	writeFile(t, filepath.Join(p.dir, "more.cue"), strings.ReplaceAll(leaking(), "NAME", p.name))
-	tok := s.ref("Secret", "tok")
+	harness.WriteFile(t, filepath.Join(p.Dir, "more.cue"), strings.ReplaceAll(leaking(), "NAME", p.Name))
+	tok := s.Ref("Secret", "tok")
 	tok.Object["stringData"] = map[string]any{"k": secretCanary}
-	s.create(tok)
-	o := s.operate(p.dir, "--log=json")
-	cr := s.create(loud(p.thing(s, "one", map[string]any{"password": secretCanary})))
-	quote := s.patchRef("quote")
+	s.Create(tok)
+	o := s.Operate(p.Dir, "--log=json")
+	cr := s.Create(loud(p.Thing(s.Site, "one", map[string]any{"password": secretCanary})))
+	quote := s.PatchRef("quote")
 	quote.Object["spec"] = map[string]any{
-		"target":  map[string]any{"apiVersion": p.name + ".example.com/v1", "kind": "Thing", "name": "one"},
-		"patches": []any{merges("labelled.cm", map[string]any{"data": map[string]any{"more": "x"}})},
+		"target":  map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "one"},
+		"patches": []any{harness.Merges("labelled.cm", map[string]any{"data": map[string]any{"more": "x"}})},
 	}
-	s.create(quote)
-	s.expectData("copied", "k", secretCanary) // the author wants it so
-	s.expectNotReady(cr, "InvalidPackage", "not shown, because it comes from a Secret")
-	s.expectThat(cr, "to have the author's fields", func(u *unstructured.Unstructured) error {
-		text := string(encode(t, u.Object["status"]))
+	s.Create(quote)
+	s.ExpectData("copied", "k", secretCanary) // the author wants it so
+	s.ExpectNotReady(cr, "InvalidPackage", "not shown, because it comes from a Secret")
+	s.ExpectThat(cr, "to have the author's fields", func(u *unstructured.Unstructured) error {
+		text := string(harness.Encode(t, u.Object["status"]))
 		for _, want := range []string{`"plain":"***"`, `"url":"postgres://user:***@host"`} {
 			if !strings.Contains(text, want) {
 				return fmt.Errorf("it does not say %s", want)
@@ -106,22 +105,22 @@ func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 		}
 		return nil
 	})
-	o.expectLog("labelled", "Rejected", "a valid label must")
-	o.expectLog("typed", "Rejected", "clusterIP")
-	s.expectPatch("quote", "Rejected")
-	s.expectEvent("one", "Failed")
+	o.ExpectLog("labelled", "Rejected", "a valid label must")
+	o.ExpectLog("typed", "Rejected", "clusterIP")
+	s.ExpectPatch("quote", "Rejected")
+	s.ExpectEvent("one", "Failed")
 
-	told := map[string]string{"the log": o.log.from(0), "the metrics": o.metrics()}
-	for _, u := range append(s.list("events.k8s.io/v1", "Event"), s.list(p.name+".example.com/v1", "Thing")...) {
+	told := map[string]string{"the log": o.Log.From(0), "the metrics": o.Metrics()}
+	for _, u := range append(s.List("events.k8s.io/v1", "Event"), s.List(p.Name+".example.com/v1", "Thing")...) {
 		unstructured.RemoveNestedField(u.Object, "spec") // which is where it comes from
-		told["the "+u.GetKind()+" "+u.GetName()] = string(encode(t, u.Object))
+		told["the "+u.GetKind()+" "+u.GetName()] = string(harness.Encode(t, u.Object))
 	}
-	patch := s.patchRef("quote")
-	told["the status of the patch"] = string(encode(t, s.expectThat(patch, "to be there", func(*unstructured.Unstructured) error { return nil }).Object["status"]))
-	told["the annotations of a Secret"] = fmt.Sprint(s.get("Secret", "own-one").GetAnnotations())
-	dry, err := s.rehearse(p.dir)
-	told["the dry run"] = dry + stderrOf(err)
-	vet, _ := exec.Command(world.operetta, "vet", p.dir).CombinedOutput()
+	patch := s.PatchRef("quote")
+	told["the status of the patch"] = string(harness.Encode(t, s.ExpectThat(patch, "to be there", func(*unstructured.Unstructured) error { return nil }).Object["status"]))
+	told["the annotations of a Secret"] = fmt.Sprint(s.Get("Secret", "own-one").GetAnnotations())
+	dry, err := s.rehearse(p.Dir)
+	told["the dry run"] = dry + harness.StderrOf(err)
+	vet, _ := exec.Command(harness.World.Operetta, "vet", p.Dir).CombinedOutput()
 	told["vet"] = string(vet)
 	for who, text := range told {
 		t.Logf("%s: %d bytes, of which %d times that it is not shown", who, len(text), strings.Count(text, "not shown"))
@@ -144,28 +143,13 @@ components: web: {
 	objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
 }
 `)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "one", map[string]any{}))
-	t.Log(s.expectNotReady(cr, "WaitingForRequirement", "Secret "+s.namespace+"/one-credentials (input credentials) does not exist"))
-	given := s.ref("Secret", "one-credentials")
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "one", map[string]any{}))
+	t.Log(s.ExpectNotReady(cr, "WaitingForRequirement", "Secret "+s.Namespace+"/one-credentials (input credentials) does not exist"))
+	given := s.Ref("Secret", "one-credentials")
 	given.Object["stringData"] = map[string]any{"user": "u"}
-	s.create(given)
-	t.Log(s.expectNotReady(cr, "WaitingForRequirement", "Secret "+s.namespace+"/one-credentials (input credentials) has no key password"))
-	s.patch(given, map[string]any{"stringData": map[string]any{"password": "p"}})
-	s.expectAllReady(cr)
-}
-
-// metrics returns all metrics of the operator as text.
-func (o *operator) metrics() string {
-	o.t.Helper()
-	response, err := http.Get("http://" + o.address(metricsServer) + "/metrics")
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	return string(body)
+	s.Create(given)
+	t.Log(s.ExpectNotReady(cr, "WaitingForRequirement", "Secret "+s.Namespace+"/one-credentials (input credentials) has no key password"))
+	s.Patch(given, map[string]any{"stringData": map[string]any{"password": "p"}})
+	s.ExpectAllReady(cr)
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,36 +17,36 @@ const pokes = 5
 func TestE8FieldsOfOtherManagersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "env": map[string]any{"MODE": "fast"}}))
-	s.expectReady("shop")
-	s.applyAs("injector", foreignFields(s.namespace))
-	s.patch(s.ref("Service", "shop"), map[string]any{"metadata": map[string]any{
+	s.Operate(harness.PackageOf("webapp"))
+	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "env": map[string]any{"MODE": "fast"}}))
+	s.ExpectReady("shop")
+	s.applyAs("injector", foreignFields(s.Namespace))
+	s.Patch(s.Ref("Service", "shop"), map[string]any{"metadata": map[string]any{
 		"labels": map[string]any{"team": "blue"}, "finalizers": []any{"example.com/dns"},
 	}})
-	s.expectReady("shop")
-	s.settle()
+	s.ExpectReady("shop")
+	s.Settle()
 
-	from := mark(t)
+	from := harness.Mark(t)
 	for range pokes {
 		s.reconcileOnce("shop")
 	}
-	if writes := s.operatorRequests(from).mutating(); len(writes) > 0 {
+	if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
 		t.Errorf("%d reconciles beside foreign fields wrote: %s", pokes, writes)
 	}
-	s.patch(cr, spec(map[string]any{"image": "nginx:1.26"}))
-	s.expectReady("shop")
-	expectForeignFields(t, s.get("Deployment", "shop"))
-	service := s.get("Service", "shop")
+	s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.26"}))
+	s.ExpectReady("shop")
+	expectForeignFields(t, s.Get("Deployment", "shop"))
+	service := s.Get("Service", "shop")
 	if service.GetLabels()["team"] != "blue" || len(service.GetFinalizers()) != 1 {
 		t.Errorf("the Service has labels %v and finalizers %v", service.GetLabels(), service.GetFinalizers())
 	}
-	s.jsonPatch(service, map[string]any{"op": "remove", "path": "/metadata/finalizers"})
+	s.JsonPatch(service, map[string]any{"op": "remove", "path": "/metadata/finalizers"})
 }
 
 // foreignFields is what an injector of sidecars adds to a Deployment.
 func foreignFields(namespace string) *unstructured.Unstructured {
-	u := object("apps/v1", "Deployment", namespace, "shop")
+	u := harness.Object("apps/v1", "Deployment", namespace, "shop")
 	u.SetLabels(map[string]string{"team": "blue"})
 	u.SetAnnotations(map[string]string{"injector.example.com/revision": "7"})
 	u.Object["spec"] = map[string]any{"template": map[string]any{
@@ -63,11 +64,11 @@ func expectForeignFields(t *testing.T, d *unstructured.Unstructured) {
 	if d.GetLabels()["team"] != "blue" || d.GetAnnotations()["injector.example.com/revision"] != "7" {
 		t.Errorf("the Deployment has labels %v and annotations %v", d.GetLabels(), d.GetAnnotations())
 	}
-	if got := field(d, "spec", "template", "metadata", "annotations", "injector.example.com/injected"); got != "yes" {
+	if got := harness.Field(d, "spec", "template", "metadata", "annotations", "injector.example.com/injected"); got != "yes" {
 		t.Errorf("the annotation of the pods is %v", got)
 	}
 	env := map[any]any{}
-	containers, _ := field(d, "spec", "template", "spec", "containers").([]any)
+	containers, _ := harness.Field(d, "spec", "template", "spec", "containers").([]any)
 	for _, c := range containers {
 		list, _ := c.(map[string]any)["env"].([]any)
 		for _, e := range list {
@@ -85,49 +86,49 @@ func expectForeignFields(t *testing.T, d *unstructured.Unstructured) {
 
 // applyAs applies an object by server-side apply under a manager's name.
 func (s *site) applyAs(manager string, u *unstructured.Unstructured) {
-	s.t.Helper()
-	if err := world.admin.Apply(s.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager)); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	if err := harness.World.Admin.Apply(s.T.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager)); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
 func TestE1ReplicasOfAnAutoscalerAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	cr := s.create(s.webapp("shop", everything()))
-	s.expectReady("shop")
+	s.Operate(harness.PackageOf("webapp"))
+	cr := s.Create(s.Webapp("shop", everything()))
+	s.ExpectReady("shop")
 	s.scale(5)
 	s.expectAvailable(5)
-	s.settle()
+	s.Settle()
 
-	from := mark(t)
+	from := harness.Mark(t)
 	for range pokes {
 		s.reconcileOnce("shop")
 	}
-	if writes := s.operatorRequests(from).mutating(); len(writes) > 0 {
+	if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
 		t.Errorf("%d reconciles wrote: %s", pokes, writes)
 	}
-	s.patch(cr, spec(map[string]any{"image": "nginx:1.26"}))
-	s.expectReady("shop")
-	if err := rolledOut(s.get("Deployment", "shop"), "nginx:1.26", 5); err != nil {
+	s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.26"}))
+	s.ExpectReady("shop")
+	if err := rolledOut(s.Get("Deployment", "shop"), "nginx:1.26", 5); err != nil {
 		t.Errorf("after a change of the image: %v", err)
 	}
 }
 
 // scale sets the replicas of the Deployment as an autoscaler does.
 func (s *site) scale(replicas int) {
-	s.t.Helper()
-	patch := client.RawPatch(types.MergePatchType, encode(s.t, spec(map[string]any{"replicas": replicas})))
-	if err := world.admin.SubResource("scale").Patch(s.t.Context(), s.ref("Deployment", "shop"), patch, client.FieldOwner("kube-controller-manager")); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	patch := client.RawPatch(types.MergePatchType, harness.Encode(s.T, harness.Spec(map[string]any{"replicas": replicas})))
+	if err := harness.World.Admin.SubResource("scale").Patch(s.T.Context(), s.Ref("Deployment", "shop"), patch, client.FieldOwner("kube-controller-manager")); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
 func (s *site) expectAvailable(replicas int64) {
-	s.t.Helper()
-	s.expectThat(s.ref("Deployment", "shop"), fmt.Sprintf("to have %d replicas", replicas), func(d *unstructured.Unstructured) error {
-		if got, _ := field(d, "status", "availableReplicas").(int64); got != replicas {
+	s.T.Helper()
+	s.ExpectThat(s.Ref("Deployment", "shop"), fmt.Sprintf("to have %d replicas", replicas), func(d *unstructured.Unstructured) error {
+		if got, _ := harness.Field(d, "status", "availableReplicas").(int64); got != replicas {
 			return fmt.Errorf("it has %d", got)
 		}
 		return nil
@@ -137,12 +138,12 @@ func (s *site) expectAvailable(replicas int64) {
 func TestE1SwitchingAutoscalingOnKeepsTheReplicasThatRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(5)}))
-	s.expectReady("shop")
-	s.patch(cr, spec(map[string]any{"autoscaling": map[string]any{"enabled": true, "minReplicas": int64(2)}}))
-	s.expectReady("shop")
-	if got := field(s.get("Deployment", "shop"), "spec", "replicas"); got != int64(5) {
+	s.Operate(harness.PackageOf("webapp"))
+	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(5)}))
+	s.ExpectReady("shop")
+	s.Patch(cr, harness.Spec(map[string]any{"autoscaling": map[string]any{"enabled": true, "minReplicas": int64(2)}}))
+	s.ExpectReady("shop")
+	if got := harness.Field(s.Get("Deployment", "shop"), "spec", "replicas"); got != int64(5) {
 		t.Errorf("the Deployment has %v replicas, not the 5 that ran", got)
 	}
 }
@@ -151,21 +152,21 @@ func TestE2ChangesOfAnAdmissionPolicyAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.mutateDeployments()
-	s.operate(packageOf("webapp"))
-	cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
+	s.Operate(harness.PackageOf("webapp"))
+	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 	for _, image := range []string{"nginx:1.25", "nginx:1.26"} {
-		s.patch(cr, spec(map[string]any{"image": image}))
-		s.expectReady("shop")
-		d := s.get("Deployment", "shop")
+		s.Patch(cr, harness.Spec(map[string]any{"image": image}))
+		s.ExpectReady("shop")
+		d := s.Get("Deployment", "shop")
 		if err := rolledOut(d, "mirror.example.com/"+image, 1); err != nil || d.GetLabels()["injected"] != "yes" {
 			t.Fatalf("the policy has not taken effect: labels %v, %v", d.GetLabels(), err)
 		}
-		s.settle()
-		from := mark(t)
+		s.Settle()
+		from := harness.Mark(t)
 		for range pokes {
 			s.reconcileOnce("shop")
 		}
-		if writes := s.operatorRequests(from).mutating(); len(writes) > 0 {
+		if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
 			t.Errorf("%d reconciles beside an admission policy wrote: %s", pokes, writes)
 		}
 	}
@@ -174,7 +175,7 @@ func TestE2ChangesOfAnAdmissionPolicyAreLeftAlone(t *testing.T) {
 // mutateDeployments makes the API server itself change each Deployment of the site:
 // it rewrites the image and adds a label, as policies and injectors do.
 func (s *site) mutateDeployments() {
-	s.t.Helper()
+	s.T.Helper()
 	image := "object.spec.template.spec.containers[0].image"
 	s.mutate("apps", "deployments",
 		map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
@@ -185,16 +186,16 @@ func (s *site) mutateDeployments() {
 				value: ` + image + `.startsWith("mirror.") ? ` + image + ` : "mirror.example.com/" + ` + image + `}]`,
 		}})
 	// The API server follows its policies after a moment.
-	probe := s.ref("Deployment", "probe")
+	probe := s.Ref("Deployment", "probe")
 	probe.Object["spec"] = podSpec("probe")
-	eventually(s.t, "the admission policy", func() error {
+	harness.Eventually(s.T, "the admission policy", func() error {
 		u := probe.DeepCopy()
-		if err := world.admin.Create(s.t.Context(), u); err != nil {
+		if err := harness.World.Admin.Create(s.T.Context(), u); err != nil {
 			return err
 		}
-		defer s.delete(u)
+		defer s.Delete(u)
 		if u.GetLabels()["injected"] != "yes" {
-			return errNotYet
+			return harness.ErrNotYet
 		}
 		return nil
 	})
@@ -202,23 +203,23 @@ func (s *site) mutateDeployments() {
 
 // mutate makes the API server itself change what is written of a resource on the site.
 func (s *site) mutate(group, resource string, mutations ...any) {
-	s.t.Helper()
+	s.T.Helper()
 	const version = "admissionregistration.k8s.io/v1"
-	policy := object(version, "MutatingAdmissionPolicy", "", s.namespace)
+	policy := harness.Object(version, "MutatingAdmissionPolicy", "", s.Namespace)
 	policy.Object["spec"] = map[string]any{
 		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
 		"matchConstraints": map[string]any{
-			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.namespace}},
+			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.Namespace}},
 			"resourceRules": []any{map[string]any{
 				"apiGroups": []any{group}, "apiVersions": []any{"v1"}, "resources": []any{resource}, "operations": []any{"CREATE", "UPDATE"},
 			}},
 		},
 		"mutations": mutations,
 	}
-	binding := object(version, "MutatingAdmissionPolicyBinding", "", s.namespace)
-	binding.Object["spec"] = map[string]any{"policyName": s.namespace}
+	binding := harness.Object(version, "MutatingAdmissionPolicyBinding", "", s.Namespace)
+	binding.Object["spec"] = map[string]any{"policyName": s.Namespace}
 	for _, u := range []*unstructured.Unstructured{policy, binding} {
-		s.create(u)
-		s.t.Cleanup(func() { _ = world.admin.Delete(context.WithoutCancel(s.t.Context()), u) })
+		s.Create(u)
+		s.T.Cleanup(func() { _ = harness.World.Admin.Delete(context.WithoutCancel(s.T.Context()), u) })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"operetta.dev/test/harness"
 )
 
 // table reads what kubectl get prints: for each name the wanted columns.
@@ -32,19 +33,19 @@ func table(t *testing.T, output string, columns ...string) map[string][]string {
 func TestKubectlShowsPhaseComponentsAndWhatBlocksThem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	s.create(s.configMap("blocked", map[string]any{"made": "by hand"}))
-	s.create(s.webapp("blocked", everything()))
-	s.create(s.webapp("shop", everything()))
-	s.expectReady("shop")
-	s.expectNotReady(s.ref("WebApp", "blocked"), "OwnedByAnother", "wait for it")
+	s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.ConfigMap("blocked", map[string]any{"made": "by hand"}))
+	s.Create(s.Webapp("blocked", everything()))
+	s.Create(s.Webapp("shop", everything()))
+	s.ExpectReady("shop")
+	s.ExpectNotReady(s.Ref("WebApp", "blocked"), "OwnedByAnother", "wait for it")
 
-	got := table(t, s.kubectl("get", "webapp"), "READY", "PHASE", "COMPONENTS")
+	got := table(t, s.Kubectl("get", "webapp"), "READY", "PHASE", "COMPONENTS")
 	want := map[string][]string{"shop": {"True", "Ready", "5/5"}, "blocked": {"False", "Failed", "0/5"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kubectl get webapp (-want +got):\n%s", diff)
 	}
-	if text := s.kubectl("describe", "webapp", "blocked"); !strings.Contains(text, "Blocks:") {
+	if text := s.Kubectl("describe", "webapp", "blocked"); !strings.Contains(text, "Blocks:") {
 		t.Errorf("kubectl describe does not say what is blocked:\n%s", text)
 	}
 }
@@ -52,27 +53,27 @@ func TestKubectlShowsPhaseComponentsAndWhatBlocksThem(t *testing.T) {
 func TestAConditionOfAnotherManagerStaysAndCostsNoRequest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(packageOf("webapp"))
-	s.create(s.webapp("shop", everything()))
-	s.expectReady("shop")
+	s.Operate(harness.PackageOf("webapp"))
+	s.Create(s.Webapp("shop", everything()))
+	s.ExpectReady("shop")
 	file := t.TempDir() + "/audited.yaml"
-	writeFile(t, file, `apiVersion: example.com/v1
+	harness.WriteFile(t, file, `apiVersion: example.com/v1
 kind: WebApp
 metadata: {name: shop}
 status: {conditions: [{type: Audited, status: "True", reason: Done, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}
 `)
-	s.kubectl("apply", "--server-side", "--subresource=status", "--field-manager=auditor", "-f", file)
-	s.settle()
-	from := mark(t)
+	s.Kubectl("apply", "--server-side", "--subresource=status", "--field-manager=auditor", "-f", file)
+	s.Settle()
+	from := harness.Mark(t)
 	for range 3 {
 		s.reconcileOnce("shop")
 	}
-	if written := s.operatorRequests(from).mutating(); len(written) > 0 {
+	if written := s.OperatorRequests(from).Mutating(); len(written) > 0 {
 		t.Errorf("the operator wrote at rest: %s", written)
 	}
-	s.patch(s.ref("WebApp", "shop"), spec(map[string]any{"image": "nginx:1.26"}))
-	cr := s.expectReady("shop")
-	if got := condition(cr, "Audited"); got["status"] != "True" {
+	s.Patch(s.Ref("WebApp", "shop"), harness.Spec(map[string]any{"image": "nginx:1.26"}))
+	cr := s.ExpectReady("shop")
+	if got := harness.Condition(cr, "Audited"); got["status"] != "True" {
 		t.Errorf("the condition of another manager is %v", got)
 	}
 }

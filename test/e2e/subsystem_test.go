@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
 
 const parent = `
@@ -53,35 +54,35 @@ func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	above, below := newSmall(t, "parent", parent), newSmall(t, "child", child)
-	s.operate(above.dir, below.dir)
-	cr := s.create(above.thing(s, "shop", map[string]any{"text": "a"}))
-	kid := below.thing(s, "child-shop", nil)
-	s.expectNotReady(kid, "WaitingForValue", "inputs.gate.object")
-	t.Log(s.expectNotReady(cr, "NotReady", "child: "))
-	if u, err := s.find("Secret", "after-shop"); u != nil || err != nil {
+	s.Operate(above.Dir, below.Dir)
+	cr := s.Create(above.Thing(s.Site, "shop", map[string]any{"text": "a"}))
+	kid := below.Thing(s.Site, "child-shop", nil)
+	s.ExpectNotReady(kid, "WaitingForValue", "inputs.gate.object")
+	t.Log(s.ExpectNotReady(cr, "NotReady", "child: "))
+	if u, err := s.Find("Secret", "after-shop"); u != nil || err != nil {
 		t.Errorf("what depends on the child exists before it is Ready (error %v)", err)
 	}
-	s.create(s.configMap("gate-a", map[string]any{"open": "a"}))
-	s.expectAllReady(kid)
-	s.expectAllReady(cr)
-	secret := s.get("Secret", "after-shop").GetResourceVersion()
+	s.Create(s.ConfigMap("gate-a", map[string]any{"open": "a"}))
+	s.ExpectAllReady(kid)
+	s.ExpectAllReady(cr)
+	secret := s.Get("Secret", "after-shop").GetResourceVersion()
 
 	// The child's Ready of its earlier generation counts no more.
-	s.patch(cr, spec(map[string]any{"text": "b"}))
-	t.Log(s.expectNotReady(cr, "NotReady", "child: "))
-	if s.get("Secret", "after-shop").GetResourceVersion() != secret {
+	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+	t.Log(s.ExpectNotReady(cr, "NotReady", "child: "))
+	if s.Get("Secret", "after-shop").GetResourceVersion() != secret {
 		t.Error("what depends on the child was changed before it was Ready again")
 	}
-	s.create(s.configMap("gate-b", map[string]any{"open": "b"}))
-	s.expectAllReady(cr)
-	s.expectData("second", "gate", "b")
+	s.Create(s.ConfigMap("gate-b", map[string]any{"open": "b"}))
+	s.ExpectAllReady(cr)
+	s.ExpectData("second", "gate", "b")
 
-	from := mark(t)
-	s.delete(cr)
-	s.expectFinished(cr, layeredKinds...)
-	s.expectGone(kid)
+	from := harness.Mark(t)
+	s.Delete(cr)
+	s.ExpectFinished(cr, layeredKinds...)
+	s.ExpectGone(kid)
 	var order []string
-	for _, e := range s.operatorRequests(from).verbs("delete").only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.namespace }) {
+	for _, e := range s.OperatorRequests(from).Verbs("delete").Only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace }) {
 		order = append(order, e.Resource)
 	}
 	if got := fmt.Sprint(order); got != "[secrets things configmaps serviceaccounts]" {
@@ -95,25 +96,25 @@ func TestSubsystemOfAnotherProcessIsAwaitedAsWell(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	above, below := newSmall(t, "above", strings.ReplaceAll(parent, "child.example.com", "below.example.com")), newSmall(t, "below", child)
-	if err := installCRDs(t.Context(), below.dir); err != nil {
+	if err := harness.InstallCRDs(t.Context(), below.Dir); err != nil {
 		t.Fatal(err)
 	}
-	s.operate(above.dir)
-	s.create(s.configMap("gate-a", map[string]any{"open": "a"}))
-	cr := s.create(above.thing(s, "shop", map[string]any{"text": "a"}))
-	t.Log(s.expectNotReady(cr, "NotReady", "child: ", "its operator has not reported on it yet"))
-	if u, err := s.find("Secret", "after-shop"); u != nil || err != nil {
+	s.Operate(above.Dir)
+	s.Create(s.ConfigMap("gate-a", map[string]any{"open": "a"}))
+	cr := s.Create(above.Thing(s.Site, "shop", map[string]any{"text": "a"}))
+	t.Log(s.ExpectNotReady(cr, "NotReady", "child: ", "its operator has not reported on it yet"))
+	if u, err := s.Find("Secret", "after-shop"); u != nil || err != nil {
 		t.Errorf("what depends on the child exists before its operator has seen that (error %v)", err)
 	}
 	file := filepath.Join(t.TempDir(), "other.yaml")
-	writeFile(t, file, "apiVersion: above.example.com/v1\nkind: Thing\nmetadata: {name: other}\nspec: {text: a}\n")
-	out, err := s.rehearse(above.dir, "-f", file)
-	if err != nil || !strings.Contains(out, "+ Thing "+s.namespace+"/child-other") || strings.Contains(out, "after-other") {
+	harness.WriteFile(t, file, "apiVersion: above.example.com/v1\nkind: Thing\nmetadata: {name: other}\nspec: {text: a}\n")
+	out, err := s.rehearse(above.Dir, "-f", file)
+	if err != nil || !strings.Contains(out, "+ Thing "+s.Namespace+"/child-other") || strings.Contains(out, "after-other") {
 		t.Errorf("a dry run says (%v):\n%s\nwant that it ends with the child", err, out)
 	}
 
-	s.operate(below.dir)
-	s.expectAllReady(below.thing(s, "child-shop", nil))
-	s.expectAllReady(cr)
-	s.get("Secret", "after-shop")
+	s.Operate(below.Dir)
+	s.ExpectAllReady(below.Thing(s.Site, "child-shop", nil))
+	s.ExpectAllReady(cr)
+	s.Get("Secret", "after-shop")
 }

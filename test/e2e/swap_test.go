@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
 
 // swapLimit is how soon a saved change of a package has to take effect.
@@ -19,34 +20,34 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := copyPackage(t, "webapp", nil)
-	o := s.operate(p.dir)
-	s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.expectReady("shop")
-	best := patience
+	o := s.Operate(p.dir)
+	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectReady("shop")
+	best := harness.Patience
 	// A busy machine gets several tries at what is about seconds.
-	for try := 0; try < 2 || (best > swapLimit && try < tries); try++ {
+	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
 		tier := fmt.Sprintf("tier-%d", try)
-		from, position := mark(t), o.log.len()
+		from, position := harness.Mark(t), o.Log.Len()
 		p.edit("names.cue", `"app.kubernetes.io/name": "webapp"`, `"app.kubernetes.io/name": "webapp", tier: "`+tier+`"`)
-		took := within(t, patience, "the label of the edited package", func() error {
-			if got := s.get("Deployment", "shop").GetLabels()["tier"]; got != tier {
+		took := harness.Within(t, harness.Patience, "the label of the edited package", func() error {
+			if got := s.Get("Deployment", "shop").GetLabels()["tier"]; got != tier {
 				return fmt.Errorf("it is %q", got)
 			}
 			return nil
 		})
 		best = min(best, took)
 		t.Logf("the edit took effect after %s", took.Round(time.Millisecond))
-		t.Log(o.expectLogAfter(position, "package replaced", "package=webapp"))
-		s.expectReady("shop")
-		t.Logf("writes: %s", s.operatorRequests(from).mutating())
+		t.Log(o.ExpectLogAfter(position, "package replaced", "package=webapp"))
+		s.ExpectReady("shop")
+		t.Logf("writes: %s", s.OperatorRequests(from).Mutating())
 		p.revert("names.cue")
-		s.expectThat(s.ref("Deployment", "shop"), "to lose the label", func(u *unstructured.Unstructured) error {
+		s.ExpectThat(s.Ref("Deployment", "shop"), "to lose the label", func(u *unstructured.Unstructured) error {
 			if _, has := u.GetLabels()["tier"]; has {
-				return errNotYet
+				return harness.ErrNotYet
 			}
 			return nil
 		})
-		s.expectReady("shop")
+		s.ExpectReady("shop")
 	}
 	if best > swapLimit {
 		t.Errorf("the fastest edit took effect after %s, not within %s", best, swapLimit)
@@ -64,34 +65,34 @@ func TestF2BrokenEditLeavesTheLastGoodVersionRunning(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := copyPackage(t, "webapp", nil)
-			o := s.operate(p.dir)
-			cr := s.create(s.webapp("shop", map[string]any{"image": "nginx:1.25"}))
-			s.expectReady("shop")
-			s.settle()
-			from, position, began := mark(t), o.log.len(), time.Now()
+			o := s.Operate(p.dir)
+			cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
+			s.ExpectReady("shop")
+			s.Settle()
+			from, position, began := harness.Mark(t), o.Log.Len(), time.Now()
 			p.edit("names.cue", edit.old, edit.new)
-			line := o.expectLogAfter(position, "last good version keeps running", edit.says)
-			t.Logf("said after %s: %s", since(began), line)
+			line := o.ExpectLogAfter(position, "last good version keeps running", edit.says)
+			t.Logf("said after %s: %s", harness.Since(began), line)
 			s.reconcileOnce("shop")
 			// If that takes long, the status says by now which version serves.
-			if writes := s.operatorRequests(from).mutating().only(func(e controlplane.AuditEvent) bool { return e.Subresource != "status" }); len(writes) > 0 {
+			if writes := s.OperatorRequests(from).Mutating().Only(func(e controlplane.AuditEvent) bool { return e.Subresource != "status" }); len(writes) > 0 {
 				t.Errorf("the broken package caused writes: %s", writes)
 			}
 			// The last good version goes on reconciling.
-			s.patch(cr, spec(map[string]any{"image": "nginx:1.26"}))
-			s.expectReady("shop")
+			s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.26"}))
+			s.ExpectReady("shop")
 
-			position = o.log.len()
+			position = o.Log.Len()
 			p.revert("names.cue")
 			p.edit("names.cue", `"app.kubernetes.io/name": "webapp"`, `"app.kubernetes.io/name": "webapp", fixed: "yes"`)
-			s.expectThat(s.ref("Deployment", "shop"), "to have the label of the fixed package", func(u *unstructured.Unstructured) error {
+			s.ExpectThat(s.Ref("Deployment", "shop"), "to have the label of the fixed package", func(u *unstructured.Unstructured) error {
 				if u.GetLabels()["fixed"] != "yes" {
-					return errNotYet
+					return harness.ErrNotYet
 				}
 				return nil
 			})
-			o.expectLogAfter(position, "package replaced")
-			s.expectReady("shop")
+			o.ExpectLogAfter(position, "package replaced")
+			s.ExpectReady("shop")
 		})
 	}
 }
@@ -106,40 +107,13 @@ type editable struct {
 // with replacements in all its files.
 func copyPackage(t *testing.T, name string, replace map[string]string) *editable {
 	t.Helper()
-	return copyFolder(t, packageOf(name), replace)
+	return copyFolder(t, harness.PackageOf(name), replace)
 }
 
 // copyFolder returns such a copy of a package in any folder.
 func copyFolder(t *testing.T, from string, replace map[string]string) *editable {
 	t.Helper()
-	root := t.TempDir()
-	p := &editable{t: t, dir: filepath.Join(root, "cue", filepath.Base(from)), from: from}
-	for _, dir := range []string{p.dir, filepath.Join(root, "cue.mod")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	module, err := os.ReadFile(filepath.Join(world.root, "cue.mod", "module.cue"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(root, "cue.mod", "module.cue"), string(module))
-	files, err := filepath.Glob(filepath.Join(from, "*.cue"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files of a package in %s (error %v)", from, err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(b)
-		for from, to := range replace {
-			text = strings.ReplaceAll(text, from, to)
-		}
-		writeFile(t, filepath.Join(p.dir, filepath.Base(f)), text)
-	}
-	return p
+	return &editable{t: t, dir: harness.CopyPackage(t, from, replace), from: from}
 }
 
 // edit replaces a part of a file that is in it exactly once.
@@ -153,7 +127,7 @@ func (p *editable) edit(file, from, to string) {
 	if n := strings.Count(string(b), from); n != 1 {
 		p.t.Fatalf("%s holds %q %d times", file, from, n)
 	}
-	writeFile(p.t, path, strings.Replace(string(b), from, to, 1))
+	harness.WriteFile(p.t, path, strings.Replace(string(b), from, to, 1))
 }
 
 // revert makes a file as it is in the repository.
@@ -163,5 +137,5 @@ func (p *editable) revert(file string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	writeFile(p.t, filepath.Join(p.dir, file), string(b))
+	harness.WriteFile(p.t, filepath.Join(p.dir, file), string(b))
 }

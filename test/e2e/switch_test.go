@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
 
 // switched has a component in the middle that can be switched off: what depends on it, in
@@ -38,43 +39,43 @@ func TestSwitchingOffDeletesDependentsFirstAndWaitsForTheirAbsence(t *testing.T)
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "switched", switched)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(cr)
-	top := s.ref("Secret", "top")
-	s.patch(top, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
-	s.settle()
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(cr)
+	top := s.Ref("Secret", "top")
+	s.Patch(top, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
+	s.Settle()
 
-	from := mark(t)
-	s.patch(cr, spec(map[string]any{"middle": false}))
-	s.expectThat(top, "to be on its way out", func(u *unstructured.Unstructured) error {
+	from := harness.Mark(t)
+	s.Patch(cr, harness.Spec(map[string]any{"middle": false}))
+	s.ExpectThat(top, "to be on its way out", func(u *unstructured.Unstructured) error {
 		if u == nil || u.GetDeletionTimestamp() == nil {
 			return errors.New("it is not")
 		}
 		return nil
 	})
-	s.expectGone(s.ref("Service", "user"))
-	s.settle()
-	if u := s.get("ServiceAccount", "middle"); u.GetDeletionTimestamp() != nil {
+	s.ExpectGone(s.Ref("Service", "user"))
+	s.Settle()
+	if u := s.Get("ServiceAccount", "middle"); u.GetDeletionTimestamp() != nil {
 		t.Error("what top depends on is being deleted, though top is still there")
 	}
-	s.patch(top, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-	s.expectGone(s.ref("ServiceAccount", "middle"))
-	s.expectAllReady(cr)
+	s.Patch(top, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	s.ExpectGone(s.Ref("ServiceAccount", "middle"))
+	s.ExpectAllReady(cr)
 	var order []string
-	for _, e := range s.operatorRequests(from).verbs("delete").only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.namespace && e.Code == 200 }) {
+	for _, e := range s.OperatorRequests(from).Verbs("delete").Only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace && e.Code == 200 }) {
 		order = append(order, e.Resource)
 	}
 	if got := strings.Join(order, " "); got != "secrets services serviceaccounts" && got != "services secrets serviceaccounts" {
 		t.Errorf("deleted in the order %s", got)
 	}
 	for _, name := range []string{"base", "beside"} {
-		s.expectThat(s.ref("ConfigMap", name), "to exist", exists)
+		s.ExpectThat(s.Ref("ConfigMap", name), "to exist", harness.Exists)
 	}
 
-	s.patch(cr, spec(map[string]any{"middle": true}))
-	s.expectAllReady(cr)
-	s.expectThat(top, "to be back", exists)
+	s.Patch(cr, harness.Spec(map[string]any{"middle": true}))
+	s.ExpectAllReady(cr)
+	s.ExpectThat(top, "to be back", harness.Exists)
 }
 
 // chatty is a subsystem whose last word is a hook; talk renders it.
@@ -101,19 +102,19 @@ func TestKubectlWaitForReadyIsNotEarlyForSubsystemsAndHooks(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	above, below := newSmall(t, "talk", talk), newSmall(t, "chatty", chatty)
-	s.operate(above.dir, below.dir)
-	cr := s.create(above.thing(s, "shop", map[string]any{"text": "a"}))
+	s.Operate(above.Dir, below.Dir)
+	cr := s.Create(above.Thing(s.Site, "shop", map[string]any{"text": "a"}))
 	for i, text := range []string{"a", "b", "c", "d"} {
 		if i > 0 {
-			s.patch(cr, spec(map[string]any{"text": text}))
+			s.Patch(cr, harness.Spec(map[string]any{"text": text}))
 		}
-		s.kubectl("wait", "--for=condition=Ready", "--timeout=90s", "things.talk.example.com/shop")
-		if got := field(s.get("ConfigMap", "said"), "data", "text"); got != text {
+		s.Kubectl("wait", "--for=condition=Ready", "--timeout=90s", "things.talk.example.com/shop")
+		if got := harness.Field(s.Get("ConfigMap", "said"), "data", "text"); got != text {
 			t.Fatalf("kubectl wait returned while the subsystem says %v, not %s", got, text)
 		}
 		done := 0
-		for _, job := range s.list("batch/v1", "Job") {
-			if job.GetLabels()["text"] == text && field(&job, "status", "succeeded") == int64(1) {
+		for _, job := range s.List("batch/v1", "Job") {
+			if job.GetLabels()["text"] == text && harness.Field(&job, "status", "succeeded") == int64(1) {
 				done++
 			}
 		}

@@ -9,19 +9,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 )
 
 // expectDeleted expects the operator to have deleted objects of some resources since
 // a mark: of each one, in this order (E).
 func (s *site) expectDeleted(from controlplane.AuditMark, resources ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	var got []string
-	deletes := s.operatorRequests(from).verbs("delete").only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.namespace && e.Code == 200 })
+	deletes := s.OperatorRequests(from).Verbs("delete").Only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace && e.Code == 200 })
 	for _, e := range deletes {
 		got = append(got, e.Resource)
 	}
 	if !slices.Equal(got, resources) {
-		s.t.Errorf("deleted %q, wanted %q", got, resources)
+		s.T.Errorf("deleted %q, wanted %q", got, resources)
 	}
 }
 
@@ -30,12 +31,12 @@ const teardownLimit = time.Minute
 
 // expectTornDown waits for the end of a deleted resource within the limit.
 func (s *site) expectTornDown(cr *unstructured.Unstructured, kinds ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	began := time.Now()
-	s.expectFinished(cr, kinds...)
-	s.t.Logf("gone after %s", since(began))
+	s.ExpectFinished(cr, kinds...)
+	s.T.Logf("gone after %s", harness.Since(began))
 	if took := time.Since(began); took > teardownLimit {
-		s.t.Errorf("the deletion took %s", took)
+		s.T.Errorf("the deletion took %s", took)
 	}
 }
 
@@ -46,12 +47,12 @@ var harms = map[string]struct {
 	do     func(s *site, p *small, cr *unstructured.Unstructured)
 }{
 	"broken": {"the last good version knows the objects, and is not needed", func(s *site, p *small, _ *unstructured.Unstructured) {
-		p.replace(s, "level=ERROR", func() { writeFile(p.t, p.file(), "package "+p.name+"\n components: {{{\n") })
+		p.replace(s, "level=ERROR", func() { harness.WriteFile(p.T, p.file(), "package "+p.Name+"\n components: {{{\n") })
 	}},
 	"gone": {"the same", func(s *site, p *small, _ *unstructured.Unstructured) {
 		p.replace(s, "level=ERROR", func() {
-			if err := os.RemoveAll(p.dir); err != nil {
-				p.t.Fatal(err)
+			if err := os.RemoveAll(p.Dir); err != nil {
+				p.T.Fatal(err)
 			}
 		})
 	}},
@@ -61,8 +62,8 @@ var harms = map[string]struct {
 	}},
 	"newer and rolled out": {"its objects are in the inventory", func(s *site, p *small, cr *unstructured.Unstructured) {
 		p.replace(s, "package replaced", p.renameTop)
-		s.expectThat(s.ref("Secret", "summit-shop-a"), "to exist", exists)
-		s.expectAllReady(cr)
+		s.ExpectThat(s.Ref("Secret", "summit-shop-a"), "to exist", harness.Exists)
+		s.ExpectAllReady(cr)
 	}},
 	"less": {"most of what is there is in no version that runs", func(s *site, p *small, cr *unstructured.Unstructured) {
 		s.pause(cr)
@@ -74,8 +75,8 @@ var harms = map[string]struct {
 	}},
 	"newer and rolled out after a restart": {"the same, and it has pruned", func(s *site, p *small, cr *unstructured.Unstructured) {
 		p.restart(s, p.renameTop)
-		s.expectThat(s.ref("Secret", "summit-shop-a"), "to exist", exists)
-		s.expectAllReady(cr)
+		s.ExpectThat(s.Ref("Secret", "summit-shop-a"), "to exist", harness.Exists)
+		s.ExpectAllReady(cr)
 	}},
 	"less after a restart": {"the process has never seen most of the objects", func(s *site, p *small, cr *unstructured.Unstructured) {
 		s.pause(cr)
@@ -90,75 +91,75 @@ func TestG2DeletionNeedsNoPackageThatWorksOrIsTheSame(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, "torn"+strings.ReplaceAll(name, " ", ""), layered)
-			s.operate(p.dir)
-			cr := s.create(p.thing(s, "shop", map[string]any{}))
-			s.expectAllReady(cr)
+			s.Operate(p.Dir)
+			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+			s.ExpectAllReady(cr)
 			harm.do(s, p, cr)
-			from := mark(t)
-			s.delete(cr)
+			from := harness.Mark(t)
+			s.Delete(cr)
 			s.expectTornDown(cr, layeredKinds...)
 			s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
-			if applied := s.operatorRequests(from).only(isOfACoreKind).verbs("patch", "create"); len(applied) > 0 {
+			if applied := s.OperatorRequests(from).Only(isOfACoreKind).Verbs("patch", "create"); len(applied) > 0 {
 				t.Errorf("%s: objects were written after the deletion: %s", harm.reason, applied)
 			}
 		})
 	}
 }
 
-func isOfACoreKind(e controlplane.AuditEvent) bool { return e.Group == "" && !isEvent(e) }
+func isOfACoreKind(e controlplane.AuditEvent) bool { return e.Group == "" && !harness.IsEvent(e) }
 
 // replace changes the package under a running operator, and waits until it says so.
 func (p *small) replace(s *site, line string, change func()) {
-	p.t.Helper()
-	position := s.operator.log.len()
+	p.T.Helper()
+	position := s.Operator.Log.Len()
 	change()
-	s.operator.expectLogAfter(position, line)
+	s.Operator.ExpectLogAfter(position, line)
 }
 
 // restart changes the package between two lives of the operator.
 func (p *small) restart(s *site, change func()) {
-	p.t.Helper()
-	s.operator.stop()
+	p.T.Helper()
+	s.Operator.Stop()
 	change()
-	s.operate(p.dir)
+	s.Operate(p.Dir)
 }
 
 // file is the one file of the package.
-func (p *small) file() string { return p.dir + "/" + p.name + ".cue" }
+func (p *small) file() string { return p.Dir + "/" + p.Name + ".cue" }
 
 // renameTop renames a component of layered, and its object.
 func (p *small) renameTop() {
-	p.t.Helper()
+	p.T.Helper()
 	b, err := os.ReadFile(p.file())
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
-	writeFile(p.t, p.file(), strings.NewReplacer("components: top:", "components: summit:", "top-", "summit-").Replace(string(b)))
+	harness.WriteFile(p.T, p.file(), strings.NewReplacer("components: top:", "components: summit:", "top-", "summit-").Replace(string(b)))
 }
 
 // empty takes all components of layered away but the first.
 func (p *small) empty() {
-	p.t.Helper()
+	p.T.Helper()
 	b, err := os.ReadFile(p.file())
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	kept, _, _ := strings.Cut(string(b), "components: middle:")
-	writeFile(p.t, p.file(), kept)
+	harness.WriteFile(p.T, p.file(), kept)
 }
 
 // waysToLose are how a resource may lose what it needs before it is deleted.
 var waysToLose = map[string]func(s *site, p *small, cr *unstructured.Unstructured, reason string, lose func()){
 	"while the operator runs": func(s *site, _ *small, cr *unstructured.Unstructured, reason string, lose func()) {
 		lose()
-		s.expectNotReady(cr, reason)
-		s.delete(cr)
+		s.ExpectNotReady(cr, reason)
+		s.Delete(cr)
 	},
 	"while the operator is away": func(s *site, p *small, cr *unstructured.Unstructured, _ string, lose func()) {
-		s.operator.stop()
+		s.Operator.Stop()
 		lose()
-		s.delete(cr)
-		s.operate(p.dir)
+		s.Delete(cr)
+		s.Operate(p.Dir)
 	},
 }
 
@@ -191,12 +192,12 @@ func TestG2DeletionNeedsNoInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			input := s.create(s.configMap("region", map[string]any{"name": "north"}))
-			s.operate(p.dir)
-			cr := s.create(p.thing(s, "shop", map[string]any{}))
-			s.expectAllReady(cr)
-			from := mark(t)
-			way(s, p, cr, "WaitingForValue", func() { s.delete(input) })
+			input := s.Create(s.ConfigMap("region", map[string]any{"name": "north"}))
+			s.Operate(p.Dir)
+			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+			s.ExpectAllReady(cr)
+			from := harness.Mark(t)
+			way(s, p, cr, "WaitingForValue", func() { s.Delete(input) })
 			s.expectTornDown(cr, layeredKinds...)
 			s.expectDeleted(from, "secrets", "serviceaccounts")
 		})
@@ -234,12 +235,12 @@ components: top: {
 // installKind installs the kind that a package of reliantOnKind renders, and returns
 // its definition.
 func (p *small) installKind() *unstructured.Unstructured {
-	p.t.Helper()
-	group := p.name + ".gone.example.com"
-	if err := installCRDs(p.t.Context(), writePackage(p.t, "greeting", strings.Replace(greeting, "greetings.example.com", group, 1))); err != nil {
-		p.t.Fatal(err)
+	p.T.Helper()
+	group := p.Name + ".gone.example.com"
+	if err := harness.InstallCRDs(p.T.Context(), harness.WritePackage(p.T, "greeting", strings.Replace(greeting, "greetings.example.com", group, 1))); err != nil {
+		p.T.Fatal(err)
 	}
-	return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "greetings."+group)
+	return harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "greetings."+group)
 }
 
 func TestH1KindOfAChildThatGoesAndReturnsIsUsedAgain(t *testing.T) {
@@ -247,23 +248,23 @@ func TestH1KindOfAChildThatGoesAndReturnsIsUsedAgain(t *testing.T) {
 	s := newSite(t)
 	p := newSmall(t, "kindreturns", reliantOnKind)
 	definition := p.installKind()
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	s.expectAllReady(cr)
-	s.delete(definition)
-	s.expectGone(definition)
-	t.Log(s.expectNotReady(cr, "KindNotServed", "route: ", "Greeting"))
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	s.ExpectAllReady(cr)
+	s.Delete(definition)
+	s.ExpectGone(definition)
+	t.Log(s.ExpectNotReady(cr, "KindNotServed", "route: ", "Greeting"))
 	p.installKind()
-	route := object(p.name+".gone.example.com/v1", "Greeting", s.namespace, "route")
-	took := within(t, kindLimit, "the object of the kind that returned", func() error {
-		u, err := read(t.Context(), route)
+	route := harness.Object(p.Name+".gone.example.com/v1", "Greeting", s.Namespace, "route")
+	took := harness.Within(t, kindLimit, "the object of the kind that returned", func() error {
+		u, err := harness.Read(t.Context(), route)
 		if err == nil && u == nil {
-			err = errNotYet
+			err = harness.ErrNotYet
 		}
 		return err
 	})
 	t.Logf("applied %s after its definition", took.Round(time.Millisecond))
-	s.expectAllReady(cr)
+	s.ExpectAllReady(cr)
 }
 
 func TestG2DeletionNeedsNoKindOfAChild(t *testing.T) {
@@ -274,13 +275,13 @@ func TestG2DeletionNeedsNoKindOfAChild(t *testing.T) {
 			s := newSite(t)
 			p := newSmall(t, "nokind"+strings.ReplaceAll(name, " ", ""), reliantOnKind)
 			definition := p.installKind()
-			s.operate(p.dir)
-			cr := s.create(p.thing(s, "shop", map[string]any{}))
-			s.expectAllReady(cr)
-			from := mark(t)
+			s.Operate(p.Dir)
+			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+			s.ExpectAllReady(cr)
+			from := harness.Mark(t)
 			way(s, p, cr, "KindNotServed", func() {
-				s.delete(definition)
-				s.expectGone(definition)
+				s.Delete(definition)
+				s.ExpectGone(definition)
 			})
 			s.expectTornDown(cr, layeredKinds...)
 			s.expectDeleted(from, "secrets", "configmaps")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -47,28 +48,28 @@ func TestStatusThatWasWipedWhileTheOperatorWasAwayIsRebuiltFromLabels(t *testing
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "wiped", layered)
-	o := s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{"text": "a"}))
-	before := s.expectAllReady(cr)
-	s.get("Secret", "top-shop-a")
-	o.stop()
+	o := s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "a"}))
+	before := s.ExpectAllReady(cr)
+	s.Get("Secret", "top-shop-a")
+	o.Stop()
 	s.wipeStatus(p, "shop")
-	s.patch(cr, spec(map[string]any{"text": "b"}))
-	s.operate(p.dir)
-	after := s.expectAllReady(cr)
-	s.get("Secret", "top-shop-b")
-	s.expectGone(s.ref("Secret", "top-shop-a"))
+	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+	s.Operate(p.Dir)
+	after := s.ExpectAllReady(cr)
+	s.Get("Secret", "top-shop-b")
+	s.ExpectGone(s.Ref("Secret", "top-shop-a"))
 	if n, m := inventorySize(after), inventorySize(before); n != m || n == 0 {
 		t.Errorf("the inventory has %d components, %d before", n, m)
 	}
 
 	// The order of deletion is known again as well, even right after another loss.
-	s.operator.stop()
+	s.Operator.Stop()
 	s.wipeStatus(p, "shop")
-	from := mark(t)
-	s.delete(cr)
-	s.operate(p.dir)
-	s.expectFinished(cr, layeredKinds...)
+	from := harness.Mark(t)
+	s.Delete(cr)
+	s.Operate(p.Dir)
+	s.ExpectFinished(cr, layeredKinds...)
 	s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
 }
 
@@ -76,67 +77,67 @@ func TestAnUnreadableInventoryStopsEverythingUntilItIsRemoved(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "garbled", layered)
-	s.operate(p.dir)
-	cr, other := s.create(p.thing(s, "shop", map[string]any{})), s.create(p.thing(s, "store", map[string]any{}))
-	before := s.expectAllReady(cr)
-	s.expectAllReady(other)
+	s.Operate(p.Dir)
+	cr, other := s.Create(p.Thing(s.Site, "shop", map[string]any{})), s.Create(p.Thing(s.Site, "store", map[string]any{}))
+	before := s.ExpectAllReady(cr)
+	s.ExpectAllReady(other)
 	for _, name := range []string{"shop", "store"} {
 		s.garble(p, name)
 	}
-	s.settle()
+	s.Settle()
 
 	// Whatever is asked of it, nothing is done, and what cannot be read is kept.
-	from := mark(t)
-	s.patch(cr, spec(map[string]any{"text": "b"}))
-	t.Log(s.expectNotReady(cr, "StatusUnreadable", "status.inventory[0].objects[0].apiVersion", `"a/b/c"`, "remove status.inventory"))
-	t.Log(s.kubectl("get", "things."+p.name+".example.com", "shop"))
-	s.delete(s.ref("Secret", "top-shop-a"))
-	s.delete(other)
-	held := s.expectThat(other, "to be held", func(u *unstructured.Unstructured) error {
-		if field(u, "status", "phase") != "Deleting" || condition(u, "Stalled")["reason"] != "StatusUnreadable" {
-			return fmt.Errorf("its status is %s", encode(t, field(u, "status")))
+	from := harness.Mark(t)
+	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+	t.Log(s.ExpectNotReady(cr, "StatusUnreadable", "status.inventory[0].objects[0].apiVersion", `"a/b/c"`, "remove status.inventory"))
+	t.Log(s.Kubectl("get", "things."+p.Name+".example.com", "shop"))
+	s.Delete(s.Ref("Secret", "top-shop-a"))
+	s.Delete(other)
+	held := s.ExpectThat(other, "to be held", func(u *unstructured.Unstructured) error {
+		if harness.Field(u, "status", "phase") != "Deleting" || harness.Condition(u, "Stalled")["reason"] != "StatusUnreadable" {
+			return fmt.Errorf("its status is %s", harness.Encode(t, harness.Field(u, "status")))
 		}
 		return nil
 	})
-	s.settle()
-	if got := field(held, "status", "inventory"); !strings.Contains(string(encode(t, got)), "a/b/c") {
-		t.Errorf("what could not be read was written over: %s", encode(t, got))
+	s.Settle()
+	if got := harness.Field(held, "status", "inventory"); !strings.Contains(string(harness.Encode(t, got)), "a/b/c") {
+		t.Errorf("what could not be read was written over: %s", harness.Encode(t, got))
 	}
-	if wrote := s.operatorRequests(from).mutating().only(func(e controlplane.AuditEvent) bool { return e.Resource != "things" || e.Subresource != "status" }); len(wrote) > 0 {
+	if wrote := s.OperatorRequests(from).Mutating().Only(func(e controlplane.AuditEvent) bool { return e.Resource != "things" || e.Subresource != "status" }); len(wrote) > 0 {
 		t.Errorf("the operator wrote more than the status: %s", wrote)
 	}
-	s.get("ConfigMap", "base-store")
+	s.Get("ConfigMap", "base-store")
 
 	// The remedy acts at once, although it changes no generation.
 	for _, name := range []string{"shop", "store"} {
-		s.kubectl("patch", "things."+p.name+".example.com", name, "--subresource=status", "--type=json", `-p=[{"op": "remove", "path": "/status/inventory"}]`)
+		s.Kubectl("patch", "things."+p.Name+".example.com", name, "--subresource=status", "--type=json", `-p=[{"op": "remove", "path": "/status/inventory"}]`)
 	}
 	began := time.Now()
-	after := s.expectAllReady(cr)
-	t.Logf("ready %s after the remedy", since(began))
-	s.get("Secret", "top-shop-b")
+	after := s.ExpectAllReady(cr)
+	t.Logf("ready %s after the remedy", harness.Since(began))
+	s.Get("Secret", "top-shop-b")
 	if n, m := inventorySize(after), inventorySize(before); n != m {
 		t.Errorf("the inventory has %d components, %d before", n, m)
 	}
-	s.expectGone(other)
-	s.expectGone(s.ref("ConfigMap", "base-store"))
+	s.ExpectGone(other)
+	s.ExpectGone(s.Ref("ConfigMap", "base-store"))
 }
 
 // garble makes the inventory of a resource unreadable, as far as its schema allows.
 func (s *site) garble(p *small, name string) {
-	s.t.Helper()
-	u, err := read(s.t.Context(), p.thing(s, name, nil))
+	s.T.Helper()
+	u, err := harness.Read(s.T.Context(), p.Thing(s.Site, name, nil))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	of := func(op, path string, value any) client.Patch {
-		return client.RawPatch(types.JSONPatchType, encode(s.t, []any{map[string]any{"op": op, "path": path, "value": value}}))
+		return client.RawPatch(types.JSONPatchType, harness.Encode(s.T, []any{map[string]any{"op": op, "path": path, "value": value}}))
 	}
-	if err := world.admin.Status().Patch(s.t.Context(), u.DeepCopy(), of("replace", "/status/inventory", "nothing")); !apierrors.IsInvalid(err) {
-		s.t.Errorf("the schema takes an inventory that is a text: %v", err)
+	if err := harness.World.Admin.Status().Patch(s.T.Context(), u.DeepCopy(), of("replace", "/status/inventory", "nothing")); !apierrors.IsInvalid(err) {
+		s.T.Errorf("the schema takes an inventory that is a text: %v", err)
 	}
-	if err := world.admin.Status().Patch(s.t.Context(), u, of("replace", "/status/inventory/0/objects/0/apiVersion", "a/b/c")); err != nil {
-		s.t.Fatal(err)
+	if err := harness.World.Admin.Status().Patch(s.T.Context(), u, of("replace", "/status/inventory/0/objects/0/apiVersion", "a/b/c")); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
@@ -144,13 +145,13 @@ func TestAStatusThatIsWipedWhileTheOperatorRunsIsRebuiltAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "wipedrunning", layered)
-	s.operate(p.dir)
-	cr := s.create(p.thing(s, "shop", map[string]any{}))
-	before := s.expectAllReady(cr)
+	s.Operate(p.Dir)
+	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
+	before := s.ExpectAllReady(cr)
 	s.wipeStatus(p, "shop")
 	began := time.Now()
-	after := s.expectAllReady(cr)
-	t.Logf("rebuilt after %s", since(began))
+	after := s.ExpectAllReady(cr)
+	t.Logf("rebuilt after %s", harness.Since(began))
 	if n, m := inventorySize(after), inventorySize(before); n != m || n == 0 {
 		t.Errorf("the inventory has %d components, %d before", n, m)
 	}
@@ -158,14 +159,14 @@ func TestAStatusThatIsWipedWhileTheOperatorRunsIsRebuiltAtOnce(t *testing.T) {
 
 // wipeStatus empties the status of a resource as a bad restore of a backup does.
 func (s *site) wipeStatus(p *small, name string) {
-	s.t.Helper()
-	u := p.thing(s, name, nil)
+	s.T.Helper()
+	u := p.Thing(s.Site, name, nil)
 	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "replace", "path": "/status", "value": {}}]`))
-	if err := world.admin.Status().Patch(s.t.Context(), u, patch); err != nil {
-		s.t.Fatal(err)
+	if err := harness.World.Admin.Status().Patch(s.T.Context(), u, patch); err != nil {
+		s.T.Fatal(err)
 	}
-	if left := field(u, "status", "inventory"); left != nil {
-		s.t.Fatalf("the status was not wiped: %v", left)
+	if left := harness.Field(u, "status", "inventory"); left != nil {
+		s.T.Fatalf("the status was not wiped: %v", left)
 	}
 }
 

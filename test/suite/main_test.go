@@ -124,10 +124,11 @@ func TestTestsOnAControlPlaneAreTheirOwnStage(t *testing.T) {
 		pkg  listedPackage
 		want bool
 	}{
-		"tests that import it":          {pkg: listedPackage{XTestImports: []string{"testing", controlPlanePackage}}, want: true},
-		"tests that run it":             {pkg: listedPackage{ImportPath: playPackage}, want: true},
-		"tests that do without":         {pkg: listedPackage{TestImports: []string{"testing"}}},
-		"a command whose tests do, too": {pkg: listedPackage{ImportPath: "operetta.dev/test/suite"}},
+		"tests that import it":             {pkg: listedPackage{XTestImports: []string{"testing", controlPlanePackage}}, want: true},
+		"tests that import what shares it": {pkg: listedPackage{TestImports: []string{harnessPackage}}, want: true},
+		"tests that run it":                {pkg: listedPackage{ImportPath: playPackage}, want: true},
+		"tests that do without":            {pkg: listedPackage{TestImports: []string{"testing"}}},
+		"a command whose tests do, too":    {pkg: listedPackage{ImportPath: "operetta.dev/test/suite"}},
 	} {
 		if withCluster(c.pkg) != c.want || withoutCluster(c.pkg) == c.want {
 			t.Errorf("%s: %v", name, withCluster(c.pkg))

@@ -22,9 +22,10 @@ type testRun struct {
 	flags, env []string
 }
 
-// Tests run on a control plane when they import the one, or start it with a command.
+// Tests run on a control plane when they import one of the two, or start it with a command.
 const (
 	controlPlanePackage = "operetta.dev/test/controlplane"
+	harnessPackage      = "operetta.dev/test/harness"
 	playPackage         = "operetta.dev/test/docs/play"
 )
 
@@ -57,7 +58,8 @@ func anyPackage(listedPackage) bool { return true }
 
 // withCluster tells the packages whose tests need a control plane.
 func withCluster(p listedPackage) bool {
-	return p.ImportPath == playPackage || slices.Contains(slices.Concat(p.TestImports, p.XTestImports), controlPlanePackage)
+	imports := slices.Concat(p.TestImports, p.XTestImports)
+	return p.ImportPath == playPackage || slices.Contains(imports, controlPlanePackage) || slices.Contains(imports, harnessPackage)
 }
 
 func withoutCluster(p listedPackage) bool { return !withCluster(p) }

@@ -37,5 +37,6 @@ var Left = map[string]string{
 	"operetta run ./guestbook":                                         "the package is the reader's own",
 	"make manifests":                                                   "a target of kubebuilder, which the page compares with",
 	"go test ./engine/...":                                             "it is a part of make test, which runs this test",
+	"go test ./test/attack":                                            "it is a part of make test, which runs this test",
 	"go test ./test/e2e":                                               "it is a part of make test, which runs this test",
 }

@@ -1,0 +1,95 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// SmallHead begins a small package; NAME is its name, and part of its group.
+const SmallHead = `package NAME
+
+import "operetta.dev/schemas/operator"
+
+operator.#Controller
+
+group: "NAME.example.com"
+kind:  "Thing"
+versions: v1: spec: #Spec
+cr: spec: #Spec
+`
+
+// Small is a package of one test, whose group no other test has, so that tests run
+// side by side.
+type Small struct {
+	T    *testing.T
+	Name string
+	Dir  string
+}
+
+// NewSmall writes a small package of a body, in which NAME is its name as well.
+func NewSmall(t *testing.T, name, body string) *Small {
+	t.Helper()
+	return &Small{T: t, Name: name, Dir: WritePackage(t, name, strings.ReplaceAll(SmallHead+body, "NAME", name))}
+}
+
+// Controller is the name that metrics know the package by.
+func (p *Small) Controller() string { return "thing." + p.Name + ".example.com" }
+
+// Thing returns a resource of the package.
+func (p *Small) Thing(s *Site, name string, spec map[string]any) *unstructured.Unstructured {
+	u := Object(p.Name+".example.com/v1", "Thing", s.Namespace, name)
+	u.Object["spec"] = spec
+	return u
+}
+
+// ConfigMap returns a ConfigMap of the site.
+func (s *Site) ConfigMap(name string, data map[string]any) *unstructured.Unstructured {
+	u := s.Ref("ConfigMap", name)
+	u.Object["data"] = data
+	return u
+}
+
+// ExpectData waits until a ConfigMap says something.
+func (s *Site) ExpectData(name, key, want string) *unstructured.Unstructured {
+	s.T.Helper()
+	return s.ExpectThat(s.Ref("ConfigMap", name), fmt.Sprintf("to have %s: %s", key, want), func(u *unstructured.Unstructured) error {
+		if got := Field(u, "data", key); got != want {
+			return fmt.Errorf("it is %v", got)
+		}
+		return nil
+	})
+}
+
+// ExpectFinished waits until nothing is left of a deleted resource: neither itself
+// nor an object that it marked.
+func (s *Site) ExpectFinished(cr *unstructured.Unstructured, kinds ...string) {
+	s.T.Helper()
+	s.ExpectGone(cr)
+	for _, kind := range kinds {
+		Eventually(s.T, "no "+kind+" of "+cr.GetName(), func() error {
+			for _, u := range s.List(ApiVersions[kind], kind) {
+				if u.GetLabels()["operetta.dev/owner"] != "" {
+					return fmt.Errorf("%s exists, deleted at %v", u.GetName(), u.GetDeletionTimestamp())
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// WritePackage writes a package of one file into a folder of its own, without any
+// module, and returns the folder.
+func WritePackage(t *testing.T, name, content string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	WriteFile(t, filepath.Join(dir, name+".cue"), content)
+	return dir
+}

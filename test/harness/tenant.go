@@ -1,0 +1,77 @@
+package harness
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A Tenant is a user who may do in one namespace what a role says, and nothing else.
+type Tenant struct {
+	T *testing.T
+	// User is the name that the API server knows the tenant by.
+	User string
+	// Namespace is where the tenant may do something.
+	Namespace string
+	// Kubeconfig is a file with the tenant's credentials.
+	Kubeconfig string
+	// Client acts as the tenant, and reads from the API server itself.
+	Client client.WithWatch
+}
+
+// All are the verbs that a role grants who is to manage a resource.
+var All = []any{"get", "list", "watch", "create", "patch", "update", "delete", "deletecollection"}
+
+// Tenant makes a user of a name that no other tenant of the site has, who may do in a
+// namespace what the rules say.
+func (s *Site) Tenant(name, namespace string, rules ...any) *Tenant {
+	s.T.Helper()
+	x := &Tenant{T: s.T, User: name + ":" + s.Namespace, Namespace: namespace}
+	s.grant("tenant-"+name, namespace, x.User, rules...)
+	var err error
+	if x.Kubeconfig, err = World.ControlPlane.KubeconfigFor(x.User); err != nil {
+		s.T.Fatal(err)
+	}
+	if x.Client, err = connect(x.Kubeconfig); err != nil {
+		s.T.Fatal(err)
+	}
+	return x
+}
+
+// Create creates an object as the tenant; it has to be allowed.
+func (x *Tenant) Create(u *unstructured.Unstructured) *unstructured.Unstructured {
+	x.T.Helper()
+	if err := x.Client.Create(x.T.Context(), u); err != nil {
+		x.T.Fatalf("%s: %v", x.User, err)
+	}
+	return u
+}
+
+// Patch changes an object by a JSON merge patch as the tenant, or returns why not.
+func (x *Tenant) Patch(u *unstructured.Unstructured, patch any) error {
+	x.T.Helper()
+	return x.Client.Patch(x.T.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, Encode(x.T, patch)))
+}
+
+// PatchStatus changes the status of an object likewise.
+func (x *Tenant) PatchStatus(u *unstructured.Unstructured, patch any) error {
+	x.T.Helper()
+	return x.Client.Status().Patch(x.T.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, Encode(x.T, patch)))
+}
+
+// Kubectl runs kubectl as the tenant in the namespace, and returns all that it prints.
+func (x *Tenant) Kubectl(ctx context.Context, args ...string) (string, error) {
+	x.T.Helper()
+	all := append([]string{"--kubeconfig=" + x.Kubeconfig, "--namespace=" + x.Namespace}, args...)
+	cmd := exec.CommandContext(ctx, World.ControlPlane.Kubectl(), all...)
+	// kubectl caches discovery in the home folder.
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(World.Operetta))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,210 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"operetta.dev/test/controlplane"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// World is what all tests of the package share.
+var World struct {
+	ControlPlane *controlplane.ControlPlane
+	Operetta     string // the binary under test
+	Root         string // of the repository
+	Admin        client.WithWatch
+}
+
+// parallel is how many tests run at once. They wait most of the time, so they are
+// more than there are processors.
+const parallel = "8"
+
+// Setup is what the tests of one package need beside the control plane.
+type Setup struct {
+	// Sources are folders of the repository beside the binary's own that the tests read.
+	Sources []string
+	// Packages returns the packages whose kinds are installed first.
+	Packages func() []string
+}
+
+// RunTests prepares the world, runs the tests of a package and ends the process.
+func RunTests(m *testing.M, needs Setup) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("skipped, these tests need a control plane")
+		os.Exit(0)
+	}
+	if !isSet("test.parallel") {
+		_ = flag.Set("test.parallel", parallel)
+	}
+	code, err := needs.run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "preparing the tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func isSet(name string) bool {
+	found := false
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// run prepares the world, runs the tests and cleans up.
+func (needs Setup) run(m *testing.M) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	began := time.Now()
+	dir, err := os.MkdirTemp("", "operetta-e2e-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	if World.Root, err = filepath.Abs("../.."); err != nil {
+		return 0, err
+	}
+	if err := noticeSources(World.Root, needs.Sources); err != nil {
+		return 0, err
+	}
+	World.Operetta = filepath.Join(dir, "operetta")
+	build := exec.CommandContext(ctx, "go", "build", "-o", World.Operetta, "./cmd/operetta")
+	build.Dir = World.Root
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building the operator: %w\n%s", err, out)
+	}
+	built := time.Now()
+	if World.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Audit: true, Nodes: 2}); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err := World.ControlPlane.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
+		}
+	}()
+	if World.Admin, err = connect(World.ControlPlane.Kubeconfig()); err != nil {
+		return 0, err
+	}
+	if needs.Packages != nil {
+		// Garbage collection looks for new kinds twice a minute, so they come early.
+		if err := InstallCRDs(ctx, needs.Packages()...); err != nil {
+			return 0, err
+		}
+	}
+	fmt.Printf("built in %s, control plane up in %s\n", built.Sub(began).Round(time.Millisecond), time.Since(built).Round(time.Millisecond))
+	return m.Run(), nil
+}
+
+// noticeSources looks at every source of the binary, so that the go command does not
+// answer with a cached result after one of them has changed.
+func noticeSources(root string, more []string) error {
+	for _, dir := range append([]string{"cmd", "engine", "schemas", "cue", "go.mod"}, more...) {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			_, err = os.Stat(path)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect returns a client that reads from the API server itself.
+func connect(kubeconfig string) (client.WithWatch, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	ctrllog.SetLogger(logr.Discard())
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	return client.NewWithWatch(config, client.Options{Scheme: runtime.NewScheme()})
+}
+
+// InstallCRDs installs the CRDs of packages as a user who is no operator would.
+func InstallCRDs(ctx context.Context, dirs ...string) error {
+	generated, err := exec.CommandContext(ctx, World.Operetta, append([]string{"crd"}, dirs...)...).Output()
+	if err != nil {
+		return fmt.Errorf("generating CRDs: %w%s", err, StderrOf(err))
+	}
+	// Tests that run side by side install theirs at the same time.
+	dir, err := os.MkdirTemp(filepath.Dir(World.Operetta), "crds-")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "crds.yaml")
+	if err := os.WriteFile(file, generated, 0o600); err != nil {
+		return err
+	}
+	if _, err := Kubectl(ctx, "apply", "--server-side", "-f", file); err != nil {
+		return err
+	}
+	return awaitKinds(ctx, generated)
+}
+
+// awaitKinds waits until the API server serves the kinds of definitions, and tells of
+// them. kubectl wait gives up on a definition that is so new that it has no conditions.
+func awaitKinds(ctx context.Context, definitions []byte) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(definitions), 4096)
+	for {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := decoder.Decode(crd)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading CRDs: %w", err)
+		}
+		for _, v := range crd.Spec.Versions {
+			if !v.Served {
+				continue
+			}
+			kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
+			if err := awaitKind(ctx, crd.Name, kind); err != nil {
+				return fmt.Errorf("waiting for %s: %w", kind, err)
+			}
+		}
+	}
+}
+
+func awaitKind(ctx context.Context, definition string, kind schema.GroupVersionKind) error {
+	return wait.PollUntilContextTimeout(ctx, 40*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
+		u, err := Read(ctx, Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition))
+		if err != nil || u == nil || Condition(u, "Established")["status"] != "True" {
+			return false, err
+		}
+		_, err = World.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// PackageOf returns the folder of an operator package of the repository.
+func PackageOf(name string) string { return filepath.Join(World.Root, "cue", name) }
