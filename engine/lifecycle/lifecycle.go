@@ -103,8 +103,11 @@ type Lifecycle struct {
 
 	// List lists objects, to say why a workload is not ready; nil never says.
 	List Lister
+	// NewSalt returns the salt of a Secret that has none; nil is a random one.
+	NewSalt func() string
 
 	pace       pace
+	salts      salts
 	rejections rejections
 	obstacles  obstacles
 	brakes     brakes
@@ -156,6 +159,7 @@ func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Packag
 	case s == nil:
 		l.pace.forget(key)
 		l.rejections.forget(key)
+		l.salts.forget(key)
 		l.obstacles.settle(key, l.Now())
 		l.brakes.forget(key)
 		l.limited.forget(key)
@@ -281,7 +285,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	in := rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
-		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
+		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}
 	s.brakes.begin(s.key(), s.cause(in), s.Now())
@@ -298,6 +302,7 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	for _, fault := range result.Panics {
 		logPanic(s.log, fault)
 	}
+	s.salts.retain(s.key(), s.inventory)
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}

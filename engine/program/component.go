@@ -224,6 +224,9 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 			o.Identity = identityOf(v)
 			p.noteObject(c, o, v, err)
 		}
+		if o.Identity.Kind != secretKind {
+			o.Secrets = p.secretsBehind(c.Name, name)
+		}
 		c.Objects = append(c.Objects, o)
 	}
 }

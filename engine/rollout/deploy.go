@@ -58,7 +58,7 @@ func (r *run) again(ctx context.Context) error {
 }
 
 // applyLayer applies the components of a layer whose gate is open, some at a
-// time, and repairs the others. It reports whether anything was written.
+// time, and repairs the others. It reports whether the package sees anything else by that.
 func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 	applied := make([]application, len(layer))
 	failures := make([]error, len(layer))
@@ -102,6 +102,10 @@ func (r *run) collect(layer []string, applied []application) bool {
 			written = true
 			r.see(name, w.want.Object, w.result)
 			r.noteChange(w)
+		}
+		for _, s := range a.found {
+			written = true // what comes later may rest on it
+			r.see(name, s.want.Object, s.live)
 		}
 		for _, d := range a.settled {
 			r.inventory = r.inventory.Applied(d, r.in.Owner.Namespace)

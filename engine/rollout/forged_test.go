@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -174,17 +175,13 @@ func TestAJobThatIsSaidToHaveEndedIsNeverMadeAndNothingElse(t *testing.T) {
 }`)
 	w.mustRun()
 	w.expectWrites("all is made", "create Job job", "create ConfigMap note")
-	content := plan.Content(kinds["Job"].GroupKind(), w.object("Job", "job").Object)
 	for _, name := range []string{"job", "note"} {
 		kind := map[string]string{"job": "Job", "note": "ConfigMap"}[name]
 		w.delete(w.object(kind, name))
 		for i := range w.inventory {
 			for j, e := range w.inventory[i].Objects {
 				if e.Name == name {
-					e.Content, e.Ended, e.Last = content, plan.Succeeded, `{"succeeded":1}`
-					if e.Content == "" {
-						e.Content = "0123"
-					}
+					e.Content, e.Ended, e.Last = cmp.Or(e.Content, "0123"), plan.Succeeded, `{"succeeded":1}`
 					w.inventory[i].Objects[j] = e
 				}
 			}

@@ -105,6 +105,9 @@ type Input struct {
 	Protect func(context.Context, Protection) error
 	// Rejections remembers what the API server has rejected; nil remembers nothing.
 	Rejections Rejections
+	// Salts knows the salts of the resource's Secrets; nil gives all of them a fixed one, as
+	// in a dry run.
+	Salts Salts
 	// Redactor is made to know the Secrets that the rollout comes across; it may be nil.
 	Redactor *redact.Redactor
 	// Pacer keeps objects from being written for ever; nil lets them.
