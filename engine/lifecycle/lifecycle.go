@@ -83,6 +83,9 @@ type Lifecycle struct {
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
 	Allow []string
+	// StrayReach is where the objects of a resource may be whose package is not here; nil is
+	// not known.
+	StrayReach *program.Reach
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -190,8 +193,12 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 		program:   p,
 		cr:        cr,
 		owner: plan.Owner{
-			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(),
+			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.StrayReach,
 		},
+	}
+	if p != nil {
+		reach := p.Reach()
+		s.owner.Reach = &reach
 	}
 	s.before = ownStatus(cr)
 	if err := s.recall(); err != nil {
@@ -215,11 +222,17 @@ func (s *state) rebuild(ctx context.Context) error {
 	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
-	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())
+	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), plan.OwnerMark, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
 	}
-	s.inventory = plan.Rebuild(s.owner, objects)
+	inventory, skipped := plan.Rebuild(s.owner, objects)
+	s.inventory = inventory
+	var events []rollout.Event
+	for _, o := range skipped {
+		events = append(events, rollout.Event{Reason: "MarksIgnored", Warning: true, Message: fmt.Sprintf("Ignored the marks of %s: %s", o.Ref, o.Why)})
+	}
+	s.recordObjects(events)
 	return nil
 }
 
