@@ -81,6 +81,8 @@ type Lifecycle struct {
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
+	// Allow are the administrative annotations that count.
+	Allow []string
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -98,8 +100,11 @@ type Lifecycle struct {
 
 	// List lists objects, to say why a workload is not ready; nil never says.
 	List Lister
+	// NewSalt returns the salt of a Secret that has none; nil is a random one.
+	NewSalt func() string
 
 	pace       pace
+	salts      salts
 	rejections rejections
 	obstacles  obstacles
 	brakes     brakes
@@ -127,7 +132,7 @@ type state struct {
 // something has to be tried again.
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
-	again, err := l.step(ctx, key, p, redactor)
+	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
 	if large, ok := errors.AsType[*statusTooLarge](err); ok {
 		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
 		return rollout.RejectedAgain, nil
@@ -151,6 +156,7 @@ func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Packag
 	case s == nil:
 		l.pace.forget(key)
 		l.rejections.forget(key)
+		l.salts.forget(key)
 		l.obstacles.settle(key, l.Now())
 		l.brakes.forget(key)
 		l.limited.forget(key)
@@ -179,7 +185,7 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	}
 	s := &state{
 		Lifecycle: l,
-		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel])),
+		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
 		redactor:  redactor,
 		program:   p,
 		cr:        cr,
@@ -266,7 +272,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	in := rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
-		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
+		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}
 	s.brakes.begin(s.key(), s.cause(in), s.Now())
@@ -280,6 +286,10 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 		return 0, large
 	}
 	s.inventory, s.finished = result.Inventory, result.Finished
+	for _, fault := range result.Panics {
+		logPanic(s.log, fault)
+	}
+	s.salts.retain(s.key(), s.inventory)
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}

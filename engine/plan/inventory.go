@@ -218,7 +218,7 @@ func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
 		g.Objects = slices.Clone(g.Objects)
 		for j, e := range g.Objects {
 			if e.Ref(ownerNamespace).Identity() == d.Ref().Identity() {
-				g.Objects[j].Digest, g.Objects[j].Content = d.Digest, contentOf(d.Manifest)
+				g.Objects[j].Digest, g.Objects[j].Content = d.Digest, d.Content
 			}
 		}
 		out[i] = g

@@ -211,11 +211,8 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 	p.note(c, ownFaults(objects), objects.Err())
 	p.note(c, ownFaults(policies), policies.Err())
 	for name, v := range fields(objects) {
-		o := Object{
-			Name:     name,
-			Policy:   p.policy(c, name, policies),
-			Position: p.placeOf(v, "objects", name),
-		}
+		o := Object{Name: name, Position: p.placeOf(v, "objects", name)}
+		o.Policy, o.Patchable = p.policy(c, name, policies)
 		value, err := data(v)
 		if err == nil {
 			o.Manifest, _ = value.(map[string]any)
@@ -226,6 +223,9 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 		} else {
 			o.Identity = identityOf(v)
 			p.noteObject(c, o, v, err)
+		}
+		if o.Identity.Kind != secretKind {
+			o.Secrets = p.secretsBehind(c.Name, name)
 		}
 		c.Objects = append(c.Objects, o)
 	}
@@ -295,11 +295,11 @@ func valueFaults(v cue.Value, err error) Faults {
 	return faultsOf(v.Validate())
 }
 
-// policy returns how an object is treated.
-func (p *Program) policy(c *Component, object string, policies cue.Value) Policy {
-	out := Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
+// policy returns how an object is treated, and which fields of it are patchable.
+func (p *Program) policy(c *Component, object string, policies cue.Value) (out Policy, patchable map[string]bool) {
+	out = Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
 	if !policies.Exists() || !p.index.mayHave(object, c.Name, "policy") {
-		return out
+		return out, nil
 	}
 	policy := policies.LookupPath(cue.MakePath(cue.Str(object)))
 	p.note(c, ownFaults(policy), policy.Err())
@@ -314,12 +314,14 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) Policy
 			out.Adopt, err = field.Bool()
 		case "verify":
 			out.Verify, err = field.String()
+		case "patchable":
+			err = field.Decode(&patchable)
 		}
 		if err != nil {
 			p.note(c, faultsOf(err), err)
 		}
 	}
-	return out
+	return out, patchable
 }
 
 // explained returns a fault of something that is not there yet with the whole

@@ -33,6 +33,7 @@ var (
 // part's fault does not hide the others. What it says shows nothing that a Secret holds.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	defer p.recovered(&r, &err)
+	s = p.digested(s)
 	seen := p.evaluate(s)
 	if limit, over := errors.AsType[*LimitError](seen.err); over {
 		return Rollout{}, p.discreet(limit, s)

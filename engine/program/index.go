@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -74,6 +75,10 @@ type index struct {
 	// secretContent what is written for their content, as far as the text shows Secrets.
 	secretSpec    [][]string
 	secretContent []member
+	// digests says that the package may refer to the digest of what an object holds.
+	digests bool
+	// rests are the Secrets that objects rest on, by component and object.
+	rests *sync.Map
 }
 
 // members are the literal names written below a path. They are open when more may
@@ -98,6 +103,7 @@ func emptyIndex() *index {
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]derivedEdge{},
 		labelled:         map[string][]member{},
+		rests:            &sync.Map{},
 	}
 }
 
@@ -146,6 +152,7 @@ func newIndex(files []*ast.File) *index {
 	x.deriveOthers()
 	x.references = x.allReferences(files)
 	x.fromData = fieldsFromData(files)
+	x.digests = refersToDigests(x.references)
 	x.live, x.cr, x.inputs = x.project("live"), x.project("cr"), x.project("inputs")
 	x.addSecrets(files)
 	return x

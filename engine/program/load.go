@@ -46,6 +46,8 @@ type Program struct {
 	reach Reach
 	// configurable says that it takes configuration.
 	configurable bool
+	// locked is what of it only the administrator sets.
+	locked *locked
 	// literals are the secrets that the package itself has written.
 	literals []string
 }

@@ -123,16 +123,22 @@ func (p *projection) of(v any) any {
 	return out
 }
 
-// withoutManagedFields returns an object without the one field that no package
-// may depend on: it changes with every write, and each of its keys is new.
+// withoutManagedFields returns an object without what no package may depend on: the
+// managed fields, which change with every write and of which each key is new, and the key
+// of a Secret's digests.
 func withoutManagedFields(object map[string]any) map[string]any {
 	meta, ok := object["metadata"].(map[string]any)
-	if !ok || meta["managedFields"] == nil {
+	annotations, _ := meta["annotations"].(map[string]any)
+	salted := annotations[SaltAnnotation] != nil
+	if !ok || meta["managedFields"] == nil && !salted {
 		return object
 	}
 	slim := maps.Clone(meta)
 	delete(slim, "managedFields")
-	out := maps.Clone(object)
-	out["metadata"] = slim
-	return out
+	if salted {
+		annotations = maps.Clone(annotations)
+		delete(annotations, SaltAnnotation)
+		slim["annotations"] = annotations
+	}
+	return with(object, "metadata", slim)
 }

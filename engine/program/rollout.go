@@ -149,9 +149,18 @@ type Object struct {
 	Identity Identity
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
+	// Secrets are those that it may rest on, as far as the text tells, for an object that
+	// is none itself.
+	Secrets  []SecretRef
 	Policy   Policy
-	Position Position
+	// Patchable are the fields that a Patch may change although by default none does.
+	Patchable map[string]bool
+	Position  Position
 }
+
+// A SecretRef is a Secret that a package reads, by the name of the input, or one of its
+// own, by component and object.
+type SecretRef struct{ Input, Component, Object string }
 
 // Policy says how an object is treated; see the contract's #Policy.
 type Policy struct {

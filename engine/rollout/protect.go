@@ -42,7 +42,7 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 			r.refuse(c.Name, o.Name, err)
 			return
 		}
-		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name)})
+		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name), Key: r.keyOf(c.Name, o)})
 		if err != nil {
 			r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 			return

@@ -93,6 +93,7 @@ const (
 	ReasonPackageBroken    Reason = "PackageBroken"
 	ReasonTimedOut         Reason = "TimedOut"
 	ReasonEvaluationFailed Reason = "EvaluationFailed"
+	ReasonInternalError    Reason = "InternalError"
 	ReasonEvaluationLimit  Reason = "EvaluationLimit"
 	ReasonStatusTooLarge   Reason = "StatusTooLarge"
 	ReasonPruning          Reason = "Pruning"
