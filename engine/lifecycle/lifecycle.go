@@ -77,6 +77,8 @@ type Lifecycle struct {
 	Cluster  cluster.Cluster
 	Recorder Recorder
 	Now      func() time.Time
+	// Clock measures how long evaluations take; nil is time.Now.
+	Clock func() time.Time
 	// Inputs reads what packages do not own; nil reads nothing.
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.

@@ -94,9 +94,13 @@ func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
 	if says := b.recall(version); says != "" {
 		return program.Rollout{}, &program.LimitError{Evaluated: true, Text: says}
 	}
-	begun := b.s.Now()
+	clock := b.s.Clock
+	if clock == nil {
+		clock = time.Now
+	}
+	begun := clock()
 	out, err := b.Package.Evaluate(session)
-	took := b.s.Now().Sub(begun)
+	took := clock().Sub(begun)
 	b.spent += took
 	limit, over := errors.AsType[*program.LimitError](err)
 	switch {
