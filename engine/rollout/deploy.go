@@ -78,7 +78,14 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 		})
 	}
 	_ = group.Wait() // applications carry their own errors
-	return r.collect(layer, applied)
+	changed := r.collect(layer, applied)
+	for i, name := range layer {
+		for _, s := range applied[i].found {
+			changed = true // what comes later may rest on it
+			r.see(name, s.want.Object, s.live)
+		}
+	}
+	return changed
 }
 
 // collect takes over what a layer's applications did, in the layer's order, so
@@ -91,10 +98,6 @@ func (r *run) collect(layer []string, applied []application) bool {
 			written = true
 			r.see(name, w.want.Object, w.result)
 			r.noteChange(w)
-		}
-		for _, s := range a.found {
-			written = true // what comes later may rest on it
-			r.see(name, s.want.Object, s.live)
 		}
 		for _, d := range a.settled {
 			r.inventory = r.inventory.Applied(d, r.in.Owner.Namespace)
