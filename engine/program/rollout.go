@@ -149,9 +149,11 @@ type Object struct {
 	Manifest map[string]any
 	// Secrets are those that it may rest on, as far as the text tells, for an object that
 	// is none itself.
-	Secrets  []SecretRef
-	Policy   Policy
-	Position Position
+	Secrets []SecretRef
+	// NamedBySecret says that its identity may be made of what a Secret holds.
+	NamedBySecret bool
+	Policy        Policy
+	Position      Position
 }
 
 // A SecretRef is a Secret that a package reads, by the name of the input, or one of its
