@@ -185,6 +185,9 @@ func (g *generator) spec(at site, v cue.Value) *apiextensionsv1.JSONSchemaProps 
 		g.fault(at.in(v), "a spec is a struct", "")
 		return nil
 	}
+	if schema != nil {
+		limited(schema, 0, nil)
+	}
 	return schema
 }
 

@@ -58,6 +58,8 @@ type Package interface {
 	Digest() string
 	// Reach is where its objects may be.
 	Reach() program.Reach
+	// Version identifies what it sees of a session but for the live objects.
+	Version(session program.Session) string
 	// MayRun reports whether there may be hooks of a phase.
 	MayRun(phase program.Phase) bool
 }
@@ -79,6 +81,8 @@ type Lifecycle struct {
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
+	// Allow are the administrative annotations that count.
+	Allow []string
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -104,6 +108,8 @@ type Lifecycle struct {
 	rejections rejections
 	obstacles  obstacles
 	brakes     brakes
+	limited    limited
+	oversized  oversized
 }
 
 // state is what one step works on.
@@ -126,7 +132,11 @@ type state struct {
 // something has to be tried again.
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
-	again, err := l.step(ctx, key, p, redactor)
+	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
+	if large, ok := errors.AsType[*statusTooLarge](err); ok {
+		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
+		return rollout.RejectedAgain, nil
+	}
 	return again, redactor.Error(err)
 }
 
@@ -149,6 +159,8 @@ func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Packag
 		l.salts.forget(key)
 		l.obstacles.settle(key, l.Now())
 		l.brakes.forget(key)
+		l.limited.forget(key)
+		l.oversized.forget(key)
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
@@ -173,7 +185,7 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	}
 	s := &state{
 		Lifecycle: l,
-		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel])),
+		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
 		redactor:  redactor,
 		program:   p,
 		cr:        cr,
@@ -220,8 +232,9 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return s.notBegun(ctx, rollout.Unanswered(err), err)
 	}
-	result, failure := s.engine().Run(ctx, in)
-	result.RequeueAfter = earliest(result.RequeueAfter, s.obstacles.settle(s.key(), s.Now()))
+	bounded := s.bounded(in)
+	result, failure := s.engine(bounded).Run(ctx, in)
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.again), s.obstacles.settle(s.key(), s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
@@ -233,13 +246,17 @@ func (s *state) notBegun(ctx context.Context, fault status.Component, failure er
 	return s.conclude(ctx, result, failure)
 }
 
-func (s *state) engine() *rollout.Engine {
+func (s *state) bounded(in rollout.Input) *bounded {
+	return &bounded{Package: s.program, s: s, cause: s.cause(in)}
+}
+
+func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 	parallel := s.Parallel
 	if parallel == 0 {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Package: p, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
 		Ended:     s.Ended,
 	}
@@ -265,7 +282,13 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 
 // conclude stores what came of a rollout.
 func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
+	if large, ok := errors.AsType[*statusTooLarge](failure); ok {
+		return 0, large
+	}
 	s.inventory, s.finished = result.Inventory, result.Finished
+	for _, fault := range result.Panics {
+		logPanic(s.log, fault)
+	}
 	s.salts.retain(s.key(), s.inventory)
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)

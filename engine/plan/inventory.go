@@ -113,6 +113,17 @@ func (inv Inventory) Encode() []any {
 	return out
 }
 
+// Size returns how many bytes an inventory takes in a status at most, once all its
+// objects were applied and seen.
+func (inv Inventory) Size() int {
+	b, err := json.Marshal(inv)
+	if err != nil {
+		return 0 // plain strings always encode
+	}
+	const digestAndUID = len(`"digest":"","content":"","uid":"",`) + 3*32
+	return len(b) + inv.Len()*digestAndUID
+}
+
 // Equal reports whether two inventories are the same, also in order.
 func (inv Inventory) Equal(other Inventory) bool {
 	return slices.EqualFunc(inv, other, func(a, b Group) bool {

@@ -66,8 +66,9 @@ type index struct {
 	clauses map[ast.Clause]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
-	// live is what the package refers to of the live objects.
-	live *projection
+	// live, cr and inputs are what the package refers to of the live objects, of the custom
+	// resource and of its inputs.
+	live, cr, inputs *projection
 	// labelled are the hidden fields and definitions, by label, wherever they are.
 	labelled map[string][]member
 	// secretSpec are the fields of the custom resource that Secrets are made of, and
@@ -152,10 +153,7 @@ func newIndex(files []*ast.File) *index {
 	x.references = x.allReferences(files)
 	x.fromData = fieldsFromData(files)
 	x.digests = refersToDigests(x.references)
-	x.live = projectionOf("live", x.references)
-	if x.foreign {
-		x.live.add(nil)
-	}
+	x.live, x.cr, x.inputs = x.project("live"), x.project("cr"), x.project("inputs")
 	x.addSecrets(files)
 	return x
 }

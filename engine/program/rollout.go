@@ -23,6 +23,8 @@ type Rollout struct {
 	Status map[string]any
 	// StatusFaults are the author's status fields that can never be.
 	StatusFaults Faults
+	// Unstored says which of them are left out, as they are too large to be stored, or "".
+	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
 	RequeueAfter time.Duration
 }
@@ -153,7 +155,9 @@ type Object struct {
 	// NamedBySecret says that its identity may be made of what a Secret holds.
 	NamedBySecret bool
 	Policy        Policy
-	Position      Position
+	// Patchable are the fields that a Patch may change although by default none does.
+	Patchable map[string]bool
+	Position  Position
 }
 
 // A SecretRef is a Secret that a package reads, by the name of the input, or one of its

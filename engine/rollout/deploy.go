@@ -61,6 +61,7 @@ func (r *run) again(ctx context.Context) error {
 // time, and repairs the others. It reports whether the package sees anything else by that.
 func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 	applied := make([]application, len(layer))
+	failures := make([]error, len(layer))
 	group := errgroup.Group{}
 	group.SetLimit(max(1, r.Parallel))
 	for i, name := range layer {
@@ -73,7 +74,10 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 			}
 		}
 		group.Go(func() error {
-			applied[i] = r.apply(ctx, r.desired[name], c, closed)
+			failures[i] = guarded(func() error {
+				applied[i] = r.apply(ctx, r.desired[name], c, closed)
+				return nil
+			})
 			return nil
 		})
 	}
@@ -83,6 +87,10 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 		for _, s := range applied[i].found {
 			changed = true // what comes later may rest on it
 			r.see(name, s.want.Object, s.live)
+		}
+		if fault, ok := r.panicked(name, failures[i]); ok {
+			r.outcomes[name] = fault
+			r.failures = append(r.failures, fmt.Errorf("component %s: %w", name, failures[i]))
 		}
 	}
 	return changed

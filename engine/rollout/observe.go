@@ -51,14 +51,14 @@ func (r *run) look(ctx context.Context, places []place) (bool, error) {
 	group.SetLimit(parallelReads)
 	for i, p := range places {
 		group.Go(func() error {
-			u, err := r.Cluster.Get(ctx, p.ref)
-			switch {
-			case cluster.IsKindNotServed(err): // such a kind has no objects
-			case err != nil:
-				failures[i] = err
-			default:
+			failures[i] = guarded(func() error {
+				u, err := r.Cluster.Get(ctx, p.ref)
+				if cluster.IsKindNotServed(err) {
+					return nil // such a kind has no objects
+				}
 				found[i] = u
-			}
+				return err
+			})
 			return nil
 		})
 	}
@@ -192,6 +192,10 @@ func (r *run) evaluationFailed(err error) error {
 	if panicked, ok := errors.AsType[*program.PanicError](err); ok {
 		r.result.Detail = string(panicked.Stack)
 		r.fault(status.ReasonEvaluationFailed, oneLine(err.Error()))
+		return errStop
+	}
+	if limit, over := errors.AsType[*program.LimitError](err); over {
+		r.fault(status.ReasonEvaluationLimit, limit.Error())
 		return errStop
 	}
 	r.fault(status.ReasonInvalidPackage, oneLine(err.Error()))
