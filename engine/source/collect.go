@@ -178,7 +178,7 @@ func (c *collector) readFolder(dir string) ([]candidate, error) {
 	for _, name := range names {
 		data, err := fs.ReadFile(c.fsys, name)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", name, err)
+			return nil, fmt.Errorf("reading the package: %w", named(name, err))
 		}
 		if c.read += len(data); c.read > maxRead {
 			return nil, &LimitError{name, fmt.Sprintf("with it, the folders of the package have more than %d bytes of CUE", maxRead)}
@@ -260,6 +260,14 @@ func withSchemas(files fstest.MapFS, module, language string, tree fs.FS) (fstes
 		return nil, fmt.Errorf("reading the embedded schemas: %w", err)
 	}
 	return out, nil
+}
+
+// named returns an error with the name of its file, which a LimitError has already.
+func named(name string, err error) error {
+	if _, ok := errors.AsType[*LimitError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // packageName returns the name of the package in dir: that of its folder, or, at

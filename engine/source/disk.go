@@ -14,7 +14,7 @@ const (
 	// maxFile bounds a CUE file, in bytes.
 	maxFile = 1 << 20
 	// maxModuleFile bounds the declaration of a module: CUE evaluates it to be read.
-	maxModuleFile = 64 << 10
+	maxModuleFile = 16 << 10
 	// maxTotal bounds the files of a package together, in bytes, and maxFiles their number.
 	maxTotal = 8 << 20
 	maxFiles = 1000
@@ -89,6 +89,9 @@ func (d *disk) Stat(name string) (fs.FileInfo, error) {
 	info, err := d.root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.seen[name] = nil
+	}
+	if link, wrong := d.root.Lstat(name); err != nil && wrong == nil && link.Mode()&fs.ModeSymlink != 0 {
+		return nil, &LimitError{name, "it is a link that leads out of the folder of the module, or to nothing"}
 	}
 	if err != nil {
 		return nil, err
