@@ -77,7 +77,7 @@ func (r fuzzRun) feed(ctx context.Context, target fuzzTarget) (string, error) {
 	corpus := filepath.Join(target.dir, "testdata", "fuzz", target.name)
 	for try := 1; ; try++ {
 		before := filesIn(corpus)
-		cmd := goTool(ctx, "-C", r.module, "test", "-run=^$", "-fuzz=^"+target.name+"$", "-fuzztime="+fuzzTime, "-fuzzminimizetime=5s", "-parallel=1", target.pkg)
+		cmd := goTool(ctx, "-C", r.module, "test", "-run=^$", "-fuzz=^"+target.name+"$", "-fuzztime="+fuzzTime, "-fuzzminimizetime=50x", "-parallel=1", target.pkg)
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if err == nil || try == tries || ctx.Err() != nil || !errors.As(err, &exit) || filesIn(corpus) != before {
