@@ -61,9 +61,10 @@ func generateCRD(ctx context.Context, dir string) (*apiextensionsv1.CustomResour
 
 // definitionOf returns what a package says about its custom resource in the terms of
 // the CRD generator.
-func definitionOf(name string, m program.Meta) crd.Definition {
+func definitionOf(name string, reach program.Reach, m program.Meta) crd.Definition {
 	def := crd.Definition{
 		Package: name,
+		Reach:   reach.String(),
 		Group:   m.Group, Kind: m.Kind,
 		Plural: m.Plural, Singular: m.Singular,
 		ShortNames: m.ShortNames, Categories: m.Categories,

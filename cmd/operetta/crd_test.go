@@ -10,7 +10,11 @@ import (
 )
 
 func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
-	got := definitionOf("site", program.Meta{
+	reach, err := program.ParseReach("ConfigMap=monitoring Namespace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := definitionOf("site", reach, program.Meta{
 		Group: "example.com", Kind: "Site", Plural: "sites", Singular: "site",
 		Description: "A site.", ShortNames: []string{"si"}, Categories: []string{"all"}, ClusterScoped: true,
 		Versions: []program.VersionMeta{
@@ -21,7 +25,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 		},
 	})
 	want := crd.Definition{
-		Package: "site",
+		Package: "site", Reach: "ConfigMap=monitoring Namespace",
 		Group:   "example.com", Kind: "Site", Plural: "sites", Singular: "site",
 		Description: "A site.", ShortNames: []string{"si"}, Categories: []string{"all"},
 		Scope: apiextensionsv1.ClusterScoped,
@@ -40,7 +44,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 }
 
 func TestAResourceIsNamespacedUnlessItSays(t *testing.T) {
-	if got := definitionOf("", program.Meta{}).Scope; got != apiextensionsv1.NamespaceScoped {
+	if got := definitionOf("", program.Reach{}, program.Meta{}).Scope; got != apiextensionsv1.NamespaceScoped {
 		t.Errorf("got %q, want %q", got, apiextensionsv1.NamespaceScoped)
 	}
 }

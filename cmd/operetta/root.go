@@ -126,3 +126,42 @@ func (c *choice) Set(s string) error {
 
 // Type names the values in the help.
 func (c *choice) Type() string { return strings.Join(c.values, "|") }
+
+// annotationList is a flag of annotations of resources, by their names behind the prefix.
+type annotationList struct {
+	value   *[]string
+	allowed []string
+}
+
+// String returns the names that are set.
+func (l *annotationList) String() string {
+	if l.value == nil {
+		return ""
+	}
+	return strings.Join(unprefixed(*l.value), ",")
+}
+
+// Set adds names, with commas between them.
+func (l *annotationList) Set(s string) error {
+	for name := range strings.SplitSeq(s, ",") {
+		i := slices.Index(unprefixed(l.allowed), name)
+		if i < 0 {
+			return fmt.Errorf("there is %s, and no %q", l.Type(), name)
+		}
+		*l.value = append(*l.value, l.allowed[i])
+	}
+	return nil
+}
+
+// Type names the values in the help.
+func (l *annotationList) Type() string { return strings.Join(unprefixed(l.allowed), ",") }
+
+// unprefixed returns annotations without their prefix.
+func unprefixed(annotations []string) []string {
+	var out []string
+	for _, a := range annotations {
+		_, name, _ := strings.Cut(a, "/")
+		out = append(out, name)
+	}
+	return out
+}

@@ -99,7 +99,7 @@ func examineLight(mode string, snapshot *source.Snapshot) finding {
 	}
 	if mode != examineCheck {
 		var err error
-		definition := definitionOf(p.Name(), p.Meta())
+		definition := definitionOf(p.Name(), p.Reach(), p.Meta())
 		f.CRD, err = crd.Generate(definition)
 		if err == nil && mode == examineAll {
 			err = refused(definition, f.CRD)

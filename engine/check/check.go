@@ -16,9 +16,11 @@ var rules = []func(*view) program.Faults{
 	rendering,
 	waitsForItself,
 	identities,
+	attributes,
 	defaults,
 	comparisons,
 	unsupported,
+	patchables,
 }
 
 // warned are all that is warned of: what is right and probably not meant.

@@ -9,9 +9,11 @@
 //	edges         dependsOn on what does not exist, and cycles
 //	rendering     fields that nobody sets, and components that wait for themselves
 //	identity      one object that is rendered twice, or where it may not be
+//	attributes    attributes that are misspelled, and lock nothing
 //	defaults      a default that CUE drops, or that widens its type
 //	comparisons   == between values that can never be equal
 //	support       what the contract has and the engine does not act on yet
+//	patchable     fields opened to patches that no patch ever changes
 //
 // Types holds the objects against the complete Kubernetes types as well, which the
 // engine runs without.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
 	"operetta.dev/engine/program"
@@ -74,14 +75,18 @@ func duplicate(first, second placed) program.Fault {
 // reachable finds an object outside the namespace of its custom resource, in a
 // package that says that there are none.
 func (v *view) reachable(s sample, o placed) program.Faults {
-	inside := o.Identity.Namespace == "" || o.Identity.Namespace == s.namespace
-	if inside || v.Reach() == program.Anywhere || v.Meta().ClusterScoped {
+	if o.Identity.Namespace == "" || v.Meta().ClusterScoped {
+		return nil
+	}
+	err := v.Reach().MayOwn(s.namespace, o.Identity.GroupVersionKind().GroupKind(), o.Identity.Namespace)
+	beyond, is := errors.AsType[*program.OutOfReachError](err)
+	if !is {
 		return nil
 	}
 	return program.Faults{{
 		Position: o.Position,
 		Path:     o.path("metadata", "namespace"),
 		Message:  "the object is in another namespace than its custom resource",
-		Hint:     "leave the namespace out, or write clusterScoped: true at the root of the package to allow it",
+		Hint:     "leave the namespace out, or write " + beyond.Hint() + " to allow it",
 	}}
 }

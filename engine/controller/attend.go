@@ -48,12 +48,13 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.L
 	}
 	w.life = &lifecycle.Lifecycle{
 		Kind: k.GroupVersionKind, Store: &store{kind: k.GroupVersionKind, client: w.reader}, Recorder: m.recorder(), Now: time.Now,
+		Allow: m.options.Allow,
 	}
 	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retried(kindStep(w.life)))
 	if err != nil {
 		return nil, err
 	}
-	w.life.Cluster = newSpread(m.children, k.GroupKind(), w.controller)
+	w.life.Cluster = newSpread(m.children, ownerKind{GroupKind: k.GroupKind(), wakes: newWakes(m.options.Log)}, w.controller)
 	return w, nil
 }
 

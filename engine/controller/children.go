@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
@@ -109,7 +108,7 @@ type spread struct {
 	*cluster.Live // the near one
 
 	children   *children
-	owner      schema.GroupKind
+	owner      ownerKind
 	controller controller.Controller
 	own        echoes
 
@@ -119,7 +118,7 @@ type spread struct {
 
 var _ cluster.Cluster = (*spread)(nil)
 
-func newSpread(kids *children, owner schema.GroupKind, c controller.Controller) *spread {
+func newSpread(kids *children, owner ownerKind, c controller.Controller) *spread {
 	s := &spread{children: kids, owner: owner, controller: c, parts: map[cache.Cache]*cluster.Live{}}
 	s.Live = s.part(kids.near)
 	return s

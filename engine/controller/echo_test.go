@@ -100,7 +100,7 @@ func TestTheEchoOfAnOwnWriteReconcilesNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			own := &echoes{}
-			w := &watches{owner: parsed(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind()}
+			w := &watches{owner: ownerKind{GroupKind: parsed(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind()}}
 			h := own.without(handler.TypedEnqueueRequestsFromMapFunc(w.requests))
 			q := &noted{}
 			row.act(world{

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,8 +26,8 @@ import (
 type inputs struct {
 	// open returns a cache for one input, which tells its troubles.
 	open func(inputKey, *troubles) (cache.Cache, error)
-	// wake reconciles a resource.
-	wake func(context.Context, types.NamespacedName)
+	// wake reconciles a resource because an object has changed, or for the zero value at once.
+	wake func(cluster.Ref, types.NamespacedName)
 
 	mu sync.Mutex
 	// ctx is that of the manager; watches end with it.
@@ -120,7 +121,7 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 		return nil, err
 	}
 	w.opening = newOpening(key.kind, informer.HasSyncedChecker().Done(), trouble)
-	go w.opening.wake(ctx, func(req reconcile.Request) { i.wake(ctx, req.NamespacedName) })
+	go w.opening.wake(ctx, func(req reconcile.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
 	i.watched[key] = w
 	return w, nil
 }
@@ -129,23 +130,27 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 // the watch began was read by whoever began it.
 func (i *inputs) handler(key inputKey) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(_ any, initial bool) {
+		AddFunc: func(object any, initial bool) {
 			if !initial {
-				i.changed(key)
+				i.changed(key, object)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			a, aok := before.(*unstructured.Unstructured)
 			b, bok := after.(*unstructured.Unstructured)
 			if !aok || !bok || a.GetResourceVersion() != b.GetResourceVersion() {
-				i.changed(key)
+				i.changed(key, after)
 			}
 		},
-		DeleteFunc: func(any) { i.changed(key) },
+		DeleteFunc: func(object any) { i.changed(key, object) },
 	}
 }
 
-func (i *inputs) changed(key inputKey) {
+func (i *inputs) changed(key inputKey, object any) {
+	of := cluster.Ref{GroupVersionKind: key.kind, Namespace: key.namespace, Name: key.name}
+	if u, ok := object.(*unstructured.Unstructured); ok { // and not what a watch has missed
+		of = sourceOf(u)
+	}
 	i.mu.Lock()
 	var owners []types.NamespacedName
 	for owner, keys := range i.refers {
@@ -153,11 +158,10 @@ func (i *inputs) changed(key inputKey) {
 			owners = append(owners, owner)
 		}
 	}
-	ctx := i.ctx
 	i.mu.Unlock()
 	sort.Slice(owners, func(a, b int) bool { return strings.Compare(owners[a].String(), owners[b].String()) < 0 })
 	for _, owner := range owners {
-		i.wake(ctx, owner)
+		i.wake(of, owner)
 	}
 }
 

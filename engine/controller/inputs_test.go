@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
@@ -54,7 +55,7 @@ func play(t *testing.T) *played {
 	p.inputs = &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
 		open: p.begin,
-		wake: func(_ context.Context, owner types.NamespacedName) { p.woken = append(p.woken, owner.Name) },
+		wake: func(_ cluster.Ref, owner types.NamespacedName) { p.woken = append(p.woken, owner.Name) },
 	}
 	return p
 }

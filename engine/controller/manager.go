@@ -43,6 +43,8 @@ type Options struct {
 	// ConfigMap holds configuration for packages, each under the key of its name with
 	// .yaml; the zero value is none.
 	ConfigMap types.NamespacedName
+	// Allow are the administrative annotations of a resource that count.
+	Allow []string
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
 	// Strays says what is done about deleted resources whose package is not served;

@@ -101,9 +101,9 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	before := len(r.cluster.Changes())
 	now := time.Now()
 	l := &lifecycle.Lifecycle{
-		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client, r.mask}, ConfigMap: r.options.ConfigMap, Parallel: 1,
+		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client, r.mask}, ConfigMap: r.options.ConfigMap, Allow: r.options.Allow, Parallel: 1,
 		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
-		Subsystem: r.subsystems.has,
+		Subsystem: r.subsystems.has, NewSalt: func() string { return program.FixedSalt },
 	}
 	key := client.ObjectKeyFromObject(resource)
 	wait, err := l.Step(ctx, key, p)

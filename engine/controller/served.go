@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,7 +29,8 @@ import (
 type served struct {
 	name       string
 	reconciler *reconciler
-	wake       chan event.TypedGenericEvent[client.Object]
+	wakes      *wakes
+	waking     waking
 	// fault is what is wrong with the present files of the package, while an earlier
 	// version of it serves.
 	fault atomic.Value
@@ -47,7 +50,7 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one.
 func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
-	s := &served{name: p.Name(), reconciler: &reconciler{}, wake: make(chan event.TypedGenericEvent[client.Object])}
+	s := &served{name: p.Name(), reconciler: &reconciler{}, wakes: newWakes(m.options.Log)}
 	s.fault.Store(fault)
 	if err := m.claim(kind, s, p); err != nil {
 		return err
@@ -71,6 +74,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		Subsystem: m.subsystems.has,
 		Ended:     m.children.endings.of,
 		ConfigMap: m.options.ConfigMap,
+		Allow:     m.options.Allow,
 
 		PackageFault: s.packageFault,
 	}
@@ -81,7 +85,8 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	objects := newSpread(m.children, gvk.GroupKind(), c)
+	reach := func() program.Reach { return s.reconciler.program.Load().Reach() }
+	objects := newSpread(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, wakes: s.wakes}, c)
 	l.Cluster, s.reconciler.own = echoing{objects, &objects.own}, &objects.own
 	l.List = objects.List
 	read := m.newInputs(s)
@@ -90,7 +95,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		return err
 	}
 	about := targets{kind: gvk, scope: l.Cluster.Scope}
-	l.Patches, err = m.patches.join(c, handler.EnqueueRequestsFromMapFunc(about.requests), specOnly)
+	l.Patches, err = m.patches.join(c, s.wakes.paced(handler.EnqueueRequestsFromMapFunc(about.requests)), specOnly)
 	if err != nil {
 		return err
 	}
@@ -140,7 +145,7 @@ func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.Grou
 	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, observer, meaningful)); err != nil {
 		return err
 	}
-	return c.Watch(source.Channel(s.wake, enqueue))
+	return c.Watch(&s.waking)
 }
 
 // Swap makes the controller of a package use another version of it, and reconciles
@@ -197,11 +202,7 @@ func (s *served) wakeAll(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("listing %s: %w", s.reconciler.lifecycle.Kind.Kind, err)
 	}
 	for i := range list.Items {
-		select {
-		case s.wake <- event.TypedGenericEvent[client.Object]{Object: &list.Items[i]}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		s.waking.after(client.ObjectKeyFromObject(&list.Items[i]), 0)
 	}
 	return nil
 }
@@ -224,13 +225,36 @@ func (m *Manager) newInputs(s *served) *inputs {
 	}
 }
 
-// wakeOne reconciles one resource.
-func (s *served) wakeOne(ctx context.Context, key types.NamespacedName) {
-	u := object(s.reconciler.lifecycle.Kind)
-	u.SetNamespace(key.Namespace)
-	u.SetName(key.Name)
-	select {
-	case s.wake <- event.TypedGenericEvent[client.Object]{Object: u}:
-	case <-ctx.Done():
+// wakeOne reconciles one resource because of an object, as soon as that may wake it, and at
+// once because of none.
+func (s *served) wakeOne(of cluster.Ref, key types.NamespacedName) {
+	if of == (cluster.Ref{}) {
+		s.waking.after(key, 0)
+		return
+	}
+	s.waking.after(key, s.wakes.wait(of, reconcile.Request{NamespacedName: key}))
+}
+
+// waking is the source of the reconciles that the engine itself asks for.
+type waking struct {
+	mu    sync.Mutex
+	queue requestQueue
+}
+
+// Start implements source.Source.
+func (w *waking) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = q
+	return nil
+}
+
+// after reconciles a resource after some time. Before the controller has started there is
+// nothing to wake: it begins with all of them.
+func (w *waking) after(key types.NamespacedName, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue != nil {
+		w.queue.AddAfter(reconcile.Request{NamespacedName: key}, d)
 	}
 }

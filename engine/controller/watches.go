@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -21,7 +22,7 @@ import (
 // watches starts the watch of a kind when a package first renders it, and maps
 // its objects to the custom resources they belong to.
 type watches struct {
-	owner      schema.GroupKind
+	owner      ownerKind
 	space      space
 	controller controller.Controller
 	own        *echoes
@@ -30,7 +31,16 @@ type watches struct {
 	openings map[schema.GroupVersionKind]*opening
 }
 
-func newWatches(owner schema.GroupKind, in space, own *echoes, c controller.Controller) *watches {
+// An ownerKind is the kind of the custom resources that objects belong to.
+type ownerKind struct {
+	schema.GroupKind
+
+	// reach is where their objects may be; nil is not known, as of a kind without its package.
+	reach func() program.Reach
+	wakes *wakes
+}
+
+func newWatches(owner ownerKind, in space, own *echoes, c controller.Controller) *watches {
 	return &watches{owner: owner, space: in, controller: c, own: own, openings: map[schema.GroupVersionKind]*opening{}}
 }
 
@@ -54,7 +64,7 @@ func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*open
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	o := newOpening(kind, informer.HasSyncedChecker().Done(), w.space.troubles)
-	toOwner := w.own.without(handler.EnqueueRequestsFromMapFunc(w.requests))
+	toOwner := w.own.without(w.owner.wakes.paced(handler.EnqueueRequestsFromMapFunc(w.requests)))
 	if err := w.controller.Watch(o.source(informer, toOwner)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
@@ -62,10 +72,15 @@ func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*open
 	return o, nil
 }
 
-// requests returns the custom resource of this package that an object belongs to.
+// requests returns the custom resource of this package that an object belongs to. Marks can
+// be written by anybody: an object where the resource can have none is not its own.
 func (w *watches) requests(_ context.Context, o client.Object) []reconcile.Request {
 	kind, key, ok := plan.ParseOwner(o.GetAnnotations()[plan.OwnerMark])
-	if !ok || kind != w.owner {
+	if !ok || kind != w.owner.GroupKind {
+		return nil
+	}
+	objectKind := o.GetObjectKind().GroupVersionKind().GroupKind()
+	if w.owner.reach != nil && w.owner.reach().MayOwn(key.Namespace, objectKind, o.GetNamespace()) != nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}

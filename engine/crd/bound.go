@@ -33,6 +33,12 @@ func (g *generator) stringBound(at site, schema *schemaProps, op cue.Op, operand
 		return false
 	}
 	switch op {
+	case cue.RegexMatchOp, cue.NotRegexMatchOp:
+		if !g.compiles(at, text) {
+			return false
+		}
+	}
+	switch op {
 	case cue.RegexMatchOp:
 		matches(schema, text)
 	case cue.NotRegexMatchOp:

@@ -14,11 +14,18 @@ import (
 // made of. A process that does not run that package finds its resources by it.
 const PackageLabel = "operetta.dev/package"
 
+// ReachAnnotation is the annotation of a CustomResourceDefinition that says what its
+// resources may own beyond their namespace, as program.ParseReach reads it. A process that
+// does not run the package knows by it what a teardown may delete.
+const ReachAnnotation = "operetta.dev/reach"
+
 // Definition is a custom resource as its author described it.
 type Definition struct {
 	// Package is the name of the package, or "" for a definition without the label.
 	Package     string
 	Group, Kind string
+	// Reach is the value of the annotation, or "" for a definition without it.
+	Reach string
 	// Plural and Singular are derived from Kind when they are empty.
 	Plural, Singular       string
 	ShortNames, Categories []string
@@ -56,7 +63,7 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 	faults := checkDefinition(def)
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: def.Plural + "." + def.Group, Labels: labels(def)},
+		ObjectMeta: metav1.ObjectMeta{Name: def.Plural + "." + def.Group, Labels: labels(def), Annotations: annotations(def)},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: def.Group,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
@@ -88,6 +95,14 @@ func labels(def Definition) map[string]string {
 		return map[string]string{PackageLabel: ""}
 	}
 	return map[string]string{PackageLabel: def.Package}
+}
+
+// annotations says what resources may own beyond their namespace.
+func annotations(def Definition) map[string]string {
+	if def.Reach == "" {
+		return nil
+	}
+	return map[string]string{ReachAnnotation: def.Reach}
 }
 
 // withNames fills in the names that follow from the kind.
@@ -169,6 +184,9 @@ func (g *generator) spec(at site, v cue.Value) *apiextensionsv1.JSONSchemaProps 
 	if schema != nil && (schema.Type != "object" || schema.Nullable) {
 		g.fault(at.in(v), "a spec is a struct", "")
 		return nil
+	}
+	if schema != nil {
+		limited(schema, 0, nil)
 	}
 	return schema
 }

@@ -15,8 +15,8 @@
 //
 // What it is not: it loads no files, talks to no cluster and converts between no
 // versions. It does not run the API server's own validation; package conform does, and
-// for CEL rules it is needed: the server refuses rules that may cost too much, which
-// an @crd(immutable) in a list or map without limits does.
+// for CEL rules it is needed: the server refuses rules that may cost too much, which one
+// over the texts of lists in lists does.
 //
 // # How a field is read
 //
@@ -26,6 +26,13 @@
 //	storage:  string         required: CUE does not accept its absence either
 //	tls: {on: bool | *false} default {}, not required: all of it has defaults;
 //	                         written in full where a rule looks at it
+//
+// # What has a limit without saying so
+//
+// A list has 256 items at most and a map 256 fields, or 32 within another list or map; a
+// string has 32768 characters, or 16384 in there. What the author says wins, also where it is
+// more: strings.MaxRunes, list.MaxItems, struct.MaxFields. limit.go has the numbers and the
+// reasons. Numbers get none: a maximum would change what they mean.
 //
 // # What an author can add
 //

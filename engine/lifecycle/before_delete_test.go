@@ -162,7 +162,7 @@ func TestSkippedHooksAreReportedOnce(t *testing.T) {
 		}},
 		"the configuration is no YAML": {func(t *testing.T, b *bench) {
 			t.Helper()
-			annotate(t, b.memory, lifecycle.AnnotationConfig, "{: [")
+			b.put(settings(configKey.Namespace, configKey.Name, map[string]any{"shop.yaml": "{: ["}))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

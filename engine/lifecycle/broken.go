@@ -69,7 +69,7 @@ func (l *Lifecycle) fetchUnserved(ctx context.Context, key types.NamespacedName)
 	}
 	s := &state{
 		Lifecycle: l,
-		log:       leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel]),
+		log:       leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel)),
 		cr:        cr,
 		owner:     plan.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
 	}

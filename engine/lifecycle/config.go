@@ -17,7 +17,8 @@ type configuration struct {
 
 // config returns the configuration of a resource: the operator's ConfigMap, under
 // the key of the package's name, below the resource's annotation. A ConfigMap that
-// is not there is none. It errors with a configError when a layer is no YAML.
+// is not there is none. It errors with a configError when a layer is no YAML; if that is
+// the annotation, what it returns is the ConfigMap's.
 func (s *state) config(ctx context.Context) (configuration, error) {
 	var out configuration
 	if s.ConfigMap.Name != "" && s.Inputs != nil {
@@ -31,36 +32,49 @@ func (s *state) config(ctx context.Context) (configuration, error) {
 		for _, o := range found.Objects {
 			data, _ := o["data"].(map[string]any)
 			text, _ := data[key].(string)
-			if err := out.add(fmt.Sprintf("ConfigMap %s, key %s", s.ConfigMap, key), text); err != nil {
-				return out, err
+			layer, err := parsedLayer(fmt.Sprintf("ConfigMap %s, key %s", s.ConfigMap, key), text)
+			if err != nil {
+				return out, &configError{cause: err}
 			}
+			out.add(layer)
 		}
 	}
-	return out, out.add("annotation "+AnnotationConfig, s.cr.GetAnnotations()[AnnotationConfig])
+	layer, err := parsedLayer("annotation "+AnnotationConfig, s.cr.GetAnnotations()[AnnotationConfig])
+	if err != nil {
+		return out, &configError{cause: err, tenant: true}
+	}
+	layer.Tenant = true
+	out.add(layer)
+	return out, nil
 }
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
 // configError says that a layer of configuration is no YAML.
 type configError struct {
-	origin string
-	cause  error
+	cause error
+	// tenant says that the layer is the resource's own, and the others are right.
+	tenant bool
 }
 
 // Error names the layer.
-func (e *configError) Error() string { return e.origin + ": " + e.cause.Error() }
+func (e *configError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
 func (e *configError) Unwrap() error { return e.cause }
 
-// add parses one layer.
-func (c *configuration) add(origin, text string) error {
+// parsedLayer parses one layer. It errors with its origin.
+func parsedLayer(origin, text string) (program.Layer, error) {
 	layer := program.Layer{Origin: origin}
 	if err := yaml.Unmarshal([]byte(text), &layer.Values); err != nil {
-		return &configError{origin, err}
+		return layer, fmt.Errorf("%s: %w", origin, err)
 	}
+	return layer, nil
+}
+
+// add puts a layer over the others, unless it is empty.
+func (c *configuration) add(layer program.Layer) {
 	if len(layer.Values) > 0 {
 		c.layers = append(c.layers, layer)
 	}
-	return nil
 }

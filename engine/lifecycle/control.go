@@ -2,9 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/status"
 )
 
@@ -17,13 +20,39 @@ const (
 	// value that was acted upon is in status.lastHandledReconcileAt.
 	AnnotationReconcileAt = "operetta.dev/reconcile-at"
 	// AnnotationSkipHooks set to "true" deletes a resource whose hooks before
-	// deletion fail.
+	// deletion fail, where the administrator allows that.
 	AnnotationSkipHooks = "operetta.dev/skip-hooks"
 	// AnnotationConfig holds configuration of the package for one resource, as YAML.
 	AnnotationConfig = "operetta.dev/config"
-	// AnnotationLogLevel set to "debug" logs every decision about this resource.
+	// AnnotationLogLevel set to "debug" logs every decision about this resource, where the
+	// administrator allows that.
 	AnnotationLogLevel = "operetta.dev/log-level"
 )
+
+// Administrative are the annotations by which whoever may write a resource does something
+// to others: to who relies on a hook, and to who reads the log. They count only where
+// [Lifecycle.Allow] has them.
+var Administrative = []string{AnnotationSkipHooks, AnnotationLogLevel}
+
+// allowed returns the value of an administrative annotation, or "" where it counts for
+// nothing.
+func (l *Lifecycle) allowed(cr *unstructured.Unstructured, annotation string) string {
+	if !slices.Contains(l.Allow, annotation) {
+		return ""
+	}
+	return cr.GetAnnotations()[annotation]
+}
+
+// skipsHooks reports whether a resource is deleted although its hooks before deletion fail.
+func (s *state) skipsHooks() bool { return s.allowed(s.cr, AnnotationSkipHooks) == "true" }
+
+// withoutHooks says how a resource is deleted without its hooks before deletion.
+func (s *state) withoutHooks() string {
+	if slices.Contains(s.Allow, AnnotationSkipHooks) {
+		return fmt.Sprintf("the annotation %s: \"true\" deletes without them", AnnotationSkipHooks)
+	}
+	return fmt.Sprintf("an operator that runs with --allow-annotations=skip-hooks deletes without them what has the annotation %s: \"true\"", AnnotationSkipHooks)
+}
 
 // paused reports whether a person has paused the resource.
 func (s *state) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] == "true" }

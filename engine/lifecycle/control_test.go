@@ -97,10 +97,13 @@ func TestTheLogLevelOfOneResource(t *testing.T) {
 	t.Parallel()
 	p, c := loadShop(t), settled(t)
 	lines := 0
+	allow := []string{lifecycle.AnnotationLogLevel}
 	ctx := logr.NewContext(t.Context(), funcr.New(func(string, string) { lines++ }, funcr.Options{}))
 	step := func() int {
 		lines = 0
-		if _, err := newLife(c).Step(ctx, shopKey, p); err != nil {
+		life := newLife(c)
+		life.Allow = allow
+		if _, err := life.Step(ctx, shopKey, p); err != nil {
 			t.Fatal(err)
 		}
 		return lines
@@ -111,5 +114,9 @@ func TestTheLogLevelOfOneResource(t *testing.T) {
 	annotate(t, c.Memory, lifecycle.AnnotationLogLevel, "debug")
 	if n := step(); n != 4 {
 		t.Errorf("%d lines are logged, want one for each component", n)
+	}
+	allow = nil
+	if n := step(); n != 0 {
+		t.Errorf("%d lines are logged, although nobody allows it", n)
 	}
 }

@@ -129,7 +129,7 @@ func TestDeletionWaitsForTheHooksBeforeIt(t *testing.T) {
 // hooked is the workload of the sweep with hooks: two Jobs after the rollout that
 // depend on the spec, one before deletion, and objects beyond the namespace.
 const hooked = benchHeader + `
-clusterScoped: true
+reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: elsewhere: true}
 _meta: name: cr.spec.name
 _job: {apiVersion: "batch/v1", kind: "Job", spec: completions: cr.spec.size}
 components: config: objects: {

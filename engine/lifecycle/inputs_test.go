@@ -90,11 +90,11 @@ components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 	b := newBench(t, spying)
 	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "shop", "name": "token"}, "data": map[string]any{"token": "eA=="}})
 	b.rest()
-	b.expect("J3: whoever may write the resource may not read there", "False InvalidPackage", "input secret is in namespace shop", "clusterScoped: true")
+	b.expect("J3: whoever may write the resource may not read there", "False InvalidPackage", "input secret: it is in namespace shop", `reach: Secret: {access: "read", namespaces: "shop": true}`)
 	if b.find("ConfigMap", "web") != nil {
 		t.Error("J3: what it read is in an object")
 	}
-	b.load(spying + "clusterScoped: true\n")
+	b.load(spying + `reach: Secret: {access: "read", namespaces: shop: true}`)
 	b.rest()
 	b.expect("the package allows it", "True Ready")
 }
@@ -153,6 +153,119 @@ func TestConfigurationComesInLayers(t *testing.T) {
 	b.put(settings(configKey.Namespace, configKey.Name, map[string]any{"another.yaml": "colour: red"}))
 	b.rest()
 	b.expect("that of another package is none of its business", "True Ready")
+}
+
+// lockedConfig has every way of marking what the administrator sets.
+const lockedConfig = `
+#Limits: {@config(admin), cpu: int | *1}
+#Account: string | *"default" @config(admin)
+_lib: registry: string | *"example.com" @config(admin)
+config: {
+	image:     string | *"web:1" @config(admin)
+	colour:    string | *"red"
+	limits:    #Limits
+	account:   #Account
+	pull?:     string @config(admin)
+	proxy:     null | {url: string @config(admin), port: int} | *null
+	mirrors:   [...{url: string @config(admin)}] | *[{url: "a"}]
+	labels:    [string]: string @config(admin)
+	either:    *{a: int | *1 @config(admin)} | {b: int @config(admin)}
+	deep: deeper: {size: int | *1, tier: string | *"free" @config(admin)}
+}
+config: _lib
+components: web: objects: o: {
+	apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"
+	data: all: "\(config.image) \(config.colour) \(config.deep.deeper.size)"
+}
+`
+
+func TestWhatTheAdministratorSetsNobodyElseDoes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lockedConfig)
+	b.put(settings(configKey.Namespace, configKey.Name, map[string]any{"shop.yaml": "image: web:2\nproxy: {url: p, port: 1}\nlabels: {a: b}"}))
+	annotate(t, b.memory, lifecycle.AnnotationConfig, "colour: blue\ndeep: {deeper: {size: 5}}")
+	b.rest()
+	b.expect("what is not marked is everybody's", "True Ready")
+	if got := b.data("web", "all"); got != "web:2 blue 5" {
+		t.Errorf("got %q", got)
+	}
+	for text, path := range map[string]string{
+		"image: evil:1":                              "config.image",
+		"image: null":                                "config.image",
+		"image: {a: b}":                              "config.image",
+		"{colour: blue, limits: {cpu: 64}}":          "config.limits",
+		"limits: null":                               "config.limits",
+		"account: admin-sa":                          "config.account",
+		"pull: evil":                                 "config.pull",
+		"registry: evil.example.com":                 "config.registry",
+		"proxy: {url: evil}":                         "config.proxy.url",
+		"proxy: null":                                "config.proxy",
+		"mirrors: []":                                "config.mirrors",
+		"labels: {any: thing}":                       "config.labels.any",
+		"either: {a: 2}":                             "config.either.a",
+		"either: {b: 2}":                             "config.either.b",
+		"deep: {deeper: {size: 2, tier: gold}}":      "config.deep.deeper.tier",
+		"deep: {deeper: null}":                       "config.deep.deeper",
+		"deep: []":                                   "config.deep",
+		"{image: evil:1, account: x, colour: green}": "config.account",
+	} {
+		annotate(t, b.memory, lifecycle.AnnotationConfig, text)
+		b.rest()
+		b.expect(text, "False InvalidConfig", path+": only the administrator sets this (set by annotation operetta.dev/config)", "shop/body.cue:")
+		if got := b.data("web", "all"); got != "web:2 blue 5" {
+			t.Errorf("%s: the object is %q", text, got)
+		}
+	}
+	annotate(t, b.memory, lifecycle.AnnotationConfig, "")
+	b.rest()
+	b.expect("the administrator sets all of it", "True Ready")
+}
+
+func TestAConfigurationOfTheResourceItselfIsNoWayRoundItsHooks(t *testing.T) {
+	t.Parallel()
+	for text, reason := range map[string]string{
+		"{: [":             "no YAML",
+		"image: 5":         "a contradiction",
+		"secret: evil":     "what the administrator sets",
+		"unheard: of":      "what is not declared",
+		"which: elsewhere": "it cannot be said which components there are",
+	} {
+		b := newBench(t, `
+config: {image: string | *"backup:1", secret: string | *"s" @config(admin), which: string | *"a"}
+_parts: a: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
+components: _parts[config.which]
+hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "backup", spec: image: config.image}
+`)
+		b.rest()
+		annotate(t, b.memory, lifecycle.AnnotationConfig, text)
+		b.rest()
+		act(t, b.memory, deleted)
+		b.rest()
+		if len(b.hooksRun()) == 0 || b.find("ConfigMap", "web") == nil {
+			t.Errorf("%s: the hook did not run, or the objects did not wait for it: %v", reason, b.memory.Refs())
+		}
+	}
+}
+
+func TestAnnotationsThatDoSomethingToOthersCountWhereTheAdministratorSays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
+hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "backup"}
+`)
+	b.life.Allow = nil
+	b.rest()
+	annotate(t, b.memory, lifecycle.AnnotationSkipHooks, "true")
+	act(t, b.memory, deleted)
+	b.rest()
+	if len(b.hooksRun()) == 0 || b.find("ConfigMap", "web") == nil {
+		t.Errorf("the hook was skipped: %v", b.memory.Refs())
+	}
+	b.life.Allow = []string{lifecycle.AnnotationSkipHooks}
+	b.rest()
+	if b.find("ConfigMap", "web") != nil {
+		t.Error("the administrator allows it, and the resource is still there")
+	}
 }
 
 func TestAnInputMayChooseTheComponents(t *testing.T) {

@@ -58,6 +58,8 @@ type Package interface {
 	Digest() string
 	// Reach is where its objects may be.
 	Reach() program.Reach
+	// Version identifies what it sees of a session but for the live objects.
+	Version(session program.Session) string
 	// MayRun reports whether there may be hooks of a phase.
 	MayRun(phase program.Phase) bool
 }
@@ -79,6 +81,8 @@ type Lifecycle struct {
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
+	// Allow are the administrative annotations that count.
+	Allow []string
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -96,11 +100,16 @@ type Lifecycle struct {
 
 	// List lists objects, to say why a workload is not ready; nil never says.
 	List Lister
+	// NewSalt returns the salt of a Secret that has none; nil is a random one.
+	NewSalt func() string
 
 	pace       pace
+	salts      salts
 	rejections rejections
 	obstacles  obstacles
 	brakes     brakes
+	limited    limited
+	oversized  oversized
 }
 
 // state is what one step works on.
@@ -123,7 +132,11 @@ type state struct {
 // something has to be tried again.
 func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
-	again, err := l.step(ctx, key, p, redactor)
+	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
+	if large, ok := errors.AsType[*statusTooLarge](err); ok {
+		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
+		return rollout.RejectedAgain, nil
+	}
 	return again, redactor.Error(err)
 }
 
@@ -143,8 +156,11 @@ func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Packag
 	case s == nil:
 		l.pace.forget(key)
 		l.rejections.forget(key)
+		l.salts.forget(key)
 		l.obstacles.settle(key, l.Now())
 		l.brakes.forget(key)
+		l.limited.forget(key)
+		l.oversized.forget(key)
 		if l.Inputs != nil {
 			l.Inputs.Forget(key)
 		}
@@ -169,7 +185,7 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 	}
 	s := &state{
 		Lifecycle: l,
-		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), cr.GetAnnotations()[AnnotationLogLevel])),
+		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
 		redactor:  redactor,
 		program:   p,
 		cr:        cr,
@@ -216,8 +232,9 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return s.notBegun(ctx, rollout.Unanswered(err), err)
 	}
-	result, failure := s.engine().Run(ctx, in)
-	result.RequeueAfter = earliest(result.RequeueAfter, s.obstacles.settle(s.key(), s.Now()))
+	bounded := s.bounded(in)
+	result, failure := s.engine(bounded).Run(ctx, in)
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.again), s.obstacles.settle(s.key(), s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
@@ -229,13 +246,17 @@ func (s *state) notBegun(ctx context.Context, fault status.Component, failure er
 	return s.conclude(ctx, result, failure)
 }
 
-func (s *state) engine() *rollout.Engine {
+func (s *state) bounded(in rollout.Input) *bounded {
+	return &bounded{Package: s.program, s: s, cause: s.cause(in)}
+}
+
+func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 	parallel := s.Parallel
 	if parallel == 0 {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: s.program, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Package: p, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
 		Ended:     s.Ended,
 	}
@@ -251,7 +272,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	in := rollout.Input{
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
-		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(),
+		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}
 	s.brakes.begin(s.key(), s.cause(in), s.Now())
@@ -261,7 +282,14 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 
 // conclude stores what came of a rollout.
 func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
+	if large, ok := errors.AsType[*statusTooLarge](failure); ok {
+		return 0, large
+	}
 	s.inventory, s.finished = result.Inventory, result.Finished
+	for _, fault := range result.Panics {
+		logPanic(s.log, fault)
+	}
+	s.salts.retain(s.key(), s.inventory)
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}

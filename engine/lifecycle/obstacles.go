@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -58,9 +59,20 @@ func (b below) Of(ctx context.Context, workload *unstructured.Unstructured) stri
 		return o.text
 	}
 	// It is repeated later, when a Secret may be another one, or not known any more.
-	text := b.redactor.Text(b.look(ctx, workload.GetNamespace(), labels))
+	text := b.redactor.Text(b.glance(ctx, workload.GetNamespace(), labels))
 	b.obstacles.looked(o, text, b.Now())
 	return text
+}
+
+// glance is look for a caller that can do without: a pod that brings a fault of the operator
+// to light must not stop the resource that it belongs to.
+func (b below) glance(ctx context.Context, namespace string, labels map[string]string) (text string) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			logPanic(b.log, &rollout.PanicError{Cause: cause, Stack: debug.Stack()})
+		}
+	}()
+	return b.look(ctx, namespace, labels)
 }
 
 // look asks the API server what the pods of a workload wait for: one list, and a read for

@@ -11,7 +11,7 @@ import (
 )
 
 const ordered = `
-clusterScoped: true
+reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: elsewhere: true}
 components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.spec.name)-base"}
 components: top: {dependsOn: base: {}, objects: {
 	o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.spec.name)-top"}

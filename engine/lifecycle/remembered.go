@@ -52,9 +52,22 @@ const unreadableAgain = time.Minute
 func (s *state) refuse(ctx context.Context, why *unreadable) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
+	after := s.frozen(status.ReasonStatusUnreadable, message)
+	if deleting {
+		return unreadableAgain, s.heldUp(ctx, after, message)
+	}
+	if err := s.say(ctx, after); err != nil {
+		return 0, err
+	}
+	return unreadableAgain, nil
+}
+
+// frozen returns the status of a resource that a fault has stopped. What the engine goes by
+// stays as it is, whatever it is.
+func (s *state) frozen(reason status.Reason, message string) map[string]any {
 	after := s.build(status.Completion{
-		Change: status.Unchanged, Deleting: deleting,
-		Fault: status.Component{State: status.Failed, Reason: status.ReasonStatusUnreadable, Message: message},
+		Change: status.Unchanged, Deleting: s.cr.GetDeletionTimestamp() != nil,
+		Fault: status.Component{State: status.Failed, Reason: reason, Message: message},
 	})
 	for _, field := range []string{fieldInventory, fieldHooks} {
 		delete(after, field)
@@ -62,18 +75,20 @@ func (s *state) refuse(ctx context.Context, why *unreadable) (time.Duration, err
 			after[field] = raw
 		}
 	}
-	if deleting {
-		return unreadableAgain, s.heldUp(ctx, after, message)
-	}
+	return after
+}
+
+// say writes a status if it says something new.
+func (s *state) say(ctx context.Context, after map[string]any) error {
 	before := s.before
 	if status.Same(before, after) {
-		return unreadableAgain, nil
+		return nil
 	}
 	if err := s.write(ctx, after); err != nil {
-		return 0, err
+		return err
 	}
 	s.recordTransition(before, after)
-	return unreadableAgain, nil
+	return nil
 }
 
 // decodeInventory reads the inventory of a status.

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,13 +45,16 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 }
 
 // build returns the status for a completion.
-func (s *state) build(c status.Completion) map[string]any {
+func (s *state) build(c status.Completion) map[string]any { return status.Build(s.statusInput(c)) }
+
+// statusInput returns what the status for a completion is built from.
+func (s *state) statusInput(c status.Completion) status.Input {
 	name, digest := s.identify()
 	fault := ""
 	if s.PackageFault != nil {
 		fault = s.PackageFault()
 	}
-	return status.Build(status.Input{
+	return status.Input{
 		Completion:   s.redacted(c),
 		Before:       s.before,
 		Generation:   s.cr.GetGeneration(),
@@ -62,7 +66,7 @@ func (s *state) build(c status.Completion) map[string]any {
 		Inventory:    s.inventory.Encode(),
 		Hooks:        encodeHooks(s.finished),
 		HandledAt:    s.cr.GetAnnotations()[AnnotationReconcileAt],
-	})
+	}
 }
 
 // identify returns name and digest of the package; those of a stray's are what its
@@ -97,7 +101,14 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		// Another process may run the package after all. What it wrote is newer.
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
-	if err := s.Store.ApplyStatus(ctx, u); err != nil {
+	if s.oversized.recall(s.key(), s.sized(), s.Now()) {
+		return &statusTooLarge{errors.New("it was refused lately")}
+	}
+	err := s.Store.ApplyStatus(ctx, u)
+	if err != nil && s.tooLarge(after, err) {
+		return s.writeLess(ctx, err)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
 	s.before = after

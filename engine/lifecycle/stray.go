@@ -25,7 +25,12 @@ const attendance = 10 * time.Second
 // what Step returns. One that is being deleted is torn down from its inventory; all
 // else needs the package.
 func (l *Lifecycle) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	s, err := l.fetch(ctx, key, nil, redact.New())
+	redactor := redact.New()
+	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepStray(ctx, key, redactor) })
+}
+
+func (l *Lifecycle) stepStray(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+	s, err := l.fetch(ctx, key, nil, redactor)
 	wrong, unread := errors.AsType[*unreadable](err)
 	if err != nil && !unread {
 		return 0, err
@@ -58,7 +63,7 @@ func (s *state) ending() bool {
 func (s *state) hooksDue() string {
 	begun := s.finished[deletionBegun].State
 	switch {
-	case begun == status.Verified || s.cr.GetAnnotations()[AnnotationSkipHooks] == "true":
+	case begun == status.Verified || s.skipsHooks():
 		return ""
 	case begun == status.Waiting && s.inventory.Len() > 0:
 		return "its status was lost, and with it whether hooks come before its deletion"
@@ -84,7 +89,7 @@ func (s *state) hold(ctx context.Context, why string) error {
 	if name == "" {
 		name = "of its kind"
 	}
-	message := fmt.Sprintf("%s, and package %s is not run here; run it, or set the annotation %s: \"true\" to delete without", why, name, AnnotationSkipHooks)
+	message := fmt.Sprintf("%s, and package %s is not run here; run it; %s", why, name, s.withoutHooks())
 	after := s.build(status.Completion{
 		Deleting: true, Change: status.Unchanged,
 		Fault: status.Component{State: status.Failed, Reason: status.ReasonPackageMissing, Message: message},

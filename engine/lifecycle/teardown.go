@@ -64,13 +64,17 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 // keeps a resource.
 func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 	switch {
-	case s.finished[deletionBegun].State == status.Verified, s.cr.GetAnnotations()[AnnotationSkipHooks] == "true":
+	case s.finished[deletionBegun].State == status.Verified, s.skipsHooks():
 		return true, 0, nil
 	case !s.program.MayRun(program.BeforeDelete):
 		return true, 0, nil
 	}
 	in, err := s.input(ctx)
-	if bad, ok := errors.AsType[*configError](err); ok {
+	bad, ok := errors.AsType[*configError](err)
+	switch {
+	case ok && bad.tenant:
+		err = nil // the annotation is nothing; it would be a way round the hooks otherwise
+	case ok:
 		// Without its configuration the package has no say.
 		return true, 0, s.begun(ctx, rollout.Result{Inventory: s.inventory, Finished: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
 	}
@@ -79,7 +83,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		result.Completion.Fault = rollout.Unanswered(err)
 		return s.stuck(ctx, result, err)
 	}
-	result, done, failure := s.engine().BeforeDelete(ctx, in)
+	result, done, failure := s.engine(s.bounded(in)).BeforeDelete(ctx, in)
 	if done {
 		return true, 0, s.begun(ctx, result)
 	}
@@ -90,7 +94,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 func (s *state) stuck(ctx context.Context, result rollout.Result, failure error) (bool, time.Duration, error) {
 	result.Completion.Deleting, result.Completion.Change = true, status.Unchanged
 	if fault := &result.Completion.Fault; fault.Reason != "" {
-		fault.Message = fmt.Sprintf("the hooks before deletion cannot run: %s; the annotation %s: \"true\" deletes without them", fault.Message, AnnotationSkipHooks)
+		fault.Message = fmt.Sprintf("the hooks before deletion cannot run: %s; %s", fault.Message, s.withoutHooks())
 	}
 	again, err := s.conclude(ctx, result, failure)
 	return false, again, err
@@ -105,7 +109,8 @@ func (s *state) begun(ctx context.Context, result rollout.Result) error {
 	}
 	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
 	result.Completion.Deleting = true
-	if err := s.write(ctx, s.build(result.Completion)); err != nil {
+	err := s.write(ctx, s.build(result.Completion))
+	if _, never := errors.AsType[*statusTooLarge](err); err != nil && !never { // that must not keep it for ever
 		return err
 	}
 	s.recordObjects(result.Events)

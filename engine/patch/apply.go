@@ -31,6 +31,11 @@ const (
 	NoSuchObject Reason = "NoSuchObject"
 	// Invalid: the change is wrong, or not allowed.
 	Invalid Reason = "Invalid"
+	// NotPatchable: the change is of a field that patches do not change unless the package
+	// opens it.
+	NotPatchable Reason = "NotPatchable"
+	// TooMany: too many patches of the same resource come before it.
+	TooMany Reason = "TooMany"
 	// Conflict: the change does not fit the object as it is rendered.
 	Conflict Reason = "Conflict"
 	// Rejected: the API server refused the object as the patch changes it.
@@ -74,11 +79,19 @@ func Apply(rendered []program.Component, patches []Patch, reach func(program.Obj
 		w.components[i].Objects = slices.Clone(w.components[i].Objects)
 	}
 	var out []Report
-	for _, p := range sorted(patches) {
+	for i, p := range sorted(patches) {
+		if i >= most {
+			out = append(out, Whole(p, TooMany, fmt.Sprintf("%d patches of the same resource come before it, and no more are applied", most)))
+			continue
+		}
 		out = append(out, w.apply(p))
 	}
 	return w.components, out
 }
+
+// most is how many patches of one resource are applied. They are for hours, not for
+// configuration, and each costs time in every reconcile.
+const most = 64
 
 // work is what one call of Apply works on.
 type work struct {

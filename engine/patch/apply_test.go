@@ -71,6 +71,8 @@ func object(t *testing.T, name, manifest string) program.Object {
 // rendered is a rendering: two components, one that should not exist, and a hook.
 func rendered(t *testing.T) []program.Component {
 	t.Helper()
+	open := object(t, "open", secret)
+	open.Patchable = map[string]bool{"data": true}
 	yes, no := program.Decision{Verdict: program.True}, program.Decision{Verdict: program.False}
 	return []program.Component{
 		{Name: "web", When: yes, Objects: []program.Object{object(t, "deployment", deployment), object(t, "secret", secret)}},
@@ -78,7 +80,7 @@ func rendered(t *testing.T) []program.Component {
 			object(t, "gadget", gadget), object(t, "role", role), {Name: "later"},
 		}},
 		{Name: "off", When: no, Objects: []program.Object{object(t, "deployment", deployment)}},
-		{Name: "hooks.afterDeploy.note", When: yes, Objects: []program.Object{object(t, "job", gadget)}},
+		{Name: "hooks.afterDeploy.note", When: yes, Objects: []program.Object{object(t, "job", gadget), open}},
 	}
 }
 
@@ -293,7 +295,7 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 		"operation without a value": {
 			reason: "null cannot be meant: the API server drops it",
 			change: `{address: web.deployment, json6902: [{op: add, path: /spec/replicas}]}`,
-			want:   patch.Invalid, message: []string{"missing value"},
+			want:   patch.Invalid, message: []string{"json6902[0]", "needs a value"},
 		},
 		"copies without an end": {
 			reason: "a small patch must not fill the memory",
@@ -301,8 +303,13 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 			want:   patch.Conflict, message: []string{"accumulated"},
 		},
 		"Secret": {
-			reason: "a message must not quote what is in it",
+			reason: "whether a guess is right must not be told",
 			change: `{address: web.secret, json6902: [{op: test, path: /data/key, value: c2VjcmV0}]}`,
+			want:   patch.NotPatchable, message: []string{"a patch changes no Secret"}, hidden: "c2VjcmV0",
+		},
+		"Secret that is open": {
+			reason: "a message must not quote what is in it",
+			change: `{address: hooks.afterDeploy.note.open, json6902: [{op: add, path: /data/key/more, value: c2VjcmV0}]}`,
 			want:   patch.Conflict, message: []string{"withheld"}, hidden: "c2VjcmV0",
 		},
 	} {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -19,26 +18,88 @@ import (
 
 // of returns the manifest of an object as the change makes it.
 func (c Change) of(o program.Object) (map[string]any, error) {
+	kind := o.Identity.GroupVersionKind()
+	if err := c.fits(kind.GroupKind(), o.Patchable); err != nil {
+		return nil, err
+	}
 	before, err := normal(o.Manifest)
 	if err != nil {
 		return nil, faultf(Invalid, "the object cannot be read: %v", err)
 	}
-	var after map[string]any
-	switch {
-	case c.JSON6902 != nil:
-		after, err = byOperations(before, c.JSON6902)
-	case scheme.Scheme.Recognizes(o.Identity.GroupVersionKind()):
-		after, err = byStrategicMerge(o.Identity.GroupVersionKind(), before, c.StrategicMerge)
-	default:
-		after, err = byMerge(before, c.StrategicMerge)
-	}
+	after, err := c.carriedOut(kind, before)
 	if err == nil {
-		err = fitsType(o.Identity.GroupVersionKind(), before, after)
+		err = fitsType(kind, before, after)
 	}
 	if err != nil {
 		return nil, withheld(o, err)
 	}
-	return after, keepsIdentity(before, after)
+	if err := keepsIdentity(before, after); err != nil {
+		return nil, err
+	}
+	return after, keepsRights(kind.GroupKind(), before, after, o.Patchable)
+}
+
+// fits checks what can be told without the content of the object, so that nobody learns
+// of that by trying.
+func (c Change) fits(kind schema.GroupKind, open map[string]bool) error {
+	named := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()
+	switch {
+	case c.Kind != "" && named != kind:
+		return faultf(Invalid, "the patch is for a %s, and the package renders a %s there", named, kind)
+	case isDenied(kind) && len(open) == 0:
+		return faultf(NotPatchable, "a patch changes no %s; to allow it, the package says in the policy of the object which fields are patchable", kind.Kind)
+	}
+	for i, o := range c.Operations {
+		if why := o.invalid(); why != "" {
+			return faultf(Invalid, "json6902[%d]: %s", i, why)
+		}
+		if kind == secretKind && o.reads() {
+			return faultf(NotPatchable, "a patch of a Secret has no operation %s: it would show what the Secret holds", o.Op)
+		}
+	}
+	return nil
+}
+
+// carriedOut returns an object with the change. The libraries that do it have panicked on
+// changes that they should refuse; that must not end the reconcile of the resource.
+func (c Change) carriedOut(kind schema.GroupVersionKind, before map[string]any) (after map[string]any, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			after, err = nil, faultf(Invalid, "it cannot be carried out: %v", problem)
+		}
+	}()
+	switch {
+	case c.Operations != nil:
+		after, err = byOperations(before, c.Operations)
+	case scheme.Scheme.Recognizes(kind):
+		after, err = byStrategicMerge(kind, before, c.StrategicMerge)
+	default:
+		after, err = byMerge(before, c.StrategicMerge)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return after, notTooLarge(before, after)
+}
+
+// largest is how large a patch may make an object, as JSON. An API server stores less
+// than twice as much.
+const largest = 1 << 20
+
+// notTooLarge checks that a change has not made an object too large: many patches of one
+// could fill the memory.
+func notTooLarge(before, after map[string]any) error {
+	text, err := json.Marshal(after)
+	if err != nil {
+		return faultf(Invalid, "%v", err)
+	}
+	if len(text) <= largest {
+		return nil
+	}
+	if was, err := json.Marshal(before); err == nil && len(text) <= len(was) {
+		return nil // the package makes it that large
+	}
+	return faultf(Invalid, "it makes the object larger than %d bytes", largest)
 }
 
 // byStrategicMerge merges a patch into an object of one of Kubernetes' own kinds,
@@ -102,7 +163,7 @@ func directive(v any) string {
 const copied = 1 << 20
 
 // byOperations carries out the operations of a JSON patch, all or none.
-func byOperations(before map[string]any, operations []any) (map[string]any, error) {
+func byOperations(before map[string]any, operations []Operation) (map[string]any, error) {
 	text, err := json.Marshal(operations)
 	if err != nil {
 		return nil, faultf(Invalid, "%v", err)
@@ -154,41 +215,11 @@ func fitsType(kind schema.GroupVersionKind, before, after map[string]any) error 
 	return nil
 }
 
-// fixed are the fields that a patch must not change: they say which object it is, to
-// whom it belongs, and in which state it was written.
-var fixed = [][]string{
-	{"apiVersion"},
-	{"kind"},
-	{"metadata", "name"},
-	{"metadata", "generateName"},
-	{"metadata", "namespace"},
-	{"metadata", "uid"},
-	{"metadata", "resourceVersion"},
-	{"metadata", "ownerReferences"},
-	{"metadata", "managedFields"},
-}
-
-// keepsIdentity checks that a change leaves alone what must not change.
-func keepsIdentity(before, after map[string]any) error {
-	for _, path := range fixed {
-		if !equality.Semantic.DeepEqual(lookup(before, path), lookup(after, path)) {
-			return faultf(Invalid, "a patch must not change %s", strings.Join(path, "."))
-		}
-	}
-	return nil
-}
-
-func lookup(v any, path []string) any {
-	for _, name := range path {
-		m, _ := v.(map[string]any)
-		v = m[name]
-	}
-	return v
-}
+var secretKind = schema.GroupKind{Kind: "Secret"}
 
 // withheld hides what a fault says about a Secret: it may quote the content.
 func withheld(o program.Object, err error) error {
-	if o.Identity.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) {
+	if o.Identity.GroupVersionKind().GroupKind() != secretKind {
 		return err
 	}
 	reason := Invalid

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -37,15 +36,18 @@ type Target struct {
 	Name string
 }
 
-// A Change changes one object: by exactly one of StrategicMerge and JSON6902.
+// A Change changes one object: by exactly one of StrategicMerge and Operations.
 type Change struct {
 	// Address is the object's component and its name there: component.object.
 	Address string
+	// APIVersion and Kind are of the object, if they are said: of another one nothing is
+	// changed. In which version of its API it is named does not matter.
+	APIVersion, Kind string
 	// StrategicMerge is a strategic merge patch, or a JSON merge patch (RFC 7386) for
 	// a kind that is not Kubernetes' own.
 	StrategicMerge map[string]any
-	// JSON6902 are the operations of a JSON patch (RFC 6902).
-	JSON6902 []any
+	// Operations are those of a JSON patch (RFC 6902).
+	Operations []Operation
 }
 
 // spec is the spec of a Patch as it is written.
@@ -55,12 +57,17 @@ type spec struct {
 		Kind       string `json:"kind"`
 		Name       string `json:"name"`
 	} `json:"target"`
-	Order   int64 `json:"order"`
-	Patches []struct {
-		Address        string         `json:"address"`
-		StrategicMerge map[string]any `json:"strategicMerge"`
-		JSON6902       []any          `json:"json6902"`
-	} `json:"patches"`
+	Order   int64    `json:"order"`
+	Patches []change `json:"patches"`
+}
+
+// change is one of its changes.
+type change struct {
+	Address        string         `json:"address"`
+	APIVersion     string         `json:"apiVersion"`
+	Kind           string         `json:"kind"`
+	StrategicMerge map[string]any `json:"strategicMerge"`
+	JSON6902       []Operation    `json:"json6902"`
 }
 
 // Parse reads a Patch. What is wrong with it is in Invalid: the definition of the
@@ -84,16 +91,27 @@ func Parse(u *unstructured.Unstructured) Patch {
 	p.Order, p.Target = s.Order, Target{GroupKind: group.GroupKind(), Name: s.Target.Name}
 	seen := map[string]bool{}
 	for _, c := range s.Patches {
-		switch {
-		case (c.StrategicMerge == nil) == (c.JSON6902 == nil):
-			p.Invalid = fmt.Sprintf("%s: say exactly one of strategicMerge and json6902", c.Address)
-		case seen[c.Address]:
+		if why := c.invalid(); why != "" {
+			p.Invalid = c.Address + ": " + why
+		}
+		if seen[c.Address] {
 			p.Invalid = c.Address + " is there twice"
 		}
 		seen[c.Address] = true
-		p.Changes = append(p.Changes, Change(c))
+		p.Changes = append(p.Changes, Change{c.Address, c.APIVersion, c.Kind, c.StrategicMerge, c.JSON6902})
 	}
 	return p
+}
+
+// invalid returns what is wrong with a change, whatever it is about; "" is nothing.
+func (c change) invalid() string {
+	if (c.StrategicMerge == nil) == (c.JSON6902 == nil) {
+		return "say exactly one of strategicMerge and json6902"
+	}
+	if (c.APIVersion == "") != (c.Kind == "") {
+		return "say both apiVersion and kind of the object, or neither"
+	}
+	return ""
 }
 
 // Targets reports whether a patch is about a custom resource of its namespace.

@@ -57,7 +57,7 @@ func TestOfTwoThatAdoptTheOneThatHasTheObjectKeepsIt(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			theirs, err := plan.Stamp(other, "config", rendered(row.theirs), plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace})
+			theirs, err := plan.Stamp(other, "config", rendered(row.theirs), plan.Place{Scope: cluster.Namespaced})
 			if err != nil {
 				t.Fatal(err)
 			}

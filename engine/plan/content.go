@@ -10,14 +10,14 @@ import (
 const contentLength = 8
 
 // ByContent returns a component whose objects have names that end in the digest of
-// all their content, and that digest: another content has other objects, and the
-// same content never two.
-func ByContent(c program.Component) (program.Component, string, error) {
+// all their content, made with a key, and that digest: another content has other
+// objects, and the same content never two.
+func ByContent(c program.Component, key string) (program.Component, string, error) {
 	manifests := make([]any, len(c.Objects))
 	for i, o := range c.Objects {
 		manifests[i] = o.Manifest
 	}
-	digest, err := digestOf(map[string]any{"objects": manifests})
+	digest, err := program.Digest(key, map[string]any{"objects": manifests})
 	if err != nil {
 		return c, "", err
 	}

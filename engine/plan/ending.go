@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
 )
 
 // An Ending is how an object ended that is made to end, such as a Job. What has ended
@@ -33,10 +34,10 @@ var ends = map[schema.GroupKind]bool{
 // Ends reports whether objects of a kind may end.
 func Ends(kind schema.GroupKind) bool { return ends[kind] }
 
-// Content returns the digest of what a manifest asks for: all of it but its version and
-// its metadata, of which a change makes nothing run again. It is "" for kinds that do
-// not end.
-func Content(kind schema.GroupKind, manifest map[string]any) string {
+// Content returns the digest of what a manifest asks for, made with a key: all of it but
+// its version and its metadata, of which a change makes nothing run again. It is "" for
+// kinds that do not end.
+func Content(kind schema.GroupKind, manifest map[string]any, key string) string {
 	if !Ends(kind) {
 		return ""
 	}
@@ -46,15 +47,18 @@ func Content(kind schema.GroupKind, manifest map[string]any) string {
 			wanted[k] = v
 		}
 	}
-	digest, err := digestOf(wanted)
+	digest, err := program.Digest(key, wanted)
 	if err != nil {
 		return "" // it was encoded before
 	}
 	return digest
 }
 
-func contentOf(u *unstructured.Unstructured) string {
-	return Content(u.GroupVersionKind().GroupKind(), u.Object)
+// Ran reports whether an object that has ended was applied with what a manifest asks for.
+// An inventory of before there were keys has the digest without one.
+func (e Entry) Ran(manifest map[string]any, key string) bool {
+	kind := e.Ref("").GroupKind()
+	return e.Content == Content(kind, manifest, key) || key != "" && e.Content == Content(kind, manifest, "")
 }
 
 // Ended returns the inventory with how an object has ended whose last state is known.

@@ -113,6 +113,17 @@ func (inv Inventory) Encode() []any {
 	return out
 }
 
+// Size returns how many bytes an inventory takes in a status at most, once all its
+// objects were applied and seen.
+func (inv Inventory) Size() int {
+	b, err := json.Marshal(inv)
+	if err != nil {
+		return 0 // plain strings always encode
+	}
+	const digestAndUID = len(`"digest":"","content":"","uid":"",`) + 3*32
+	return len(b) + inv.Len()*digestAndUID
+}
+
 // Equal reports whether two inventories are the same, also in order.
 func (inv Inventory) Equal(other Inventory) bool {
 	return slices.EqualFunc(inv, other, func(a, b Group) bool {
@@ -207,7 +218,7 @@ func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
 		g.Objects = slices.Clone(g.Objects)
 		for j, e := range g.Objects {
 			if e.Ref(ownerNamespace).Identity() == d.Ref().Identity() {
-				g.Objects[j].Digest, g.Objects[j].Content = d.Digest, contentOf(d.Manifest)
+				g.Objects[j].Digest, g.Objects[j].Content = d.Digest, d.Content
 			}
 		}
 		out[i] = g

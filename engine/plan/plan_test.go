@@ -36,7 +36,7 @@ func rendered(policy program.Policy) program.Object {
 
 func stamp(t *testing.T, o program.Object) plan.Desired {
 	t.Helper()
-	d, err := plan.Stamp(owner, "config", o, plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace})
+	d, err := plan.Stamp(owner, "config", o, plan.Place{Scope: cluster.Namespaced})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +72,16 @@ func TestStampMarksAnObject(t *testing.T) {
 	}
 }
 
+// reach returns what a text says.
+func reach(t *testing.T, text string) program.Reach {
+	t.Helper()
+	r, err := program.ParseReach(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestStampRefusesWhatReachesBeyondTheOwner(t *testing.T) {
 	t.Parallel()
 	elsewhere := rendered(program.Policy{})
@@ -79,6 +89,7 @@ func TestStampRefusesWhatReachesBeyondTheOwner(t *testing.T) {
 	elsewhere.Identity.Namespace = "kube-system"
 	wide := owner
 	wide.Namespace = ""
+	there := plan.Place{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap=kube-system")}
 	rows := map[string]struct {
 		reason string
 		owner  plan.Owner
@@ -87,13 +98,16 @@ func TestStampRefusesWhatReachesBeyondTheOwner(t *testing.T) {
 		want   string
 		refs   int
 	}{
-		"another namespace":             {"J3", owner, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace}, "it is in namespace kube-system, and its owner is in namespace default", 0},
-		"no namespace":                  {"J3", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped, Reach: program.OwnNamespace}, "ConfigMap is cluster-scoped, and its owner is in namespace default", 0},
-		"another namespace, allowed":    {"the package says so; garbage collection does not reach there", owner, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: program.Anywhere}, "", 0},
-		"no namespace, allowed":         {"the package says so", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped, Reach: program.Anywhere}, "", 0},
-		"the owner has no namespace":    {"garbage collection reaches everywhere", wide, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace}, "", 1},
-		"neither of them has":           {"both are cluster-scoped", wide, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped, Reach: program.OwnNamespace}, "", 1},
-		"its own namespace, as written": {"the usual case", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.Namespaced, Reach: program.OwnNamespace}, "", 1},
+		"another namespace":             {"J3", owner, elsewhere, plan.Place{Scope: cluster.Namespaced}, "it is in namespace kube-system, and its owner is in namespace default", 0},
+		"no namespace":                  {"J3", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped}, "ConfigMap is cluster-scoped, and its owner is in namespace default", 0},
+		"another namespace, allowed":    {"the package says so; garbage collection does not reach there", owner, elsewhere, there, "", 0},
+		"a third namespace":             {"it says another one", owner, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap=kube-public")}, `reach: ConfigMap: namespaces: "kube-system": true`, 0},
+		"another kind":                  {"it says another one", owner, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap.example.com=* Secret=kube-system")}, "it is in namespace kube-system", 0},
+		"what is only read":             {"reading is not owning", owner, elsewhere, plan.Place{Scope: cluster.Namespaced, Reach: reach(t, "read:ConfigMap=kube-system")}, "it is in namespace kube-system", 0},
+		"no namespace, allowed":         {"the package says so", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped, Reach: reach(t, "ConfigMap")}, "", 0},
+		"the owner has no namespace":    {"garbage collection reaches everywhere", wide, elsewhere, plan.Place{Scope: cluster.Namespaced}, "", 1},
+		"neither of them has":           {"both are cluster-scoped", wide, rendered(program.Policy{}), plan.Place{Scope: cluster.ClusterScoped}, "", 1},
+		"its own namespace, as written": {"the usual case", owner, rendered(program.Policy{}), plan.Place{Scope: cluster.Namespaced}, "", 1},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

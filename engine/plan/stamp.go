@@ -1,9 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -21,7 +18,9 @@ type Desired struct {
 	Manifest  *unstructured.Unstructured
 	// Digest is the digest of the manifest, and the value of its AppliedMark.
 	Digest string
-	Policy program.Policy
+	// Key is what its digests are made with, and Content what Content returns of it.
+	Key, Content string
+	Policy       program.Policy
 	// Position is where the package renders it.
 	Position program.Position
 }
@@ -35,6 +34,9 @@ type Place struct {
 	Reach program.Reach
 	// After are the components that the object's own depends on.
 	After []string
+	// Key is what the digests of the object are made with: the salt of a Secret, which it
+	// is given, and "" for what rests on no Secret.
+	Key string
 }
 
 // Stamp returns a rendered object with the engine's marks: namespace, owner
@@ -44,7 +46,7 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	d := Desired{Component: component, Object: object.Name, Policy: object.Policy, Position: object.Position}
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object.Manifest)}
 	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
-	if err := allowed(u, owner, at); err != nil {
+	if err := Within(at.Reach, owner, cluster.RefOf(u)); err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
 	foldStringData(u)
@@ -62,12 +64,15 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	case !outside(u.GetNamespace(), owner):
 		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})
 	}
-	digest, err := digestOf(u.Object)
+	if u.GetKind() == secretKind.Kind && at.Key != "" {
+		annotate(u, SaltMark, at.Key)
+	}
+	digest, err := program.Digest(at.Key, u.Object)
 	if err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
 	annotate(u, AppliedMark, digest)
-	d.Manifest, d.Digest = u, digest
+	d.Manifest, d.Digest, d.Key, d.Content = u, digest, at.Key, Content(u.GroupVersionKind().GroupKind(), u.Object, at.Key)
 	return d, nil
 }
 
@@ -77,18 +82,12 @@ func outside(namespace string, owner Owner) bool {
 	return owner.Namespace != "" && namespace != owner.Namespace
 }
 
-// allowed checks that a resource of a namespace owns nothing elsewhere, unless the
-// package says so: whoever may write the resource could otherwise reach beyond
-// what they may do themselves.
-func allowed(u *unstructured.Unstructured, owner Owner, at Place) error {
-	if at.Reach == program.Anywhere || !outside(u.GetNamespace(), owner) {
-		return nil
-	}
-	where := "it is in namespace " + u.GetNamespace()
-	if at.Scope == cluster.ClusterScoped {
-		where = u.GetKind() + " is cluster-scoped"
-	}
-	return fmt.Errorf("%s, and its owner is in namespace %s; clusterScoped: true at the root of the package allows that", where, owner.Namespace)
+// Within returns nil if an owner may have an object as far as a package reaches, and a
+// *program.OutOfReachError otherwise: whoever may write a resource of a namespace could
+// otherwise reach beyond what they may do themselves. The namespace of ref is empty if and
+// only if the object is cluster-scoped.
+func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
+	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
 }
 
 // Mark writes the owner's label and annotation on an object.
@@ -121,14 +120,4 @@ func reference(owner Owner) metav1.OwnerReference {
 		Controller:         &yes,
 		BlockOwnerDeletion: &yes,
 	}
-}
-
-// digestOf returns a short digest of a manifest; encoding/json sorts keys.
-func digestOf(manifest map[string]any) (string, error) {
-	b, err := json.Marshal(manifest)
-	if err != nil {
-		return "", fmt.Errorf("encoding the manifest: %w", err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8]), nil
 }

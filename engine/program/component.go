@@ -14,8 +14,14 @@ func (p *Program) component(name string, v cue.Value) Component {
 	p = p.within(name, v)
 	c := Component{Name: name, Rendering: RenderedComplete}
 	own := ownFaults(v)
-	p.noteNames(&c, v)
 	c.When = p.decide(name, p.part(name, v, "when"))
+	if c.When.Verdict != False {
+		p.tally.component(name, p.part(name, v, "objects"))
+	}
+	if p.tally.over() {
+		return c
+	}
+	p.noteNames(&c, v)
 	c.Edges = p.edges(&c, p.part(name, v, "dependsOn"))
 	c.Requires = p.predicates(name, "requires", p.part(name, v, "requires"))
 	c.Verify = p.predicates(name, "verify", p.part(name, v, "verify"))
@@ -205,18 +211,21 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 	p.note(c, ownFaults(objects), objects.Err())
 	p.note(c, ownFaults(policies), policies.Err())
 	for name, v := range fields(objects) {
-		o := Object{
-			Name:     name,
-			Policy:   p.policy(c, name, policies),
-			Position: p.placeOf(v, "objects", name),
-		}
+		o := Object{Name: name, Position: p.placeOf(v, "objects", name)}
+		o.Policy, o.Patchable = p.policy(c, name, policies)
 		value, err := data(v)
 		if err == nil {
 			o.Manifest, _ = value.(map[string]any)
+			if p.tally.manifest(o.Manifest); p.tally.over() {
+				return
+			}
 			o.Identity = identityIn(o.Manifest)
 		} else {
 			o.Identity = identityOf(v)
 			p.noteObject(c, o, v, err)
+		}
+		if o.Identity.Kind != secretKind {
+			o.Secrets = p.secretsBehind(c.Name, name)
 		}
 		c.Objects = append(c.Objects, o)
 	}
@@ -286,11 +295,11 @@ func valueFaults(v cue.Value, err error) Faults {
 	return faultsOf(v.Validate())
 }
 
-// policy returns how an object is treated.
-func (p *Program) policy(c *Component, object string, policies cue.Value) Policy {
-	out := Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
+// policy returns how an object is treated, and which fields of it are patchable.
+func (p *Program) policy(c *Component, object string, policies cue.Value) (out Policy, patchable map[string]bool) {
+	out = Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
 	if !policies.Exists() || !p.index.mayHave(object, c.Name, "policy") {
-		return out
+		return out, nil
 	}
 	policy := policies.LookupPath(cue.MakePath(cue.Str(object)))
 	p.note(c, ownFaults(policy), policy.Err())
@@ -305,12 +314,14 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) Policy
 			out.Adopt, err = field.Bool()
 		case "verify":
 			out.Verify, err = field.String()
+		case "patchable":
+			err = field.Decode(&patchable)
 		}
 		if err != nil {
 			p.note(c, faultsOf(err), err)
 		}
 	}
-	return out
+	return out, patchable
 }
 
 // explained returns a fault of something that is not there yet with the whole

@@ -13,6 +13,9 @@ type Layer struct {
 	// Origin says where it comes from, such as ConfigMap default/settings.
 	Origin string
 	Values map[string]any
+	// Tenant says that whoever may write the custom resource has written it. It cannot
+	// set what is marked as the administrator's.
+	Tenant bool
 }
 
 // merged returns the layers as one value, later ones over earlier ones.
@@ -47,6 +50,9 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) Faults {
 	}
 	if !p.configurable {
 		return Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", origins(layers, nil))}}
+	}
+	if faults := p.lockedFaults(layers); len(faults) > 0 {
+		return faults
 	}
 	faults := faultsOf(v.Validate())
 	for i, f := range faults {

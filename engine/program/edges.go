@@ -110,6 +110,7 @@ type users struct {
 func (p *Program) over(root cue.Value) *Program {
 	out := *p
 	out.decisions = &decisions{root: root, asked: map[string]users{}}
+	out.tally = &tally{limits: p.limits}
 	return &out
 }
 

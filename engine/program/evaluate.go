@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"runtime/debug"
@@ -24,14 +25,19 @@ var (
 // Evaluate returns what the package says to a session. It is pure and safe for
 // concurrent use.
 //
-// It errors when the evaluator itself fails (a panic in CUE), and with Faults when
+// It errors when the evaluator itself fails (a panic in CUE), with a LimitError when the
+// session, or what is rendered for it, is beyond the package's limits, and with Faults when
 // it cannot even be said which components there are; the Rollout then has the inputs,
 // which may be what that depends on, and nothing else. Whatever else is wrong with
 // the custom resource, a component or the status is in the Rollout, so that one
 // part's fault does not hide the others. What it says shows nothing that a Secret holds.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	defer p.recovered(&r, &err)
+	s = p.digested(s)
 	seen := p.evaluate(s)
+	if limit, over := errors.AsType[*LimitError](seen.err); over {
+		return Rollout{}, p.discreet(limit, s)
+	}
 	if !seen.speaks() {
 		return seen.rollout, seen.err
 	}
@@ -50,7 +56,11 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 // evaluate evaluates a session, whatever it says.
 func (p *Program) evaluate(s Session) (out evaluation) {
 	defer p.recovered(&out.rollout, &out.err)
-	out.root = p.fill(p.filling(s))
+	filling := p.filling(s)
+	if out.err = p.overLimit(filling); out.err != nil {
+		return out
+	}
+	out.root = p.fill(filling)
 	out.rollout, out.err = p.over(out.root).read(out.root, s)
 	return out
 }
@@ -67,15 +77,22 @@ func (p *Program) read(v cue.Value, s Session) (r Rollout, err error) {
 		return Rollout{Misconfigured: faults}, nil
 	}
 	components, faults := p.components(v)
+	if err := p.limitError(); err != nil {
+		return Rollout{}, err
+	}
 	if len(faults) > 0 {
 		inputs, _ := p.inputs(v.LookupPath(inputsPath))
 		return Rollout{Inputs: inputs}, &undecidedError{p.name, faults}
 	}
 	r.Components = components
 	r.Hooks = p.hooks(v)
+	if err := p.limitError(); err != nil {
+		return Rollout{}, err
+	}
 	r.Inputs, r.StatusFaults = p.inputs(v.LookupPath(inputsPath))
 	own, faults := p.status(v.LookupPath(statusPath))
-	r.Status, r.StatusFaults = own, append(r.StatusFaults, faults...)
+	r.Status, r.Unstored = storable(own)
+	r.StatusFaults = append(r.StatusFaults, faults...)
 	after, faults := p.requeueAfter(v.LookupPath(requeueAfterPath))
 	r.RequeueAfter, r.StatusFaults = after, append(r.StatusFaults, faults...)
 	r.nameAbsent(s)
@@ -98,9 +115,9 @@ func (e *undecidedError) Unwrap() error { return e.faults }
 
 // filling returns everything of a session that is filled into the package.
 func (p *Program) filling(s Session) map[string]any {
-	out := map[string]any{"cr": crValue(s.CR), "live": p.index.live.live(s.Live)}
+	out := map[string]any{"cr": p.crValue(s.CR), "live": p.index.live.live(s.Live)}
 	if len(s.Inputs) > 0 {
-		out["inputs"] = inputValues(s.Inputs)
+		out["inputs"] = p.inputValues(s.Inputs)
 	}
 	if len(s.Config) > 0 {
 		out["config"] = integral(merged(s.Config))
@@ -164,6 +181,9 @@ func (p *Program) components(root cue.Value) ([]Component, Faults) {
 	v := root.LookupPath(componentsPath)
 	var out []Component
 	for name, component := range fields(v) {
+		if p.tally.over() {
+			return nil, nil
+		}
 		out = append(out, p.component(name, component))
 	}
 	out, faults := p.hold(out, root, v)

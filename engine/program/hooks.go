@@ -124,6 +124,9 @@ func (p *Program) hooks(root cue.Value) []Hook {
 		}
 		var evaluated []Component
 		for name, hook := range fields(own) {
+			if p.tally.over() {
+				return nil
+			}
 			evaluated = append(evaluated, p.component(phase.hook(name), hook))
 		}
 		for place, v := range [hookPlaces]cue.Value{root, all, own} {

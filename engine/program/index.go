@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -65,14 +66,19 @@ type index struct {
 	clauses map[ast.Clause]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
-	// live is what the package refers to of the live objects.
-	live *projection
+	// live, cr and inputs are what the package refers to of the live objects, of the custom
+	// resource and of its inputs.
+	live, cr, inputs *projection
 	// labelled are the hidden fields and definitions, by label, wherever they are.
 	labelled map[string][]member
 	// secretSpec are the fields of the custom resource that Secrets are made of, and
 	// secretContent what is written for their content, as far as the text shows Secrets.
 	secretSpec    [][]string
 	secretContent []member
+	// digests says that the package may refer to the digest of what an object holds.
+	digests bool
+	// rests are the Secrets that objects rest on, by component and object.
+	rests *sync.Map
 }
 
 // members are the literal names written below a path. They are open when more may
@@ -97,6 +103,7 @@ func emptyIndex() *index {
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]derivedEdge{},
 		labelled:         map[string][]member{},
+		rests:            &sync.Map{},
 	}
 }
 
@@ -145,10 +152,8 @@ func newIndex(files []*ast.File) *index {
 	x.deriveOthers()
 	x.references = x.allReferences(files)
 	x.fromData = fieldsFromData(files)
-	x.live = projectionOf("live", x.references)
-	if x.foreign {
-		x.live.add(nil)
-	}
+	x.digests = refersToDigests(x.references)
+	x.live, x.cr, x.inputs = x.project("live"), x.project("cr"), x.project("inputs")
 	x.addSecrets(files)
 	return x
 }

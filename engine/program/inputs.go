@@ -98,21 +98,29 @@ func labelsOf(v any) map[string]string {
 }
 
 // inputValues returns what was found as the package sees it: the object of an input
-// by name, or the objects of one by selector, by their names.
-func inputValues(found map[string]Found) map[string]any {
+// by name, or the objects of one by selector, by their names, as far as the package refers
+// to them.
+func (p *Program) inputValues(found map[string]Found) map[string]any {
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		f := found[name]
 		if !f.Several {
-			if len(f.Objects) == 1 {
-				out[name] = map[string]any{"object": integral(withoutManagedFields(f.Objects[0]))}
+			if part := p.index.inputs.below(name, "object"); part != nil && len(f.Objects) == 1 {
+				out[name] = map[string]any{"object": part.of(withoutManagedFields(f.Objects[0]))}
 			}
+			continue
+		}
+		part := p.index.inputs.below(name, "objects")
+		if part == nil {
 			continue
 		}
 		objects := map[string]any{}
 		for _, o := range f.Objects {
 			meta, _ := o["metadata"].(map[string]any)
-			objects[text(meta["name"])] = integral(withoutManagedFields(o))
+			key := text(meta["name"])
+			if each := part.field(key); each != nil {
+				objects[key] = each.of(withoutManagedFields(o))
+			}
 		}
 		out[name] = map[string]any{"objects": objects}
 	}

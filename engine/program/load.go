@@ -39,8 +39,15 @@ type Program struct {
 	decisions  *decisions
 	importPath string
 	meta       Meta
+	limits     Limits
+	// tally counts what is being rendered; it is nil where only the text counts.
+	tally *tally
+	// reach is where objects may be beyond the namespace of the custom resource.
+	reach Reach
 	// configurable says that it takes configuration.
 	configurable bool
+	// locked is what of it only the administrator sets.
+	locked *locked
 	// literals are the secrets that the package itself has written.
 	literals []string
 }
@@ -106,7 +113,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 			p.names = namePattern(p.contract)
 		}
 	}
-	if p.static.LookupPath(cue.MakePath(cue.Str("clusterScoped"))).Exists() {
+	if p.static.LookupPath(cue.MakePath(cue.Str("scope"))).Exists() {
 		return nil
 	}
 	// A package that does not compile has no fields at all.

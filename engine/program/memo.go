@@ -1,6 +1,7 @@
 package program
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ func NewMemo(p *Program, resources int) *Memo {
 // Evaluate returns what Program.Evaluate returns. The rollout may be shared with
 // other callers, and must not be changed.
 func (m *Memo) Evaluate(s Session) (Rollout, error) {
-	uid, fingerprint := s.fingerprint()
+	uid, fingerprint := m.fingerprint(s)
 	if uid == "" {
 		return m.Program.Evaluate(s)
 	}
@@ -49,11 +50,19 @@ func (m *Memo) Evaluate(s Session) (Rollout, error) {
 	return out, err
 }
 
+// Version identifies what the package sees of a session but for the live objects.
+func (p *Program) Version(s Session) string {
+	s.Live = nil
+	_, text := p.fingerprint(s)
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
+}
+
 // fingerprint returns the resource's UID and a text that is equal for sessions that
 // evaluate alike: the resource as the package sees it, and of each live object which
 // one it is and its version. Either is "" when that cannot be told.
-func (s Session) fingerprint() (uid, fingerprint string) {
-	cr := crValue(s.CR)
+func (p *Program) fingerprint(s Session) (uid, fingerprint string) {
+	cr := p.crValue(s.CR)
 	meta, _ := cr["metadata"].(map[string]any)
 	uid, _ = meta["uid"].(string)
 	text, err := json.Marshal(cr)
@@ -61,7 +70,7 @@ func (s Session) fingerprint() (uid, fingerprint string) {
 		return "", ""
 	}
 	// Inputs and configuration are few and small.
-	rest, err := json.Marshal([]any{s.Inputs, s.Config})
+	rest, err := json.Marshal([]any{p.inputValues(s.Inputs), s.Config})
 	if err != nil {
 		return "", ""
 	}

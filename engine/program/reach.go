@@ -1,21 +1,214 @@
 package program
 
-// A Reach is where the objects of a custom resource may be.
-type Reach string
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
 
-// The reaches.
-const (
-	// OwnNamespace is the namespace of the custom resource; one that is
-	// cluster-scoped has no namespace, and may own objects anywhere.
-	OwnNamespace Reach = "OwnNamespace"
-	// Anywhere includes other namespaces and objects without one.
-	Anywhere Reach = "Anywhere"
+	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reach returns where the package says that objects may be.
-func (p *Program) Reach() Reach {
-	if boolAt(p.static, "clusterScoped", false) {
-		return Anywhere
+// A Reach is what the package may own, and what it may read as inputs, beyond the
+// namespace of the custom resource. Its zero value is nothing.
+type Reach struct{ kinds map[schema.GroupKind]extent }
+
+// extent is how far a package reaches for one kind.
+type extent struct {
+	// readOnly says that objects there are read and never owned.
+	readOnly bool
+	// namespaces are names, beginnings of names with a * behind them, or * for any.
+	namespaces map[string]bool
+}
+
+// anyNamespace is the namespace that stands for every other.
+const anyNamespace = "*"
+
+// ReachHint says how a package is told to reach beyond the namespace.
+const ReachHint = `reach at the root of the package names the kinds and namespaces, as in reach: {Namespace: {}, "Deployment.apps": namespaces: monitoring: true}`
+
+// MayOwn returns nil if a resource of the namespace home may own an object of a kind in
+// a namespace, which is empty for one that is cluster-scoped, and an *OutOfReachError
+// otherwise. A resource that is cluster-scoped has no home, and may own whatever the
+// package renders: who may write it may write for the whole cluster.
+func (r Reach) MayOwn(home string, kind schema.GroupKind, namespace string) error {
+	at, reaches := r.kinds[kind]
+	if home == "" || namespace == home || reaches && !at.readOnly && at.has(namespace) {
+		return nil
 	}
-	return OwnNamespace
+	return &OutOfReachError{Home: home, Kind: kind, Namespace: namespace}
+}
+
+// MayRead returns nil if a resource of the namespace home may read objects of a kind in a
+// namespace, and an *OutOfReachError otherwise. What is cluster-scoped may be read.
+func (r Reach) MayRead(home string, kind schema.GroupKind, namespace string) error {
+	at, reaches := r.kinds[kind]
+	if home == "" || namespace == "" || namespace == home || reaches && at.has(namespace) {
+		return nil
+	}
+	return &OutOfReachError{Home: home, Kind: kind, Namespace: namespace, Reads: true}
+}
+
+// Open reports whether the package may own objects of a kind in namespaces whose names it
+// does not have written out.
+func (r Reach) Open(kind schema.GroupKind) bool {
+	at := r.kinds[kind]
+	for pattern := range at.namespaces {
+		if !at.readOnly && strings.HasSuffix(pattern, anyNamespace) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a namespace is among those of a kind. A kind that is cluster-scoped
+// needs none.
+func (e extent) has(namespace string) bool {
+	if namespace == "" || e.namespaces[namespace] {
+		return true
+	}
+	for pattern := range e.namespaces {
+		if start, open := strings.CutSuffix(pattern, anyNamespace); open && strings.HasPrefix(namespace, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// An OutOfReachError says that an object is, or that something is read, beyond the
+// namespace of its custom resource and beyond what the package says.
+type OutOfReachError struct {
+	// Home is the namespace of the custom resource.
+	Home string
+	Kind schema.GroupKind
+	// Namespace is where the object is, or empty if it is cluster-scoped.
+	Namespace string
+	// Reads says that it is read and not owned.
+	Reads bool
+}
+
+// Error says where the object is and what would allow it.
+func (e *OutOfReachError) Error() string { return e.Where() + "; " + e.Hint() + " allows that" }
+
+// Where says where the object is.
+func (e *OutOfReachError) Where() string {
+	whose, where := "owner", "it is in namespace "+e.Namespace
+	if e.Reads {
+		whose = "reader"
+	}
+	if e.Namespace == "" {
+		where = e.Kind.String() + " is cluster-scoped"
+	}
+	return fmt.Sprintf("%s, and its %s is in namespace %s", where, whose, e.Home)
+}
+
+// Hint returns what to write in the package, if it is meant.
+func (e *OutOfReachError) Hint() string {
+	key := e.Kind.String()
+	if strings.Contains(key, ".") {
+		key = fmt.Sprintf("%q", key)
+	}
+	switch {
+	case e.Namespace == "":
+		return fmt.Sprintf("reach: %s: {} at the root of the package", key)
+	case e.Reads:
+		return fmt.Sprintf("reach: %s: {access: \"read\", namespaces: %q: true} at the root of the package", key, e.Namespace)
+	}
+	return fmt.Sprintf("reach: %s: namespaces: %q: true at the root of the package", key, e.Namespace)
+}
+
+// Reach returns where the package says that objects may be.
+func (p *Program) Reach() Reach { return p.reach }
+
+// readReach reads where the package says that objects may be.
+func (p *Program) readReach() Reach {
+	r := Reach{kinds: map[schema.GroupKind]extent{}}
+	for name, v := range fields(p.static.LookupPath(cue.MakePath(cue.Str("reach")))) {
+		e := extent{readOnly: stringOr(v.LookupPath(cue.MakePath(cue.Str("access"))), "") == "read", namespaces: map[string]bool{}}
+		for namespace, yes := range fields(v.LookupPath(cue.MakePath(cue.Str("namespaces")))) {
+			e.namespaces[namespace], _ = yes.Bool()
+		}
+		r.kinds[schema.ParseGroupKind(name)] = e
+	}
+	return r
+}
+
+// reachFaults finds a reach that the custom resource, or anything else that a package does
+// not have written, has a part in: whoever may write that would choose where objects are.
+func (p *Program) reachFaults() Faults {
+	r := newReferences(p.index)
+	r.follow, r.parameters = true, true
+	for _, m := range p.index.fields["reach"] {
+		r.member(m)
+	}
+	var out Faults
+	for _, f := range r.found {
+		out = append(out, Fault{
+			Position: f.Position,
+			Path:     "reach",
+			Message:  "rests on " + f.String() + ", and it says where objects may be, whoever writes a custom resource",
+			Hint:     `write the kinds and namespaces out; namespaces: "*": true is any namespace, and "team-*": true any that begins so`,
+		})
+	}
+	return out
+}
+
+// String returns the reach as text that [ParseReach] reads: kinds by name, each with its
+// namespaces behind =, and read: before those that are only read.
+func (r Reach) String() string {
+	var out []string
+	for kind, e := range r.kinds {
+		text := kind.String()
+		if e.readOnly {
+			text = onlyRead + text
+		}
+		if len(e.namespaces) > 0 {
+			text += "=" + strings.Join(slices.Sorted(maps.Keys(e.namespaces)), ",")
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// onlyRead is before a kind whose objects are not owned.
+const onlyRead = "read:"
+
+// What a reach consists of; the contract has the same.
+var (
+	reachKind      = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	reachNamespace = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?|([a-z0-9][-a-z0-9]*)?\*)$`)
+)
+
+// ParseReach reads what [Reach.String] returns. It errors when the text is anything else:
+// what it means decides what may be deleted.
+func ParseReach(text string) (Reach, error) {
+	r := Reach{kinds: map[schema.GroupKind]extent{}}
+	if text == "" {
+		return r, nil
+	}
+	for entry := range strings.SplitSeq(text, " ") {
+		name, namespaces, several := strings.Cut(entry, "=")
+		name, readOnly := strings.CutPrefix(name, onlyRead)
+		e := extent{readOnly: readOnly, namespaces: map[string]bool{}}
+		if !reachKind.MatchString(name) {
+			return Reach{}, fmt.Errorf("reach: %q is no kind, such as Deployment.apps", name)
+		}
+		for namespace := range strings.SplitSeq(namespaces, ",") {
+			if !several {
+				break
+			}
+			if !reachNamespace.MatchString(namespace) {
+				return Reach{}, fmt.Errorf("reach: %s: %q is no namespace", name, namespace)
+			}
+			e.namespaces[namespace] = true
+		}
+		r.kinds[schema.ParseGroupKind(name)] = e
+	}
+	if r.String() != text {
+		return Reach{}, fmt.Errorf("reach: %q is not as it was written: it would be %q", text, r)
+	}
+	return r, nil
 }

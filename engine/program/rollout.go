@@ -23,6 +23,8 @@ type Rollout struct {
 	Status map[string]any
 	// StatusFaults are the author's status fields that can never be.
 	StatusFaults Faults
+	// Unstored says which of them are left out, as they are too large to be stored, or "".
+	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
 	RequeueAfter time.Duration
 }
@@ -147,9 +149,18 @@ type Object struct {
 	Identity Identity
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
+	// Secrets are those that it may rest on, as far as the text tells, for an object that
+	// is none itself.
+	Secrets  []SecretRef
 	Policy   Policy
-	Position Position
+	// Patchable are the fields that a Patch may change although by default none does.
+	Patchable map[string]bool
+	Position  Position
 }
+
+// A SecretRef is a Secret that a package reads, by the name of the input, or one of its
+// own, by component and object.
+type SecretRef struct{ Input, Component, Object string }
 
 // Policy says how an object is treated; see the contract's #Policy.
 type Policy struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // Copies returns where the package copies what a Secret holds into a status, or into an
-// object that is no Secret, as far as the text tells. A digest is no copy.
+// object that is no Secret, as it is or as a digest, as far as the text tells.
 func (p *Program) Copies() Faults {
 	c := &copies{program: p}
 	for _, m := range p.index.fields["status"] {
@@ -105,30 +105,72 @@ func (c *copies) visit(path []string, m member, but []string) {
 	c.leaf(at, m)
 }
 
-// leaf reports a member whose value has what a Secret holds.
+// leaf reports a member whose value has what a Secret holds, or a digest of that.
 func (c *copies) leaf(path []string, m member) {
+	var digests []*ast.CallExpr
 	r := newReferences(c.program.index)
-	r.follow, r.skip = true, noValue
+	r.follow, r.skip = true, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if ok && isDigest(call) {
+			digests = append(digests, call)
+			return true
+		}
+		return noValue(n)
+	}
 	r.member(m)
-	for _, ref := range r.found {
-		from, ok := c.secret(ref.Reference)
-		if !ok {
-			continue
-		}
-		position := Position{}
-		if m.field != nil {
-			position = positionAt(m.field.Label.Pos())
-		} else if m.value != nil {
-			position = positionAt(m.value.Pos())
-		}
-		c.found = append(c.found, Fault{
-			Position: position,
-			Path:     Reference{Path: path}.String(),
-			Message:  "it copies what a Secret holds, " + from + ", to where more people may read it",
-			Hint:     "let whoever needs it refer to the Secret",
-		})
+	if from, ok := c.first(r.found, c.secret); ok {
+		c.report(path, m, "it copies what a Secret holds, "+from+", to where more people may read it", "let whoever needs it refer to the Secret")
 		return
 	}
+	for _, call := range digests {
+		inside := newReferences(c.program.index)
+		inside.follow, inside.skip = true, noValue
+		for _, arg := range call.Args {
+			inside.walk(arg)
+		}
+		if from, ok := c.first(inside.found, c.secretOrSpec); ok {
+			c.report(path, m, "it shows a digest of what a Secret holds, "+from+", by which whoever reads it can try guesses", hintDigest)
+			return
+		}
+	}
+}
+
+// hintDigest says what to use in place of a digest.
+const hintDigest = `the annotation "` + DigestAnnotation + `" of a Secret in live or inputs is one that tells nothing`
+
+// report notes what is wrong with a member.
+func (c *copies) report(path []string, m member, message, hint string) {
+	position := Position{}
+	if m.field != nil {
+		position = positionAt(m.field.Label.Pos())
+	} else if m.value != nil {
+		position = positionAt(m.value.Pos())
+	}
+	c.found = append(c.found, Fault{Position: position, Path: Reference{Path: path}.String(), Message: message, Hint: hint})
+}
+
+// first returns the first of some references that leads into a Secret.
+func (c *copies) first(all []found, leads func(Reference) (string, bool)) (string, bool) {
+	for _, ref := range all {
+		if from, ok := leads(ref.Reference); ok {
+			return from, true
+		}
+	}
+	return "", false
+}
+
+// secretOrSpec is secret, also for a field of the spec that Secrets are made of.
+func (c *copies) secretOrSpec(r Reference) (string, bool) {
+	if from, ok := c.secret(r); ok {
+		return from, true
+	}
+	for _, path := range c.program.index.secretSpec {
+		n := min(len(path), len(r.Path))
+		if n > len(wholeSpec) && slices.Equal(path[:n], r.Path[:n]) {
+			return Reference{Path: r.Path}.String(), true
+		}
+	}
+	return "", false
 }
 
 // secret returns how the package comes to the Secret that a reference leads into, if it
@@ -165,8 +207,18 @@ func (s *secretText) at(path []string) []member {
 	return out
 }
 
+// isDigest reports whether a call makes a digest.
+func isDigest(call *ast.CallExpr) bool {
+	root, _, _ := flatten(call.Fun)
+	if root == nil {
+		return false
+	}
+	spec, imported := root.Node.(*ast.ImportSpec)
+	return imported && strings.HasPrefix(spec.Path.Value, `"crypto/`)
+}
+
 // noValue reports whether nothing of the values in an expression is in its own: it is a
-// condition, a comparison, a length or a digest, or runs through keys.
+// condition, a comparison or a length, or runs through keys.
 func noValue(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfClause:
@@ -177,11 +229,7 @@ func noValue(n ast.Node) bool {
 		return slices.Contains(truths, n.Op)
 	case *ast.CallExpr:
 		root, _, _ := flatten(n.Fun)
-		if root == nil {
-			return false
-		}
-		spec, imported := root.Node.(*ast.ImportSpec)
-		return root.Name == "len" || imported && strings.HasPrefix(spec.Path.Value, `"crypto/`)
+		return root != nil && root.Name == "len"
 	}
 	return false
 }

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"maps"
 	"math"
 	"slices"
 )
@@ -32,15 +31,20 @@ type Found struct {
 // either change with every write (resourceVersion, managedFields) or are the
 // engine's business, and would make equal evaluations look different.
 var metadataFields = []string{
-	"name", "namespace", "uid", "generation", "labels", "annotations", "creationTimestamp", "deletionTimestamp",
+	"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp",
 }
 
-// crValue returns the part of a custom resource that the package sees.
-func crValue(cr map[string]any) map[string]any {
+// freeMetadata are those of which a package sees only what it refers to.
+var freeMetadata = []string{"labels", "annotations"}
+
+// crValue returns the part of a custom resource that the package sees: its spec, what
+// identifies it, and of its labels and annotations what the package refers to. Everybody
+// may add labels, and there may be a great many.
+func (p *Program) crValue(cr map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"apiVersion", "kind", "spec"} {
 		if v, ok := cr[k]; ok {
-			out[k] = v
+			out[k] = integral(v)
 		}
 	}
 	// A CR without a spec is one with an empty spec: the schema's defaults apply.
@@ -51,13 +55,16 @@ func crValue(cr map[string]any) map[string]any {
 	seen := map[string]any{}
 	for _, k := range metadataFields {
 		if v, ok := meta[k]; ok {
-			seen[k] = v
+			seen[k] = integral(v)
+		}
+	}
+	for _, k := range freeMetadata {
+		part := p.index.cr.below("metadata", k)
+		if v, ok := meta[k]; ok && part != nil {
+			seen[k] = part.of(v)
 		}
 	}
 	out["metadata"] = seen
-	for k, v := range out {
-		out[k] = integral(v)
-	}
 	return out
 }
 
@@ -103,97 +110,4 @@ func hasFloat(v any) bool {
 		}
 	}
 	return false
-}
-
-// A projection is the part of some data that a package refers to: all of it, or
-// the fields of which there is a projection.
-//
-// Most of a live object is of no interest to a package. What it does not refer to
-// does not enter CUE: it would cost time, its keys would stay in CUE's
-// process-wide table of labels for good, and, if it changed, equal evaluations
-// would look different.
-type projection struct {
-	all    bool
-	fields map[string]*projection
-}
-
-// projectionOf returns the part below a root that references lead to.
-func projectionOf(root string, references []Reference) *projection {
-	out := &projection{}
-	for _, r := range references {
-		if r.Path[0] == root {
-			out.add(r.Path[1:])
-		}
-	}
-	return out
-}
-
-func (p *projection) add(path []string) {
-	if len(path) == 0 {
-		p.all = true
-		return
-	}
-	if p.fields == nil {
-		p.fields = map[string]*projection{}
-	}
-	if p.fields[path[0]] == nil {
-		p.fields[path[0]] = &projection{}
-	}
-	p.fields[path[0]].add(path[1:])
-}
-
-// field returns the projection of a field, or nil when it is of no interest.
-func (p *projection) field(name string) *projection {
-	if p.all {
-		return p
-	}
-	return p.fields[name]
-}
-
-// live returns what a package sees of the live objects.
-func (p *projection) live(live map[string]map[string]map[string]any) map[string]any {
-	out := make(map[string]any, len(live))
-	for component, objects := range live {
-		ofComponent := p.field(component)
-		if ofComponent == nil {
-			continue
-		}
-		seen := make(map[string]any, len(objects))
-		for name, object := range objects {
-			if ofObject := ofComponent.field(name); ofObject != nil {
-				seen[name] = ofObject.of(withoutManagedFields(object))
-			}
-		}
-		out[component] = seen
-	}
-	return out
-}
-
-// of returns the part of a value that is of interest.
-func (p *projection) of(v any) any {
-	m, ok := v.(map[string]any)
-	if !ok || p.all {
-		return integral(v)
-	}
-	out := make(map[string]any, len(p.fields))
-	for name, field := range p.fields {
-		if inner, ok := m[name]; ok {
-			out[name] = field.of(inner)
-		}
-	}
-	return out
-}
-
-// withoutManagedFields returns an object without the one field that no package
-// may depend on: it changes with every write, and each of its keys is new.
-func withoutManagedFields(object map[string]any) map[string]any {
-	meta, ok := object["metadata"].(map[string]any)
-	if !ok || meta["managedFields"] == nil {
-		return object
-	}
-	slim := maps.Clone(meta)
-	delete(slim, "managedFields")
-	out := maps.Clone(object)
-	out["metadata"] = slim
-	return out
 }

@@ -70,6 +70,9 @@ func unknownMembers(at []cue.Selector, members []member, schema cue.Value) Fault
 
 // unknownHint says what to write in place of a field that a schema does not have.
 func unknownHint(name string, root bool, schema cue.Value) string {
+	if root && name == "clusterScoped" {
+		return "it allowed everything everywhere; " + ReachHint
+	}
 	known := fieldNames(schema)
 	if len(known) == 0 {
 		return patternHint(schema)

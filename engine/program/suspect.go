@@ -34,10 +34,15 @@ func Suspect(s *source.Snapshot) (p *Program, faults Faults, err error) {
 		return nil, nil, err
 	}
 	p.meta, faults = p.readMeta()
+	limits, unlimited := p.readLimits()
+	p.limits = limits
+	faults = append(faults, unlimited...)
+	p.reach = p.readReach()
 	p.configurable = p.static.LookupPath(configPath).Exists()
+	p.locked = lockedIn(p.fill(nil).LookupPath(configPath), 0)
 	vocabulary := p.vocabularyFaults()
 	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(faultsOf(p.static.Validate()))), vocabulary.cover)
-	return p, p.withPlaces(slices.Concat(vocabulary, static, faults)).Sorted(), nil
+	return p, p.withPlaces(slices.Concat(vocabulary, static, faults, p.reachFaults())).Sorted(), nil
 }
 
 // cover reports whether some faults, which are unknown fields, say what another one does:

@@ -17,7 +17,11 @@ func (p *Program) ValidateCR(cr map[string]any) (faults Faults) {
 			faults = Faults{{Message: fmt.Sprintf("the evaluator panicked: %v", cause)}}
 		}
 	}()
-	return p.invalid(map[string]any{"cr": crValue(cr)})
+	filling := map[string]any{"cr": p.crValue(cr)}
+	if err := p.overLimit(filling); err != nil {
+		return Faults{{Message: err.Error()}}
+	}
+	return p.invalid(filling)
 }
 
 // invalid returns what is wrong with the custom resource in what is filled into the

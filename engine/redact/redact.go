@@ -47,6 +47,9 @@ const (
 // contentFields are the fields of a Secret that hold what is secret.
 var contentFields = []string{"data", "stringData"}
 
+// salt is the annotation with what the digests of a Secret are made with.
+const salt = "operetta.dev/salt"
+
 // lastApplied is where kubectl keeps the whole content of an object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -77,6 +80,9 @@ func (r *Redactor) Add(object map[string]any) {
 	r.addContent(object)
 	meta, _ := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
+	if key, ok := annotations[salt].(string); ok {
+		r.add(key, false)
+	}
 	text, _ := annotations[lastApplied].(string)
 	var before map[string]any
 	if json.Unmarshal([]byte(text), &before) == nil {

@@ -99,6 +99,7 @@ func Render(p *program.Program, in Input) (Output, error) {
 		for _, c := range rollout.Components {
 			enterNamespace(c.Objects, namespace)
 		}
+		refuse(p.Reach(), namespace, rollout.Components)
 		again = m.match(rollout) || m.hide(rollout)
 	}
 	return outputOf(cr, rollout, m).redacted(redactorOf(cr, rollout, m)), nil

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +28,7 @@ components: {
 }
 
 func TestObjectsEnterTheNamespaceOfTheResource(t *testing.T) {
-	p := load(t, `
+	p := load(t, `reach: {ConfigMap: namespaces: other: true, Namespace: {}, "ClusterRole.rbac.authorization.k8s.io": {}}
 components: web: objects: {
 	silent: #CM & {metadata: name: "silent"}
 	says: #CM & {metadata: {name: "says", namespace: "other"}}
@@ -116,8 +117,33 @@ components: web: objects: c: #CM & {metadata: name: "c"}`)
 	}
 }
 
+func TestAnObjectBeyondTheNamespaceIsRefusedAsACluster(t *testing.T) {
+	const body = `components: {
+	far: objects: o: #CM & {metadata: {name: "far", namespace: "monitoring"}}
+	role: objects: o: {apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: name: "role"}
+	near: objects: o: #CM & {metadata: name: "near"}
+	away: {when: false, objects: o: #CM & {metadata: {name: "away", namespace: "elsewhere"}}}
+}
+`
+	for reach, want := range map[string]string{
+		"": "far: Invalid, near: Rendered, role: Invalid, away: Excluded",
+		`reach: ConfigMap: namespaces: logging: true`:                                                   "far: Invalid, near: Rendered, role: Invalid, away: Excluded",
+		`reach: {ConfigMap: namespaces: monitoring: true, "ClusterRole.rbac.authorization.k8s.io": {}}`: "far: Rendered, near: Rendered, role: Rendered, away: Excluded",
+		`scope: "Cluster"`: "far: Rendered, near: Rendered, role: Rendered, away: Excluded",
+	} {
+		out := mustRender(t, load(t, body+reach), render.Input{})
+		got := map[string]render.State{}
+		for _, c := range out.Components {
+			got[c.Name] = c.State
+		}
+		if text := fmt.Sprintf("far: %s, near: %s, role: %s, away: %s", got["far"], got["near"], got["role"], got["away"]); text != want {
+			t.Errorf("%s: got %s, want %s\n%v", reach, text, want, out.Faults)
+		}
+	}
+}
+
 func TestTheSameObjectTwiceIsAFault(t *testing.T) {
-	p := load(t, `components: {
+	p := load(t, `reach: ConfigMap: namespaces: elsewhere: true, components: {
 	a: objects: one: #CM & {metadata: name: "same"}
 	b: objects: two: #CM & {metadata: {name: "same", namespace: "default"}}
 	c: objects: three: #CM & {metadata: {name: "same", namespace: "elsewhere"}}

@@ -22,6 +22,8 @@ type application struct {
 	writes []write
 	// settled are the objects that are now as they are wanted.
 	settled []plan.Desired
+	// found are the objects that are as they are wanted, and that the caches did not have.
+	found []step
 	// recreated are the objects that were deleted to be created anew.
 	recreated []plan.Desired
 	// outcome is set when the component could not be applied.
@@ -172,6 +174,9 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 	}
 	switch s.action.Verb {
 	case plan.Keep:
+		if s.live != nil && r.live[s.want.Component][s.want.Object] == nil {
+			out.found = append(out.found, s)
+		}
 		if s.live == nil || s.live.GetAnnotations()[plan.AppliedMark] == s.want.Digest { // not so with createOnly
 			out.settled = append(out.settled, s.want)
 		}

@@ -27,9 +27,14 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	fault := r.result.Completion.Fault
 	switch {
 	case len(r.failures) > 0:
-		out := Result{Inventory: in.Inventory, Finished: in.Finished}
+		out := Result{Inventory: in.Inventory, Finished: in.Finished, Panics: r.result.Panics}
 		out.Completion = status.Completion{Deleting: true, Change: status.Unchanged, Fault: fault}
 		return out, false, errors.Join(r.failures...)
+	case fault.Reason != "" && slices.ContainsFunc(in.Config, tenants):
+		// The configuration of the resource itself counts for nothing then: whoever may write
+		// it could otherwise skip the hooks with it.
+		in.Config = slices.DeleteFunc(slices.Clone(in.Config), tenants)
+		return e.BeforeDelete(ctx, in)
 	case fault.Reason != "":
 		return Result{Inventory: in.Inventory, Finished: in.Finished, Events: []Event{HooksSkipped(fault.Message)}}, true, nil
 	}
@@ -44,6 +49,8 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	out.Completion.Deleting = true
 	return out, why != "" || len(r.failures)+len(r.pendingHooks()) == 0, errors.Join(r.failures...)
 }
+
+func tenants(l program.Layer) bool { return l.Tenant }
 
 // HooksSkipped is the event that hooks before deletion were skipped.
 func HooksSkipped(why string) Event {

@@ -58,9 +58,10 @@ func (r *run) again(ctx context.Context) error {
 }
 
 // applyLayer applies the components of a layer whose gate is open, some at a
-// time, and repairs the others. It reports whether anything was written.
+// time, and repairs the others. It reports whether the package sees anything else by that.
 func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 	applied := make([]application, len(layer))
+	failures := make([]error, len(layer))
 	group := errgroup.Group{}
 	group.SetLimit(max(1, r.Parallel))
 	for i, name := range layer {
@@ -73,12 +74,22 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 			}
 		}
 		group.Go(func() error {
-			applied[i] = r.apply(ctx, r.desired[name], c, closed)
+			failures[i] = guarded(func() error {
+				applied[i] = r.apply(ctx, r.desired[name], c, closed)
+				return nil
+			})
 			return nil
 		})
 	}
 	_ = group.Wait() // applications carry their own errors
-	return r.collect(layer, applied)
+	written := r.collect(layer, applied)
+	for i, err := range failures {
+		if fault, ok := r.panicked(layer[i], err); ok {
+			r.outcomes[layer[i]] = fault
+			r.failures = append(r.failures, fmt.Errorf("component %s: %w", layer[i], err))
+		}
+	}
+	return written
 }
 
 // collect takes over what a layer's applications did, in the layer's order, so
@@ -91,6 +102,10 @@ func (r *run) collect(layer []string, applied []application) bool {
 			written = true
 			r.see(name, w.want.Object, w.result)
 			r.noteChange(w)
+		}
+		for _, s := range a.found {
+			written = true // what comes later may rest on it
+			r.see(name, s.want.Object, s.live)
 		}
 		for _, d := range a.settled {
 			r.inventory = r.inventory.Applied(d, r.in.Owner.Namespace)

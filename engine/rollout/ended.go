@@ -108,7 +108,7 @@ func (r *run) compareGone(ctx context.Context) bool {
 			g, known := r.gone[r.refOf(ctx, o).Identity()]
 			switch {
 			case !known || c.Rendering != program.RenderedComplete:
-			case g.entry.Content != plan.Content(g.ref.GroupKind(), o.Manifest):
+			case !g.entry.Ran(o.Manifest, r.keyOf(c.Name, o)):
 				delete(r.gone, g.ref.Identity())
 				changed = true
 			case !r.renders(ctx, g.place): // it has moved here
@@ -132,7 +132,7 @@ func (r *run) renders(ctx context.Context, p place) bool {
 // over reports whether an object that has ended and is gone has the content that is wanted.
 func (r *run) over(d plan.Desired) bool {
 	g, known := r.gone[d.Ref().Identity()]
-	return known && r.live[d.Component][d.Object] == nil && g.entry.Content == plan.Content(d.Ref().GroupKind(), d.Manifest.Object)
+	return known && r.live[d.Component][d.Object] == nil && g.entry.Ran(d.Manifest.Object, d.Key)
 }
 
 // healthOf judges an object of a component, which may be gone.

@@ -99,7 +99,7 @@ func (r *run) runHook(ctx context.Context, c program.Component) error {
 		r.outcomes[c.Name] = blocked
 		return nil
 	}
-	named, digest, err := plan.ByContent(c)
+	named, digest, err := r.named(ctx, c)
 	if err != nil {
 		r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 		return nil
@@ -110,6 +110,32 @@ func (r *run) runHook(ctx context.Context, c program.Component) error {
 		return nil
 	}
 	return r.performHook(ctx, named, digest)
+}
+
+// named returns a hook with names that say its content, and the digest of that. One that
+// rests on a Secret and was run before there were keys is not run again for its new
+// names, nor while it runs under those of before. One that has a Secret keeps those until
+// its content changes, as the key would go with that Secret.
+func (r *run) named(ctx context.Context, c program.Component) (program.Component, string, error) {
+	key := r.keyOfHook(c)
+	named, digest, err := plan.ByContent(c, key)
+	if key == "" || err != nil {
+		return named, digest, err
+	}
+	before, plain, err := plan.ByContent(c, "")
+	if err != nil {
+		return named, digest, err
+	}
+	if done := r.finished[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, isSecret) {
+		r.finished[c.Name] = Finish{Digest: digest, State: done.State}
+		return named, digest, nil
+	}
+	for _, o := range before.Objects {
+		if _, _, runs := r.inventory.Find(r.refOf(ctx, o), r.in.Owner.Namespace); runs {
+			return before, plain, nil
+		}
+	}
+	return named, digest, nil
 }
 
 // gateHook asks of a hook what is asked of a component, but for its edges: its

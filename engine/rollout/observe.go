@@ -51,14 +51,14 @@ func (r *run) look(ctx context.Context, places []place) (bool, error) {
 	group.SetLimit(parallelReads)
 	for i, p := range places {
 		group.Go(func() error {
-			u, err := r.Cluster.Get(ctx, p.ref)
-			switch {
-			case cluster.IsKindNotServed(err): // such a kind has no objects
-			case err != nil:
-				failures[i] = err
-			default:
+			failures[i] = guarded(func() error {
+				u, err := r.Cluster.Get(ctx, p.ref)
+				if cluster.IsKindNotServed(err) {
+					return nil // such a kind has no objects
+				}
 				found[i] = u
-			}
+				return err
+			})
 			return nil
 		})
 	}
@@ -192,6 +192,10 @@ func (r *run) evaluationFailed(err error) error {
 		r.fault(status.ReasonEvaluationFailed, oneLine(err.Error()))
 		return errStop
 	}
+	if limit, over := errors.AsType[*program.LimitError](err); over {
+		r.fault(status.ReasonEvaluationLimit, limit.Error())
+		return errStop
+	}
 	r.fault(status.ReasonInvalidPackage, oneLine(err.Error()))
 	return errStop
 }
@@ -255,9 +259,8 @@ func (r *run) placed(ctx context.Context, i program.Input) (program.Input, bool,
 	if i.Namespace == "" {
 		i.Namespace = r.in.Owner.Namespace
 	}
-	if r.Reach != program.Anywhere && r.in.Owner.Namespace != "" && i.Namespace != r.in.Owner.Namespace {
-		r.fault(status.ReasonInvalidPackage, fmt.Sprintf("input %s is in namespace %s, and its reader in namespace %s; clusterScoped: true at the root of the package allows that (%s)",
-			i.Name, i.Namespace, r.in.Owner.Namespace, i.Position))
+	if err := r.Reach.MayRead(r.in.Owner.Namespace, i.Kind.GroupKind(), i.Namespace); err != nil {
+		r.fault(status.ReasonInvalidPackage, fmt.Sprintf("input %s: %s (%s)", i.Name, err, i.Position))
 		return i, false, errStop
 	}
 	return i, true, nil

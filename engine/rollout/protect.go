@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -41,7 +42,7 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 			r.refuse(c.Name, o.Name, err)
 			return
 		}
-		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name)})
+		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name), Key: r.keyOf(c.Name, o)})
 		if err != nil {
 			r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 			return
@@ -127,10 +128,18 @@ func (r *run) dependencies(component string) []string {
 	})
 }
 
+// maxInventory is how many bytes of a status its inventory may take. The API server takes
+// 1.5 MiB for all of a resource, and somebody else may have written most of that.
+const maxInventory = 512 << 10
+
 // guard has a larger inventory stored before what is new in it is written.
 func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
+	}
+	if size := grown.Size(); size > maxInventory {
+		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
+		return errStop
 	}
 	preview := r.preview(ctx)
 	preview.Patches = effective(r.patchReports())

@@ -106,6 +106,11 @@ func (r *run) refusal(ctx context.Context, s step, err error) Refusal {
 	case cluster.IsKindNotServed(err):
 		// Its definition was there when the rollout began.
 		out.Kind, out.Message = Unserved, fmt.Sprintf("object %s: %v", s.want.Object, err)
+	case cluster.IsTooLarge(s.want.Manifest, err):
+		out.Kind, out.Message = Rejected, fmt.Sprintf("%v: it has %d bytes, which is too large", err, cluster.SizeOf(s.want.Manifest.Object))
+		if r.in.Rejections != nil {
+			r.in.Rejections.Keep(s.attempt(), Refusal{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
+		}
 	case isRejection(err):
 		out.Kind, out.Message = Rejected, r.rejectionText(s.want, err)+r.remedy(ctx, s, err)
 		if r.in.Rejections != nil {

@@ -90,7 +90,7 @@ func TestWhatOthersLiveInIsWrittenFirst(t *testing.T) {
 	later: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "later"}
 	space: {apiVersion: "v1", kind: "Namespace", metadata: name: "\(cr.metadata.namespace)-space"}
 }
-clusterScoped: true`)
+reach: {Namespace: {}, "ValidatingWebhookConfiguration.admissionregistration.k8s.io": {}}`)
 	order := &applied{Cluster: w.cluster}
 	w.cluster = order
 	w.mustRun()
@@ -188,7 +188,7 @@ func TestObjectsOfAKindWaitForItsDefinitionInTheirOwnComponent(t *testing.T) {
 		}]}
 	}
 }
-clusterScoped: true`)
+reach: "CustomResourceDefinition.apiextensions.k8s.io": {}`)
 	result := w.mustRun()
 	expectStates(t, result, "a: Waiting KindNotServed")
 	if result.RequeueAfter == 0 {

@@ -105,6 +105,9 @@ type Input struct {
 	Protect func(context.Context, Protection) error
 	// Rejections remembers what the API server has rejected; nil remembers nothing.
 	Rejections Rejections
+	// Salts knows the salts of the resource's Secrets; nil gives all of them a fixed one, as
+	// in a dry run.
+	Salts Salts
 	// Redactor is made to know the Secrets that the rollout comes across; it may be nil.
 	Redactor *redact.Redactor
 	// Pacer keeps objects from being written for ever; nil lets them.
@@ -149,6 +152,8 @@ type Result struct {
 	Teardown bool
 	// Detail is for the log, and too long for a status: where the evaluator failed.
 	Detail string
+	// Panics are the faults of the operator that the rollout has met.
+	Panics []*PanicError
 }
 
 // An Event is something that happened to an object.
@@ -236,13 +241,16 @@ func newRun(e *Engine, in Input) *run {
 // through runs phases until one of them ends the rollout.
 func (r *run) through(ctx context.Context, phases ...func(context.Context) error) {
 	for _, phase := range phases {
-		err := phase(ctx)
+		err := guarded(func() error { return phase(ctx) })
 		if errors.Is(err, errStop) {
 			break
 		}
 		if err != nil {
 			r.failures = append(r.failures, err)
 			r.result.Completion.Fault = Unanswered(err)
+			if fault, ok := r.panicked("", err); ok {
+				r.result.Completion.Fault = fault
+			}
 			break
 		}
 	}
@@ -280,6 +288,9 @@ func (r *run) finish() Result {
 	out.Completion.Patches = effective(out.Patches)
 	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
+	}
+	if r.rollout.Unstored != "" && out.Completion.Fault.Reason == "" {
+		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: r.rollout.Unstored}
 	}
 	if r.resume > 0 {
 		out.RequeueAfter = sooner(out.RequeueAfter, r.resume)

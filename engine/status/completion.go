@@ -29,6 +29,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // State is how far a component is.
@@ -91,6 +93,9 @@ const (
 	ReasonPackageBroken    Reason = "PackageBroken"
 	ReasonTimedOut         Reason = "TimedOut"
 	ReasonEvaluationFailed Reason = "EvaluationFailed"
+	ReasonInternalError    Reason = "InternalError"
+	ReasonEvaluationLimit  Reason = "EvaluationLimit"
+	ReasonStatusTooLarge   Reason = "StatusTooLarge"
 	ReasonPruning          Reason = "Pruning"
 	ReasonPruneRefused     Reason = "PruneRefused"
 	ReasonDeleteFailed     Reason = "DeleteFailed"
@@ -123,6 +128,18 @@ func (c Component) Cause() Reason {
 		return c.Awaited
 	}
 	return c.Reason
+}
+
+// Stalled returns what the status of a resource says, if it is stalled for a reason, or "".
+func Stalled(status map[string]any, reason Reason) string {
+	for _, c := range list(status, "conditions") {
+		m, _ := c.(map[string]any)
+		if m["type"] == ConditionStalled && m["status"] == string(metav1.ConditionTrue) && m["reason"] == string(reason) {
+			text, _ := m["message"].(string)
+			return text
+		}
+	}
+	return ""
 }
 
 // TimedOut returns the component as one that has had its time.

@@ -96,7 +96,7 @@ func TestLogLevelOfOneResourceIsItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "loud", plain)
-	o := s.Operate(p.Dir)
+	o := s.Operate(p.Dir, "--allow-annotations=log-level")
 	loud, quiet := s.Create(p.Thing(s.Site, "loud", nil)), s.Create(p.Thing(s.Site, "quiet", nil))
 	for _, cr := range []*unstructured.Unstructured{loud, quiet} {
 		s.ExpectAllReady(cr)

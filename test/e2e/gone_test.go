@@ -162,7 +162,7 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 		cr := s.abandon(p)
 		from := harness.Mark(t)
 		s.Delete(cr)
-		o := s.Operate(newSmall(t, "heldskipby", bystander).Dir)
+		o := s.Operate(newSmall(t, "heldskipby", bystander).Dir, "--allow-annotations=skip-hooks")
 		held(s, p, cr, o)
 		s.Patch(cr, harness.Annotation("operetta.dev/skip-hooks", "true"))
 		s.ExpectFinished(cr, "ConfigMap")

@@ -276,7 +276,7 @@ func TestAFailedHookBeforeDeletionHoldsItUntilAPersonActs(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := newSmall(t, "held"+strings.Fields(name)[0], failing)
-			s.Operate(p.Dir)
+			s.Operate(p.Dir, "--allow-annotations=skip-hooks")
 			from := harness.Mark(t)
 			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"broken": "backup"}))
 			s.ExpectAllReady(cr)

@@ -71,7 +71,7 @@ func TestAChangedInputReconcilesExactlyWhoRefersToItOnceEach(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "exact", reading)
-	s.Operate(p.Dir, "--log=json")
+	s.Operate(p.Dir, "--log=json", "--allow-annotations=log-level")
 	for _, name := range []string{"north", "south", "west"} {
 		s.Create(s.ConfigMap("region-"+name, map[string]any{"name": name}))
 	}
@@ -194,7 +194,7 @@ func TestSecretsBySelectorAreReadAsTheyComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := newSmall(t, "byselector", reading)
-	s.Operate(p.Dir, "--log=json")
+	s.Operate(p.Dir, "--log=json", "--allow-annotations=log-level")
 	s.Create(s.ConfigMap("region-north", map[string]any{"name": "N"}))
 	for _, name := range []string{"one", "two", "three"} {
 		s.ExpectAllReady(s.Create(loud(p.Thing(s.Site, name, map[string]any{"region": "north"}))))

@@ -15,7 +15,7 @@ const enclosing = `
 	users: [...string]
 	closed: bool | *true
 }
-clusterScoped: true
+reach: {Namespace: {}, "RoleBinding.rbac.authorization.k8s.io": namespaces: "*": true, "NetworkPolicy.networking.k8s.io": namespaces: "*": true}
 
 HEAD
 objects: {
@@ -77,7 +77,7 @@ func TestANamespaceThatComesAfterItsContentIsCreatedBeforeIt(t *testing.T) {
 // defining writes a resource before the definition of its kind, in one component.
 const defining = `
 #Spec: text: string
-clusterScoped: true
+reach: "CustomResourceDefinition.apiextensions.k8s.io": {}
 
 components: both: objects: {
 	resource: {

@@ -13,7 +13,7 @@ import (
 const rehearsed = `
 #Spec: text: string
 
-clusterScoped: true
+reach: {Namespace: {}, ConfigMap: namespaces: "*": true}
 components: config: objects: {
 	settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings", data: {text: cr.spec.text, mode: "safe"}}
 	token: {apiVersion: "v1", kind: "Secret", metadata: name: "token", stringData: token: "canary-\(cr.spec.text)"}
@@ -106,7 +106,7 @@ func TestADryRunOnTheClusterFailsWhenTheRolloutWould(t *testing.T) {
 		"a namespace of none":  {`name: "url"`, `{name: "url", namespace: "nowhere"}`, 1, "nowhere"},
 		"a new namespace":      {`settings: {apiVersion`, `home: {apiVersion: "v1", kind: "Namespace", metadata: name: "` + s.Namespace + `-new"}, there: {apiVersion: "v1", kind: "ConfigMap", metadata: {name: "there", namespace: "` + s.Namespace + `-new"}}, settings: {apiVersion`, 0, ""},
 		"what is waited for":   {`replicas: 2`, "replicas: 3", 0, ""},
-		"what was given up on": {`clusterScoped: true`, `clusterScoped: true, components: bad: {objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bad"}, failed: always: true}`, 1, "always"},
+		"what was given up on": {`reach: {`, `components: bad: {objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bad"}, failed: always: true}, reach: {`, 1, "always"},
 	} {
 		body := strings.ReplaceAll(rehearsed, "canary", "x")
 		if row.old != "" {

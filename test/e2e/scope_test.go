@@ -35,10 +35,15 @@ func role(namespace string) *unstructured.Unstructured {
 	return harness.Object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+namespace)
 }
 
+// anyReach lets reaching have its objects in whichever namespace the spec names.
+const anyReach = `
+reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: "*": true}
+`
+
 func TestObjectsBeyondTheNamespaceAreKeptByLabelAndGoWithTheResource(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	p := newSmall(t, "reaching", reaching+"clusterScoped: true\n")
+	p := newSmall(t, "reaching", reaching+anyReach)
 	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
 	ns := s.Elsewhere()
 	far := harness.Object("v1", "ConfigMap", ns, "far")
@@ -81,7 +86,7 @@ func (s *site) expectReachAndRepair(cr, role, far *unstructured.Unstructured) {
 func TestOperatorOfOneNamespaceKeepsTheObjectsOfItsResourcesInOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	p := newSmall(t, "extended", reaching+"clusterScoped: true\n")
+	p := newSmall(t, "extended", reaching+anyReach)
 	start := harness.Mark(t)
 	o := s.Operate(p.Dir)
 	ns := s.Elsewhere()
@@ -118,9 +123,9 @@ func TestJ3ObjectsBeyondTheNamespaceAreRefusedUnlessThePackageSaysSo(t *testing.
 	// Whether a kind is cluster-scoped, only the cluster knows.
 	p := newSmall(t, "tethered", strings.Replace(reaching, ", namespace: cr.spec.namespace", "", 1))
 	o := s.Operate(astray.Dir, p.Dir, harness.Everywhere, harness.Alone)
-	o.ExpectLog("waiting for it to be mended", "astray.cue:", "components.far.objects.far.metadata.namespace", "clusterScoped: true")
+	o.ExpectLog("waiting for it to be mended", "astray.cue:", "components.far.objects.far.metadata.namespace", "write reach: ConfigMap: namespaces: ")
 	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"namespace": s.Namespace}))
-	t.Log(s.ExpectNotReady(cr, "InvalidObject", "ClusterRole is cluster-scoped", "clusterScoped: true"))
+	t.Log(s.ExpectNotReady(cr, "InvalidObject", "ClusterRole.rbac.authorization.k8s.io is cluster-scoped", `reach: "ClusterRole.rbac.authorization.k8s.io": {}`))
 	s.Settle()
 	for _, o := range []*unstructured.Unstructured{role(s.Namespace), s.Ref("ConfigMap", "far")} {
 		if got, err := harness.Read(t.Context(), o); got != nil || err != nil {

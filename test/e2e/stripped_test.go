@@ -38,7 +38,7 @@ func (s *site) strip(u *unstructured.Unstructured) {
 func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	p := newSmall(t, "stripped", reaching+near+"clusterScoped: true\n")
+	p := newSmall(t, "stripped", reaching+near+anyReach)
 	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone)
 	ns := s.Elsewhere()
 	all := []*unstructured.Unstructured{s.Ref("ConfigMap", "near"), harness.Object("v1", "ConfigMap", ns, "far"), role(ns)}

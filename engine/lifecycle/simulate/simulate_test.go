@@ -179,7 +179,7 @@ func TestEveryKindGetsHealthyByItself(t *testing.T) {
 		"APIService": {"apiregistration.k8s.io/v1", ""},
 	}
 	var body strings.Builder
-	body.WriteString(`clusterScoped: true
+	body.WriteString(`reach: {"CustomResourceDefinition.apiextensions.k8s.io": {}, Namespace: {}, PersistentVolume: {}, "ClusterIssuer.cert-manager.io": {}, "APIService.apiregistration.k8s.io": {}}
 components: crd: objects: o: {
 	apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", metadata: name: "xs.example.net"
 	spec: {group: "example.net", scope: "Namespaced", names: {kind: "X", plural: "xs"}, versions: [{name: "v1", served: true, storage: true, schema: openAPIV3Schema: type: "object"}]}

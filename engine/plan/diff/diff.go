@@ -86,7 +86,7 @@ func (c *comparison) relevant(u *unstructured.Unstructured) any {
 		all, _ := meta[field].(map[string]any)
 		kept := maps.Clone(all)
 		maps.DeleteFunc(kept, func(name string, _ any) bool {
-			return name == lastApplied || name == plan.AppliedMark || c.created && strings.HasPrefix(name, ownMarks)
+			return name == lastApplied || name == plan.AppliedMark || name == plan.SaltMark || c.created && strings.HasPrefix(name, ownMarks)
 		})
 		if meta[field] = kept; len(kept) == 0 {
 			delete(meta, field)

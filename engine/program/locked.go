@@ -1,0 +1,174 @@
+package program
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+)
+
+// configAttribute marks what of the configuration only the administrator sets, as
+// @config(admin) on a field or in a struct. It counts for all below.
+const (
+	configAttribute = "config"
+	configAdmin     = "admin"
+)
+
+// locked says what of a value only the administrator sets. A nil one is nothing.
+type locked struct {
+	// all is everything, at and below the value.
+	all      bool
+	position Position
+	fields   map[string]*locked
+	// others are of the fields of any other name, and of the elements of a list.
+	others *locked
+}
+
+// maxConfigDepth bounds how deep marks are looked for: a definition may be within itself.
+const maxConfigDepth = 16
+
+// lockedIn returns what of a value only the administrator sets, or nil.
+func lockedIn(v cue.Value, depth int) *locked {
+	if !v.Exists() || depth > maxConfigDepth {
+		return nil
+	}
+	out := &locked{position: positionAt(v.Pos()), fields: map[string]*locked{}}
+	for _, part := range partsOf(v) {
+		if isLocked(part) {
+			out.all = true
+			return out
+		}
+		if element := part.LookupPath(cue.MakePath(cue.AnyIndex)); element.Exists() {
+			out.others = union(out.others, lockedIn(element, depth+1))
+		}
+		it, err := part.Fields(cue.Optional(true), cue.Patterns(true))
+		for err == nil && it.Next() {
+			below := lockedIn(it.Value(), depth+1)
+			if it.Selector().LabelType() != cue.StringLabel || it.Selector().ConstraintType() == cue.PatternConstraint {
+				out.others = union(out.others, below)
+				continue
+			}
+			name := it.Selector().Unquoted()
+			if below = union(out.fields[name], below); below != nil {
+				out.fields[name] = below
+			}
+		}
+	}
+	if len(out.fields) == 0 && out.others == nil {
+		return nil
+	}
+	return out
+}
+
+// isLocked reports whether a value is marked.
+func isLocked(v cue.Value) bool {
+	return slices.ContainsFunc(v.Attributes(cue.ValueAttr), func(a cue.Attribute) bool {
+		marked, err := a.Flag(0, configAdmin)
+		return a.Name() == configAttribute && err == nil && marked
+	})
+}
+
+// maxParts bounds of how many values the parts of one are looked at.
+const maxParts = 100
+
+// partsOf returns a value and what it is made of: operands of & and |, and what references
+// lead to. Only they have the attributes that are written there.
+func partsOf(v cue.Value) []cue.Value {
+	out := []cue.Value{v}
+	for i := 0; i < len(out) && len(out) < maxParts; i++ {
+		op, args := out[i].Expr()
+		switch op {
+		case cue.AndOp, cue.OrOp, cue.NoOp:
+			for _, a := range args {
+				if !slices.Contains(out, a) {
+					out = append(out, a)
+				}
+			}
+		case cue.SelectorOp, cue.IndexOp:
+			if to := cue.Dereference(out[i]); to.Exists() && !slices.Contains(out, to) {
+				out = append(out, to)
+			}
+		}
+	}
+	return out
+}
+
+// union returns what one of two says.
+func union(a, b *locked) *locked {
+	switch {
+	case a == nil || b != nil && b.all:
+		return b
+	case b == nil || a.all:
+		return a
+	}
+	out := &locked{position: a.position, fields: maps.Clone(a.fields), others: union(a.others, b.others)}
+	for name, l := range b.fields {
+		out.fields[name] = union(out.fields[name], l)
+	}
+	return out
+}
+
+// setBy returns the paths at which a value sets what only the administrator does, each
+// with where the package has the field. What replaces a struct or a list sets all in it.
+func (l *locked) setBy(value any, path []string) []Reference {
+	if l == nil {
+		return nil
+	}
+	members, isStruct := value.(map[string]any)
+	if l.all || !isStruct {
+		return []Reference{{Path: slices.Clone(path), Position: l.position}}
+	}
+	var out []Reference
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		out = append(out, cmp.Or(l.fields[name], l.others).setBy(members[name], append(path, name))...)
+		if l.fields[name] != nil {
+			out = append(out, l.others.setBy(members[name], append(path, name))...)
+		}
+	}
+	return slices.CompactFunc(out, func(a, b Reference) bool { return slices.Equal(a.Path, b.Path) })
+}
+
+// lockedFaults returns what of the administrator's is set by whoever may write the custom
+// resource.
+func (p *Program) lockedFaults(layers []Layer) Faults {
+	var out Faults
+	for _, l := range layers {
+		if !l.Tenant {
+			continue
+		}
+		for _, at := range p.locked.setBy(any(l.Values), []string{"config"}) {
+			out = append(out, Fault{
+				Position: at.Position,
+				Path:     at.String(),
+				Message:  "only the administrator sets this (set by " + l.Origin + ")",
+				Hint:     "take it out there",
+			})
+		}
+	}
+	return out
+}
+
+// An Attribute is one that is written in the package.
+type Attribute struct {
+	// Name is before the parenthesis, and Contents within.
+	Name, Contents string
+	Position       Position
+}
+
+// Attributes returns the attributes that are written in the package, by file and line.
+func (p *Program) Attributes() []Attribute {
+	var out []Attribute
+	for _, f := range p.files {
+		ast.Walk(f, func(n ast.Node) bool {
+			if a, ok := n.(*ast.Attribute); ok {
+				name, contents := a.Split()
+				out = append(out, Attribute{Name: name, Contents: contents, Position: positionAt(a.Pos())})
+			}
+			return true
+		}, nil)
+	}
+	slices.SortStableFunc(out, func(a, b Attribute) int { return comparePositions(a.Position, b.Position) })
+	return out
+}

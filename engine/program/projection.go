@@ -1,0 +1,144 @@
+package program
+
+import (
+	"maps"
+	"slices"
+)
+
+// A projection is the part of some data that a package refers to: all of it, or
+// the fields of which there is a projection.
+//
+// Most of a live object, or of an input, is of no interest to a package. What it does not refer to
+// does not enter CUE: it would cost time, its keys would stay in CUE's
+// process-wide table of labels for good, and, if it changed, equal evaluations
+// would look different.
+type projection struct {
+	all    bool
+	fields map[string]*projection
+}
+
+// project returns the part below a root that the package refers to, or has written
+// itself. What another package brings to the root may refer to anything.
+func (x *index) project(root string) *projection {
+	out := &projection{all: x.foreign}
+	for _, r := range x.references {
+		if r.Path[0] == root {
+			out.add(r.Path[1:])
+		}
+	}
+	for _, m := range x.fields[root] {
+		eachMember(m.value, nil, func(inner member) {
+			if root != "live" {
+				out.declare(nil, inner)
+			}
+		})
+	}
+	return out
+}
+
+func (p *projection) add(path []string) {
+	if len(path) == 0 {
+		p.all = true
+		return
+	}
+	if p.fields == nil {
+		p.fields = map[string]*projection{}
+	}
+	if p.fields[path[0]] == nil {
+		p.fields[path[0]] = &projection{}
+	}
+	p.fields[path[0]].add(path[1:])
+}
+
+// declare adds what the package itself writes below a path: a constraint on a field is
+// as much a reference to it as an expression is.
+func (p *projection) declare(path []string, m member) {
+	switch {
+	case m.kind == embedded && m.value == nil: // three dots
+	case m.kind == named:
+		path = append(slices.Clone(path), m.name)
+		empty := true
+		eachMember(m.value, nil, func(inner member) {
+			empty = false
+			p.declare(path, inner)
+		})
+		if empty {
+			p.add(path)
+		}
+	default:
+		p.add(path)
+	}
+}
+
+// below returns the projection of a field of a field, or nil.
+func (p *projection) below(path ...string) *projection {
+	for _, name := range path {
+		if p == nil {
+			return nil
+		}
+		p = p.field(name)
+	}
+	return p
+}
+
+// field returns the projection of a field, or nil when it is of no interest.
+func (p *projection) field(name string) *projection {
+	if p.all {
+		return p
+	}
+	return p.fields[name]
+}
+
+// live returns what a package sees of the live objects.
+func (p *projection) live(live map[string]map[string]map[string]any) map[string]any {
+	out := make(map[string]any, len(live))
+	for component, objects := range live {
+		ofComponent := p.field(component)
+		if ofComponent == nil {
+			continue
+		}
+		seen := make(map[string]any, len(objects))
+		for name, object := range objects {
+			if ofObject := ofComponent.field(name); ofObject != nil {
+				seen[name] = ofObject.of(withoutManagedFields(object))
+			}
+		}
+		out[component] = seen
+	}
+	return out
+}
+
+// of returns the part of a value that is of interest.
+func (p *projection) of(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok || p.all {
+		return integral(v)
+	}
+	out := make(map[string]any, len(p.fields))
+	for name, field := range p.fields {
+		if inner, ok := m[name]; ok {
+			out[name] = field.of(inner)
+		}
+	}
+	return out
+}
+
+// withoutManagedFields returns an object without what no package may depend on: the
+// managed fields, which change with every write and of which each key is new, and the key
+// of a Secret's digests.
+func withoutManagedFields(object map[string]any) map[string]any {
+	meta, ok := object["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	salted := annotations[SaltAnnotation] != nil
+	if !ok || meta["managedFields"] == nil && !salted {
+		return object
+	}
+	slim := maps.Clone(meta)
+	delete(slim, "managedFields")
+	if salted {
+		annotations = maps.Clone(annotations)
+		delete(annotations, SaltAnnotation)
+		slim["annotations"] = annotations
+	}
+	return with(object, "metadata", slim)
+}

@@ -1,0 +1,123 @@
+package program_test
+
+import (
+	"fmt"
+	"testing"
+
+	"operetta.dev/engine/program"
+)
+
+func TestWhateverThePackageRefersToOfTheResourceIsThere(t *testing.T) {
+	t.Parallel()
+	// What the component holds, and what stands beside the components.
+	cases := map[string][2]string{
+		"by its path":                 {`verify: it: cr.metadata.labels.team == "a"`},
+		"by index":                    {`verify: it: cr.metadata.labels["team"] == "a"`},
+		"of a name with a slash":      {`verify: it: cr.metadata.labels["x.example/team"] == "b"`},
+		"of the annotations":          {`verify: it: cr.metadata.annotations.note == "c"`},
+		"by a computed index":         {`verify: it: cr.metadata.labels["te\("am")"] == "a"`},
+		"by a let of the metadata":    {`let m = cr.metadata, verify: it: m.labels.team == "a"`},
+		"by a hidden field":           {`verify: it: _labels.team == "a"`, `_labels: cr.metadata.labels`},
+		"by an alias":                 {`verify: it: C.metadata.labels.team == "a"`, "C=cr: _"},
+		"in a loop":                   {`verify: it: len([for k, v in cr.metadata.labels {k}]) == 2`},
+		"as a count":                  {`verify: it: len(cr.metadata.labels) == 2`},
+		"as an argument":              {`verify: it: (#R & {object: cr}).team == "a"`, `#R: {object: _, team: object.metadata.labels.team}`},
+		"as the presence of all":      {`verify: it: cr.metadata.labels != _|_`},
+		"as the absence of one":       {`verify: it: cr.metadata.labels.nobody == _|_`},
+		"in a type of the author":     {`verify: it: true`, `cr: metadata: labels: team!: "a"`},
+		"in a pattern of the author":  {`verify: it: true`, `cr: metadata: labels: [=~"team"]: "a" | "b"`},
+		"beside it in the resource":   {`verify: it: cr.spec.any.team == "a"`, `cr: {metadata: labels: {team: _, ...}, spec: any: team: metadata.labels.team}`},
+		"in a copy of all":            {`verify: it: _copy == {team: "a", "x.example/team": "b"}`, `_copy: {for k, v in cr.metadata.labels {(k): v}}`},
+		"what it does not refer to":   {`verify: it: cr.metadata.name == "corner"`},
+		"in a definition of the root": {`verify: it: #Mine.of == "a"`, `#Mine: of: cr.metadata.labels.team`},
+	}
+	for name, text := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := compile(t, text[1]+"\ncomponents: web: {"+text[0]+"}\n")
+			s := session(t, `{}`, `{}`)
+			meta, _ := s.CR["metadata"].(map[string]any)
+			meta["labels"] = map[string]any{"team": "a", "x.example/team": "b"}
+			meta["annotations"] = map[string]any{"note": "c"}
+			if v := evaluate(t, p, s).Components[0].Verify; len(v) != 1 || v[0].Verdict != program.True {
+				t.Errorf("got %+v", v)
+			}
+		})
+	}
+}
+
+// What the author asks of a label must not go unseen because the label does not enter.
+func TestLabelThatTheAuthorForbidsIsFound(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "cr: metadata: labels: [=~\"^team$\"]: \"a\" | \"b\"\ncomponents: web: verify: it: true\n")
+	s := session(t, `{}`, `{}`)
+	meta, _ := s.CR["metadata"].(map[string]any)
+	meta["labels"] = map[string]any{"team": "c"}
+	if r, err := p.Evaluate(s); err != nil || len(r.Invalid) == 0 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestWhateverThePackageRefersToOfAnInputIsThere(t *testing.T) {
+	t.Parallel()
+	const one = "inputs: it: {apiVersion: \"v1\", kind: \"ConfigMap\", name: \"it\"}\n"
+	const several = "inputs: it: {apiVersion: \"v1\", kind: \"ConfigMap\", selector: a: \"b\"}\n"
+	cases := map[string]struct {
+		inputs, verify, beside string
+	}{
+		"by its path":             {one, `inputs.it.object.data.key == "v"`, ``},
+		"by a computed index":     {one, `inputs.it.object.data["k\("ey")"] == "v"`, ``},
+		"by a let":                {one, `_o.data.key == "v"`, `_o: inputs.it.object`},
+		"in a loop over all":      {one, `len([for _, i in inputs {i.object.data.key}]) == 1`, ``},
+		"as the presence of one":  {one, `inputs.it.object != _|_`, ``},
+		"as the absence of a key": {one, `inputs.it.object.data.nobody == _|_`, ``},
+		"in a type of the author": {one, `inputs.it.object.data.key == "v"`, `inputs: it: object: data: key: string`},
+		"one of several":          {several, `inputs.it.objects.it.data.key == "v"`, ``},
+		"a loop over several":     {several, `[for _, o in inputs.it.objects {o.data.key}] == ["v"]`, ``},
+	}
+	for name, row := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := compile(t, row.inputs+row.beside+"\ncomponents: web: verify: it: "+row.verify+"\n")
+			s := session(t, `{}`, `{}`)
+			object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "it"}, "data": map[string]any{"key": "v", "other": "w"}}
+			s.Inputs = map[string]program.Found{"it": {Several: row.inputs == several, Objects: []map[string]any{object}}}
+			if v := evaluate(t, p, s).Components[0].Verify; len(v) != 1 || v[0].Verdict != program.True {
+				t.Errorf("got %+v", v)
+			}
+		})
+	}
+}
+
+func TestWhatThePackageDoesNotReferToChangesNothing(t *testing.T) {
+	t.Parallel()
+	m := program.NewMemo(compile(t, `
+inputs: it: {apiVersion: "v1", kind: "ConfigMap", name: "it"}
+components: web: objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.metadata.name, data: {
+	team: cr.metadata.labels.team
+	key:  inputs.it.object.data.key
+}}
+`), 10)
+	with := func(labels, data map[string]any) []program.Component {
+		s := session(t, `{}`, `{}`)
+		meta, _ := s.CR["metadata"].(map[string]any)
+		meta["uid"], meta["labels"] = "1", labels
+		s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{"kind": "ConfigMap", "metadata": map[string]any{"name": "it"}, "data": data}}}}
+		r, err := m.Evaluate(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Components
+	}
+	first := with(map[string]any{"team": "a"}, map[string]any{"key": "v"})
+	many := map[string]any{"team": "a"}
+	for i := range 60_000 {
+		many[fmt.Sprint("l", i)] = "x"
+	}
+	if other := with(many, map[string]any{"key": "v", "other": "w"}); &other[0] != &first[0] {
+		t.Error("it was evaluated again for labels and keys that nobody reads")
+	}
+	if other := with(map[string]any{"team": "b"}, map[string]any{"key": "v"}); &other[0] == &first[0] {
+		t.Error("it was not evaluated again for a label that it reads")
+	}
+}

@@ -1,0 +1,102 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+)
+
+// The digests of what a Secret holds are made with keys: the own Secrets of a resource
+// have a salt, which is chosen once and kept in an annotation; the Secrets that a package
+// reads have their UID. An object that is no Secret and may rest on some has a key made
+// of theirs, so that it lives as long as they do, whether the object is there or not.
+
+// Salts knows the salts of the Secrets of one resource. It is safe for concurrent use.
+type Salts interface {
+	// Salt returns the salt of a Secret, by component and object: the one that it has on
+	// the cluster, or, if that is "", one that stays the same from then on.
+	Salt(component, object, live string) string
+}
+
+// saltOf returns the salt that a Secret has or is given.
+func (r *run) saltOf(component, object string) string {
+	live := plan.SaltOf(r.live[component][object])
+	if r.in.Salts != nil {
+		return r.in.Salts.Salt(component, object, live)
+	}
+	if live != "" {
+		return live
+	}
+	return program.FixedSalt
+}
+
+// keyOf returns what the digests of an object of a component are made with, or "" if it
+// rests on no Secret.
+func (r *run) keyOf(component string, o program.Object) string {
+	if isSecret(o) {
+		return r.saltOf(component, o.Name)
+	}
+	return combined(r.keysBehind(o))
+}
+
+// keyOfHook returns what the names of a hook's objects are made with, or "" if none of
+// them is a Secret or rests on one.
+func (r *run) keyOfHook(c program.Component) string {
+	var keys []string
+	for _, o := range c.Objects {
+		if isSecret(o) {
+			keys = append(keys, r.saltOf(c.Name, o.Name))
+		}
+		keys = append(keys, r.keysBehind(o)...)
+	}
+	return combined(keys)
+}
+
+func isSecret(o program.Object) bool { return o.Identity.Kind == "Secret" }
+
+// keysBehind returns the keys of the Secrets that an object may rest on, as far as they
+// are there.
+func (r *run) keysBehind(o program.Object) []string {
+	var out []string
+	for _, ref := range o.Secrets {
+		if ref.Input == "" {
+			out = append(out, r.ownKey(ref))
+			continue
+		}
+		for _, object := range r.found[ref.Input].Objects {
+			out = append(out, program.InputKeyOf(object))
+		}
+	}
+	return out
+}
+
+// ownKey returns the key of an own Secret that an object rests on. One that has no salt
+// may never get one, such as one that is only ever created.
+func (r *run) ownKey(ref program.SecretRef) string {
+	live := r.live[ref.Component][ref.Object]
+	if c, _ := r.component(ref.Component); live == nil && slices.ContainsFunc(c.Objects, func(o program.Object) bool { return o.Name == ref.Object && isSecret(o) }) {
+		return r.saltOf(ref.Component, ref.Object)
+	}
+	if live == nil || live.GetKind() != "Secret" {
+		return ""
+	}
+	if salt := plan.SaltOf(live); salt != "" {
+		return salt
+	}
+	return program.InputKeyOf(live.Object)
+}
+
+// combined returns one key made of several, or "" of none.
+func combined(keys []string) string {
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "" })
+	if len(keys) == 0 {
+		return ""
+	}
+	slices.Sort(keys)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(keys), "\n")))
+	return hex.EncodeToString(sum[:])
+}
