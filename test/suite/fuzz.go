@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"operetta.dev/test/internal/screen"
 )
 
@@ -41,28 +39,27 @@ func (r fuzzRun) run(ctx context.Context, s *screen.Screen, step *screen.Step) (
 	}
 	var mu sync.Mutex
 	var got tally
-	all, fed := errgroup.WithContext(ctx)
-	all.SetLimit(fuzzTwo)
+	var all sync.WaitGroup
+	slots := make(chan struct{}, fuzzTwo)
 	for i, target := range targets {
-		all.Go(func() error {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			step.Detail(fmt.Sprintf("%d of %d targets; %s", i+1, len(targets), target.name))
-			said, err := r.feed(fed, target)
+			said, err := r.feed(ctx, target)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				got.failed++
 				s.Print(strings.Split(said, "\n")...)
 				s.Print(fmt.Sprintf("✗ %s of %s: %v", target.name, target.pkg, err))
-				return nil
+				return
 			}
 			got.passed++
 			s.Print(fmt.Sprintf("ok  \t%s\t%s\t%d executions", target.pkg, target.name, executions(said)))
-			return nil
 		})
 	}
-	if err := all.Wait(); err != nil {
-		return got, err
-	}
+	all.Wait()
 	if got.failed > 0 {
 		return got, errFailed
 	}
