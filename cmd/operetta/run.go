@@ -33,6 +33,9 @@ const (
 	crdsLeave = "leave"
 )
 
+// defaultStepLimit is more than what can be evaluated in time for anybody.
+const defaultStepLimit = 5 * time.Minute
+
 const runLong = `Run the operators of packages on a cluster, until interrupted.
 
 Each package is checked, its CustomResourceDefinition is installed, and its custom resources
@@ -44,6 +47,10 @@ no other.
 With --state-dir, the last good version is kept in a folder, and runs if the package is wrong
 when the process is started again. Without it, the resources of a package that is wrong are not
 reconciled. Either way their status says so.
+
+A custom resource whose evaluation takes long, or never ends, leaves workers to the others, and
+the log names it. Interrupted, the process ends within 20 seconds and with exit code 0, also when
+such a step has not ended: nothing is written after the interruption.
 
 Custom resources whose package does not run here are not reconciled. One that is deleted is torn
 down all the same, from the inventory in its status; --strays leave leaves it to another process.
@@ -94,6 +101,7 @@ func newRun(s streams) *cobra.Command {
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled at once")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "", "where to serve Prometheus metrics, such as 127.0.0.1:8080; port 0 is a free one, which the log says")
 	flags.StringVar(&f.options.HealthAddress, "health-address", "", "where to serve /healthz and /readyz, such as 127.0.0.1:8081; port 0 as well")
+	flags.DurationVar(&f.options.StepLimit, "step-limit", defaultStepLimit, "how long one step of a custom resource may go on without an answer of the API server until /healthz fails; 0 is for ever")
 	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "let only one of several processes act, by a Lease")
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "where the Lease is; by default the namespace that the process runs in")
 	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
