@@ -29,9 +29,10 @@ from one, as in appsv1.#Deployment & {...}.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
 write instead. A warning is one as well, of what is right and probably not meant: a status,
-or an object that is no Secret, into which what a Secret holds is copied. It makes the
-command fail with --strict only. Without packages, all packages at or below the current
-folder are checked.`,
+or an object that is no Secret, into which what a Secret holds is copied; or work that a
+user can make as long as they like, as list.Range over a number without a maximum. It
+makes the command fail with --strict only. Without packages, all packages at or below the
+current folder are checked.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit

@@ -50,6 +50,10 @@ type Options struct {
 	// StepLimit is how long a step may go on without an answer of the API server until the
 	// process counts as ill, see /healthz; 0 is for ever.
 	StepLimit time.Duration
+	// WebhookAddress is where admission webhooks are served, by TLS; "" serves none.
+	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change.
+	WebhookAddress string
+	WebhookCertDir string
 	// Strays says what is done about deleted resources whose package is not served;
 	// "" tears them down.
 	Strays Strays
@@ -87,6 +91,9 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		return nil, err
 	}
 	if err := serveMetrics(mgr, options.MetricsAddress); err != nil {
+		return nil, err
+	}
+	if err := serveWebhooks(mgr, options); err != nil {
 		return nil, err
 	}
 	kids, err := newChildren(mgr, options.CustomResourceNamespace, &wholes{}, options.Log)
