@@ -99,6 +99,8 @@ func newRun(s streams) *cobra.Command {
 	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
 	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "what to do about deleted custom resources whose package does not run here", string(controller.StraysTeardown), string(controller.StraysLeave))
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that keeps the last good version of each package for the next start; by default none is kept")
+	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "where to serve admission webhooks by TLS, such as :9443")
+	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
@@ -50,6 +51,8 @@ type finding struct {
 	Edges []string `json:"edges,omitempty"`
 	// Warnings are what is right and probably not meant.
 	Warnings program.Faults `json:"warnings,omitempty"`
+	// Kinds are the kinds of the objects that it renders, as far as they can be told.
+	Kinds []schema.GroupKind `json:"kinds,omitempty"`
 	// CRD is the CustomResourceDefinition, when it was asked for and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
 }
@@ -89,7 +92,7 @@ func examineLight(mode, dir string, v packageVersion) finding {
 	var f finding
 	if mode != examineCRD {
 		f.Faults, f.Warnings = check.All(p)
-		f.Edges = check.Dependencies(p)
+		f.Edges, f.Kinds = check.Dependencies(p), check.Kinds(p)
 	}
 	if mode != examineCheck {
 		var err error

@@ -47,6 +47,10 @@ type Options struct {
 	Allow []string
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
+	// WebhookAddress is where admission webhooks are served, by TLS; "" serves none.
+	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change.
+	WebhookAddress string
+	WebhookCertDir string
 	// Strays says what is done about deleted resources whose package is not served;
 	// "" tears them down.
 	Strays Strays
@@ -82,6 +86,9 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		return nil, err
 	}
 	if err := serveMetrics(mgr, options.MetricsAddress); err != nil {
+		return nil, err
+	}
+	if err := serveWebhooks(mgr, options); err != nil {
 		return nil, err
 	}
 	kids, err := newChildren(mgr, options.CustomResourceNamespace)
