@@ -143,12 +143,15 @@ reach: ConfigMap: namespaces: "*": true
 	named := harness.Object("v1", "ConfigMap", far, "named")
 	cr := mallory.Create(p.Thing(s, "shop", nil))
 	s.ExpectAllReady(cr)
-	// The name of a resource is no secret: whoever wrote it has not said that it may be deleted.
+	// The name of a resource is no secret. What an engine has marked that knew no more than the
+	// name is confirmed by its UID in the inventory.
 	mark(named, p, s.Namespace, "shop", nil)
 	for _, u := range []*unstructured.Unstructured{theirs, named} {
 		s.Create(u)
 	}
-	if err := mallory.PatchStatus(cr, forged(s.Namespace, true, theirs, named)); err != nil {
+	unconfirmed := named.DeepCopy()
+	unconfirmed.SetUID("00000000-0000-0000-0000-000000000000")
+	if err := mallory.PatchStatus(cr, forged(s.Namespace, true, theirs, unconfirmed)); err != nil {
 		t.Fatal(err)
 	}
 	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now")); err != nil {
