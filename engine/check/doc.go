@@ -9,6 +9,7 @@
 //	edges         dependsOn on what does not exist, and cycles
 //	rendering     fields that nobody sets, and components that wait for themselves
 //	identity      one object that is rendered twice, or where it may not be
+//	untrusted     kinds, accounts, roles and the like that a tenant chooses
 //	attributes    attributes that are misspelled, and lock nothing
 //	defaults      a default that CUE drops, or that widens its type
 //	comparisons   == between values that can never be equal
@@ -21,6 +22,7 @@
 // Warnings are about what is right and probably not meant, one rule a file as well:
 //
 //	copies        what a Secret holds, to where more people may read it
+//	growth        what a user can make as long as they like
 //
 // Every rule errs on the side of silence: where only an evaluation with real data
 // could tell, it says nothing. Faults come all at once, sorted, each with what to

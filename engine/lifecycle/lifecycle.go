@@ -77,6 +77,8 @@ type Lifecycle struct {
 	Cluster  cluster.Cluster
 	Recorder Recorder
 	Now      func() time.Time
+	// Clock measures how long evaluations take; nil is time.Now.
+	Clock func() time.Time
 	// Inputs reads what packages do not own; nil reads nothing.
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.
@@ -363,6 +365,12 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 	if err := s.brakes.protect(s.key(), s.Now()); err != nil {
 		return err
 	}
+	stored := s.inventory
 	s.inventory, s.finished = p.Inventory, p.Finished
-	return s.write(ctx, s.build(p.Preview))
+	after := s.build(p.Preview)
+	if size := s.sizeWith(after); size > maxResource {
+		s.inventory = stored
+		return s.writeLess(ctx, fmt.Errorf("the resource would have %d bytes with it, and %d are the limit", size, maxResource))
+	}
+	return s.write(ctx, after)
 }

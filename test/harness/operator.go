@@ -93,6 +93,12 @@ func (o *Operator) Stop() {
 	}
 }
 
+// ExitCode returns the exit code of an operator that has ended by itself.
+func (o *Operator) ExitCode() int {
+	<-o.ended
+	return o.cmd.ProcessState.ExitCode()
+}
+
 // Kill ends the operator as a crash would.
 func (o *Operator) Kill() {
 	_ = o.cmd.Process.Kill()
