@@ -102,23 +102,32 @@ func scaleOf(s program.Scale) *apiextensionsv1.CustomResourceSubresourceScale {
 // printCRDs prints manifests: YAML documents, or one JSON object, which is a List when
 // there are several.
 func printCRDs(w io.Writer, format string, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	objects := make([]manifest, len(crds))
-	for i, c := range crds {
-		text, err := crd.YAML(c)
-		if err != nil {
-			return err
-		}
-		data, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-		// This decoder keeps integers whole.
-		if err := utiljson.Unmarshal(data, &objects[i].object); err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
+	objects, err := definitionManifests(crds)
+	if err != nil {
+		return err
 	}
 	if format == formatJSON && len(objects) == 1 {
 		return printJSON(w, objects[0].object)
 	}
 	return printManifests(w, format, objects)
+}
+
+// definitionManifests returns definitions as they are printed.
+func definitionManifests(crds []*apiextensionsv1.CustomResourceDefinition) ([]manifest, error) {
+	objects := make([]manifest, len(crds))
+	for i, c := range crds {
+		text, err := crd.YAML(c)
+		if err != nil {
+			return nil, err
+		}
+		data, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		// This decoder keeps integers whole.
+		if err := utiljson.Unmarshal(data, &objects[i].object); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return objects, nil
 }

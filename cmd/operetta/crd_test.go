@@ -26,7 +26,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 	})
 	want := crd.Definition{
 		Package: "site", Reach: "ConfigMap=monitoring Namespace",
-		Group:   "example.com", Kind: "Site", Plural: "sites", Singular: "site",
+		Group: "example.com", Kind: "Site", Plural: "sites", Singular: "site",
 		Description: "A site.", ShortNames: []string{"si"}, Categories: []string{"all"},
 		Scope: apiextensionsv1.ClusterScoped,
 		Versions: []crd.Version{

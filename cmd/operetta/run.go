@@ -23,8 +23,10 @@ type runFlags struct {
 	logFormat  string
 	configMap  string
 	stateDir   string
-	options    controller.Options
-	dryRun     dryRun
+	// packageMemory is what a process that examines a package may have; 0 is what is left for it.
+	packageMemory quantity
+	options       controller.Options
+	dryRun        dryRun
 }
 
 // What run does about CustomResourceDefinitions.
@@ -32,6 +34,9 @@ const (
 	crdsApply = "apply"
 	crdsLeave = "leave"
 )
+
+// defaultStepLimit is more than what can be evaluated in time for anybody.
+const defaultStepLimit = 5 * time.Minute
 
 const runLong = `Run the operators of packages on a cluster, until interrupted.
 
@@ -44,6 +49,10 @@ no other.
 With --state-dir, the last good version is kept in a folder, and runs if the package is wrong
 when the process is started again. Without it, the resources of a package that is wrong are not
 reconciled. Either way their status says so.
+
+A custom resource whose evaluation takes long, or never ends, leaves workers to the others, and
+the log names it. Interrupted, the process ends within 20 seconds and with exit code 0, also when
+such a step has not ended: nothing is written after the interruption.
 
 Custom resources whose package does not run here are not reconciled. One that is deleted is torn
 down all the same, from the inventory in its status; --strays leave leaves it to another process.
@@ -94,11 +103,15 @@ func newRun(s streams) *cobra.Command {
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled at once")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "", "where to serve Prometheus metrics, such as 127.0.0.1:8080; port 0 is a free one, which the log says")
 	flags.StringVar(&f.options.HealthAddress, "health-address", "", "where to serve /healthz and /readyz, such as 127.0.0.1:8081; port 0 as well")
+	flags.DurationVar(&f.options.StepLimit, "step-limit", defaultStepLimit, "how long one step of a custom resource may go on without an answer of the API server until /healthz fails; 0 is for ever")
 	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "let only one of several processes act, by a Lease")
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "where the Lease is; by default the namespace that the process runs in")
 	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
 	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "what to do about deleted custom resources whose package does not run here", string(controller.StraysTeardown), string(controller.StraysLeave))
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that keeps the last good version of each package for the next start; by default none is kept")
+	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "where to serve admission webhooks by TLS, such as :9443")
+	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
+	flags.Var(&f.packageMemory, "package-memory", "memory of a process that examines a package, such as 512Mi; by default at most half of what this process may have, and 1Gi")
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd
@@ -132,6 +145,9 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	config := on.config
 	noticeOutages(config, log)
 	o := &operator{log: log, config: config, flags: f}
+	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
+		return err
+	}
 	if f.stateDir != "" {
 		if o.kept, err = source.OpenKept(f.stateDir); err != nil {
 			return err

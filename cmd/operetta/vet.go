@@ -7,11 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"operetta.dev/engine/check"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -29,9 +27,10 @@ from one, as in appsv1.#Deployment & {...}.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
 write instead. A warning is one as well, of what is right and probably not meant: a status,
-or an object that is no Secret, into which what a Secret holds is copied. It makes the
-command fail with --strict only. Without packages, all packages at or below the current
-folder are checked.`,
+or an object that is no Secret, into which what a Secret holds is copied; or work that a
+user can make as long as they like, as list.Range over a number without a maximum. It
+makes the command fail with --strict only. Without packages, all packages at or below the
+current folder are checked.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit
@@ -80,7 +79,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 		}
 	}
 	if !v.quiet {
-		fmt.Fprintln(s.out, summary(len(dirs), faults, warnings))
+		printLine(s.out, "%s", summary(len(dirs), faults, warnings))
 	}
 	if faults > 0 || v.strict && warnings > 0 {
 		return errReported
@@ -91,7 +90,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 // printEdges prints the edges of a package, one a line.
 func printEdges(w io.Writer, edges []string) {
 	for _, e := range edges {
-		fmt.Fprintln(w, e)
+		printLine(w, "%s", e)
 	}
 }
 
@@ -107,18 +106,8 @@ func summary(packages, faults, warnings int) string {
 // printWarnings prints one warning a line.
 func printWarnings(w io.Writer, warnings program.Faults) {
 	for _, f := range warnings {
-		fmt.Fprintf(w, "%s: warning: %s\n", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
+		printLine(w, "%s: warning: %s", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
 	}
-}
-
-// typeFaults returns what the complete Kubernetes types find wrong with the package in a
-// folder, beside what is known.
-func typeFaults(dir string, known program.Faults) program.Faults {
-	snapshot, err := source.Folder(dir)
-	if err != nil {
-		return nil // known
-	}
-	return check.Types(snapshot, known)
 }
 
 // refused returns why an API server would refuse the CustomResourceDefinition of a package,

@@ -27,6 +27,7 @@ var rules = []func(*view) program.Faults{
 // warned are all that is warned of: what is right and probably not meant.
 var warned = []func(*view) program.Faults{
 	copies,
+	growth,
 }
 
 // Package returns what is wrong with a package, by position.

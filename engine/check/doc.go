@@ -22,6 +22,7 @@
 // Warnings are about what is right and probably not meant, one rule a file as well:
 //
 //	copies        what a Secret holds, to where more people may read it
+//	growth        what a user can make as long as they like
 //
 // Every rule errs on the side of silence: where only an evaluation with real data
 // could tell, it says nothing. Faults come all at once, sorted, each with what to

@@ -16,7 +16,9 @@ func patchables(v *view) program.Faults {
 	for _, c := range v.template {
 		for _, o := range c.Objects {
 			for _, path := range slices.Sorted(maps.Keys(o.Patchable)) {
-				if !slices.ContainsFunc(patch.Fixed(), func(fixed string) bool { return path == fixed || strings.HasPrefix(path, fixed+".") || strings.HasPrefix(path, fixed+"[]") }) {
+				if !slices.ContainsFunc(patch.Fixed(), func(fixed string) bool {
+					return path == fixed || strings.HasPrefix(path, fixed+".") || strings.HasPrefix(path, fixed+"[]")
+				}) {
 					continue
 				}
 				f := v.at("components", c.Name, "policy", o.Name)

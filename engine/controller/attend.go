@@ -39,6 +39,7 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.L
 	w := &watcher{strays: s, kind: k}
 	options := cacheOptions(m.manager)
 	options.DefaultNamespaces = only(m.options.CustomResourceNamespace)
+	options.DefaultTransform = guarded(m.options.Log, stripResource)
 	var err error
 	if w.resources, err = cache.New(m.manager.GetConfig(), options); err != nil {
 		return nil, err
@@ -47,10 +48,11 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.L
 		return nil, err
 	}
 	w.life = &lifecycle.Lifecycle{
-		Kind: k.GroupVersionKind, Store: &store{kind: k.GroupVersionKind, client: w.reader}, Recorder: m.recorder(), Now: time.Now,
-		Allow: m.options.Allow,
+		Kind: k.GroupVersionKind, Store: m.store(k.GroupVersionKind, w.reader), Recorder: m.recorder(), Now: time.Now,
+		StrayReach: k.reach,
+		Allow:      m.options.Allow,
 	}
-	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retried(kindStep(w.life)))
+	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retried(kindStep(w.life)), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,8 +32,11 @@ type children struct {
 	// schemas and creations are shared by all controllers.
 	schemas   cluster.Schemas
 	creations *cluster.Creations
-	// endings are those of the objects that pass a cache.
+	// endings are those of the objects that pass a cache, and wholes the large ones, of which
+	// a cache has next to nothing.
 	endings *endings
+	wholes  *wholes
+	log     logr.Logger
 
 	mu  sync.Mutex
 	far map[string]space
@@ -45,9 +49,9 @@ type space struct {
 	client   client.Client
 }
 
-func newChildren(mgr manager.Manager, namespace string) (*children, error) {
+func newChildren(mgr manager.Manager, namespace string, remembered *wholes, log logr.Logger) (*children, error) {
 	c := &children{
-		manager: mgr, namespace: namespace, far: map[string]space{}, endings: newEndings(),
+		manager: mgr, namespace: namespace, far: map[string]space{}, endings: newEndings(), wholes: remembered, log: log,
 		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
 	}
 	var err error
@@ -71,7 +75,13 @@ func (c *children) open(namespace string) (space, error) {
 	options := cacheOptions(c.manager)
 	options.DefaultLabelSelector = ours
 	options.DefaultNamespaces = only(namespace)
-	options.DefaultTransform = c.endings.note
+	options.DefaultTransform = guarded(c.log, func(object any) (any, error) {
+		kept, err := stripObject(object)
+		if err != nil {
+			return nil, err
+		}
+		return c.endings.note(kept)
+	})
 	out := space{troubles: &troubles{}}
 	options.DefaultWatchErrorHandler = out.troubles.handle
 	if out.cache, err = cache.New(c.manager.GetConfig(), options); err != nil {
@@ -152,7 +162,11 @@ func (s *spread) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	return live.Get(ctx, ref)
+	u, err := live.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return s.children.wholes.get(ctx, u, live.Read)
 }
 
 // Apply implements cluster.Cluster.
@@ -161,7 +175,11 @@ func (s *spread) Apply(ctx context.Context, object *unstructured.Unstructured) (
 	if err != nil {
 		return nil, err
 	}
-	return live.Apply(ctx, object)
+	out, err := live.Apply(ctx, object)
+	if err == nil {
+		s.children.wholes.note(out)
+	}
+	return out, err
 }
 
 // Relinquish implements cluster.Cluster.

@@ -18,11 +18,12 @@ type endings struct{ last *lru.Cache }
 
 func newEndings() *endings { return &endings{lru.New(remembersEnded)} }
 
-// note is the transformation of a cache, and changes nothing.
+// note is the transformation of a cache, and changes nothing. It does not remember what was
+// stripped: a thousand of those could be of any size.
 func (e *endings) note(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil // a deletion that the watch has missed
+	if !ok || isStripped(u) {
+		return object, nil // or a deletion that the watch has missed
 	}
 	ref := cluster.RefOf(u).Identity()
 	if verify.Ended(u) == verify.Progressing {

@@ -19,9 +19,9 @@ import (
 // The API server adds such ones itself: without its "orphan", the garbage collector
 // deletes what was to be left behind.
 func (s *store) dropFinalizer(ctx context.Context, resource *unstructured.Unstructured) error {
-	live := object(s.kind)
-	if err := s.client.Get(ctx, client.ObjectKeyFromObject(resource), live); err != nil {
-		return client.IgnoreNotFound(err)
+	live, err := s.Get(ctx, client.ObjectKeyFromObject(resource))
+	if err != nil || live == nil {
+		return err
 	}
 	i := slices.Index(live.GetFinalizers(), lifecycle.Finalizer)
 	if i < 0 || live.GetUID() != resource.GetUID() {

@@ -47,6 +47,13 @@ type Options struct {
 	Allow []string
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
+	// WebhookAddress is where admission webhooks are served, by TLS; "" serves none.
+	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change.
+	WebhookAddress string
+	WebhookCertDir string
+	// StepLimit is how long a step may go on without an answer of the API server until the
+	// process counts as ill, see /healthz; 0 is for ever.
+	StepLimit time.Duration
 	// Strays says what is done about deleted resources whose package is not served;
 	// "" tears them down.
 	Strays Strays
@@ -61,6 +68,7 @@ type Manager struct {
 	patches    *patches
 	subsystems *subsystems
 	strays     *strays
+	steps      *steps
 
 	mu          sync.RWMutex
 	controllers map[schema.GroupKind]*served
@@ -74,21 +82,25 @@ const leaseRetry = 800 * time.Millisecond
 // New returns a manager that serves no package yet. It errors when the cluster cannot
 // be reached.
 func New(config *rest.Config, options Options) (*Manager, error) {
-	mgr, err := manager.New(cluster.WithAnswers(config), managerOptions(options))
+	mgr, err := manager.New(noticeAnswers(cluster.WithAnswers(config)), managerOptions(options))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	if err := addProbes(mgr, options); err != nil {
+	running := newSteps(options.StepLimit)
+	if err := addProbes(mgr, options, running); err != nil {
 		return nil, err
 	}
 	if err := serveMetrics(mgr, options.MetricsAddress); err != nil {
 		return nil, err
 	}
-	kids, err := newChildren(mgr, options.CustomResourceNamespace)
+	if err := serveWebhooks(mgr, options); err != nil {
+		return nil, err
+	}
+	kids, err := newChildren(mgr, options.CustomResourceNamespace, &wholes{}, options.Log)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{manager: mgr, options: options, children: kids, controllers: map[schema.GroupKind]*served{}}
+	m := &Manager{manager: mgr, options: options, children: kids, steps: running, controllers: map[schema.GroupKind]*served{}}
 	if m.patches, err = newPatches(mgr, kids.direct, options); err != nil {
 		return nil, err
 	}
@@ -98,8 +110,11 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 }
 
 // addProbes says when the process is alive, and when it is ready.
-func addProbes(mgr manager.Manager, o Options) error {
+func addProbes(mgr manager.Manager, o Options, running *steps) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("steps", running.check); err != nil {
 		return err
 	}
 	if err := mgr.AddReadyzCheck("caches", synced(mgr.GetCache())); err != nil {
@@ -123,12 +138,18 @@ func managerOptions(o Options) manager.Options {
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   new(leaseRetry),
 		NewClient:                     cluster.ConsistentClient,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
 	_ = clientgoscheme.AddToScheme(out.Scheme) // it never errors; events and leases need it
 	out.Cache.DefaultNamespaces = only(o.CustomResourceNamespace)
 	out.Cache.SyncPeriod = new(resync)
+	out.Cache.DefaultTransform = guarded(o.Log, stripResource)
 	return out
 }
+
+// shutdownTimeout is how long the manager takes to end at most: half of what a pod has. A
+// step that does not end has its worker taken before that, see stopPatience.
+const shutdownTimeout = 15 * time.Second
 
 // resync is how often each custom resource is looked at without a cause: what no event
 // has told is noticed then. It costs no request.

@@ -127,7 +127,7 @@ func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 				return 0, nil
 			}
 			return 0, o.await(ctx)
-		})
+		}, newSteps(0), "Shop", nil)
 		var unreadable *cluster.KindUnreadableError
 		for _, name := range []string{"one", "two", "one", "plain"} {
 			_, err := p.Reconcile(t.Context(), request(name))

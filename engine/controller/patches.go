@@ -66,6 +66,7 @@ func newPatches(mgr manager.Manager, direct client.Reader, o Options) (*patches,
 	options.DefaultNamespaces = only(p.namespace)
 	options.DefaultWatchErrorHandler = p.troubles.handle
 	options.SyncPeriod = new(resync)
+	options.DefaultTransform = trimmed
 	var err error
 	if p.cache, err = cache.New(mgr.GetConfig(), options); err != nil {
 		return nil, fmt.Errorf("creating the cache: %w", err)
@@ -77,6 +78,15 @@ func newPatches(mgr manager.Manager, direct client.Reader, o Options) (*patches,
 		return nil, err
 	}
 	return p, mgr.Add(p)
+}
+
+// trimmed is a Patch as it is kept: anybody who may write one could otherwise fill the
+// memory.
+func trimmed(o any) (any, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		patch.Trim(u)
+	}
+	return o, nil
 }
 
 // Start implements manager.Runnable: it asks until there can be patches.

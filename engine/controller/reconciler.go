@@ -35,7 +35,7 @@ func (r *reconciler) step(ctx context.Context, key types.NamespacedName) (time.D
 	r.own.beginReconcile(key)
 	defer r.own.endReconcile(key)
 	for {
-		again, err := r.lifecycle.Step(ctx, key, r.program.Load())
+		again, err := r.lifecycle.Step(ctx, key, timed{r.program.Load(), stepOf(ctx)})
 		if err != nil {
 			return again, err
 		}
@@ -53,14 +53,32 @@ func (r *reconciler) step(ctx context.Context, key types.NamespacedName) (time.D
 type store struct {
 	kind   schema.GroupVersionKind
 	client client.Client
+	// direct reads from the API server what a cache has not kept, and wholes remember it.
+	direct client.Reader
+	wholes *wholes
 }
 
 var _ lifecycle.Store = (*store)(nil)
 
+// store returns the store of a kind, by a client that reads from a cache.
+func (m *Manager) store(kind schema.GroupVersionKind, from client.Client) *store {
+	return &store{kind: kind, client: from, direct: m.children.direct, wholes: m.children.wholes}
+}
+
 // Get implements lifecycle.Store.
 func (s *store) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	cr, err := s.get(ctx, s.client, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.wholes.get(ctx, cr, func(ctx context.Context, _ cluster.Ref) (*unstructured.Unstructured, error) {
+		return s.get(ctx, s.direct, key)
+	})
+}
+
+func (s *store) get(ctx context.Context, from client.Reader, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	cr := object(s.kind)
-	err := s.client.Get(ctx, key, cr)
+	err := from.Get(ctx, key, cr)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -2,11 +2,15 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -27,6 +31,11 @@ type step func(ctx context.Context, key types.NamespacedName) (time.Duration, er
 type punctual struct {
 	step    step
 	backoff workqueue.TypedRateLimiter[reconcile.Request]
+	// steps know those that are under way, and lanes give workers to them; nil has one for
+	// each.
+	steps *steps
+	lanes *lanes
+	kind  string
 
 	mu sync.Mutex
 	// due are the times to come again of the requests whose last step failed.
@@ -38,24 +47,63 @@ var (
 	_ workqueue.TypedRateLimiter[reconcile.Request] = (*punctual)(nil)
 )
 
-func newPunctual(s step) *punctual {
+func newPunctual(s step, running *steps, kind string, l *lanes) *punctual {
 	return &punctual{
 		step:    s,
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		steps:   running,
+		lanes:   l,
+		kind:    kind,
 		due:     map[reconcile.Request]time.Duration{},
 	}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (p *punctual) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	again, err := p.step(withRequest(ctx, req), req.NamespacedName)
-	if err == nil {
-		return reconcile.Result{RequeueAfter: again}, nil
+	if p.lanes != nil {
+		end, left := p.lanes.take(ctx, req, func(ctx context.Context) stepEnd { return p.take(ctx, req) })
+		if left {
+			return reconcile.Result{}, nil
+		}
+		return end.result()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.due[req] = again
-	return reconcile.Result{}, err
+	ctx, running := p.steps.begin(ctx, p.kind, req)
+	defer p.steps.end(running)
+	return p.take(ctx, req).result()
+}
+
+// result returns what the library is told.
+func (e stepEnd) result() (reconcile.Result, error) {
+	if e.err != nil {
+		return reconcile.Result{}, e.err
+	}
+	return reconcile.Result{RequeueAfter: e.again}, nil
+}
+
+// take takes a step, and notes when to come again if it fails.
+func (p *punctual) take(ctx context.Context, req reconcile.Request) stepEnd {
+	again, err := p.recovered(withRequest(ctx, req), req)
+	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.due[req] = again
+	}
+	return stepEnd{again, err}
+}
+
+// errPanic is the error of a step that panicked where its status cannot say so.
+var errPanic = errors.New("the operator has a fault; the log says where")
+
+// recovered takes a step, and returns a panic as an error: it must not end the process. What
+// it panicked with is not said, as nobody here knows what Secrets hold.
+func (p *punctual) recovered(ctx context.Context, req reconcile.Request) (again time.Duration, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			log.FromContext(ctx).Error(nil, "the operator has a fault", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
+			again, err = 0, errPanic
+		}
+	}()
+	return p.step(ctx, req.NamespacedName)
 }
 
 // When implements workqueue.TypedRateLimiter. The queue asks once for each failure.

@@ -36,7 +36,7 @@ func delays(t *testing.T, outcomes []outcome, steps int) []time.Duration {
 			began <- time.Now()
 		}
 		return o.again, o.err
-	})
+	}, newSteps(0), "Shop", nil)
 	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[reconcile.Request]{
 		Reconciler: p, RateLimiter: p, MaxConcurrentReconciles: 1, SkipNameValidation: new(true),
 	})

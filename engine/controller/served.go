@@ -31,6 +31,7 @@ type served struct {
 	reconciler *reconciler
 	wakes      *wakes
 	waking     waking
+	lanes      *lanes
 	// fault is what is wrong with the present files of the package, while an earlier
 	// version of it serves.
 	fault atomic.Value
@@ -51,6 +52,7 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
 	s := &served{name: p.Name(), reconciler: &reconciler{}, wakes: newWakes(m.options.Log)}
+	s.lanes = newLanes(m.steps, p.GroupVersionKind().Kind, m.workers())
 	s.fault.Store(fault)
 	if err := m.claim(kind, s, p); err != nil {
 		return err
@@ -68,7 +70,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	others := newRivals(m.servedTwice)
 	l := &lifecycle.Lifecycle{
 		Kind:      gvk,
-		Store:     rivalStore{&store{kind: gvk, client: m.manager.GetClient()}, others},
+		Store:     rivalStore{m.store(gvk, m.manager.GetClient()), others},
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
@@ -81,7 +83,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	s.reconciler.lifecycle = l
 	s.reconciler.use(p)
 	// With the group: another package may serve a kind of the same name.
-	c, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), s.reconciler.step)
+	c, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), s.reconciler.step, s.lanes)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		return err
 	}
 	about := targets{kind: gvk, scope: l.Cluster.Scope}
-	l.Patches, err = m.patches.join(c, s.wakes.paced(handler.EnqueueRequestsFromMapFunc(about.requests)), specOnly)
+	l.Patches, err = m.patches.join(c, s.wakes.paced(handler.EnqueueRequestsFromMapFunc(s.lanes.doubting(about.requests))), specOnly)
 	if err != nil {
 		return err
 	}
@@ -112,14 +114,23 @@ func (m *Manager) servedTwice(u *unstructured.Unstructured) {
 	m.recorder().Record(u, e)
 }
 
-// newController returns a controller of a kind that does not run yet; "" is no package.
-func (m *Manager) newController(name, kind, pkg string, s step) (controller.Controller, error) {
-	r := newPunctual(s)
+// workers is how many steps of a kind are taken at once.
+func (m *Manager) workers() int { return max(1, m.options.Concurrency) }
+
+// newController returns a controller of a kind that does not run yet; "" is no package. With
+// lanes, its steps go by them: those that evaluate.
+func (m *Manager) newController(name, kind, pkg string, s step, l *lanes) (controller.Controller, error) {
+	r := newPunctual(s, m.steps, kind, l)
+	var newQueue func(string, workqueue.TypedRateLimiter[reconcile.Request]) requestQueue
+	if l != nil {
+		newQueue = l.newQueue
+	}
 	return controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              r,
 		SkipNameValidation:      new(true), // the kinds of a manager differ, and a process may have several
-		MaxConcurrentReconciles: max(1, m.options.Concurrency),
+		MaxConcurrentReconciles: m.workers(),
 		RateLimiter:             r,
+		NewQueue:                newQueue,
 		LogConstructor: func(req *reconcile.Request) logr.Logger {
 			l := m.options.Log
 			if pkg != "" {
@@ -141,7 +152,7 @@ func (m *Manager) recorder() lifecycle.Recorder {
 // watch makes the controller reconcile changed resources, and those that a new
 // version of the package wakes. The observer sees every change.
 func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind, observer predicate.TypedPredicate[client.Object]) error {
-	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
+	enqueue := s.lanes.changes(&handler.EnqueueRequestForObject{})
 	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, observer, meaningful)); err != nil {
 		return err
 	}
@@ -219,6 +230,7 @@ func (m *Manager) newInputs(s *served) *inputs {
 			}
 			options.HTTPClient, options.Scheme, options.Mapper = m.manager.GetHTTPClient(), m.manager.GetScheme(), m.manager.GetRESTMapper()
 			options.DefaultWatchErrorHandler = t.handle
+			options.DefaultTransform = cache.TransformStripManagedFields() // no package sees them
 			return cache.New(m.manager.GetConfig(), options)
 		},
 		wake: s.wakeOne,
@@ -232,7 +244,9 @@ func (s *served) wakeOne(of cluster.Ref, key types.NamespacedName) {
 		s.waking.after(key, 0)
 		return
 	}
-	s.waking.after(key, s.wakes.wait(of, reconcile.Request{NamespacedName: key}))
+	req := reconcile.Request{NamespacedName: key}
+	s.lanes.doubt(req)
+	s.waking.after(key, s.wakes.wait(of, req))
 }
 
 // waking is the source of the reconciles that the engine itself asks for.

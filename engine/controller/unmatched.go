@@ -30,7 +30,7 @@ type unmatched struct {
 // watchUnmatched adds the controller of the patches that nobody looks at.
 func (m *Manager) watchUnmatched() error {
 	u := &unmatched{settled: m.strays.settled, mapper: m.manager.GetRESTMapper(), packaged: m.subsystems.has}
-	c, err := m.newController("unmatched."+patch.Kind.Group, patch.Kind.Kind, "", u.step)
+	c, err := m.newController("unmatched."+patch.Kind.Group, patch.Kind.Kind, "", u.step, nil)
 	if err != nil {
 		return err
 	}

@@ -116,9 +116,9 @@ func TestTheLastWakeIsDelivered(t *testing.T) {
 		for range 3200 {
 			last = time.Now()
 			h.Update(t.Context(), event.UpdateEvent{ObjectOld: object, ObjectNew: object}, q)
-			time.Sleep(5 * time.Millisecond)
+			<-time.After(5 * time.Millisecond)
 		}
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		var latest time.Time
 		reconciles := len(taken)
 		for range reconciles {

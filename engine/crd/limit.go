@@ -208,33 +208,45 @@ type Limits struct {
 // its author left out. within is in how many lists and maps the field is. What the API server
 // does not limit is infinite.
 func LimitsOf(v cue.Value, within int) Limits {
-	g := &generator{}
-	schema := g.schema(root(""), v)
-	if schema == nil {
-		return Limits{Low: math.Inf(-1), High: math.Inf(1)}
+	schema := (&generator{}).schema(root(""), v)
+	if schema != nil {
+		limited(schema, within, nil)
 	}
-	limited(schema, within, nil)
 	return limitsOf(schema)
 }
 
+// WrittenLimitsOf returns the limits that the author of a schema has written, for what no API
+// server holds to one. What has none is infinite.
+func WrittenLimitsOf(v cue.Value) Limits { return limitsOf((&generator{}).schema(root(""), v)) }
+
+// limitsOf returns the limits of a schema; nil is one of what cannot be described.
 func limitsOf(schema *schemaProps) Limits {
-	switch schema.Type {
-	case "array":
-		return Limits{High: float64(*schema.MaxItems)}
-	case "object":
-		if schema.MaxProperties != nil {
-			return Limits{High: float64(*schema.MaxProperties)}
+	atMost := func(n *int64) Limits {
+		if n == nil {
+			return Limits{High: math.Inf(1)}
 		}
+		return Limits{High: float64(*n)}
+	}
+	switch {
+	case schema == nil:
+	case schema.Type == "array":
+		return atMost(schema.MaxItems)
+	case schema.Type == "object" && (schema.AdditionalProperties != nil || isTrue(schema.XPreserveUnknownFields)):
+		return atMost(schema.MaxProperties)
+	case schema.Type == "object":
 		return Limits{High: float64(len(schema.Properties)), Finite: len(schema.Properties) == 0}
-	case "boolean":
+	case schema.Type == "boolean":
 		return Limits{High: 1, Finite: true}
-	case "integer", "number":
+	case schema.Type == "integer", schema.Type == "number":
 		return rangeOf(schema)
-	case "string":
-		longest, _ := lengthOf(schema) // limited has seen to it that there is one
+	case schema.Type == "string":
+		longest, bounded := lengthOf(schema)
+		if !bounded {
+			return atMost(nil)
+		}
 		return Limits{High: float64(longest), Finite: len(schema.Enum) > 0}
 	}
-	return Limits{Low: math.Inf(-1), High: math.Inf(1)} // any of several types, or not described
+	return Limits{Low: math.Inf(-1), High: math.Inf(1)} // any of several types
 }
 
 // rangeOf returns what the numbers of a schema are between.

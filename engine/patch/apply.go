@@ -79,9 +79,10 @@ func Apply(rendered []program.Component, patches []Patch, reach func(program.Obj
 		w.components[i].Objects = slices.Clone(w.components[i].Objects)
 	}
 	var out []Report
+	changes := 0
 	for i, p := range sorted(patches) {
-		if i >= most {
-			out = append(out, Whole(p, TooMany, fmt.Sprintf("%d patches of the same resource come before it, and no more are applied", most)))
+		if changes += len(p.Changes); i >= most || changes > mostChanges {
+			out = append(out, Whole(p, TooMany, fmt.Sprintf("of all patches of a resource, the first %d are applied, with %d changes in all", most, mostChanges)))
 			continue
 		}
 		out = append(out, w.apply(p))
@@ -89,9 +90,13 @@ func Apply(rendered []program.Component, patches []Patch, reach func(program.Obj
 	return w.components, out
 }
 
-// most is how many patches of one resource are applied. They are for hours, not for
-// configuration, and each costs time in every reconcile.
-const most = 64
+// most and mostChanges are how many patches of one resource are applied, and how many
+// changes of them. They are for hours, not for configuration, and each costs time in every
+// reconcile.
+const (
+	most        = 64
+	mostChanges = 256
+)
 
 // work is what one call of Apply works on.
 type work struct {

@@ -87,6 +87,11 @@ func rendered(t *testing.T) []program.Component {
 // newPatch reads a patch of a name from its order and changes as they are written.
 func newPatch(t *testing.T, name string, order int, changes string) patch.Patch {
 	t.Helper()
+	return patch.Parse(newPatchObject(t, name, order, changes))
+}
+
+func newPatchObject(t *testing.T, name string, order int, changes string) *unstructured.Unstructured {
+	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": "my"},
 		"order":   int64(order),
@@ -96,7 +101,7 @@ func newPatch(t *testing.T, name string, order int, changes string) patch.Patch 
 	u.SetNamespace("default")
 	u.SetName(name)
 	u.SetGeneration(1)
-	return patch.Parse(u)
+	return u
 }
 
 // apply applies patches and returns the changed components and the reports.

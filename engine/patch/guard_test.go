@@ -1,10 +1,12 @@
 package patch_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 )
@@ -267,6 +269,7 @@ func TestAPatchSaysWhichKindItIsFor(t *testing.T) {
 		"another kind":    {"apiVersion: v1, kind: ConfigMap, ", "is for a ConfigMap"},
 		"another group":   {"apiVersion: example.com/v1, kind: Deployment, ", "Deployment.example.com"},
 		"half":            {"kind: Deployment, ", "both apiVersion and kind"},
+		"two groups":      {"apiVersion: apps/v1/v1, kind: Deployment, ", "no group and version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -311,11 +314,15 @@ func TestPatchesHaveBounds(t *testing.T) {
 	if len(report.Unmatched) != 1 || report.Unmatched[0].Reason != patch.Invalid {
 		t.Errorf("2 MiB were taken")
 	}
-	var many []patch.Patch
-	for range 70 {
-		many = append(many, newPatch(t, "p", 0, `[{address: web.deployment, strategicMerge: {spec: {minReadySeconds: 1}}}]`))
+	var doubled []string
+	for i := range 200 {
+		doubled = append(doubled, fmt.Sprintf(`{op: add, path: /spec/text%d, value: %s}`, i, strings.Repeat("x", 250)))
 	}
-	_, reports := apply(t, many...)
+	var steady []patch.Patch
+	for range 70 {
+		steady = append(steady, newPatch(t, "p", 0, `[{address: extra.gadget, json6902: [`+strings.Join(doubled, ", ")+`]}]`))
+	}
+	_, reports := apply(t, steady...)
 	refused := 0
 	for _, r := range reports {
 		if len(r.Unmatched) > 0 && r.Unmatched[0].Reason == patch.TooMany {
@@ -324,5 +331,35 @@ func TestPatchesHaveBounds(t *testing.T) {
 	}
 	if refused != 6 {
 		t.Errorf("of 70 patches %d were too many", refused)
+	}
+}
+
+func TestALargePatchIsKeptAsItsTarget(t *testing.T) {
+	t.Parallel()
+	large := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{
+			"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": "my"},
+			"patches": []any{map[string]any{"address": "web.it", "strategicMerge": map[string]any{"spec": strings.Repeat("x", 1<<20)}}},
+		},
+		"status": map[string]any{"conditions": []any{map[string]any{"message": strings.Repeat("x", 1<<20)}}},
+	}}
+	large.SetName("large")
+	large.SetAnnotations(map[string]string{"a": strings.Repeat("x", 1<<17)})
+	if p := patch.Parse(large); !strings.Contains(p.Invalid, "larger than") {
+		t.Errorf("Invalid is %q", p.Invalid)
+	}
+	patch.Trim(large)
+	if text, _ := large.MarshalJSON(); len(text) > 1000 {
+		t.Errorf("%d bytes are kept", len(text))
+	}
+	p := patch.Parse(large)
+	if p.Target.Name != "my" || !strings.Contains(p.Invalid, "larger than") {
+		t.Errorf("it is about %v, and Invalid is %q", p.Target, p.Invalid)
+	}
+	small := newPatchObject(t, "small", 0, `[{address: web.deployment, strategicMerge: {spec: {replicas: 5}}}]`)
+	want := patch.Parse(small)
+	patch.Trim(small)
+	if diff := cmp.Diff(want, patch.Parse(small)); diff != "" {
+		t.Errorf("a small one is another (-want +got):\n%s", diff)
 	}
 }

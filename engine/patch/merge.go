@@ -82,9 +82,9 @@ func (c Change) carriedOut(kind schema.GroupVersionKind, before map[string]any) 
 	return after, notTooLarge(before, after)
 }
 
-// largest is how large a patch may make an object, as JSON. An API server stores less
-// than twice as much.
-const largest = 1 << 20
+// largest is how large a patch may make an object, as JSON. Whatever is longer belongs into
+// the package.
+const largest = 256 << 10
 
 // notTooLarge checks that a change has not made an object too large: many patches of one
 // could fill the memory.
@@ -160,7 +160,7 @@ func directive(v any) string {
 
 // copied is how much the operations of one patch may copy: each copy can double what
 // is there.
-const copied = 1 << 20
+const copied = 64 << 10
 
 // byOperations carries out the operations of a JSON patch, all or none.
 func byOperations(before map[string]any, operations []Operation) (map[string]any, error) {

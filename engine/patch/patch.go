@@ -89,6 +89,10 @@ func Parse(u *unstructured.Unstructured) Patch {
 	}
 	group := schema.FromAPIVersionAndKind(s.Target.APIVersion, s.Target.Kind)
 	p.Order, p.Target = s.Order, Target{GroupKind: group.GroupKind(), Name: s.Target.Name}
+	if u.Object[tooLarge] != nil || len(text) > maxSize {
+		p.Invalid = sizeFault()
+		return p
+	}
 	seen := map[string]bool{}
 	for _, c := range s.Patches {
 		if why := c.invalid(); why != "" {
@@ -110,6 +114,10 @@ func (c change) invalid() string {
 	}
 	if (c.APIVersion == "") != (c.Kind == "") {
 		return "say both apiVersion and kind of the object, or neither"
+	}
+	// A policy reads the group from it, and has to come to the same.
+	if _, err := schema.ParseGroupVersion(c.APIVersion); err != nil {
+		return "apiVersion is no group and version"
 	}
 	return ""
 }

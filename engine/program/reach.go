@@ -56,6 +56,17 @@ func (r Reach) Kinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
+// Beyond reports whether the package may own anything beyond the namespace of the custom
+// resource.
+func (r Reach) Beyond() bool {
+	for _, e := range r.kinds {
+		if !e.readOnly {
+			return true
+		}
+	}
+	return false
+}
+
 // Open reports whether the package reaches for a kind into namespaces whose names it does
 // not have written out.
 func (r Reach) Open(kind schema.GroupKind) bool {

@@ -60,6 +60,21 @@ func Disputed(s map[string]any) bool {
 	return false
 }
 
+// Outline returns the little of a status by which its changes are told: whether there is an
+// inventory, and whether it is Disputed.
+func Outline(s map[string]any) map[string]any {
+	out := map[string]any{}
+	if _, has := s["inventory"]; has {
+		out["inventory"] = []any{}
+	}
+	for _, c := range list(s, "conditions") {
+		if m, _ := c.(map[string]any); m["type"] == ConditionPackageBroken {
+			out["conditions"] = []any{map[string]any{"type": m["type"], "reason": m["reason"]}}
+		}
+	}
+	return out
+}
+
 // outdated is the condition of a resource that the last good version of a package serves.
 func outdated(in Input) metav1.Condition {
 	return metav1.Condition{

@@ -13,7 +13,7 @@ import (
 // its own layer and below; its tests may look further.
 var layers = [][]string{
 	{"controller"},
-	{"lifecycle", "admission", "check", "crd", "rbac", "render"},
+	{"lifecycle", "admission", "check", "crd", "policy", "rbac", "render"},
 	{"rollout"},
 	{"plan"},
 	{"cluster"},

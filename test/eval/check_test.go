@@ -8,11 +8,11 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// TestThePackagesOfThisRepositoryHaveNoFaults is also what keeps package check from
-// finding faults where there are none.
-func TestThePackagesOfThisRepositoryHaveNoFaults(t *testing.T) {
+// TestThePackagesOfThisRepositoryHaveNeitherFaultsNorWarnings is also what keeps package
+// check from finding some where there are none.
+func TestThePackagesOfThisRepositoryHaveNeitherFaultsNorWarnings(t *testing.T) {
 	t.Parallel()
-	dirs, err := source.Expand([]string{"../../cue/..."})
+	dirs, err := source.Expand([]string{"../../cue/...", "../e2e/packages/...", "../e2e/testdata/..."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +27,12 @@ func TestThePackagesOfThisRepositoryHaveNoFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if faults := check.Package(p); len(faults) > 0 {
+			faults, warnings := check.All(p)
+			if len(faults) > 0 {
 				t.Error(faults)
+			}
+			if len(warnings) > 0 {
+				t.Errorf("warnings: %v", warnings)
 			}
 		})
 	}

@@ -93,6 +93,12 @@ func (o *Operator) Stop() {
 	}
 }
 
+// ExitCode returns the exit code of an operator that has ended by itself.
+func (o *Operator) ExitCode() int {
+	<-o.ended
+	return o.cmd.ProcessState.ExitCode()
+}
+
 // Kill ends the operator as a crash would.
 func (o *Operator) Kill() {
 	_ = o.cmd.Process.Kill()
@@ -210,6 +216,9 @@ func (b *logBuffer) From(position int) string {
 	defer b.mu.Unlock()
 	return string(b.buf.Bytes()[position:])
 }
+
+// Text returns all that was written.
+func (b *logBuffer) Text() string { return b.From(0) }
 
 func (b *logBuffer) tail(lines int) string {
 	all := strings.Split(strings.TrimSpace(b.From(0)), "\n")

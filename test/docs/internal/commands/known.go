@@ -32,11 +32,14 @@ var Played = []string{
 // Left are the commands that are not run, each with the reason.
 var Left = map[string]string{
 	"operetta run ./cue/...": "the control plane of the test runs these operators already; the README runs one of its own",
-	"operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json": "the same; the flags are tested in cmd/operetta",
-	"operetta vet -q ./cue/... && git commit":                          "it commits; what stands before it runs in cmd/operetta",
-	"operetta run ./guestbook":                                         "the package is the reader's own",
-	"make manifests":                                                   "a target of kubebuilder, which the page compares with",
-	"go test ./engine/...":                                             "it is a part of make test, which runs this test",
-	"go test ./test/attack":                                            "it is a part of make test, which runs this test",
-	"go test ./test/e2e":                                               "it is a part of make test, which runs this test",
+	"operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json":                              "the same; the flags are tested in cmd/operetta",
+	"operetta vet -q ./cue/... && git commit":                                                       "it commits; what stands before it runs in cmd/operetta",
+	"operetta install ./cue/... | kubectl apply --server-side -f -":                                 "its policies would refuse the operators of the test; test/attack applies them",
+	"operetta install ./cue/webapp --operator-user alice":                                           "the same; the flags are tested in cmd/operetta",
+	"operetta install ./cue/webapp -n team-a --operator-user system:serviceaccount:team-a:operetta": "the same",
+	"operetta run ./guestbook":                                                                      "the package is the reader's own",
+	"make manifests":                                                                                "a target of kubebuilder, which the page compares with",
+	"go test ./engine/...":                                                                          "it is a part of make test, which runs this test",
+	"go test ./test/attack":                                                                         "it is a part of make test, which runs this test",
+	"go test ./test/e2e":                                                                            "it is a part of make test, which runs this test",
 }

@@ -1,0 +1,405 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// lanes keep resources that are slow, or that may be, from taking all workers of a kind:
+//
+//   - One worker is left to those that are known to be quick: whose last step was, and that
+//     nobody has changed since.
+//   - Those that are known to be slow have one worker.
+//   - A step that goes on for seconds without an answer of the API server loses its worker,
+//     as long as there are not too many of these. It cannot be ended, so its resource is not
+//     taken up again before it does by itself.
+//   - While a namespace has such a step, its other resources have one worker, so that the
+//     rest is for other tenants.
+//
+// What has to wait waits beside the queue: no worker waits for another one.
+type lanes struct {
+	steps *steps
+	kind  string
+	// unproven is how many workers those have that are not known to be quick.
+	unproven int
+	queue    priorityqueue.PriorityQueue[reconcile.Request]
+
+	mu   sync.Mutex
+	pace *lru.Cache // of requests
+	busy map[reconcile.Request]*busy
+	// parked are the requests that wait for a worker, those of the highest priority first, and
+	// then the first to come. Priorities has that of each.
+	parked     []parked
+	priorities map[reconcile.Request]int
+}
+
+const (
+	// detachAfter is how long a step keeps its worker without an answer of the API server.
+	detachAfter = 5 * time.Second
+	// detachAgain is how long it waits for others to end if there are too many.
+	detachAgain = time.Second
+	// slowEvaluation is how long a quick resource is evaluated in a step at most.
+	slowEvaluation = time.Second
+	// stopPatience is how long a worker waits for its step when the process ends.
+	stopPatience = 5 * time.Second
+)
+
+// pace is what is known of a resource; "" is nothing.
+type pace string
+
+const (
+	quick pace = "Quick"
+	slow  pace = "Slow"
+)
+
+// busy is a request that has a worker, or whose step goes on without one.
+type busy struct {
+	pace pace
+	step *runningStep
+	// detached says that the step goes on without a worker, and left that the worker knows.
+	detached, left bool
+	// ended is what came of the step.
+	ended *stepEnd
+}
+
+// stepEnd is what a step returns.
+type stepEnd struct {
+	again time.Duration
+	err   error
+}
+
+// parked is a request that waits for a worker.
+type parked struct {
+	request  reconcile.Request
+	priority int
+}
+
+// newLanes returns the lanes of the controller of a kind with so many workers.
+func newLanes(s *steps, kind string, workers int) *lanes {
+	return &lanes{
+		steps: s, kind: kind, unproven: max(1, workers-1),
+		pace: lru.New(knownTurns), busy: map[reconcile.Request]*busy{}, priorities: map[reconcile.Request]int{},
+	}
+}
+
+// newQueue returns the controller's queue.
+func (l *lanes) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) requestQueue {
+	l.queue = priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
+	return &laneQueue{PriorityQueue: l.queue, lanes: l}
+}
+
+// laneQueue is a queue that gives out what may have a worker.
+type laneQueue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+
+	lanes *lanes
+}
+
+// GetWithPriority implements priorityqueue.PriorityQueue.
+func (q *laneQueue) GetWithPriority() (reconcile.Request, int, bool) {
+	for {
+		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
+		if shutdown || q.lanes.admit(req, priority) {
+			return req, priority, shutdown
+		}
+		q.PriorityQueue.Done(req)
+	}
+}
+
+// Get implements workqueue.TypedInterface.
+func (q *laneQueue) Get() (reconcile.Request, bool) {
+	req, _, shutdown := q.GetWithPriority()
+	return req, shutdown
+}
+
+// Forget implements workqueue.TypedRateLimitingInterface. Nothing has come yet of a step that
+// goes on without its worker.
+func (q *laneQueue) Forget(req reconcile.Request) {
+	if !q.lanes.goesOn(req) {
+		q.PriorityQueue.Forget(req)
+	}
+}
+
+// Done implements workqueue.TypedInterface.
+func (q *laneQueue) Done(req reconcile.Request) {
+	if q.lanes.release(req) {
+		q.PriorityQueue.Done(req)
+	}
+	q.lanes.next()
+}
+
+// doubt forgets that a resource was quick: somebody has changed what it is evaluated with.
+func (l *lanes) doubt(req reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paceOf(req) == quick {
+		l.pace.Remove(req)
+	}
+}
+
+// paceOf returns what is known of a resource. It is forgotten of those that were taken up
+// least recently.
+func (l *lanes) paceOf(req reconcile.Request) pace {
+	known, _ := l.pace.Get(req)
+	p, _ := known.(pace)
+	return p
+}
+
+// doubting returns what maps the objects of others to resources that are evaluated with them.
+func (l *lanes) doubting(requests handler.MapFunc) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		out := requests(ctx, o)
+		for _, req := range out {
+			l.doubt(req)
+		}
+		return out
+	}
+}
+
+// changes returns a handler of the events of the resources themselves.
+func (l *lanes) changes(inner handler.EventHandler) handler.EventHandler {
+	doubt := func(o client.Object) { l.doubt(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}) }
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) {
+			doubt(e.Object)
+			inner.Create(ctx, e, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) {
+			if !resynced(e) {
+				doubt(e.ObjectNew)
+			}
+			inner.Update(ctx, e, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requestQueue) {
+			doubt(e.Object)
+			inner.Delete(ctx, e, q)
+		},
+		GenericFunc: inner.Generic,
+	}
+}
+
+// admit reports whether a request gets the worker that has taken it. One that does not is
+// parked.
+func (l *lanes) admit(req reconcile.Request, priority int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy[req] != nil {
+		return true // it has been given one while it was parked
+	}
+	was, waits := l.priorities[req]
+	may := l.occupied().allows(req, l.paceOf(req))
+	if waits && (may || priority > was) {
+		l.unpark(slices.IndexFunc(l.parked, func(p parked) bool { return p.request == req }))
+		waits = false
+	}
+	switch {
+	case may:
+		l.busy[req] = &busy{pace: l.paceOf(req)}
+	case !waits:
+		l.park(req, priority)
+	}
+	return may
+}
+
+// park makes a request wait behind those of its priority.
+func (l *lanes) park(req reconcile.Request, priority int) {
+	at, _ := slices.BinarySearchFunc(l.parked, priority, func(p parked, priority int) int {
+		if p.priority >= priority {
+			return -1
+		}
+		return 1
+	})
+	l.parked = slices.Insert(l.parked, at, parked{req, priority})
+	l.priorities[req] = priority
+}
+
+func (l *lanes) unpark(at int) {
+	delete(l.priorities, l.parked[at].request)
+	l.parked = slices.Delete(l.parked, at, at+1)
+}
+
+// An occupation is who has the workers that are not left to what is quick.
+type occupation struct {
+	// free is how many of these workers are, and slow whether a slow one has its own.
+	free int
+	slow bool
+	// hanging are the namespaces that have a step which hangs, and working those that have
+	// a worker.
+	hanging, working map[string]bool
+}
+
+// occupied returns who has workers now.
+func (l *lanes) occupied() occupation {
+	out := occupation{free: l.unproven, hanging: map[string]bool{}, working: map[string]bool{}}
+	for req, b := range l.busy {
+		if b.pace == quick {
+			continue
+		}
+		out.slow = out.slow || b.pace == slow
+		if b.detached || b.step != nil && b.step.hangs() > detachAfter {
+			out.hanging[req.Namespace] = true
+		}
+		if !b.detached {
+			out.free--
+			out.working[req.Namespace] = true
+		}
+	}
+	return out
+}
+
+// allows reports whether a resource may have a worker.
+func (o occupation) allows(req reconcile.Request, is pace) bool {
+	return is == quick || o.free > 0 && !(is == slow && o.slow) && !(o.hanging[req.Namespace] && o.working[req.Namespace])
+}
+
+// next gives workers to requests that are parked.
+func (l *lanes) next() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.occupied()
+	for i := 0; i < len(l.parked) && now.free > 0; {
+		p := l.parked[i]
+		is := l.paceOf(p.request)
+		if !now.allows(p.request, is) {
+			i++
+			continue
+		}
+		l.unpark(i)
+		l.busy[p.request] = &busy{pace: is}
+		l.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.priority)}, p.request)
+		now = l.occupied()
+	}
+}
+
+// goesOn reports whether the step of a request goes on without a worker.
+func (l *lanes) goesOn(req reconcile.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.busy[req]
+	return b != nil && b.detached
+}
+
+// take takes a step, and reports whether the worker has left it: what comes of it is then
+// acted upon when it ends.
+func (l *lanes) take(ctx context.Context, req reconcile.Request, do func(context.Context) stepEnd) (stepEnd, bool) {
+	ctx, step := l.steps.begin(ctx, l.kind, req)
+	l.mu.Lock()
+	if l.busy[req] == nil {
+		l.busy[req] = &busy{}
+	}
+	l.busy[req].step = step
+	l.mu.Unlock()
+	done := make(chan stepEnd, 1)
+	go func() {
+		end := do(ctx)
+		l.steps.end(step)
+		l.end(ctx, req, end)
+		done <- end
+	}()
+	patience := time.NewTimer(detachAfter)
+	defer patience.Stop()
+	stopping := ctx.Done()
+	for {
+		select {
+		case end := <-done:
+			return end, false
+		case <-stopping:
+			stopping = nil
+			patience.Reset(stopPatience)
+		case <-patience.C:
+			left := detachAfter - step.hangs()
+			switch {
+			case ctx.Err() != nil:
+				return stepEnd{}, true // the process is about to end, and the step with it
+			case left > 0:
+				patience.Reset(left)
+			case l.detach(req):
+				return stepEnd{}, true
+			default:
+				patience.Reset(detachAgain)
+			}
+		}
+	}
+}
+
+// detach takes the worker from a step that has not ended, and reports whether it did.
+func (l *lanes) detach(req reconcile.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.busy[req]
+	b.detached = b.ended == nil && l.steps.detach()
+	return b.detached
+}
+
+// end notes what came of a step, and how quick it was.
+func (l *lanes) end(ctx context.Context, req reconcile.Request, end stepEnd) {
+	l.mu.Lock()
+	b := l.busy[req]
+	if b == nil {
+		l.mu.Unlock() // the process is about to end
+		return
+	}
+	b.ended = &end
+	is := quick
+	if b.detached || time.Duration(b.step.evaluating.Load()) > slowEvaluation {
+		is = slow
+	}
+	l.pace.Add(req, is)
+	if b.detached && end.err != nil {
+		log.FromContext(ctx).Error(end.err, "Reconciler error")
+	}
+	left := b.left
+	l.mu.Unlock()
+	if left {
+		l.conclude(req, end)
+	}
+}
+
+// release takes the worker from a request, and reports whether its step has ended.
+func (l *lanes) release(req reconcile.Request) bool {
+	l.mu.Lock()
+	b := l.busy[req]
+	if b == nil || !b.detached {
+		delete(l.busy, req)
+		l.mu.Unlock()
+		return true
+	}
+	b.left = true
+	ended := b.ended
+	l.mu.Unlock()
+	if ended != nil {
+		l.conclude(req, *ended)
+	}
+	return false
+}
+
+// conclude does for a step that has gone on without a worker what the library does when one
+// ends.
+func (l *lanes) conclude(req reconcile.Request, end stepEnd) {
+	l.steps.attach()
+	l.mu.Lock()
+	delete(l.busy, req)
+	l.mu.Unlock()
+	switch {
+	case end.err != nil:
+		l.queue.AddRateLimited(req)
+	case end.again > 0:
+		l.queue.Forget(req)
+		l.queue.AddAfter(req, end.again)
+	default:
+		l.queue.Forget(req)
+	}
+	l.queue.Done(req)
+	l.next()
+}

@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Resource is a kind, and what it is called in URLs and roles.
+type Resource struct {
+	schema.GroupKind
+	Plural string
+}
+
+// name returns the resource as a role has it.
+func (r Resource) name() string {
+	return schema.GroupResource{Group: r.Group, Resource: r.Plural}.String()
+}
+
+// key returns the kind as the policy has it.
+func (r Resource) key() string { return r.Group + "/" + r.Kind }
+
+// builtIn are the kinds of Kubernetes that are in a namespace and that a package may render.
+var builtIn = map[string][]string{
+	"": {
+		"ConfigMap", "Endpoints", "LimitRange", "PersistentVolumeClaim", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota",
+		"Secret", "Service", "ServiceAccount",
+	},
+	"apps":                      {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
+	"autoscaling":               {"HorizontalPodAutoscaler"},
+	"batch":                     {"CronJob", "Job"},
+	"coordination.k8s.io":       {"Lease"},
+	"discovery.k8s.io":          {"EndpointSlice"},
+	"networking.k8s.io":         {"Ingress", "NetworkPolicy"},
+	"policy":                    {"PodDisruptionBudget"},
+	"rbac.authorization.k8s.io": {"Role", "RoleBinding"},
+	"resource.k8s.io":           {"ResourceClaim", "ResourceClaimTemplate"},
+	"storage.k8s.io":            {"CSIStorageCapacity"},
+}
+
+// Resources returns the kinds that a policy knows: Kubernetes' own, those whose name is
+// known, and the others, by their usual plural.
+func Resources(known []Resource, others []schema.GroupKind) []Resource {
+	byKind := map[schema.GroupKind]Resource{}
+	usual := func(kind schema.GroupKind) {
+		if _, there := byKind[kind]; !there {
+			plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion("v1"))
+			byKind[kind] = Resource{GroupKind: kind, Plural: plural.Resource}
+		}
+	}
+	for _, r := range known {
+		byKind[r.GroupKind] = r
+	}
+	for group, kinds := range builtIn {
+		for _, kind := range kinds {
+			usual(schema.GroupKind{Group: group, Kind: kind})
+		}
+	}
+	for _, kind := range others {
+		usual(kind)
+	}
+	var out []Resource
+	for _, r := range byKind {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b Resource) int { return strings.Compare(a.key(), b.key()) })
+	return out
+}
+
+// named is a list of the kinds that a Patch names, or "" for a change that names none.
+const named = `object.spec.patches.map(p, !has(p.apiVersion) || !has(p.kind) || p.apiVersion.split("/").size() > 2 ? "" :
+  (p.apiVersion.contains("/") ? p.apiVersion.split("/")[0] : "") + "/" + p.kind)`
+
+// Patches returns the policy that whoever writes a Patch needs the right to update what
+// it changes. The engine holds the kind that a Patch names against that of the object.
+func Patches(patches schema.GroupResource, resources []Resource, o Options) ([]*unstructured.Unstructured, error) {
+	forbidden := metav1.StatusReasonForbidden
+	keys := make([]string, len(resources))
+	for i, r := range resources {
+		keys[i] = r.key()
+	}
+	validations := []admissionregistrationv1.Validation{
+		{
+			Expression: `variables.kinds.all(k, k != "")`,
+			Message:    "say apiVersion and kind of each object in spec.patches: it takes the right to update that kind",
+			Reason:     &forbidden,
+		},
+		{
+			Expression:        "size(variables.unknown) == 0",
+			MessageExpression: `"spec.patches has kinds that the policy does not know: " + variables.unknown.join(", ") + "; operetta install, with the packages that render them, makes one that does"`,
+			Message:           "spec.patches has kinds that the policy does not know",
+			Reason:            &forbidden,
+		},
+	}
+	for _, r := range resources {
+		// Each is one by itself: a question to the authorizer costs a third of what an expression may.
+		validations = append(validations, admissionregistrationv1.Validation{
+			Expression: fmt.Sprintf("!(%q in variables.kinds) || authorizer.group(%q).resource(%q).namespace(request.namespace).check(\"update\").allowed()", r.key(), r.Group, r.Plural),
+			Message:    fmt.Sprintf("patching a %s takes the right to update %s in the namespace", r.Kind, r.name()),
+			Reason:     &forbidden,
+		})
+	}
+	return o.objects(rule{
+		name:       "operetta-" + patches.String(),
+		resource:   admissionregistrationv1.Rule{APIGroups: []string{patches.Group}, APIVersions: []string{"*"}, Resources: []string{patches.Resource}},
+		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		// Labels and finalizers of a Patch change nothing else.
+		when: admissionregistrationv1.MatchCondition{Name: "changes-the-spec", Expression: `request.operation == "CREATE" || object.spec != oldObject.spec`},
+		variables: []admissionregistrationv1.Variable{
+			{Name: "kinds", Expression: named},
+			{Name: "unknown", Expression: "variables.kinds.filter(k, k != \"\" && !(k in " + list(keys) + "))"},
+		},
+		validations: validations,
+	})
+}

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Options say for which operator the policies are.
+type Options struct {
+	// Operators are the users that operators run as. There is at least one.
+	Operators []string
+	// Namespace is where the policies hold; "" is everywhere.
+	Namespace string
+}
+
+// A rule is what a policy says.
+type rule struct {
+	name       string
+	resource   admissionregistrationv1.Rule
+	operations []admissionregistrationv1.OperationType
+	// when says which requests it is about.
+	when        admissionregistrationv1.MatchCondition
+	variables   []admissionregistrationv1.Variable
+	validations []admissionregistrationv1.Validation
+}
+
+// objects returns a policy and its binding.
+func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
+	name := r.name
+	if o.Namespace != "" {
+		name += "." + o.Namespace // so that each namespace may have its own operator
+	}
+	var where *metav1.LabelSelector
+	if o.Namespace != "" {
+		where = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.Namespace}}
+	}
+	version := admissionregistrationv1.SchemeGroupVersion.String()
+	return unstructuredOf(
+		&admissionregistrationv1.ValidatingAdmissionPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicy"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: new(admissionregistrationv1.Fail),
+				MatchConstraints: &admissionregistrationv1.MatchResources{
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+						RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: r.resource, Operations: r.operations},
+					}},
+				},
+				MatchConditions: []admissionregistrationv1.MatchCondition{r.when},
+				Variables:       r.variables,
+				Validations:     r.validations,
+			},
+		},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicyBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: where},
+			},
+		},
+	)
+}
+
+// unstructuredOf returns objects without what the API server fills in.
+func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, o := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
+		}
+		delete(content, "status")
+		out = append(out, &unstructured.Unstructured{Object: content})
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	}
+	return out, nil
+}
+
+// list returns texts as a list in CEL.
+func list(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = strconv.Quote(t)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

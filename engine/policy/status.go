@@ -1,0 +1,37 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Status returns the policy that nobody but the operator writes some fields of the status
+// of a resource. The other fields may be written by whoever has the right to. A status that
+// comes with the creation of a resource needs none: the API server drops it.
+func Status(resource schema.GroupResource, fields []string, o Options) ([]*unstructured.Unstructured, error) {
+	return o.objects(rule{
+		name: "operetta-status." + resource.String(),
+		resource: admissionregistrationv1.Rule{
+			APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource + "/status"},
+		},
+		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+		when:       admissionregistrationv1.MatchCondition{Name: "not-the-operator", Expression: "!(request.userInfo.username in " + list(o.Operators) + ")"},
+		variables: []admissionregistrationv1.Variable{
+			{Name: "before", Expression: "has(oldObject.status) ? oldObject.status : {}"},
+			{Name: "after", Expression: "has(object.status) ? object.status : {}"},
+			{Name: "forged", Expression: list(fields) + `.filter(f, (f in variables.before) != (f in variables.after) ||
+  (f in variables.after && variables.before[f] != variables.after[f]))`},
+		},
+		validations: []admissionregistrationv1.Validation{{
+			Expression:        "size(variables.forged) == 0",
+			MessageExpression: `"status." + variables.forged.join(", status.") + ` + strconv.Quote(": written by the operator only, which is "+strings.Join(o.Operators, " or ")),
+			Message:           "the engine's part of the status is written by the operator only",
+			Reason:            new(metav1.StatusReasonForbidden),
+		}},
+	})
+}

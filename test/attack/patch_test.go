@@ -1,0 +1,181 @@
+package attack
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
+)
+
+// patched is a package with what a Patch was used for: pods and a Secret.
+const patched = `
+#Spec: replicas: int | *0
+
+components: web: objects: {
+	deployment: {
+		apiVersion: "apps/v1"
+		kind:       "Deployment"
+		metadata: name: cr.metadata.name
+		spec: {
+			replicas: cr.spec.replicas
+			selector: matchLabels: app: cr.metadata.name
+			template: {
+				metadata: labels: app: cr.metadata.name
+				spec: containers: [{name: "web", image: "nginx:1.25"}]
+			}
+		}
+	}
+	secret: {
+		apiVersion: "v1"
+		kind:       "Secret"
+		metadata: name: cr.metadata.name
+	}
+	map: {
+		apiVersion: "v1"
+		kind:       "ConfigMap"
+		metadata: name: cr.metadata.name
+	}
+}
+`
+
+// patches are the rights of who may do all with Patches.
+func patches() map[string]any { return harness.Rule("operetta.dev", harness.All, "*") }
+
+// patchOf is a Patch of a resource of a package.
+func patchOf(p *harness.Small, s *harness.Site, name string, changes ...any) *unstructured.Unstructured {
+	u := s.NewPatch(name, "shop", 0, changes...)
+	u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "shop"}
+	return u
+}
+
+// pods is a change of the pods of a Deployment.
+func pods(fields map[string]any) map[string]any {
+	return harness.Spec(map[string]any{"template": map[string]any{"spec": fields}})
+}
+
+// rooted is what makes a pod the master of its node.
+func rooted() map[string]any {
+	return pods(map[string]any{
+		"serviceAccountName": "admin-sa", "hostPID": true,
+		"containers": []any{map[string]any{
+			"name": "web", "image": "evil:1", "securityContext": map[string]any{"privileged": true},
+			"volumeMounts": []any{map[string]any{"name": "root", "mountPath": "/host"}},
+		}},
+		"volumes": []any{map[string]any{"name": "root", "hostPath": map[string]any{"path": "/"}}},
+	})
+}
+
+// TestAttackAPatchForRightsThatItsAuthorLacks plays somebody who may write Patches and
+// resources of the package, and neither pods nor Secrets, where there are no policies.
+func TestAttackAPatchForRightsThatItsAuthorLacks(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSite(t)
+	p := harness.NewSmall(t, "patchedalone", patched)
+	s.Operate(p.Dir)
+	alice := s.Tenant("alice", s.Namespace, things(p), patches())
+	cr := alice.Create(p.Thing(s, "shop", nil))
+	s.ExpectAllReady(cr)
+
+	alice.Create(patchOf(p, s, "rooted", harness.Merges("web.deployment", rooted())))
+	alice.Create(patchOf(p, s, "token", harness.Merges("web.secret", map[string]any{
+		"type":     "kubernetes.io/service-account-token",
+		"metadata": map[string]any{"annotations": map[string]any{"kubernetes.io/service-account.name": "admin-sa"}},
+	})))
+	alice.Create(patchOf(p, s, "held", harness.Merges("web.map", map[string]any{"metadata": map[string]any{"finalizers": []any{"evil.example.com/x"}}})))
+	alice.Create(patchOf(p, s, "marked", harness.Merges("web.map", harness.Annotation("operetta.dev/delete", "orphan"))))
+	alice.Create(patchOf(p, s, "guess", harness.Operates("web.secret", map[string]any{"op": "test", "path": "/data/pin", "value": "MTIzNA=="})))
+	s.ExpectPatch("rooted", "NotPatchable", "spec.template.spec.", "patchable")
+	s.ExpectPatch("token", "NotPatchable", "Secret")
+	s.ExpectPatch("guess", "NotPatchable", "Secret")
+	s.ExpectPatch("held", "Invalid", "metadata.finalizers")
+	s.ExpectPatch("marked", "Invalid", "operetta.dev/delete")
+
+	for name, operation := range map[string]map[string]any{
+		"panics":  {"op": "test", "path": ""},
+		"nothing": {"op": "add", "path": "/spec/paused"},
+		"nowhere": {"op": "copy", "path": "/spec/paused"},
+		"no-path": {"op": "remove", "path": "spec"},
+	} {
+		if err := alice.Client.Create(t.Context(), patchOf(p, s, name, harness.Operates("web.deployment", operation))); !apierrors.IsInvalid(err) {
+			t.Errorf("%s: the API server takes %v: %v", name, operation, err)
+		}
+	}
+
+	// The resource goes on, without them.
+	if err := alice.Patch(cr, harness.Spec(map[string]any{"replicas": 1})); err != nil {
+		t.Fatal(err)
+	}
+	s.ExpectThat(s.Ref("Deployment", "shop"), "to have a replica", func(u *unstructured.Unstructured) error {
+		if harness.Field(u, "spec", "replicas") != int64(1) {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+	pod := harness.Field(s.Get("Deployment", "shop"), "spec", "template", "spec").(map[string]any)
+	if pod["hostPID"] != nil || pod["serviceAccountName"] != nil || pod["volumes"] != nil {
+		t.Errorf("the pods have got rights: %v", pod)
+	}
+	if kind := harness.Field(s.Get("Secret", "shop"), "type"); kind != "Opaque" {
+		t.Errorf("the Secret is of type %v", kind)
+	}
+	if f := s.Get("ConfigMap", "shop").GetFinalizers(); len(f) > 0 {
+		t.Errorf("the ConfigMap has the finalizers %v", f)
+	}
+}
+
+// of says of which kind the object of a change is.
+func of(apiVersion, kind string, change map[string]any) map[string]any {
+	change["apiVersion"], change["kind"] = apiVersion, kind
+	return change
+}
+
+// labelled is a change that gives no rights.
+func labelled(address string) map[string]any {
+	return harness.Merges(address, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/patched": "yes"}}})
+}
+
+// TestAttackAPatchUnderThePolicies plays the same where `operetta install` was applied.
+func TestAttackAPatchUnderThePolicies(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSite(t)
+	p := harness.NewSmall(t, "patchedunder", patched)
+	s.Operate(p.Dir)
+	installPolicies(s, p)
+	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
+	bob := s.Tenant("bob", s.Namespace, things(p), patches(), harness.Rule("apps", []any{"update"}, "deployments"))
+	s.ExpectAllReady(alice.Create(p.Thing(s, "shop", nil)))
+	awaitPolicy(alice, patchOf(p, s, "early", labelled("web.map")))
+
+	for name, change := range map[string]map[string]any{
+		"rooted":  of("apps/v1", "Deployment", harness.Merges("web.deployment", rooted())),
+		"label":   of("apps/v1", "Deployment", labelled("web.deployment")),
+		"unsaid":  labelled("web.deployment"),
+		"secret":  of("v1", "Secret", labelled("web.secret")),
+		"unknown": of("example.com/v1", "Gadget", labelled("web.deployment")),
+	} {
+		if err := alice.Client.Create(t.Context(), patchOf(p, s, name, change)); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: it takes more rights than alice has: %v", name, err)
+		}
+	}
+	// What is her own right she may do by a Patch, and nothing else under its name.
+	alice.Create(patchOf(p, s, "hers", of("v1", "ConfigMap", labelled("web.map"))))
+	alice.Create(patchOf(p, s, "lie", of("v1", "ConfigMap", labelled("web.deployment"))))
+	s.ExpectPatch("hers", "Applied")
+	s.ExpectPatch("lie", "Invalid", "Deployment.apps")
+
+	his := bob.Create(patchOf(p, s, "his", of("apps/v1", "Deployment", labelled("web.deployment"))))
+	s.ExpectPatch("his", "Applied")
+	if err := bob.Patch(his, harness.Spec(map[string]any{"patches": []any{of("v1", "Secret", labelled("web.secret"))}})); !apierrors.IsForbidden(err) {
+		t.Errorf("bob turns his Patch into one of a Secret: %v", err)
+	}
+	if err := alice.Patch(his, harness.Spec(map[string]any{"order": 5})); !apierrors.IsForbidden(err) {
+		t.Errorf("alice changes bob's Patch: %v", err)
+	}
+	if err := alice.Patch(his, harness.Annotation("example.com/note", "seen")); err != nil {
+		t.Errorf("what changes nothing else is allowed: %v", err)
+	}
+	if err := alice.PatchStatus(his, map[string]any{"status": map[string]any{"observedGeneration": 99}}); !apierrors.IsForbidden(err) {
+		t.Errorf("alice writes the status of a Patch: %v", err)
+	}
+}

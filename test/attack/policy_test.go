@@ -1,0 +1,117 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reporting is a package with a field of its own in the status.
+const reporting = hello + `
+status: {
+	note: cr.spec.text
+	count?: int
+}
+`
+
+// installPolicies applies what `operetta install` prints for a package, for the namespace
+// and the operator of a site.
+func installPolicies(s *harness.Site, p *harness.Small) {
+	s.T.Helper()
+	cmd := exec.CommandContext(s.T.Context(), harness.World.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", s.User)
+	out, err := cmd.Output()
+	if err != nil {
+		s.T.Fatal(err, harness.StderrOf(err))
+	}
+	file := filepath.Join(s.T.TempDir(), "install.yaml")
+	harness.WriteFile(s.T, file, string(out))
+	s.Kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
+}
+
+// awaitPolicy waits until the API server refuses to let a tenant create something, which
+// takes it a moment after a policy was written.
+func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
+	x.T.Helper()
+	harness.Eventually(x.T, "the policy to hold", func() error {
+		err := x.Client.Create(x.T.Context(), u.DeepCopy(), client.DryRunAll)
+		if apierrors.IsForbidden(err) {
+			x.T.Log(err)
+			return nil
+		}
+		return fmt.Errorf("it could be created: %w", err)
+	})
+}
+
+// TestAttackAForgedStatusUnderThePolicies plays somebody with all rights on the kind, its
+// status included, who writes what the operator goes by.
+func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSite(t)
+	p := harness.NewSmall(t, "forgedunder", reporting)
+	s.Operate(p.Dir)
+	mallory := s.Tenant("mallory", s.Namespace, things(p), patches())
+	cr := mallory.Create(p.Thing(s, "shop", nil))
+	s.ExpectAllReady(cr)
+	forged := map[string]any{"inventory": []any{map[string]any{"component": "old", "objects": []any{map[string]any{
+		"object": "victim", "apiVersion": "v1", "kind": "Secret", "name": "victim", "uid": "00000000",
+	}}}}}
+	installPolicies(s, p)
+	harness.Eventually(t, "the policy to hold", func() error {
+		err := mallory.Client.Status().Patch(t.Context(), cr.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.Encode(t, map[string]any{"status": forged})),
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{"All"}}})
+		if apierrors.IsForbidden(err) {
+			t.Log(err)
+			return nil
+		}
+		return fmt.Errorf("the inventory could be written: %w", err)
+	})
+	for name, status := range map[string]any{
+		"an inventory":       forged,
+		"no inventory":       map[string]any{"inventory": nil},
+		"a phase":            map[string]any{"phase": "Forged"},
+		"no status":          nil,
+		"a package":          map[string]any{"package": map[string]any{"name": "evil"}},
+		"hooks that are run": map[string]any{"hooks": []any{map[string]any{"name": "x"}}},
+	} {
+		if err := mallory.PatchStatus(cr, map[string]any{"status": status}); !apierrors.IsForbidden(err) {
+			t.Errorf("mallory writes %s: %v", name, err)
+		}
+	}
+	if out, err := mallory.Kubectl(context.Background(), "replace", "--subresource=status", "-f", statusFile(t, s, cr)); err == nil {
+		t.Errorf("mallory replaces the status: %s", out)
+	}
+	// What is the author's own is not the policy's business.
+	if err := mallory.PatchStatus(cr, map[string]any{"status": map[string]any{"count": 3}}); err != nil {
+		t.Errorf("the author's own field: %v", err)
+	}
+	// One that comes with a creation is dropped.
+	born := p.Thing(s, "born", nil)
+	born.Object["status"] = forged
+	if mallory.Create(born); harness.Field(born, "status") != nil {
+		t.Errorf("a resource is created with the status %v", harness.Field(born, "status"))
+	}
+	s.ExpectAllReady(born)
+	// The tenant edits and the operator reports, as before.
+	if err := mallory.Patch(cr, harness.Spec(map[string]any{"text": "edited"})); err != nil {
+		t.Fatal(err)
+	}
+	s.ExpectData("shop", "text", "edited")
+	s.ExpectAllReady(cr)
+}
+
+// statusFile writes a resource with an inventory of somebody's own into a file.
+func statusFile(t *testing.T, s *harness.Site, cr *unstructured.Unstructured) string {
+	t.Helper()
+	u := s.ExpectThat(cr, "to be there", harness.Exists)
+	u.Object["status"].(map[string]any)["inventory"] = []any{}
+	file := filepath.Join(t.TempDir(), "status.json")
+	harness.WriteFile(t, file, string(harness.Encode(t, u.Object)))
+	return file
+}

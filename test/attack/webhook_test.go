@@ -1,0 +1,94 @@
+package attack
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"operetta.dev/test/harness"
+)
+
+// TestAttackAPatchUnderTheWebhook plays a Patch where the operator is asked instead of a policy.
+func TestAttackAPatchUnderTheWebhook(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSite(t)
+	p := harness.NewSmall(t, "patchedasked", patched)
+	folder, authority := certificate(t)
+	port := freePort(t)
+	s.Operate(p.Dir, "--webhook-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
+	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
+	s.ExpectAllReady(alice.Create(p.Thing(s, "shop", nil)))
+	register(s, port, authority)
+	awaitPolicy(alice, patchOf(p, s, "early", labelled("web.map")))
+
+	for name, change := range map[string]map[string]any{
+		"rooted":  of("apps/v1", "Deployment", harness.Merges("web.deployment", rooted())),
+		"secret":  of("v1", "Secret", labelled("web.secret")),
+		"unsaid":  labelled("web.deployment"),
+		"unknown": of("nowhere.example.com/v1", "Gadget", labelled("web.deployment")),
+	} {
+		if err := alice.Client.Create(t.Context(), patchOf(p, s, name, change)); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: it takes more rights than alice has: %v", name, err)
+		}
+	}
+	hers := alice.Create(patchOf(p, s, "hers", of("v1", "ConfigMap", labelled("web.map"))))
+	s.ExpectPatch("hers", "Applied")
+	if err := alice.Patch(hers, harness.Spec(map[string]any{"patches": []any{of("v1", "Secret", labelled("web.secret"))}})); !apierrors.IsForbidden(err) {
+		t.Errorf("alice turns her Patch into one of a Secret: %v", err)
+	}
+	// What cannot be asked is refused.
+	s.Operator.Stop()
+	if err := alice.Client.Create(t.Context(), patchOf(p, s, "unheard", of("v1", "ConfigMap", labelled("web.map")))); err == nil {
+		t.Error("a Patch is taken although nobody was asked")
+	}
+}
+
+// register makes the API server ask the operator about Patches of the site's namespace.
+func register(s *harness.Site, port string, authority []byte) {
+	s.T.Helper()
+	config := harness.Object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", s.Namespace)
+	config.Object["webhooks"] = []any{map[string]any{
+		"name": "patches.operetta.dev", "admissionReviewVersions": []any{"v1"}, "sideEffects": "None", "failurePolicy": "Fail",
+		"clientConfig":      map[string]any{"url": fmt.Sprintf("https://127.0.0.1:%s/validate-patches", port), "caBundle": authority},
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.Namespace}},
+		"rules": []any{map[string]any{
+			"apiGroups": []any{"operetta.dev"}, "apiVersions": []any{"*"}, "resources": []any{"patches"}, "operations": []any{"CREATE", "UPDATE"},
+		}},
+	}}
+	s.Create(config)
+}
+
+// certificate writes a certificate for this machine into a folder, and returns whoever
+// vouches for it.
+func certificate(t *testing.T) (folder string, authority []byte) {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	folder = t.TempDir()
+	harness.WriteFile(t, filepath.Join(folder, "tls.crt"), string(authority))
+	harness.WriteFile(t, filepath.Join(folder, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	return folder, authority
+}
+
+// freePort returns a port that is free now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := strings.Cut(l.Addr().String(), ":")
+	return port
+}
