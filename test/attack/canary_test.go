@@ -66,8 +66,8 @@ var leaks = []string{
 	`components: X: objects: o: {apiVersion: "v1", kind: "Service", metadata: name: "X", spec: ports: [{port: 80, name: "\(_dec)_"}]}`,
 	`components: X: objects: o: {apiVersion: "v1", kind: "Pod", metadata: name: "X", spec: containers: [{name: "x", image: "x", env: [{name: "= \(_dec)", value: "x"}]}]}`,
 	`components: X: objects: o: _map & {metadata: {name: "X", labels: l: " \(_dec)"}}`,
-	`components: X: objects: o: {apiVersion: "\(_dec)/v1", kind: "Strange", metadata: name: "X"}`,
-	`components: X: objects: o: {apiVersion: "v1", kind: "K\(_dec)", metadata: name: "X"}`,
+	`components: X: objects: o: {apiVersion: "\(_dec)/v1" @untrusted(kind), kind: "Strange", metadata: name: "X"}`,
+	`components: X: objects: o: {apiVersion: "v1", kind: "K\(_dec)" @untrusted(kind), metadata: name: "X"}`,
 	`status: X: _dec & "other"`,
 	`status: X: _dec`,
 	`status: X: list: ["postgres://u:\(_dec)@host", inputs.s.object.data.k]`,
@@ -112,7 +112,7 @@ func TestAttackNothingThatIsVisibleHoldsTheCanary(t *testing.T) {
 	secret := s.Ref("Secret", "s")
 	secret.Object["stringData"] = map[string]any{"k": canary}
 	s.Create(secret)
-	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone, "--log=json")
+	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone, "--log=json", "--allow-annotations=log-level")
 	cr := p.Thing(s, "one", map[string]any{})
 	cr.SetAnnotations(map[string]string{"operetta.dev/log-level": "debug"})
 	s.Create(cr)
