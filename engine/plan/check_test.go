@@ -79,7 +79,7 @@ func TestTheOrderOfTheLargestInventoryIsFoundInTime(t *testing.T) {
 	began := time.Now()
 	inv.Backwards()
 	t.Logf("%s", time.Since(began))
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }
