@@ -23,8 +23,14 @@ ARG VERSION
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /operetta ./cmd/operetta
 
+# Whoever gives a binary to others gives the licences and notices of its parts with it.
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
+    go build -o /gather ./test/image/licenses && \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH /gather ./cmd/operetta /licenses
+
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /operetta /operetta
+COPY --from=build /licenses /licenses
 # CUE keeps what it unpacks there; the root file system may be read-only.
 ENV CUE_CACHE_DIR=/tmp/cue
 USER 65532:65532

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,9 +37,10 @@ type document struct {
 func (d document) at() program.Position { return program.Position{File: d.file, Line: d.line} }
 
 // readDocuments returns the documents of a file; "-" is the standard input. Empty
-// documents are left out, and a List is replaced by what it lists.
-func readDocuments(file string, in io.Reader) ([]document, error) {
-	data, shown, err := readFile(file, in)
+// documents are left out, and a List is replaced by what it lists. It errors when the file cannot
+// be read, is too large, or is not what it should be, and when the context ends first.
+func readDocuments(ctx context.Context, file string, in io.Reader) ([]document, error) {
+	data, shown, err := readFile(ctx, file, in)
 	if err != nil {
 		return nil, err
 	}
@@ -55,13 +57,48 @@ func readDocuments(file string, in io.Reader) ([]document, error) {
 	return out, nil
 }
 
-func readFile(file string, in io.Reader) (data []byte, shown string, err error) {
+// maxDocuments bounds a file of documents, in bytes.
+const maxDocuments = 64 << 20
+
+// readFile returns what a file holds, and the name under which it is shown. It may be a pipe, as
+// shells make them of commands; one that nobody writes to is waited for until the context ends.
+func readFile(ctx context.Context, file string, in io.Reader) (data []byte, shown string, err error) {
+	shown = file
 	if file == stdin {
-		data, err = io.ReadAll(in)
-		return data, stdinShown, err
+		shown = stdinShown
 	}
-	data, err = os.ReadFile(file)
-	return data, file, err
+	type outcome struct {
+		data []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		data, err := readBounded(file, in)
+		done <- outcome{data, err}
+	}()
+	select {
+	case o := <-done:
+		return o.data, shown, o.err
+	case <-ctx.Done():
+		return nil, shown, fmt.Errorf("%s: %w", shown, ctx.Err())
+	}
+}
+
+// readBounded reads a file or the standard input. It errors when there is too much.
+func readBounded(file string, in io.Reader) ([]byte, error) {
+	if file != stdin {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxDocuments+1))
+	if err == nil && len(data) > maxDocuments {
+		err = fmt.Errorf("%s: it has more than %d bytes", file, maxDocuments)
+	}
+	return data, err
 }
 
 // separator is a line that begins a document. What follows the dashes on the line

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,7 +9,9 @@ import (
 )
 
 // read returns the documents of a text as on the standard input.
-func read(text string) ([]document, error) { return readDocuments(stdin, strings.NewReader(text)) }
+func read(text string) ([]document, error) {
+	return readDocuments(context.Background(), stdin, strings.NewReader(text))
+}
 
 func TestDocumentsKnowTheirLines(t *testing.T) {
 	for name, c := range map[string]struct {

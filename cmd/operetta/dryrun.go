@@ -110,7 +110,7 @@ func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
 		out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: simulate.New(config, programs...),
 		mask: &diff.Mask{}, inFull: []cluster.Verb{cluster.Updated},
 	}
-	if err := r.read(s.in, f, programs); err != nil {
+	if err := r.read(ctx, s.in, f, programs); err != nil {
 		return err
 	}
 	if err := r.world.Run(ctx, r.show); err != nil {
@@ -141,8 +141,8 @@ func loadAll(ctx context.Context, dirs []string) ([]*program.Program, error) {
 
 // read puts the objects of the files where the operators see them: first what the
 // packages read, then the custom resources.
-func (r *rehearsal) read(in io.Reader, f runFlags, programs []*program.Program) error {
-	given, others, err := readGiven(in, f, programs)
+func (r *rehearsal) read(ctx context.Context, in io.Reader, f runFlags, programs []*program.Program) error {
+	given, others, err := readGiven(ctx, in, f, programs)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func (r *rehearsal) read(in io.Reader, f runFlags, programs []*program.Program) 
 }
 
 // readGiven returns the custom resources in the files, and what else is there.
-func readGiven(in io.Reader, f runFlags, programs []*program.Program) (given, others []*unstructured.Unstructured, err error) {
+func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*program.Program) (given, others []*unstructured.Unstructured, err error) {
 	for _, file := range f.dryRun.files {
-		all, err := readDocuments(file, in)
+		all, err := readDocuments(ctx, file, in)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -229,9 +229,9 @@ func (r *rehearsal) show(step simulate.Step) {
 		r.mask.Learn(c.Before, c.Object)
 	}
 	phase, _ := step.Status["phase"].(string)
-	fmt.Fprintf(r.out, "step %d  %s  %s\n", step.Number, r.name(step.Resource), r.phase(phase))
+	printLine(r.out, "step %d  %s  %s", step.Number, r.name(step.Resource), r.phase(phase))
 	for _, c := range step.Changes {
-		fmt.Fprintf(r.out, "  %s %s\n", r.sign(c.Verb), r.name(c.Ref))
+		printLine(r.out, "  %s %s", r.sign(c.Verb), r.name(c.Ref))
 		r.fields(c)
 	}
 	components, _ := step.Status["components"].([]any)
@@ -241,13 +241,13 @@ func (r *rehearsal) show(step simulate.Step) {
 		if text, _ := m["message"].(string); text != "" {
 			line += ", " + r.mask.Text(text)
 		}
-		fmt.Fprintln(r.out, line)
+		printLine(r.out, "%s", line)
 	}
 	if len(step.Played) > 0 {
-		fmt.Fprintf(r.out, "  %s\n", r.ink.dim("then controllers act on "+r.mask.Text(names(step.Played))))
+		printLine(r.out, "  %s", r.ink.dim("then controllers act on "+r.mask.Text(names(step.Played))))
 	}
 	if step.Err != nil {
-		fmt.Fprintf(r.out, "  %s %s\n", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
+		printLine(r.out, "  %s %s", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
 	}
 }
 
@@ -262,14 +262,14 @@ func (r *rehearsal) fields(c cluster.Event) {
 	all := r.mask.Fields(c.Before, c.Object)
 	for i, f := range all {
 		if i == maxFields {
-			fmt.Fprintf(r.out, "      and %d more\n", len(all)-i)
+			printLine(r.out, "      and %d more", len(all)-i)
 			return
 		}
 		line := f.String()
 		if c.Verb == cluster.Created {
 			line = f.Path + ": " + f.After
 		}
-		fmt.Fprintf(r.out, "      %s\n", line)
+		printLine(r.out, "      %s", line)
 	}
 }
 
@@ -325,7 +325,7 @@ func (r *rehearsal) conclude(errs io.Writer) error {
 	for _, ref := range r.resources {
 		r.tree(ref, "", "")
 		if ready, why := r.world.Ready(ref); !ready {
-			fmt.Fprintf(errs, "operetta: %s does not become ready: %s\n", r.name(ref), r.mask.Text(why))
+			printLine(errs, "operetta: %s does not become ready: %s", r.name(ref), r.mask.Text(why))
 			err = errReported
 		}
 	}
@@ -339,14 +339,14 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 	if ready, _ := r.world.Ready(ref); !ready {
 		word = r.ink.bad("not ready")
 	}
-	fmt.Fprintf(r.out, "%s%s  %s\n", first, r.name(ref), word)
+	printLine(r.out, "%s%s  %s", first, r.name(ref), word)
 	components := r.world.Owned(ref)
 	for i, c := range components {
 		branch, trunk := "├─ ", "│  "
 		if i == len(components)-1 {
 			branch, trunk = "└─ ", "   "
 		}
-		fmt.Fprintf(r.out, "%s%s%s\n", rest, branch, c.Name)
+		printLine(r.out, "%s%s%s", rest, branch, c.Name)
 		for j, o := range c.Objects {
 			leaf, stem := "├─ ", "│  "
 			if j == len(c.Objects)-1 {
@@ -356,7 +356,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 				r.tree(o, rest+trunk+leaf, rest+trunk+stem)
 				continue
 			}
-			fmt.Fprintf(r.out, "%s%s%s%s\n", rest, trunk, leaf, r.name(o))
+			printLine(r.out, "%s%s%s%s", rest, trunk, leaf, r.name(o))
 		}
 	}
 }
@@ -365,7 +365,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.resources {
-		fmt.Fprintf(r.out, "delete  %s\n", r.name(ref))
+		printLine(r.out, "delete  %s", r.name(ref))
 		if err := r.world.Delete(ref); err != nil {
 			return err
 		}
@@ -376,14 +376,14 @@ func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.world.Memory.Refs() {
 		if !r.given[ref] {
-			fmt.Fprintf(r.out, "left  %s\n", r.name(ref))
+			printLine(r.out, "left  %s", r.name(ref))
 		}
 	}
 	for _, ref := range r.resources {
 		if u := r.world.Get(ref); u != nil {
 			message, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 			_, why := r.world.Ready(ref)
-			fmt.Fprintf(errs, "operetta: %s is not gone: %s: %s\n", r.name(ref), message, r.mask.Text(why))
+			printLine(errs, "operetta: %s is not gone: %s: %s", r.name(ref), message, r.mask.Text(why))
 			return errReported
 		}
 	}

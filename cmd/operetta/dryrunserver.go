@@ -31,7 +31,7 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "note: this is about the cluster at %s (context: %s)\n", on.server(), on.chosenBy())
+	printLine(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.chosenBy())
 	live, err := controller.NewRehearsal(on.config, f.options, programs...)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	r := &rehearsal{out: s.out, ink: newInk(s.out), mask: live.Mask(), inFull: []cluster.Verb{cluster.Created, cluster.Updated}}
 	err = (&liveRehearsal{live: live, programs: programs, rehearsal: r, errs: s.err}).reconcile(ctx, given)
 	if len(given) == 0 {
-		fmt.Fprintln(s.err, "note: the cluster has no custom resource of the packages; give one with -f")
+		printLine(s.err, "note: the cluster has no custom resource of the packages; give one with -f")
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Uns
 		step.Status, _, _ = unstructured.NestedMap(what.Resource.Object, "status")
 		l.show(step)
 		if why := unsuccessful(step); why != "" {
-			fmt.Fprintf(l.errs, "operetta: %s would fail: %s\n", l.name(step.Resource), l.mask.Text(why))
+			printLine(l.errs, "operetta: %s would fail: %s", l.name(step.Resource), l.mask.Text(why))
 			failed = errReported
 		}
 		below, err := l.subsystems(ctx, what.Changes)
@@ -157,7 +157,7 @@ func liveResources(ctx context.Context, s streams, f runFlags, live *controller.
 		}
 		return out, nil
 	}
-	given, _, err := readGiven(s.in, f, programs)
+	given, _, err := readGiven(ctx, s.in, f, programs)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,8 @@ func report(cmd *cobra.Command, w io.Writer, err error) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &wrong):
-		fmt.Fprintf(w, "operetta: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
+		printLine(w, "operetta: %v", err)
+		printLine(w, "Run '%s --help' for usage.", cmd.CommandPath())
 		return exitUsage
 	case errors.Is(err, errReported):
 		return exitWrong
@@ -82,6 +82,6 @@ func printFaults(w io.Writer, faults program.Faults) {
 		if f.Position.File == "" {
 			prefix = "operetta: "
 		}
-		fmt.Fprintln(w, prefix+f.Error())
+		printLine(w, "%s", prefix+f.Error())
 	}
 }

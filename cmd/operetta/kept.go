@@ -28,10 +28,11 @@ func (o *operator) lastGood(ctx context.Context, dir string) lastGood {
 	if o.kept == nil {
 		return lastGood{err: source.ErrNothingKept}
 	}
-	if _, err := o.kept.Load(dir); err != nil {
+	snapshot, err := o.kept.Load(dir)
+	if err != nil {
 		return lastGood{err: err}
 	}
-	u, err := understand(ctx, dir, packageVersion{o.flags.stateDir})
+	u, err := o.understand(ctx, snapshot)
 	return lastGood{u, err}
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // loadOne checks and loads the one package that a folder or pattern names. The check
-// comes first because it is a worker's: a package that passes it can be loaded here.
+// comes first because it is a worker's: a package that passes it can be loaded here, and what is
+// loaded is what was checked, whatever is in the folder by then.
 func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	dirs, err := expand(args, ".")
 	if err != nil {
@@ -21,61 +22,44 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	if len(dirs) > 1 {
 		return nil, usageError{fmt.Errorf("%d packages: %s; name one", len(dirs), strings.Join(dirs, ", "))}
 	}
-	found, err := examine(ctx, dirs[0], examineCheck)
+	snapshot, err := readPackage(dirs[0])
+	if err != nil {
+		return nil, err
+	}
+	e, err := commands()
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.examine(ctx, snapshot, examineCheck)
 	if err != nil {
 		return nil, err
 	}
 	if len(found.Faults) > 0 {
 		return nil, found.Faults
 	}
-	return load(dirs[0])
+	return compile(snapshot)
 }
 
-// load compiles the package in a folder.
-func load(dir string) (*program.Program, error) {
-	_, p, err := loadVersion(dir, present)
-	return p, err
-}
-
-// A packageVersion says which one of the package in a folder is meant: what is there now, or what
-// is kept in the folder of the state that it names.
-type packageVersion struct{ stateDir string }
-
-// present is what is in the folder now.
-var present packageVersion
-
-// read returns the files of the version of the package in a folder.
-func (v packageVersion) read(dir string) (*source.Snapshot, error) {
-	if v == present {
-		snapshot, err := source.Folder(dir)
-		if err != nil {
-			return nil, emptyFolder(dir, err)
-		}
-		return snapshot, nil
-	}
-	kept, err := source.OpenKept(v.stateDir)
+// readPackage returns the package in a folder as it is now.
+func readPackage(dir string) (*source.Snapshot, error) {
+	snapshot, err := source.Folder(dir)
 	if err != nil {
-		return nil, err
+		return nil, emptyFolder(dir, err)
 	}
-	return kept.Load(dir)
+	return snapshot, nil
 }
 
-// loadVersion compiles a version of the package in a folder.
-func loadVersion(dir string, v packageVersion) (snapshot *source.Snapshot, p *program.Program, err error) {
-	if snapshot, err = v.read(dir); err != nil {
-		return nil, nil, err
+// examine examines the package in a folder as it is now; see examiner.
+func examine(ctx context.Context, dir, mode string) (finding, error) {
+	snapshot, err := readPackage(dir)
+	if err != nil {
+		return finding{}, err
 	}
-	// The CUE compiler panics on a few inputs that it should refuse.
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("package %s: the CUE compiler failed: %v", dir, problem)
-		}
-	}()
-	p, err = program.Load(snapshot)
-	if faults := (program.Faults)(nil); err != nil && !errors.As(err, &faults) {
-		return nil, nil, fmt.Errorf("package %s: %w", dir, err)
+	e, err := commands()
+	if err != nil {
+		return finding{}, err
 	}
-	return snapshot, p, err
+	return e.examine(ctx, snapshot, mode)
 }
 
 // expand returns the folders that arguments name, or those of the pattern that stands
@@ -90,6 +74,9 @@ func expand(args []string, fallback string) ([]string, error) {
 
 // emptyFolder is the fault of a folder that cannot be read as a package.
 func emptyFolder(dir string, err error) error {
+	if limit, ok := errors.AsType[*source.LimitError](err); ok {
+		return program.Faults{{Message: fmt.Sprintf("package %s: %v", dir, limit)}}
+	}
 	return noPackage(fmt.Errorf("package %s: %w", dir, cause(err)))
 }
 

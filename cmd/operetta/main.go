@@ -32,6 +32,7 @@ func main() {
 
 // run is the whole command: it returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
+	s.out, s.err = visibleWriter{s.out}, visibleWriter{s.err}
 	root := newRoot(s)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

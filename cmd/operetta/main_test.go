@@ -20,6 +20,10 @@ func TestMain(m *testing.M) {
 		"operetta": main,
 		"overflow": overflow,
 		"spin":     spin,
+		"hoard":    hoard,
+		"gulp":     gulp,
+		"chatter":  chatter,
+		"lie":      lie,
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,8 @@ type operator struct {
 	config  *rest.Config
 	flags   runFlags
 	manager *controller.Manager
+	// examiner looks at packages before they are loaded.
+	examiner *examiner
 	// kept are the last good versions of packages; nil keeps none.
 	kept *source.Kept
 
@@ -123,15 +124,17 @@ func wrongLast(a attempt) int {
 // tryAll looks at packages side by side.
 func (o *operator) tryAll(ctx context.Context, dirs []string) <-chan attempt {
 	tried := make(chan attempt, len(dirs))
-	slots := make(chan struct{}, max(minSlots, runtime.GOMAXPROCS(0)))
 	for _, dir := range dirs {
 		go func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
 			a := attempt{dir: dir}
 			snapshot, err := source.Folder(dir)
 			a.state = source.State(snapshot, err)
-			if a.understood, a.err = understand(ctx, dir, present); a.err != nil {
+			if err != nil {
+				a.err = emptyFolder(dir, err)
+			} else {
+				a.understood, a.err = o.understand(ctx, snapshot)
+			}
+			if a.err != nil {
 				a.last = o.lastGood(ctx, dir)
 			}
 			tried <- a
@@ -182,16 +185,16 @@ func distinct(packages []attempt) error {
 	return nil
 }
 
-// understand checks a version of the package in a folder and compiles it.
-func understand(ctx context.Context, dir string, v packageVersion) (understood, error) {
-	found, err := examineVersion(ctx, dir, examineAll, v)
+// understand checks a version of a package in a worker, and compiles that very version.
+func (o *operator) understand(ctx context.Context, snapshot *source.Snapshot) (understood, error) {
+	found, err := o.examiner.examine(ctx, snapshot, examineAll)
 	if err != nil {
 		return understood{}, err
 	}
 	if len(found.Faults) > 0 {
 		return understood{}, found.Faults
 	}
-	snapshot, p, err := loadVersion(dir, v)
+	p, err := compile(snapshot)
 	return understood{snapshot, p, found.CRD, found.Warnings}, err
 }
 
@@ -274,13 +277,14 @@ func (o *operator) use(ctx context.Context, p, was *program.Program) error {
 // follow serves a package anew whenever its files change. When they are wrong, the
 // version that is served stays; there may be none yet.
 func (o *operator) follow(ctx context.Context, a attempt, served *program.Program) {
-	read := func() (*source.Snapshot, error) { return source.Folder(a.dir) }
 	var told later
-	source.Watch(ctx, a.state, read, func(_ *source.Snapshot, err error) {
+	source.Watch(ctx, a.state, source.NewReader(a.dir).Read, func(snapshot *source.Snapshot, err error) {
 		told.never()
 		var next understood
 		if err == nil {
-			next, err = understand(ctx, a.dir, present)
+			next, err = o.understand(ctx, snapshot)
+		} else {
+			err = emptyFolder(a.dir, err)
 		}
 		if err == nil {
 			err = o.serve(ctx, a.dir, next, served)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,5 +78,64 @@ func TestFaultOfOnePackageDoesNotEndTheOthers(t *testing.T) {
 		if got := ownFault(c.err); got != c.want {
 			t.Errorf("%s: %s: got %v", name, c.reason, got)
 		}
+	}
+}
+
+// hangs is a package that is never compiled to its end.
+const hangs = `package shop
+
+import (
+	"text/template"
+
+	"operetta.dev/schemas/operator"
+)
+
+operator.#Controller
+
+group: "shop.example"
+kind:  "Shop"
+versions: v1: spec: {}
+components: shop: objects: config: {
+	apiVersion: "v1"
+	kind:       "ConfigMap"
+	metadata: name: "x"
+	data: x: template.Execute("{{range $i := 9223372036854775807}}{{end}}", {})
+}
+`
+
+// It is the same package without that.
+var comesToAnEnd = strings.ReplaceAll(strings.ReplaceAll(hangs, `template.Execute("{{range $i := 9223372036854775807}}{{end}}", {})`, `"y"`), `	"text/template"
+
+`, "")
+
+func TestWhatRunsIsWhatWasExamined(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop.cue")
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(hangs)
+	e := examinerOf("operetta")
+	e.timeout = 5 * time.Second
+	o := &operator{examiner: e}
+	wrong, err := readPackage(filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(comesToAnEnd)
+	if _, err := o.understand(t.Context(), wrong); err == nil {
+		t.Error("the package in the folder was examined, not the one that was read")
+	}
+	right, err := readPackage(filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(hangs) // it is there while the other one is examined and compiled
+	e.timeout = time.Minute
+	got, err := o.understand(t.Context(), right)
+	if err != nil || got.program.Digest() != right.Digest() || got.snapshot != right || got.crd == nil {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func printManifests(w io.Writer, format string, manifests []manifest) error {
 			return err
 		}
 		if m.comment != "" {
-			text = "# " + m.comment + "\n" + text
+			text = "# " + oneLineOf(m.comment) + "\n" + text
 		}
 		if i > 0 {
 			text = "---\n" + text
@@ -73,12 +74,26 @@ func yamlOf(object map[string]any) (string, error) {
 	var b strings.Builder
 	for _, k := range keys {
 		text, err := yaml.Marshal(map[string]any{k: object[k]})
+		if err != nil || strings.ContainsFunc(string(text), hidden) {
+			text, err = asJSON(k, object[k]) // the library refuses some characters
+		}
 		if err != nil {
 			return "", fmt.Errorf("printing %s: %w", k, err)
 		}
 		b.Write(text)
 	}
 	return b.String(), nil
+}
+
+// asJSON returns a field of a YAML document in JSON, which YAML contains: there, what a terminal
+// would not show as it is can be escaped, wherever it stands.
+func asJSON(key string, value any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := printJSON(&b, map[string]any{key: value}); err != nil {
+		return nil, err
+	}
+	text := strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n"), "\n}\n")
+	return []byte(strings.ReplaceAll(visible(text), "\n  ", "\n")[len("  "):] + "\n"), nil
 }
 
 func rankOf(key string) int {

@@ -106,12 +106,12 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 		}
 		return out.Faults.OrNil()
 	}
-	cr, err := readResource(s.in, o, p)
+	cr, err := readResource(ctx, s.in, o, p)
 	if err != nil {
 		return err
 	}
 	in := render.Input{CR: cr.object, Namespace: o.namespace}
-	if err := readLive(s.in, o.live, &in); err != nil {
+	if err := readLive(ctx, s.in, o.live, &in); err != nil {
 		return err
 	}
 	out, err := render.Render(p, in)
@@ -168,13 +168,13 @@ func explain(w io.Writer, out render.Output) {
 	for _, c := range out.Components {
 		switch c.State {
 		case render.Rendered:
-			fmt.Fprintf(w, "%s: %s\n", c.Name, ink.good(count(len(c.Objects), "object")))
+			printLine(w, "%s: %s", c.Name, ink.good(count(len(c.Objects), "object")))
 			for _, wait := range c.Waits {
-				fmt.Fprintf(w, "%s: %s %s\n", c.Name, ink.warn("waits"), wait)
+				printLine(w, "%s: %s %s", c.Name, ink.warn("waits"), wait)
 			}
 		case render.Invalid:
 			// Its faults are printed with all others, at the end.
-			fmt.Fprintf(w, "%s: %s\n", c.Name, ink.bad("invalid, not rendered"))
+			printLine(w, "%s: %s", c.Name, ink.bad("invalid, not rendered"))
 		case render.Excluded:
 			explainState(w, c, ink.dim("excluded"))
 		case render.Held:
@@ -184,19 +184,19 @@ func explain(w io.Writer, out render.Output) {
 		}
 	}
 	for _, h := range out.Hooks {
-		fmt.Fprintf(w, "%s: %s, not rendered: a hook runs at its phase\n", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+		printLine(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
 	}
 	for _, a := range out.Absent {
-		fmt.Fprintf(w, "note: %s\n", a)
+		printLine(w, "note: %s", a)
 	}
 	for _, u := range out.Unmatched {
-		fmt.Fprintf(w, "note: live object %s matches no rendered object\n", u)
+		printLine(w, "note: live object %s matches no rendered object", u)
 	}
 }
 
 func explainState(w io.Writer, c render.Component, state string) {
 	for _, reason := range c.Because {
-		fmt.Fprintf(w, "%s: %s: %s\n", c.Name, state, reason)
+		printLine(w, "%s: %s: %s", c.Name, state, reason)
 	}
 }
 

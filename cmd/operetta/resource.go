@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -14,8 +15,8 @@ import (
 
 // readResource reads the custom resource to render: the one of the package's kind in
 // the file, or the one of them that has the wanted name.
-func readResource(in io.Reader, o renderOptions, p *program.Program) (document, error) {
-	all, err := readDocuments(o.file, in)
+func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program.Program) (document, error) {
+	all, err := readDocuments(ctx, o.file, in)
 	if err != nil {
 		return document{}, err
 	}
@@ -96,11 +97,11 @@ func checkResource(d document, o renderOptions, p *program.Program) error {
 
 // readLive reads the live objects of a file in either form: documents with a kind are
 // manifests, others are maps by component and object name.
-func readLive(in io.Reader, file string, into *render.Input) error {
+func readLive(ctx context.Context, in io.Reader, file string, into *render.Input) error {
 	if file == "" {
 		return nil
 	}
-	all, err := readDocuments(file, in)
+	all, err := readDocuments(ctx, file, in)
 	if err != nil {
 		return err
 	}

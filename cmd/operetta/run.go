@@ -23,8 +23,10 @@ type runFlags struct {
 	logFormat  string
 	configMap  string
 	stateDir   string
-	options    controller.Options
-	dryRun     dryRun
+	// packageMemory is what a process that examines a package may have; 0 is what is left for it.
+	packageMemory quantity
+	options       controller.Options
+	dryRun        dryRun
 }
 
 // What run does about CustomResourceDefinitions.
@@ -109,6 +111,7 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that keeps the last good version of each package for the next start; by default none is kept")
 	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "where to serve admission webhooks by TLS, such as :9443")
 	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
+	flags.Var(&f.packageMemory, "package-memory", "memory of a process that examines a package, such as 512Mi; by default at most half of what this process may have, and 1Gi")
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd
@@ -142,6 +145,9 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	config := on.config
 	noticeOutages(config, log)
 	o := &operator{log: log, config: config, flags: f}
+	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
+		return err
+	}
 	if f.stateDir != "" {
 		if o.kept, err = source.OpenKept(f.stateDir); err != nil {
 			return err

@@ -117,7 +117,7 @@ func (t target) confirm(ctx context.Context, s streams) error {
 // interactive reports whether there is a person to ask.
 func interactive(s streams) bool {
 	in, isIn := s.in.(*os.File)
-	out, isOut := s.err.(*os.File)
+	out, isOut := behind(s.err).(*os.File)
 	return isIn && isOut && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 

@@ -7,11 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"operetta.dev/engine/check"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -81,7 +79,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 		}
 	}
 	if !v.quiet {
-		fmt.Fprintln(s.out, summary(len(dirs), faults, warnings))
+		printLine(s.out, "%s", summary(len(dirs), faults, warnings))
 	}
 	if faults > 0 || v.strict && warnings > 0 {
 		return errReported
@@ -92,7 +90,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 // printEdges prints the edges of a package, one a line.
 func printEdges(w io.Writer, edges []string) {
 	for _, e := range edges {
-		fmt.Fprintln(w, e)
+		printLine(w, "%s", e)
 	}
 }
 
@@ -108,18 +106,8 @@ func summary(packages, faults, warnings int) string {
 // printWarnings prints one warning a line.
 func printWarnings(w io.Writer, warnings program.Faults) {
 	for _, f := range warnings {
-		fmt.Fprintf(w, "%s: warning: %s\n", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
+		printLine(w, "%s: warning: %s", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
 	}
-}
-
-// typeFaults returns what the complete Kubernetes types find wrong with the package in a
-// folder, beside what is known.
-func typeFaults(dir string, known program.Faults) program.Faults {
-	snapshot, err := source.Folder(dir)
-	if err != nil {
-		return nil // known
-	}
-	return check.Types(snapshot, known)
 }
 
 // refused returns why an API server would refuse the CustomResourceDefinition of a package,

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
-	"runtime/debug"
-	"strings"
-	"time"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,22 +14,14 @@ import (
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 )
 
 // CUE can be written that drives the evaluator into endless recursion or endless work.
 // Go can neither interrupt the one nor survive the other, so a package that nobody has
 // looked at yet is examined by a process that may die: this binary, started again as
-// `operetta worker MODE DIR`, which answers with one finding in JSON. With a folder of the
-// state behind that, it is about the version that is kept there.
-
-const (
-	// examineTimeout is how long a worker may think about one package. The largest
-	// packages known take a second.
-	examineTimeout = 30 * time.Second
-	// workerStack is how deep a worker may recurse, in bytes. Honest packages stay
-	// below a hundredth; Go's own limit of 1 GB takes the memory of the machine.
-	workerStack = 128 << 20
-)
+// `operetta worker MODE MEMORY`. It gets the files of the package on its standard input, reads
+// none itself, and answers with one finding in JSON. What it examined is then what is loaded.
 
 // What a worker does with a package besides compiling it.
 const (
@@ -45,6 +32,8 @@ const (
 
 // A finding is what a worker says about one package.
 type finding struct {
+	// Digest is that of the files that were examined.
+	Digest string `json:"digest"`
 	// Faults are what is wrong with the package.
 	Faults program.Faults `json:"faults,omitempty"`
 	// Edges are the dependencies between its components, under whichever condition.
@@ -57,35 +46,53 @@ type finding struct {
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
 }
 
+// maxFaults bounds how many faults and warnings of a package are told.
+const maxFaults = 1000
+
 func newWorker(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:    "worker {check|crd|all} DIR [STATE]",
+		Use:    "worker {check|crd|all} MEMORY",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
-		Args:   usage(cobra.RangeArgs(2, 3)),
+		Args:   usage(cobra.ExactArgs(2)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			debug.SetMaxStack(workerStack)
-			v := present
-			if len(args) > 2 {
-				v.stateDir = args[2]
+			memory, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil {
+				return usageError{fmt.Errorf("%q is no number of bytes", args[1])}
 			}
-			return json.NewEncoder(s.out).Encode(examineHere(args[0], args[1], v))
+			if err := limitSelf(memory); err != nil {
+				return err
+			}
+			snapshot, err := source.Receive(s.in)
+			if err != nil {
+				return err
+			}
+			go endWith(s.in)
+			return json.NewEncoder(s.out).Encode(examineHere(args[0], snapshot))
 		},
 	}
 }
 
-// examineHere examines a version of the package in a folder in this process.
-func examineHere(mode, dir string, v packageVersion) finding {
-	f := examineLight(mode, dir, v)
+// endWith ends this process when the one that started it does, which closes the pipe: nobody
+// else would end a worker that never comes to an end by itself.
+func endWith(in io.Reader) {
+	_, _ = io.Copy(io.Discard, in)
+	os.Exit(exitAlone)
+}
+
+// examineHere examines a package in this process.
+func examineHere(mode string, snapshot *source.Snapshot) finding {
+	f := examineLight(mode, snapshot)
 	if mode == examineAll {
-		f.Faults = append(f.Faults, typeFaults(dir, f.Faults)...).Sorted()
+		f.Faults = append(f.Faults, check.Types(snapshot, f.Faults)...).Sorted()
 	}
+	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), firstOf(f.Faults), firstOf(f.Warnings)
 	return f
 }
 
 // examineLight examines a package with the types that it runs with.
-func examineLight(mode, dir string, v packageVersion) finding {
-	_, p, err := loadVersion(dir, v)
+func examineLight(mode string, snapshot *source.Snapshot) finding {
+	p, err := compile(snapshot)
 	if err != nil {
 		return finding{Faults: faultsOf(err)}
 	}
@@ -109,71 +116,26 @@ func examineLight(mode, dir string, v packageVersion) finding {
 	return f
 }
 
-// examine examines the package in a folder in a process of its own. It errors when that
-// process dies or takes too long; what is wrong with the package is in the finding.
-func examine(ctx context.Context, dir, mode string) (finding, error) {
-	return examineVersion(ctx, dir, mode, present)
-}
-
-// examineVersion is examine for any version.
-func examineVersion(ctx context.Context, dir, mode string, v packageVersion) (finding, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return finding{}, fmt.Errorf("package %s: finding the operetta binary: %w", dir, err)
-	}
-	return worker{program: self, timeout: examineTimeout, version: v}.run(ctx, dir, mode)
-}
-
-// A worker is a process that examines one package.
-type worker struct {
-	program string
-	timeout time.Duration
-	version packageVersion
-}
-
-// run starts the process and waits for its answer.
-func (w worker) run(ctx context.Context, dir, mode string) (finding, error) {
-	limited, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	args := []string{"worker", mode, dir}
-	if w.version != present {
-		args = append(args, w.version.stateDir)
-	}
-	cmd := exec.CommandContext(limited, w.program, args...)
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
-	err := cmd.Run()
-	switch {
-	case ctx.Err() != nil:
-		return finding{}, fmt.Errorf("package %s: %w", dir, ctx.Err())
-	case limited.Err() != nil:
-		return finding{}, fmt.Errorf("package %s: not understood within %s; does it ask for endless work?", dir, w.timeout)
-	case err != nil:
-		return finding{}, fmt.Errorf("package %s: CUE crashed on it: %s", dir, lastWords(complaint.String(), err))
-	}
-	var f finding
-	if err := json.Unmarshal(out.Bytes(), &f); err != nil {
-		return finding{}, fmt.Errorf("package %s: reading the worker's answer: %w", dir, err)
-	}
-	return f, nil
-}
-
-// lastWords returns why a process died, without Go's stack trace.
-func lastWords(stderr string, err error) string {
-	lines := bufio.NewScanner(strings.NewReader(stderr))
-	for lines.Scan() {
-		for _, prefix := range []string{"fatal error: ", "panic: ", "operetta: "} {
-			words, ok := strings.CutPrefix(lines.Text(), prefix)
-			if ok && words == "stack overflow" {
-				return "endless recursion; is there a definition that contains itself?"
-			}
-			if ok {
-				return words
-			}
+// compile compiles a package.
+func compile(snapshot *source.Snapshot) (p *program.Program, err error) {
+	// The CUE compiler panics on a few inputs that it should refuse.
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("package %s: the CUE compiler failed: %v", snapshot.Name(), problem)
 		}
+	}()
+	p, err = program.Load(snapshot)
+	if faults := (program.Faults)(nil); err != nil && !errors.As(err, &faults) {
+		return nil, fmt.Errorf("package %s: %w", snapshot.Name(), err)
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.String()
+	return p, err
+}
+
+// firstOf returns faults, and how many there are more, where there are very many.
+func firstOf(faults program.Faults) program.Faults {
+	if len(faults) <= maxFaults {
+		return faults
 	}
-	return err.Error()
+	more := program.Fault{Message: fmt.Sprintf("and %d more", len(faults)-maxFaults)}
+	return append(faults[:maxFaults:maxFaults], more)
 }

@@ -2,17 +2,40 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"runtime"
-	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
+
+	"operetta.dev/engine/source"
 )
 
-// overflow dies as a worker does that CUE sends into endless recursion: with a stack
-// trace on stderr and exit code 2.
+// asWorker does what a worker does before it looks at the package.
+func asWorker() {
+	memory, err := strconv.ParseInt(os.Args[3], 10, 64)
+	if err == nil {
+		err = limitSelf(memory)
+	}
+	if err == nil {
+		_, err = source.Receive(os.Stdin)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "operetta:", err)
+		os.Exit(exitWrong)
+	}
+	go endWith(os.Stdin)
+}
+
+// overflow dies as a worker does that CUE sends into endless recursion.
 func overflow() {
-	debug.SetMaxStack(1 << 20) // it need not take a gigabyte to die
+	asWorker()
 	endless := &list{}
 	endless.rest = endless
 	runtime.KeepAlive(deeper(endless))
@@ -20,9 +43,41 @@ func overflow() {
 
 // spin never ends, as a worker does that CUE gives endless work.
 func spin() {
+	asWorker()
 	for n := 0; ; n++ {
 		runtime.KeepAlive(n)
 	}
+}
+
+// hoard takes more and more memory, as CUE does with a list without end.
+func hoard() {
+	asWorker()
+	var all []int
+	for n := 0; ; n++ {
+		all = append(all, n)
+	}
+}
+
+// gulp takes more memory than there is, at once, as CUE does with a number of that size.
+func gulp() {
+	asWorker()
+	const once = 1 << 44
+	runtime.KeepAlive(make([]byte, once))
+}
+
+// chatter says more than anybody wants to know.
+func chatter() {
+	asWorker()
+	for {
+		fmt.Println(strings.Repeat("x", 1<<20))
+		fmt.Fprintln(os.Stderr, strings.Repeat("x", 1<<20))
+	}
+}
+
+// lie answers about another package.
+func lie() {
+	asWorker()
+	fmt.Println(`{"digest":"sha256:0123456789abcdef"}`)
 }
 
 // list is a list that never ends when a pointer leads back.
@@ -36,63 +91,93 @@ func deeper(l *list) int {
 	return 1 + deeper(l.rest)
 }
 
-func TestAWorkerThatDiesIsALine(t *testing.T) {
-	for name, c := range map[string]struct {
-		reason string
-		stderr string
-		want   string
-	}{
-		"Overflow": {
-			"Go's stack is no help to whoever wrote the CUE",
-			"runtime: goroutine stack exceeds 134217728-byte limit\nfatal error: stack overflow\n\ngoroutine 1 [running]:\n",
-			"endless recursion; is there a definition that contains itself?",
-		},
-		"Panic":  {"the first line says what happened", "panic: unreachable\n\ngoroutine 1 [running]:\n", "unreachable"},
-		"Memory": {"any fatal error is reported", "fatal error: out of memory\n", "out of memory"},
-		"Killed": {"a process that was killed says nothing", "", "signal: killed"},
+// aPackage returns a package that is nothing.
+func aPackage(t testing.TB) *source.Snapshot {
+	t.Helper()
+	s, err := source.New(fstest.MapFS{"a/b/b.cue": {Data: []byte("package b\n")}}, "a/b", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// examinerOf returns an examiner whose workers are a program.
+func examinerOf(program string) *examiner {
+	return &examiner{program: program, timeout: time.Minute, memory: leastMemory, slots: make(chan struct{}, 1)}
+}
+
+func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
+	for name, c := range map[string]struct{ reason, program, want string }{
+		"Overflow": {"Go's stack is no help to whoever wrote the CUE", "overflow", "CUE crashed on it: endless recursion; is there a definition that contains itself?"},
+		"Hoard":    {"the operator goes on, and says what it is", "hoard", "it needs more than 128 MiB to be understood; does it ask for endless work?"},
+		"Gulp":     {"what Go refuses at once it does not survive", "gulp", "CUE crashed on it, with at most 128 MiB: "},
+		"Chatter":  {"the answer is kept in memory", "chatter", "what there is to say about it has more than 16 MiB"},
+		"Lie":      {"what was examined is what is loaded", "lie", "the worker has examined sha256:0123456789ab, not sha256:"},
+		"Silence":  {"no answer is no good one", "true", "reading the worker's answer: unexpected end of JSON input"},
+		"Failure":  {"nor is an end without words", "false", "CUE crashed on it, with at most 128 MiB: exit status 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lastWords(c.stderr, killedError{}); got != c.want {
-				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			_, err := examinerOf(c.program).examine(t.Context(), aPackage(t), examineAll)
+			if err == nil || !strings.HasPrefix(err.Error(), "package b: "+c.want) {
+				t.Errorf("%s: got %v, want %s", c.reason, err, c.want)
 			}
 		})
 	}
 }
 
-// killedError is how package exec reports a process that was killed.
-type killedError struct{}
-
-// Error returns what package exec says.
-func (killedError) Error() string { return "signal: killed" }
-
-func TestARealOverflowIsALine(t *testing.T) {
-	_, err := worker{program: "overflow", timeout: time.Minute}.run(t.Context(), "a/b", examineAll)
-	want := "package a/b: CUE crashed on it: endless recursion; is there a definition that contains itself?"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+func TestLastWordsAreShownWithoutTheStack(t *testing.T) {
+	for stderr, want := range map[string]string{
+		"runtime: x\nfatal error: out of memory\n\ngoroutine 1 [running]:\n": "out of memory",
+		"panic: unreachable\n\ngoroutine 1 [running]:\n":                     "unreachable",
+		"": "signal: killed",
+	} {
+		if got := lastWords(stderr, killed{}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
+
+// killed is the state of a process that was killed.
+type killed struct{}
+
+// String returns what package exec says.
+func (killed) String() string { return "signal: killed" }
 
 func TestACancelledExaminationIsNotAFaultOfThePackage(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := worker{program: "spin", timeout: time.Minute}.run(ctx, "a/b", examineAll)
+	_, err := examinerOf("spin").examine(ctx, aPackage(t), examineAll)
 	if err == nil || !strings.HasSuffix(err.Error(), "context canceled") {
 		t.Errorf("got %v, want that the context was cancelled", err)
 	}
 }
 
 func TestEndlessWorkIsCutOff(t *testing.T) {
-	_, err := worker{program: "spin", timeout: time.Millisecond}.run(t.Context(), "a/b", examineAll)
-	want := "package a/b: not understood within 1ms; does it ask for endless work?"
+	e := examinerOf("spin")
+	e.timeout = time.Millisecond
+	_, err := e.examine(t.Context(), aPackage(t), examineAll)
+	want := "package b: not understood within 1ms; does it ask for endless work?"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
-	_, err := worker{program: "true", timeout: time.Minute}.run(t.Context(), "a/b", examineAll)
-	if err == nil || !strings.HasPrefix(err.Error(), "package a/b: reading the worker's answer: ") {
-		t.Errorf("got %v, want that there was no answer", err)
+// A worker that nobody will end any more ends by itself.
+func TestAWorkerEndsWithWhoStartedIt(t *testing.T) {
+	in, out := io.Pipe()
+	cmd := exec.CommandContext(t.Context(), "spin", "worker", examineAll, strconv.Itoa(leastMemory))
+	cmd.Stdin = in
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := aPackage(t).Send(out); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitAlone {
+		t.Errorf("got %v", err)
 	}
 }

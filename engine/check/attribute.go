@@ -38,8 +38,9 @@ func attributes(v *view) program.Faults {
 
 // attributeWords are the attributes of the engine, and what may stand in each.
 var attributeWords = map[string][]string{
-	"config": {"admin"},
+	"config":    {"admin"},
+	"untrusted": {"kind", "namespace", "secretType", "serviceAccount", "rbac", "webhook", "csr", "host", "hostPath", "privileged", "input"},
 }
 
 // attributeNames are the attributes that somebody may have meant.
-var attributeNames = []string{"config", "crd"}
+var attributeNames = []string{"config", "crd", "untrusted"}

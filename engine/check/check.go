@@ -17,6 +17,7 @@ var rules = []func(*view) program.Faults{
 	waitsForItself,
 	identities,
 	attributes,
+	untrusted,
 	defaults,
 	comparisons,
 	unsupported,

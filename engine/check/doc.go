@@ -9,6 +9,7 @@
 //	edges         dependsOn on what does not exist, and cycles
 //	rendering     fields that nobody sets, and components that wait for themselves
 //	identity      one object that is rendered twice, or where it may not be
+//	untrusted     kinds, accounts, roles and the like that a tenant chooses
 //	attributes    attributes that are misspelled, and lock nothing
 //	defaults      a default that CUE drops, or that widens its type
 //	comparisons   == between values that can never be equal

@@ -104,9 +104,10 @@ type Cluster interface {
 	// carried out.
 	DryRun() Cluster
 
-	// Owned returns everything that has the owner label with a value, of whatever
-	// kind, with its metadata alone. It asks for each kind, and is for emergencies.
-	Owned(ctx context.Context, label, value string) ([]*unstructured.Unstructured, error)
+	// Owned returns everything in a namespace that has the owner label with a value, of
+	// whatever kind, with its metadata alone; "" is everywhere, and also what is in no
+	// namespace. It asks for each kind, and is for emergencies.
+	Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error)
 
 	// Delete removes the object with that UID, its dependents first. It is no
 	// error when the object is gone or was replaced by another.

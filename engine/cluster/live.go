@@ -173,7 +173,7 @@ func (l *Live) Probe(ctx context.Context, object *unstructured.Unstructured) err
 //
 // A kind that the operator may not list it cannot have in its cache either, and so has
 // written nothing of that kind, unless it was allowed to before: the log says which.
-func (l *Live) Owned(ctx context.Context, label, value string) ([]*unstructured.Unstructured, error) {
+func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
 	kinds, err := l.Kinds()
 	if err != nil {
 		return nil, fmt.Errorf("listing kinds: %w", err)
@@ -181,7 +181,10 @@ func (l *Live) Owned(ctx context.Context, label, value string) ([]*unstructured.
 	var out []*unstructured.Unstructured
 	looked := lookup{}
 	for _, kind := range kinds {
-		list, err := l.labelled(ctx, kind, client.MatchingLabels{label: value}, &looked)
+		if scope, err := l.Scope(ctx, kind); namespace != "" && err == nil && scope == ClusterScoped {
+			continue
+		}
+		list, err := l.labelled(ctx, kind, namespace, client.MatchingLabels{label: value}, &looked)
 		if unserved(err) || apierrors.IsMethodNotSupported(err) {
 			continue
 		}
@@ -207,16 +210,16 @@ func (l *Live) Owned(ctx context.Context, label, value string) ([]*unstructured.
 // one namespace, and those that were not at all.
 type lookup struct{ near, nowhere []string }
 
-// labelled lists the objects of a kind that have a label: all of them, or those of the
-// namespace if no more is allowed.
-func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, label client.MatchingLabels, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
+// labelled lists the objects of a kind that have a label: those of a namespace, or all of
+// them, or those of the Live's namespace if no more is allowed.
+func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, namespace string, label client.MatchingLabels, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := l.Direct.List(ctx, list, label)
+	err := l.Direct.List(ctx, list, label, client.InNamespace(namespace))
 	if !apierrors.IsForbidden(err) {
 		return list, err
 	}
-	if l.Namespace != "" {
+	if l.Namespace != "" && namespace == "" {
 		err = l.Direct.List(ctx, list, label, client.InNamespace(l.Namespace))
 	}
 	switch {

@@ -174,12 +174,12 @@ func (m *Memory) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 }
 
 // Owned implements Cluster.
-func (m *Memory) Owned(_ context.Context, label, value string) ([]*unstructured.Unstructured, error) {
+func (m *Memory) Owned(_ context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []*unstructured.Unstructured
 	for _, u := range m.sorted() {
-		if u.GetLabels()[label] == value {
+		if u.GetLabels()[label] == value && (namespace == "" || namespace == u.GetNamespace()) {
 			found := &unstructured.Unstructured{Object: map[string]any{"metadata": u.DeepCopy().Object["metadata"]}}
 			found.SetGroupVersionKind(u.GroupVersionKind())
 			out = append(out, found)

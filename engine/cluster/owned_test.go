@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,7 +28,15 @@ var ownable = []schema.GroupVersionKind{
 // permitted is a Live whose user may list some kinds, each as "Kind" everywhere or as
 // "Kind/namespace". Each place that may be listed has one object.
 func permitted(namespace string, allowed ...string) *cluster.Live {
-	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+	kinds := apimeta.NewDefaultRESTMapper(nil)
+	for _, kind := range ownable {
+		scope := apimeta.RESTScopeNamespace
+		if kind.Kind == "ClusterRole" {
+			scope = apimeta.RESTScopeRoot
+		}
+		kinds.Add(kind, scope)
+	}
+	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
 			where := kind
@@ -43,8 +52,8 @@ func permitted(namespace string, allowed ...string) *cluster.Live {
 			return nil
 		},
 	}).Build()
-	kinds := func() ([]schema.GroupVersionKind, error) { return ownable, nil }
-	return &cluster.Live{Client: c, Direct: c, Kinds: kinds, Namespace: namespace}
+	all := func() ([]schema.GroupVersionKind, error) { return ownable, nil }
+	return &cluster.Live{Client: c, Direct: c, Kinds: all, Namespace: namespace}
 }
 
 func TestOwnedLooksWhereItMay(t *testing.T) {
@@ -54,29 +63,34 @@ func TestOwnedLooksWhereItMay(t *testing.T) {
 		live   *cluster.Live
 		want   []string
 		said   string
+		in     string
 	}{
 		"everywhere": {
 			"an object may be in another namespace", permitted("shop", "ConfigMap", "Secret", "ClusterRole", "ConfigMap/shop"),
-			[]string{"ConfigMap ConfigMap", "Secret Secret", "ClusterRole ClusterRole"}, "",
+			[]string{"ConfigMap ConfigMap", "Secret Secret", "ClusterRole ClusterRole"}, "", "",
 		},
 		"a role of one namespace": {
 			"B10: what may not be listed everywhere is there all the same", permitted("shop", "ConfigMap/shop", "Secret/shop"),
-			[]string{"ConfigMap ConfigMap/shop", "Secret Secret/shop"}, `"onlyThere"=["ConfigMap" "Secret"] "notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`,
+			[]string{"ConfigMap ConfigMap/shop", "Secret Secret/shop"}, `"onlyThere"=["ConfigMap" "Secret"] "notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`, "",
 		},
 		"some of both": {
 			"each kind is allowed by itself", permitted("shop", "ConfigMap/shop", "ClusterRole"),
-			[]string{"ConfigMap ConfigMap/shop", "ClusterRole ClusterRole"}, `"onlyThere"=["ConfigMap"] "notAtAll"=["Secret"]`,
+			[]string{"ConfigMap ConfigMap/shop", "ClusterRole ClusterRole"}, `"onlyThere"=["ConfigMap"] "notAtAll"=["Secret"]`, "",
 		},
 		"no namespace": {
 			"it watches everywhere what it writes", permitted("", "ConfigMap", "Secret"),
-			[]string{"ConfigMap ConfigMap", "Secret Secret"}, `"notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`,
+			[]string{"ConfigMap ConfigMap", "Secret Secret"}, `"notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`, "",
+		},
+		"those of one namespace": {
+			"J3: what others have elsewhere is not even looked at", permitted("", "ConfigMap", "Secret", "ConfigMap/mine", "ClusterRole"),
+			[]string{"ConfigMap ConfigMap/mine"}, `"notAtAll"=["Secret"]`, "mine",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log strings.Builder
 			ctx := logr.NewContext(t.Context(), funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
-			found, err := row.live.Owned(ctx, "owner", "me")
+			found, err := row.live.Owned(ctx, row.in, "owner", "me")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -445,7 +445,7 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 	unlabelled := parse(t, s, configMap)
 	unlabelled.SetName("b")
 	apply(t, s, unlabelled)
-	found, err := s.Owned(t.Context(), plan.OwnerMark, s.Namespace)
+	found, err := s.Owned(t.Context(), "", plan.OwnerMark, s.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,5 +460,10 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 	want := []string{"ConfigMap " + s.Namespace + "/a", "Deployment " + s.Namespace + "/web", "Widget " + s.Namespace + "/a"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for namespace, want := range map[string]int{s.Namespace: len(got), "kube-system": 0} {
+		if found, err := s.Owned(t.Context(), namespace, plan.OwnerMark, s.Namespace); err != nil || len(found) != want {
+			t.Errorf("in namespace %s are %d, and an error %v, want %d", namespace, len(found), err, want)
+		}
 	}
 }

@@ -49,7 +49,8 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.L
 	}
 	w.life = &lifecycle.Lifecycle{
 		Kind: k.GroupVersionKind, Store: m.store(k.GroupVersionKind, w.reader), Recorder: m.recorder(), Now: time.Now,
-		Allow: m.options.Allow,
+		StrayReach: k.reach,
+		Allow:      m.options.Allow,
 	}
 	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retried(kindStep(w.life)), nil)
 	if err != nil {

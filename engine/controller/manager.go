@@ -47,13 +47,13 @@ type Options struct {
 	Allow []string
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
-	// StepLimit is how long a step may go on without an answer of the API server until the
-	// process counts as ill, see /healthz; 0 is for ever.
-	StepLimit time.Duration
 	// WebhookAddress is where admission webhooks are served, by TLS; "" serves none.
 	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change.
 	WebhookAddress string
 	WebhookCertDir string
+	// StepLimit is how long a step may go on without an answer of the API server until the
+	// process counts as ill, see /healthz; 0 is for ever.
+	StepLimit time.Duration
 	// Strays says what is done about deleted resources whose package is not served;
 	// "" tears them down.
 	Strays Strays

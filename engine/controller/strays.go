@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -183,14 +184,17 @@ type strayKind struct {
 	schema.GroupVersionKind
 	pkg        string
 	namespaced bool
+	// reach is what the definition says of where the objects of its resources may be; nil
+	// is nothing that can be read, as of a definition from before that was said.
+	reach *program.Reach
 }
 
 // kindsDefined returns the kinds of definitions in the versions that the cluster
 // prefers. A definition that is not served yet has no resources.
 func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.APIResourceList) []strayKind {
-	pkgs := map[string]string{}
+	defined := map[string]metav1.PartialObjectMetadata{}
 	for _, d := range definitions {
-		pkgs[d.Name] = d.Labels[crd.PackageLabel]
+		defined[d.Name] = d
 	}
 	var out []strayKind
 	for _, list := range served {
@@ -199,13 +203,23 @@ func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.A
 			continue
 		}
 		for _, r := range list.APIResources {
-			pkg, ours := pkgs[r.Name+"."+gv.Group]
+			d, ours := defined[r.Name+"."+gv.Group]
 			if ours && !strings.Contains(r.Name, "/") {
-				out = append(out, strayKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: pkg, namespaced: r.Namespaced})
+				out = append(out, strayKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: d.Labels[crd.PackageLabel], namespaced: r.Namespaced, reach: reachOf(d)})
 			}
 		}
 	}
 	return out
+}
+
+// reachOf returns what a definition says of the reach of its package, or nil.
+func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
+	text, said := definition.Annotations[crd.ReachAnnotation]
+	reach, err := program.ParseReach(text)
+	if !said || err != nil {
+		return nil
+	}
+	return &reach
 }
 
 // page is how many resources are listed at once.

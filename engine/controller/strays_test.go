@@ -6,6 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/plan"
 )
 
 func TestKindsOfPackagesAreFoundByTheirDefinitions(t *testing.T) {
@@ -29,12 +32,12 @@ func TestKindsOfPackagesAreFoundByTheirDefinitions(t *testing.T) {
 		"Namespaced": {
 			"the version is the preferred one, and a subresource is no kind",
 			map[string]string{"things.a.example.com": "a"},
-			[]strayKind{{schema.GroupVersionKind{Group: "a.example.com", Version: "v2", Kind: "Thing"}, "a", true}},
+			[]strayKind{{GroupVersionKind: schema.GroupVersionKind{Group: "a.example.com", Version: "v2", Kind: "Thing"}, pkg: "a", namespaced: true}},
 		},
 		"ClusterScoped": {
 			"an operator of one namespace has to know",
 			map[string]string{"things.b.example.com": ""},
-			[]strayKind{{schema.GroupVersionKind{Group: "b.example.com", Version: "v1", Kind: "Thing"}, "", false}},
+			[]strayKind{{GroupVersionKind: schema.GroupVersionKind{Group: "b.example.com", Version: "v1", Kind: "Thing"}}},
 		},
 		"NotServed": {
 			"a definition that is not served has no resources",
@@ -50,5 +53,28 @@ func TestKindsOfPackagesAreFoundByTheirDefinitions(t *testing.T) {
 		if diff := cmp.Diff(c.want, kindsDefined(definitions, served), cmp.AllowUnexported(strayKind{})); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
+	}
+}
+
+func TestTheReachOfAPackageIsReadFromItsDefinition(t *testing.T) {
+	t.Parallel()
+	far := cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespace: "there"}
+	for name, row := range map[string]struct {
+		reason, text   string
+		known, reaches bool
+	}{
+		"as it was written": {"the operator writes it", "Secret=there", true, true},
+		"elsewhere":         {"the package says where", "Secret=elsewhere", true, false},
+		"nonsense":          {"what it means decides what is deleted", "Secret=*=*", false, false},
+	} {
+		definition := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{crd.ReachAnnotation: row.text}}}
+		reach := reachOf(definition)
+		owner := plan.Owner{Namespace: "here", Reach: reach}
+		if (reach != nil) != row.known || owner.Reaches(far) != row.reaches {
+			t.Errorf("%s: %s: known %v, reaches %v", name, row.reason, reach != nil, owner.Reaches(far))
+		}
+	}
+	if reachOf(metav1.PartialObjectMetadata{}) != nil {
+		t.Error("an older operator has not said it")
 	}
 }

@@ -59,6 +59,7 @@ func newBench(t *testing.T, body string) *bench {
 func (b *bench) restart() {
 	b.life = &lifecycle.Lifecycle{
 		Kind: shopKind, Store: newStore(b.memory), Cluster: b.memory, Recorder: b, Now: func() time.Time { return b.now },
+		Clock:  func() time.Time { return b.now },
 		Inputs: lifecycle.MemoryInputs{Memory: b.memory}, ConfigMap: configKey,
 		Allow: lifecycle.Administrative,
 	}

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -239,5 +241,7 @@ func (s *state) cause(in rollout.Input) string {
 	if err != nil {
 		return "" // it came from YAML
 	}
-	return fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], patches, string(config))
+	all := fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], patches, string(config))
+	sum := sha256.Sum256([]byte(all)) // a configuration may be long, and is nobody's business
+	return hex.EncodeToString(sum[:])
 }

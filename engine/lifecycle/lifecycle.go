@@ -77,12 +77,17 @@ type Lifecycle struct {
 	Cluster  cluster.Cluster
 	Recorder Recorder
 	Now      func() time.Time
+	// Clock measures how long evaluations take; nil is time.Now.
+	Clock func() time.Time
 	// Inputs reads what packages do not own; nil reads nothing.
 	Inputs rollout.Inputs
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
 	Allow []string
+	// StrayReach is where the objects of a resource may be whose package is not here; nil is
+	// not known.
+	StrayReach *program.Reach
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -190,8 +195,12 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 		program:   p,
 		cr:        cr,
 		owner: plan.Owner{
-			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(),
+			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.StrayReach,
 		},
+	}
+	if p != nil {
+		reach := p.Reach()
+		s.owner.Reach = &reach
 	}
 	s.before = ownStatus(cr)
 	if err := s.recall(); err != nil {
@@ -215,11 +224,17 @@ func (s *state) rebuild(ctx context.Context) error {
 	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
-	objects, err := s.Cluster.Owned(ctx, plan.OwnerMark, s.owner.Label())
+	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), plan.OwnerMark, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
 	}
-	s.inventory = plan.Rebuild(s.owner, objects)
+	inventory, skipped := plan.Rebuild(s.owner, objects)
+	s.inventory = inventory
+	var events []rollout.Event
+	for _, o := range skipped {
+		events = append(events, rollout.Event{Reason: "MarksIgnored", Warning: true, Message: fmt.Sprintf("Ignored the marks of %s: %s", o.Ref, o.Why)})
+	}
+	s.recordObjects(events)
 	return nil
 }
 
@@ -350,6 +365,12 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 	if err := s.brakes.protect(s.key(), s.Now()); err != nil {
 		return err
 	}
+	stored := s.inventory
 	s.inventory, s.finished = p.Inventory, p.Finished
-	return s.write(ctx, s.build(p.Preview))
+	after := s.build(p.Preview)
+	if size := s.sizeWith(after); size > maxResource {
+		s.inventory = stored
+		return s.writeLess(ctx, fmt.Errorf("the resource would have %d bytes with it, and %d are the limit", size, maxResource))
+	}
+	return s.write(ctx, after)
 }

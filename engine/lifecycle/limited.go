@@ -17,6 +17,10 @@ import (
 // milliseconds, so that a machine would have to be a thousand times too slow for one.
 const slowEvaluation = 10 * time.Second
 
+// slowRollout is how long all evaluations of one rollout may take: there is one for each
+// layer of components at least.
+const slowRollout = 6 * slowEvaluation
+
 // evaluationBrake is for evaluations of one resource that turn out to be beyond a limit:
 // whoever changes what it asks for has it evaluated at once, five times in ten minutes.
 var evaluationBrake = brake{allowed: 5, window: 10 * time.Minute, first: time.Minute, last: time.Hour, quiet: time.Hour}
@@ -75,6 +79,8 @@ type bounded struct {
 	s *state
 	// cause is what a rollout follows from besides what is there.
 	cause string
+	// spent is what the evaluations of the rollout have taken.
+	spent time.Duration
 	// again is when to try again what was not evaluated now, or 0.
 	again time.Duration
 }
@@ -88,15 +94,25 @@ func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
 	if says := b.recall(version); says != "" {
 		return program.Rollout{}, &program.LimitError{Evaluated: true, Text: says}
 	}
-	begun := b.s.Now()
-	out, err := b.Package.Evaluate(session)
-	took := b.s.Now().Sub(begun)
-	limit, over := errors.AsType[*program.LimitError](err)
-	if over && !limit.Evaluated || !over && took <= slowEvaluation {
-		return out, err
+	clock := b.s.Clock
+	if clock == nil {
+		clock = time.Now
 	}
-	if !over {
+	begun := clock()
+	out, err := b.Package.Evaluate(session)
+	took := clock().Sub(begun)
+	b.spent += took
+	limit, over := errors.AsType[*program.LimitError](err)
+	switch {
+	case over && !limit.Evaluated:
+		return out, err // to count again costs nothing
+	case over:
+	case took > slowEvaluation:
 		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluation took longer than the limit of %s", slowEvaluation)}
+	case b.spent > slowRollout:
+		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluations took longer than the limit of %s for all of a rollout", slowRollout)}
+	default:
+		return out, err
 	}
 	b.keep(version, limit.Text)
 	b.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "took", took, "again", b.again)

@@ -143,6 +143,21 @@ func TestAnEvaluationThatTakesTooLongIsNotRepeated(t *testing.T) {
 	b.expect("the machine is fast again", "True Ready")
 }
 
+func TestARolloutWhoseEvaluationsTakeTooLongTogetherIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	var layers strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&layers, "components: l%d: {objects: o: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: \"l%d\", data: size: \"\\(cr.spec.size)\"}, dependsOn: {if %d > 0 {l%d: {}}}}\n", i, i, i, max(0, i-1))
+	}
+	b := newBench(t, layers.String())
+	p := &costly{Program: b.program, b: b, takes: func(program.Session) time.Duration { return 9 * time.Second }}
+	b.stepsOf(10, p)
+	b.expect("twenty evaluations of 9 seconds", "False EvaluationLimit", "took longer than the limit of 1m0s for all of a rollout")
+	if p.evaluations > 8 {
+		t.Errorf("it was evaluated %d times", p.evaluations)
+	}
+}
+
 // Who changes a resource all the time has it evaluated a few times, and then now and then.
 func TestAResourceThatIsBeyondALimitInNewWaysIsEvaluatedInPauses(t *testing.T) {
 	t.Parallel()

@@ -12,13 +12,14 @@ import (
 
 const ordered = `
 reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: elsewhere: true}
-components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.spec.name)-base"}
+components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.spec.name)-base", data: text: "base"}
 components: top: {dependsOn: base: {}, objects: {
 	o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.spec.name)-top"}
-	role: {apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: name: "\(cr.spec.name)-role"}
-	far: {apiVersion: "v1", kind: "ConfigMap", metadata: {name: "\(cr.spec.name)-far", namespace: "elsewhere"}}
-	kept: {apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: name: "\(cr.spec.name)-kept"}
+	role: {apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: name: "\(cr.spec.name)-role", rules: [_rule]}
+	far: {apiVersion: "v1", kind: "ConfigMap", metadata: {name: "\(cr.spec.name)-far", namespace: "elsewhere"}, data: text: "far"}
+	kept: {apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: name: "\(cr.spec.name)-kept", rules: [_rule]}
 }, policy: kept: delete: "orphan"}
+_rule: {apiGroups: [""], resources: ["pods"], verbs: ["get"]}
 `
 
 // names returns the names of all objects but the resource.
@@ -184,7 +185,8 @@ func TestATeardownSaysWhatIsHeldAndNeedsNoPackage(t *testing.T) {
 	if _, err := b.memory.Put("somebody", held); err != nil {
 		t.Fatal(err)
 	}
-	b.load(`components: another: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "another"}
+	b.load(`reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: elsewhere: true}
+components: another: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "another"}
 inputs: gone: {apiVersion: "v1", kind: "Secret", name: "gone"}`)
 	act(t, b.memory, deleted)
 	b.rest()

@@ -173,3 +173,26 @@ func TestTheFaultOfAPackageShowsNoSecret(t *testing.T) {
 		t.Errorf("it says %q", text)
 	}
 }
+
+func TestANameThatIsMadeOfASecretDoesNotMakeItPublic(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+inputs: s: {apiVersion: "v1", kind: "Secret", name: "s"}
+_value: inputs.s.object.stringData.k
+components: strange: objects: o: {apiVersion: "v1", kind: "K\(_value)", metadata: name: "x"}
+components: named: objects: o: {apiVersion: "v1", kind: "Unknown", metadata: name: "x-\(_value)"}
+status: text: "it is \(_value)"
+`)
+	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "s"}, "stringData": map[string]any{"k": "opensesame"}})
+	for range 3 {
+		_, _ = b.step()
+		b.now = b.now.Add(5 * time.Second)
+	}
+	text, err := json.Marshal(b.status())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := string(text); strings.Contains(said, "opensesame") || !strings.Contains(said, "does not serve v1 K***") || !strings.Contains(said, "it is ***") {
+		t.Errorf("it says %s", said)
+	}
+}

@@ -1,9 +1,12 @@
 package lifecycle_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/rollout"
 )
 
 // strip takes everything off an object that says whose it is, as kubectl replace with
@@ -19,9 +22,9 @@ func (b *bench) strip(kind, name string) {
 	}
 }
 
-// TestE7AStrippedObjectIsKnownByItsUIDAlsoToAnotherProcess covers objects that have no
+// TestE7AStrippedObjectIsKnownToAnotherProcessAndNeverDeletedOnTheInventorysWord covers objects that have no
 // reference to their owner in the first place.
-func TestE7AStrippedObjectIsKnownByItsUIDAlsoToAnotherProcess(t *testing.T) {
+func TestE7AStrippedObjectIsKnownToAnotherProcessAndNeverDeletedOnTheInventorysWord(t *testing.T) {
 	t.Parallel()
 	strip := func(t *testing.T) *bench {
 		t.Helper()
@@ -46,15 +49,18 @@ func TestE7AStrippedObjectIsKnownByItsUIDAlsoToAnotherProcess(t *testing.T) {
 			}
 		}
 	})
-	t.Run("it is deleted", func(t *testing.T) {
+	t.Run("its resource is deleted", func(t *testing.T) {
 		t.Parallel()
 		b := strip(t)
 		act(t, b.memory, deleted)
 		b.rest()
-		left := b.memory.Objects()
-		kept := func(u *unstructured.Unstructured) bool { return u.GetName() == "shop-kept" }
-		if len(left) != 1 || !kept(left[0]) {
-			t.Errorf("left behind: %v", b.memory.Refs())
+		if diff := cmp.Diff([]string{"shop-base", "shop-far", "shop-role", "shop-kept"}, b.names(), unordered); diff != "" {
+			t.Errorf("what says nothing of its owner stays, and all else goes (-want +got):\n%s", diff)
+		}
+		for _, name := range []string{"shop-base", "shop-far", "shop-role"} {
+			if !slices.ContainsFunc(b.events, func(e rollout.Event) bool { return e.Warning && strings.Contains(e.Message, name) }) {
+				t.Errorf("nobody is told that %s stays: %v", name, b.events)
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -62,6 +63,20 @@ func (o *oversized) keep(key types.NamespacedName, about string, now time.Time) 
 func (s *state) sized() string {
 	_, digest := s.identify()
 	return fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], s.cr.GetDeletionTimestamp() != nil)
+}
+
+// maxResource is how many bytes an API server stores of one resource, unless its etcd was
+// told otherwise.
+const maxResource = 3 << 19 // 1.5 MiB
+
+// sizeWith returns how many bytes the resource takes with a status, once digests and UIDs
+// are in the inventory.
+func (s *state) sizeWith(after map[string]any) int {
+	rest := maps.Clone(s.cr.Object)
+	delete(rest, "status")
+	whole := maps.Clone(after)
+	delete(whole, fieldInventory)
+	return cluster.SizeOf(rest) + cluster.SizeOf(whole) + s.inventory.Size()
 }
 
 // writeLess stores a status that says why another one could not be stored, and keeps of

@@ -48,6 +48,10 @@ func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
 		return Action{Verb: Await, Reason: fmt.Sprintf("it belongs to a deleted %s of the same name and is about to be garbage-collected", owner.Kind)}
 	case Foreign:
 		return decideForeign(want, live, whose)
+	case Unproven:
+		return decideUnproven(live)
+	case OutOfReach:
+		return Action{Verb: Refuse, Reason: "it is out of reach of its owner"}
 	case Owned:
 		return decideOwned(want, live)
 	}
@@ -66,6 +70,14 @@ func decideForeign(want Desired, live *unstructured.Unstructured, whose string) 
 		return Action{Verb: Adopt, Reason: "taken over from " + whose}
 	}
 	return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
+}
+
+// decideUnproven marks an object anew, whatever its policy: what has no marks is nobody's.
+func decideUnproven(live *unstructured.Unstructured) Action {
+	if live.GetDeletionTimestamp() != nil {
+		return Action{Verb: Await, Reason: "it is still being deleted"}
+	}
+	return Action{Verb: Repair, Reason: "the marks that prove whose it is are not there"}
 }
 
 func decideOwned(want Desired, live *unstructured.Unstructured) Action {

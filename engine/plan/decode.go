@@ -3,8 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"strconv"
+	"strings"
 )
 
 // An UnreadableError says which part of an inventory cannot be read. To guess would
@@ -16,13 +16,17 @@ type UnreadableError struct {
 }
 
 // Error says what is wrong, and where.
-func (e *UnreadableError) Error() string { return e.Path + " " + e.Problem }
+func (e *UnreadableError) Error() string { return strings.TrimSpace(e.Path + " " + e.Problem) }
 
 // Decode returns the inventory that some JSON values are. It errors with an
 // UnreadableError, also for fields that only a later version can have written: what
-// they mean is not known here, and the next write would lose them.
+// they mean is not known here, and the next write would lose them. The values are those
+// of somebody who may have written anything: see Check.
 func Decode(values []any) (Inventory, error) {
-	d := &decoder{components: map[string]bool{}}
+	if len(values) > maxComponents {
+		return nil, &UnreadableError{"", fmt.Sprintf("has more than %d components", maxComponents)}
+	}
+	d := &decoder{}
 	var out Inventory
 	for i, v := range values {
 		if g := d.group(fmt.Sprintf("[%d]", i), v); d.wrong == nil {
@@ -32,13 +36,15 @@ func Decode(values []any) (Inventory, error) {
 	if d.wrong != nil {
 		return nil, d.wrong
 	}
+	if err := out.Check(); err != nil {
+		return nil, err
+	}
 	return out, nil
 }
 
 // A decoder keeps the first problem that it meets.
 type decoder struct {
-	wrong      *UnreadableError
-	components map[string]bool
+	wrong *UnreadableError
 }
 
 func (d *decoder) refuse(path, problem string) {
@@ -49,11 +55,7 @@ func (d *decoder) refuse(path, problem string) {
 
 func (d *decoder) group(path string, v any) Group {
 	m := d.object(path, v, "component", "dependsOn", "objects")
-	g := Group{Component: d.required(path, m, "component")}
-	if d.components[g.Component] {
-		d.refuse(path+".component", fmt.Sprintf("%q is there twice", g.Component))
-	}
-	d.components[g.Component] = true
+	g := Group{Component: d.text(path, m, "component")}
 	for i, name := range d.list(path, m, "dependsOn") {
 		s, ok := name.(string)
 		if !ok {
@@ -69,27 +71,12 @@ func (d *decoder) group(path string, v any) Group {
 
 func (d *decoder) entry(path string, v any) Entry {
 	m := d.object(path, v, "object", "apiVersion", "kind", "namespace", "name", "clusterScoped", "digest", "uid", "orphan", "content", "ended", "last")
-	e := Entry{
-		Object: d.required(path, m, "object"), APIVersion: d.required(path, m, "apiVersion"), Kind: d.required(path, m, "kind"), Name: d.required(path, m, "name"),
+	return Entry{
+		Object: d.text(path, m, "object"), APIVersion: d.text(path, m, "apiVersion"), Kind: d.text(path, m, "kind"), Name: d.text(path, m, "name"),
 		Namespace: d.text(path, m, "namespace"), Digest: d.text(path, m, "digest"), UID: d.text(path, m, "uid"),
 		ClusterScoped: d.truth(path, m, "clusterScoped"), Orphan: d.truth(path, m, "orphan"),
 		Content: d.text(path, m, "content"), Ended: Ending(d.text(path, m, "ended")), Last: d.text(path, m, "last"),
 	}
-	switch e.Ended {
-	case NotEnded, Succeeded, Failed:
-	default:
-		d.refuse(path+".ended", fmt.Sprintf("%q is of a later version", e.Ended))
-	}
-	if e.Last != "" && !isObject(e.Last) {
-		d.refuse(path+".last", "is not the JSON of an object")
-	}
-	if gv, err := schema.ParseGroupVersion(e.APIVersion); err != nil || gv.Version == "" {
-		d.refuse(path+".apiVersion", fmt.Sprintf("%q is no version of an API", e.APIVersion))
-	}
-	if e.ClusterScoped && e.Namespace != "" {
-		d.refuse(path+".namespace", "is set, and so is clusterScoped")
-	}
-	return e
 }
 
 // object returns a value that has to be an object with no other fields than some.
@@ -105,6 +92,9 @@ func (d *decoder) object(path string, v any, fields ...string) map[string]any {
 		}
 	}
 	if unknown != "" {
+		if wrongName(unknown) != "" {
+			unknown = strconv.QuoteToASCII(unknown[:min(len(unknown), maxName)])
+		}
 		d.refuse(path+"."+unknown, "is a field of a later version")
 	}
 	return m
@@ -117,14 +107,6 @@ func (d *decoder) list(path string, m map[string]any, name string) []any {
 		d.refuse(path+"."+name, "is not a list")
 	}
 	return l
-}
-
-func (d *decoder) required(path string, m map[string]any, name string) string {
-	s := d.text(path, m, name)
-	if s == "" {
-		d.refuse(path+"."+name, "is missing")
-	}
-	return s
 }
 
 func (d *decoder) text(path string, m map[string]any, name string) string {

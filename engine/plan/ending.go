@@ -97,6 +97,9 @@ func (inv Inventory) changed(ownerNamespace string, object *unstructured.Unstruc
 // resource has to fit into the store of the API server.
 const maxWords = 512
 
+// conditionFields are the fields of a condition that are kept.
+var conditionFields = []string{"type", "status", "reason"}
+
 // lastWords returns what is kept of the status of an object that has ended: its plain
 // fields, and the type, status and reason of its conditions. Texts that others wrote
 // are left out: they may be long, or hold what a container has printed.
@@ -117,9 +120,9 @@ func lastWords(u *unstructured.Unstructured) string {
 	for _, c := range all {
 		m, _ := c.(map[string]any)
 		short := map[string]any{}
-		for _, k := range []string{"type", "status", "reason"} {
-			if m[k] != nil {
-				short[k] = m[k]
+		for _, k := range conditionFields {
+			if text, ok := m[k].(string); ok {
+				short[k] = text
 			}
 		}
 		conditions = append(conditions, short)
@@ -132,11 +135,6 @@ func lastWords(u *unstructured.Unstructured) string {
 		return ""
 	}
 	return string(b)
-}
-
-func isObject(text string) bool {
-	var m map[string]any
-	return json.Unmarshal([]byte(text), &m) == nil && m != nil
 }
 
 // Remembered returns what a package sees of an object that has ended and is gone: its

@@ -88,12 +88,22 @@ func (inv Inventory) Backwards() Backwards {
 		rank[g.Component] = i
 	}
 	inv.eachEdge(all, func(from, to string) { _ = all.AddEdge(from, to, struct{}{}) })
+	forward := map[string][]string{} // by what they lead to: how far that reaches is looked up once
 	inv.eachEdge(all, func(from, to string) {
-		if rank[from] < rank[to] && slices.Contains(all.TransitiveDependencies(to), from) {
+		if rank[from] < rank[to] {
+			forward[to] = append(forward[to], from)
 			return
 		}
 		_ = acyclic.AddEdge(from, to, struct{}{})
 	})
+	for to, from := range forward {
+		circle := all.TransitiveDependencies(to)
+		for _, f := range from {
+			if !slices.Contains(circle, f) {
+				_ = acyclic.AddEdge(f, to, struct{}{})
+			}
+		}
+	}
 	return Backwards{acyclic}
 }
 

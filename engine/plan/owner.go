@@ -3,6 +3,7 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
 )
 
 // The marks that the engine leaves on what it writes.
@@ -19,6 +21,10 @@ const (
 	// object belongs to: the label as a digest, since names may be longer than a
 	// label's value, the annotation for people.
 	OwnerMark = "operetta.dev/owner"
+	// UIDMark is the annotation with the UID of that custom resource. What it says is
+	// known to whoever may read the resource or one of its objects, and to nobody else:
+	// the other marks can be written by anybody who knows names.
+	UIDMark = "operetta.dev/owner-uid"
 	// ComponentMark is the annotation that says which component and object of the
 	// package it is, as component/object.
 	ComponentMark = "operetta.dev/component"
@@ -47,12 +53,16 @@ type Owner struct {
 	Namespace string
 	Name      string
 	UID       types.UID
-	// known is how the UIDs begin of what the owner has written.
+	// Reach is where its objects may be besides its namespace; nil is not known, as of a
+	// resource without its package.
+	Reach *program.Reach
+	// known is how the UIDs begin of what the inventory says that the owner has written.
 	known map[cluster.Ref]string
 }
 
-// Knowing returns the owner with what its inventory says that it has written: an object
-// that has lost all marks is known by its UID.
+// Knowing returns the owner with what its inventory says that it has written. Anybody who
+// may write the status of the owner says what is there, so that it proves nothing by
+// itself: it confirms what an object says.
 func (o Owner) Knowing(inv Inventory) Owner {
 	o.known = map[cluster.Ref]string{}
 	for _, g := range inv {
@@ -65,10 +75,39 @@ func (o Owner) Knowing(inv Inventory) Owner {
 	return o
 }
 
-// wrote reports whether exactly this object is known to be the owner's.
+// wrote reports whether the inventory says that the owner has written exactly this object.
 func (o Owner) wrote(live *unstructured.Unstructured) bool {
 	uid, known := o.known[cluster.RefOf(live).Identity()]
 	return known && uid == uidOf(live)
+}
+
+// Reaches reports whether an object of the owner may be at a place: in the owner's
+// namespace, and anywhere else as far as its package says so. While that is not known it
+// may not be anywhere else.
+func (o Owner) Reaches(ref cluster.Ref) bool {
+	reach := program.Reach{}
+	if o.Reach != nil {
+		reach = *o.Reach
+	}
+	return Within(reach, o, ref) == nil
+}
+
+// Searched returns the namespace that all objects of the owner are in, or "" when they may
+// be elsewhere.
+func (o Owner) Searched() string {
+	if o.Reach == nil || o.Reach.Beyond() {
+		return ""
+	}
+	return o.Namespace
+}
+
+// Owns reports whether an object proves by itself that it is the owner's: it is within the
+// reach of the owner, and refers to its UID, or has marks with that UID. It is true also
+// for one that is being deleted.
+func (o Owner) Owns(object *unstructured.Unstructured) bool {
+	o.known = nil
+	situation, _ := Situate(object, o)
+	return situation == Owned || situation == Terminating
 }
 
 // uidLength is how much of a UID an inventory keeps: enough to tell an object from
@@ -126,13 +165,25 @@ const (
 	Terminating Situation = "Terminating"
 	// Foreign: it belongs to somebody else, or to nobody that is known.
 	Foreign Situation = "Foreign"
+	// Unproven: it belongs to nobody else, and was the owner's before by its name or by
+	// the inventory, and nothing on it proves that it is. It may be written, which marks
+	// it anew, and it is never deleted.
+	Unproven Situation = "Unproven"
+	// OutOfReach: it is where objects of the owner may not be, whatever it says.
+	OutOfReach Situation = "OutOfReach"
 )
 
 // Situate returns the situation of a live object, and for a foreign one whom it
 // belongs to.
 func Situate(live *unstructured.Unstructured, owner Owner) (Situation, string) {
-	if live == nil {
+	switch {
+	case live == nil:
 		return Absent, ""
+	case owner.Reaches(cluster.RefOf(live)):
+	case owner.Reach == nil && boundBy(live, owner):
+		// The package that says how far it reaches is not known.
+	default:
+		return OutOfReach, ""
 	}
 	mine, whose := belongs(live, owner)
 	switch {
@@ -143,42 +194,86 @@ func Situate(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	}
 }
 
-// belongs judges ownership alone. A controller reference decides; without one, the
-// owner's marks do. Where somebody has taken those away, as kubectl replace does, the
-// object is known by its UID: it would otherwise be nobody's, and be left behind.
+// belongs judges ownership alone. A controller reference decides, where the garbage
+// collector goes by it; without one, marks do. The UID of the owner proves something, its
+// name does not: everybody knows it, and it outlives the owner. An engine before this one
+// has left no UID, so that its marks and the inventory have to confirm each other.
+//
+// Where somebody has taken all marks away, as kubectl replace does, the inventory and the
+// fields that the engine has written say together what the object was.
 func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+	if situation, whose := controlled(live, owner); situation != Absent {
+		return situation, whose
+	}
+	mark, label := live.GetAnnotations()[OwnerMark], live.GetLabels()[OwnerMark]
+	named := mark == owner.String() || label == owner.Label()
+	switch {
+	case mark != "" && mark != owner.String():
+		return Foreign, mark
+	case mark == "" && label != "" && label != owner.Label():
+		return Foreign, managers(live)
+	case boundBy(live, owner) || refers(live, owner):
+		return Owned, ""
+	case named && live.GetAnnotations()[UIDMark] == "" && owner.wrote(live):
+		return Owned, ""
+	case named || owner.wrote(live) && writtenByEngine(live):
+		return Unproven, ""
+	}
+	return Foreign, managers(live)
+}
+
+// controlled judges by the reference to a controller; it returns Absent when there is none
+// that says anything.
+func controlled(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+	far := outside(live.GetNamespace(), owner)
 	for _, ref := range live.GetOwnerReferences() {
 		if ref.Controller == nil || !*ref.Controller {
 			continue
 		}
 		sameName := ref.Kind == owner.Kind && ref.Name == owner.Name && strings.HasPrefix(ref.APIVersion, owner.Group+"/")
 		switch {
+		case ref.UID == owner.UID && far:
+			return Absent, "" // it says nothing to anybody: a reference is to the own namespace
 		case ref.UID == owner.UID:
 			return Owned, ""
-		case sameName:
+		case sameName && !far:
 			return Predecessor, ""
 		default:
 			return Foreign, ref.Kind + " " + ref.Name
 		}
 	}
-	mark, label := live.GetAnnotations()[OwnerMark], live.GetLabels()[OwnerMark]
-	switch {
-	case mark == owner.String():
-		return Owned, ""
-	case mark != "":
-		return Foreign, mark
-	case label == owner.Label():
-		return Owned, ""
-	case label == "" && owner.wrote(live):
-		return Owned, ""
-	}
-	return Foreign, managers(live)
+	return Absent, ""
+}
+
+// boundBy reports whether the marks of an object have the UID of the owner.
+func boundBy(live *unstructured.Unstructured, owner Owner) bool {
+	return owner.UID != "" && live.GetAnnotations()[UIDMark] == string(owner.UID)
+}
+
+// refers reports whether an object refers to its owner, in whatever role.
+func refers(live *unstructured.Unstructured, owner Owner) bool {
+	return !outside(live.GetNamespace(), owner) && slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
+}
+
+// writtenByEngine reports whether an object still has a field that the engine has written.
+// Metadata does not count: the engine also writes finalizers of resources that people own.
+func writtenByEngine(live *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		if m.Manager != cluster.FieldManager || m.Subresource != "" || m.FieldsV1 == nil {
+			return false
+		}
+		fields := map[string]json.RawMessage{}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			return false
+		}
+		delete(fields, "f:metadata")
+		return len(fields) > 0
+	})
 }
 
 // Unreferred reports whether an object that should refer to its owner does not.
 func Unreferred(live *unstructured.Unstructured, owner Owner) bool {
-	referred := slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
-	return !referred && !outside(live.GetNamespace(), owner)
+	return !refers(live, owner) && !outside(live.GetNamespace(), owner)
 }
 
 // Released reports whether an object of a deleted owner was released from it: its

@@ -37,11 +37,15 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 		want  plan.Situation
 		whose string
 	}{
-		"its annotation":        {"E7: the label says as much", []func(*unstructured.Unstructured){annotate("")}, false, plan.Owned, ""},
-		"its label":             {"E7: the annotation says as much", []func(*unstructured.Unstructured){label("")}, false, plan.Owned, ""},
-		"all, and is known":     {"E7: the very object was written by this resource", []func(*unstructured.Unstructured){annotate(""), label("")}, true, plan.Owned, ""},
-		"all, and is not known": {"E6: another object of that name", []func(*unstructured.Unstructured){annotate(""), label("")}, false, plan.Foreign, "an unknown manager"},
-		"them to another":       {"E6: it was taken over", []func(*unstructured.Unstructured){annotate(other.String()), label(other.Label())}, true, plan.Foreign, other.String()},
+		"its annotations, and is not known":        {"its label is the owner's name, which everybody knows", []func(*unstructured.Unstructured){annotate("")}, false, plan.Unproven, ""},
+		"its annotations, and is known":            {"E7: the label and the inventory confirm each other", []func(*unstructured.Unstructured){annotate("")}, true, plan.Owned, ""},
+		"its UID, and is not known":                {"the owner's name is not its UID", []func(*unstructured.Unstructured){annotate(owner.String())}, false, plan.Unproven, ""},
+		"its UID, and is known":                    {"so an engine before this one has left it", []func(*unstructured.Unstructured){annotate(owner.String())}, true, plan.Owned, ""},
+		"its label":                                {"E7: the annotations say as much", []func(*unstructured.Unstructured){label("")}, false, plan.Owned, ""},
+		"all, and is known":                        {"E7: it was written by this resource, and nothing proves that now", []func(*unstructured.Unstructured){annotate(""), label("")}, true, plan.Unproven, ""},
+		"all with all fields, and is known":        {"the inventory alone proves nothing", []func(*unstructured.Unstructured){annotate(""), label(""), func(u *unstructured.Unstructured) { delete(u.Object, "data") }}, true, plan.Foreign, "an unknown manager"},
+		"all, and is not known":                    {"E6: another object of that name", []func(*unstructured.Unstructured){annotate(""), label("")}, false, plan.Foreign, "an unknown manager"},
+		"them to another":                          {"E6: it was taken over", []func(*unstructured.Unstructured){annotate(other.String()), label(other.Label())}, true, plan.Foreign, other.String()},
 		"them to another, by its annotation alone": {"E6: so somebody says", []func(*unstructured.Unstructured){annotate(other.String())}, true, plan.Foreign, other.String()},
 		"them to another, whose annotation is lost": {
 			"E6: the label is that of another resource", []func(*unstructured.Unstructured){annotate(""), label(other.Label())}, true, plan.Foreign, "manager somebody",

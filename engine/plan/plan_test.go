@@ -53,7 +53,7 @@ func TestStampMarksAnObject(t *testing.T) {
 			"name": "shop", "namespace": "default",
 			"labels": map[string]any{"operetta.dev/owner": owner.Label()},
 			"annotations": map[string]any{
-				"operetta.dev/owner": "Shop.example.com default/shop", "operetta.dev/component": "config/settings", "operetta.dev/applied": d.Digest,
+				"operetta.dev/owner": "Shop.example.com default/shop", "operetta.dev/owner-uid": "1", "operetta.dev/component": "config/settings", "operetta.dev/applied": d.Digest,
 			},
 			"ownerReferences": []any{map[string]any{
 				"apiVersion": "example.com/v1", "kind": "Shop", "name": "shop", "uid": "1", "controller": true, "blockOwnerDeletion": true,

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,12 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	if err := Within(at.Reach, owner, cluster.RefOf(u)); err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
+	if problem := wrongName(component); problem != "" {
+		return d, fmt.Errorf("object %s: the name of its component %s", object.Name, problem)
+	}
+	if err := EntryOf(object, owner.Namespace, at.Scope).Check(); err != nil {
+		return d, fmt.Errorf("object %s: its %w", object.Name, err)
+	}
 	foldStringData(u)
 	Mark(u, owner)
 	annotate(u, ComponentMark, component+"/"+object.Name)
@@ -90,7 +97,7 @@ func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
 	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
 }
 
-// Mark writes the owner's label and annotation on an object.
+// Mark writes the owner's label and annotations on an object.
 func Mark(u *unstructured.Unstructured, owner Owner) {
 	labels := u.GetLabels()
 	if labels == nil {
@@ -99,6 +106,30 @@ func Mark(u *unstructured.Unstructured, owner Owner) {
 	labels[OwnerMark] = owner.Label()
 	u.SetLabels(labels)
 	annotate(u, OwnerMark, owner.String())
+	annotate(u, UIDMark, string(owner.UID))
+}
+
+// Remark writes the engine's marks and the reference to the owner, as an object is wanted
+// with them, on a live one, and leaves the rest of it as it is.
+func Remark(live *unstructured.Unstructured, want Desired) {
+	labels := live.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[OwnerMark] = want.Manifest.GetLabels()[OwnerMark]
+	live.SetLabels(labels)
+	for _, mark := range []string{OwnerMark, UIDMark, ComponentMark, AfterMark, DeleteMark, AdoptMark, SaltMark} {
+		if value := want.Manifest.GetAnnotations()[mark]; value != "" {
+			annotate(live, mark, value)
+		}
+	}
+	refs := live.GetOwnerReferences()
+	for _, ref := range want.Manifest.GetOwnerReferences() {
+		if !slices.ContainsFunc(refs, func(has metav1.OwnerReference) bool { return has.UID == ref.UID }) {
+			refs = append(refs, ref)
+		}
+	}
+	live.SetOwnerReferences(refs)
 }
 
 func annotate(u *unstructured.Unstructured, key, value string) {

@@ -107,7 +107,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) Faults {
 	for _, file := range b.snapshot.Files(dir) {
 		f, err := b.parse(file)
 		if err != nil {
-			return faultsOf(err)
+			return faultsOf(withoutTexts(err))
 		}
 		if !excluded(f) {
 			files = append(files, f)
@@ -147,6 +147,23 @@ func (b *builder) parse(name string) (*ast.File, error) {
 		return nil, err
 	}
 	return parser.ParseFile(b.snapshot.Display(name), data, parser.ParseComments, parser.Version(b.snapshot.Language()))
+}
+
+// withoutTexts returns the errors of a file that does not parse without the texts and
+// numbers that they quote: which of them are those of a Secret cannot be told yet.
+func withoutTexts(err error) error {
+	var out errors.Error
+	for _, e := range errors.Errors(err) {
+		format, args := e.Msg()
+		args = slices.Clone(args)
+		for i, arg := range args[:max(len(args)-1, 0)] {
+			if tok, ok := arg.(token.Token); ok && tok.IsLiteral() && tok != token.IDENT {
+				args[i+1] = "..."
+			}
+		}
+		out = errors.Append(out, errors.Newf(e.Position(), format, args...))
+	}
+	return out
 }
 
 // choose returns the name of the package in a folder.

@@ -227,6 +227,7 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 		if o.Identity.Kind != secretKind {
 			o.Secrets = p.secretsBehind(c.Name, name)
 		}
+		o.NamedBySecret = p.namedBySecret(c.Name, name)
 		c.Objects = append(c.Objects, o)
 	}
 }

@@ -118,7 +118,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	}
 	// A package that does not compile has no fields at all.
 	if err := p.static.Validate(); err != nil {
-		return p.withHints(faultsOf(err))
+		return p.withoutLiterals(p.withHints(faultsOf(err)))
 	}
 	return p.noOperator()
 }

@@ -70,7 +70,7 @@ func (p *Program) fingerprint(s Session) (uid, fingerprint string) {
 		return "", ""
 	}
 	// Inputs and configuration are few and small.
-	rest, err := json.Marshal([]any{p.inputValues(s.Inputs), s.Config})
+	rest, err := json.Marshal([]any{p.inputValues(p.digested(s).Inputs), s.Config})
 	if err != nil {
 		return "", ""
 	}

@@ -51,12 +51,28 @@ func (r Reach) MayRead(home string, kind schema.GroupKind, namespace string) err
 	return &OutOfReachError{Home: home, Kind: kind, Namespace: namespace, Reads: true}
 }
 
-// Open reports whether the package may own objects of a kind in namespaces whose names it
-// does not have written out.
+// Kinds returns the kinds that the package says something of.
+func (r Reach) Kinds() []schema.GroupKind {
+	return slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// Beyond reports whether the package may own anything beyond the namespace of the custom
+// resource.
+func (r Reach) Beyond() bool {
+	for _, e := range r.kinds {
+		if !e.readOnly {
+			return true
+		}
+	}
+	return false
+}
+
+// Open reports whether the package reaches for a kind into namespaces whose names it does
+// not have written out.
 func (r Reach) Open(kind schema.GroupKind) bool {
 	at := r.kinds[kind]
 	for pattern := range at.namespaces {
-		if !at.readOnly && strings.HasSuffix(pattern, anyNamespace) {
+		if strings.HasSuffix(pattern, anyNamespace) {
 			return true
 		}
 	}

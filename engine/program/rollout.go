@@ -152,7 +152,9 @@ type Object struct {
 	// Secrets are those that it may rest on, as far as the text tells, for an object that
 	// is none itself.
 	Secrets []SecretRef
-	Policy  Policy
+	// NamedBySecret says that its identity may be made of what a Secret holds.
+	NamedBySecret bool
+	Policy        Policy
 	// Patchable are the fields that a Patch may change although by default none does.
 	Patchable map[string]bool
 	Position  Position

@@ -33,19 +33,23 @@ func (x *index) mayName(component, object string) bool {
 }
 
 func (p *Program) behind(component, object string) []SecretRef {
-	x := p.index
-	s := &secretText{index: x}
+	s := &secretText{index: p.index}
 	from := s.component(component)
 	declared := s.under(s.under(from, "objects", 0), object, 0)
-	if len(from) == 0 || x.foreign {
+	if len(from) == 0 || p.index.foreign {
 		return p.allSecrets()
 	}
 	if !s.foreign && len(declared) > 0 {
 		from = declared
 	}
-	r := newReferences(x)
+	return p.secretsOf(from)
+}
+
+// secretsOf returns the Secrets that some members may rest on.
+func (p *Program) secretsOf(members []member) []SecretRef {
+	r := newReferences(p.index)
 	r.follow, r.parameters = true, true
-	for _, m := range from {
+	for _, m := range members {
 		r.member(m)
 	}
 	var out []SecretRef
@@ -53,6 +57,31 @@ func (p *Program) behind(component, object string) []SecretRef {
 		out = append(out, p.secretsAt(ref.Path)...)
 	}
 	return sortedSecrets(out)
+}
+
+// namedBySecret reports whether the identity of an object may be made of what a Secret
+// holds. Where the text does not have it, the whole object counts.
+func (p *Program) namedBySecret(component, object string) bool {
+	place := "identity of " + component + "/" + object
+	if known, ok := p.index.rests.Load(place); ok {
+		return known == true
+	}
+	s := &secretText{index: p.index}
+	declared := s.under(s.under(s.component(component), "objects", 0), object, 0)
+	meta := s.under(declared, "metadata", 0)
+	name := s.under(meta, "name", 0)
+	if len(name) == 0 {
+		name = meta
+	}
+	names := slices.Concat(s.under(declared, "apiVersion", 0), s.under(declared, "kind", 0), name, s.under(meta, "namespace", 0))
+	if s.foreign || p.index.foreign || len(name) == 0 {
+		names = declared
+	}
+	out := len(p.secretsOf(names)) > 0
+	if p.index.mayName(component, object) {
+		p.index.rests.Store(place, out)
+	}
+	return out
 }
 
 // secretsAt returns the Secrets into whose content a reference may lead.

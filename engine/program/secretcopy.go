@@ -28,7 +28,38 @@ func (p *Program) Copies() Faults {
 			})
 		}
 	}
+	for _, m := range p.index.homes[computedName] {
+		c.name(m)
+	}
 	return c.found.Sorted()
+}
+
+// name looks at the computed name of a component or a hook, which is said everywhere.
+func (c *copies) name(m member) {
+	if m.field == nil {
+		return
+	}
+	r := newReferences(c.program.index)
+	r.follow, r.skip = true, noValue
+	used := map[string]bool{}
+	ast.Walk(m.field.Label, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			used[id.Name] = true
+		}
+		return true
+	}, nil)
+	for _, g := range m.guards {
+		if loop, ok := g.(*ast.ForClause); ok && loop.Value != nil && used[loop.Value.Name] {
+			r.clause(g)
+		}
+	}
+	r.inside(m.field.Label)
+	if from, ok := c.first(r.found, c.secret); ok {
+		c.found = append(c.found, Fault{
+			Position: positionAt(m.field.Label.Pos()), Path: "components",
+			Message: "its name is made of what a Secret holds, " + from + ", and is said everywhere", Hint: "let the name come from elsewhere",
+		})
+	}
 }
 
 // copies looks for what is copied.

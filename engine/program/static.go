@@ -24,7 +24,7 @@ func (p *Program) vocabularyFaults() Faults {
 	for _, f := range faultsOf(closed.Validate()) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
 		sels := cue.ParsePath(f.Path).Selectors()
-		if f.Message != unknownField || out.cover(f) || len(sels) == 0 {
+		if f.Message != unknownField || out.cover(f) || len(sels) == 0 || sels[len(sels)-1].LabelType() != cue.StringLabel {
 			continue
 		}
 		last := len(sels) - 1

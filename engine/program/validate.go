@@ -62,7 +62,7 @@ func (p *Program) crFaults(cr cue.Value) Faults {
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")
-		if sels := cue.ParsePath(f.Path).Selectors(); f.Message == unknownField && len(sels) > 0 {
+		if sels := cue.ParsePath(f.Path).Selectors(); f.Message == unknownField && len(sels) > 0 && sels[len(sels)-1].LabelType() == cue.StringLabel {
 			last := len(sels) - 1
 			beside := p.CRSchema().LookupPath(cue.MakePath(sels[:last]...))
 			f.Hint = HintAmong(sels[last].Unquoted(), fieldNames(beside))
@@ -72,13 +72,17 @@ func (p *Program) crFaults(cr cue.Value) Faults {
 	return faults
 }
 
-// without returns data without the value at a path. It copies what it changes.
+// without returns data without the value at a path. It copies what it changes. A path that is none
+// leaves the data as they are: CUE does not quote every name as it reads it.
 func without(data any, path []cue.Selector) any {
 	if len(path) == 0 {
 		return data
 	}
 	switch v := data.(type) {
 	case map[string]any:
+		if path[0].LabelType() != cue.StringLabel {
+			return v
+		}
 		key := path[0].Unquoted()
 		inner, ok := v[key]
 		if !ok {
@@ -94,10 +98,10 @@ func without(data any, path []cue.Selector) any {
 		out[key] = without(inner, path[1:])
 		return out
 	case []any:
-		i := path[0].Index()
-		if i >= len(v) {
+		if path[0].LabelType() != cue.IndexLabel || path[0].Index() >= len(v) {
 			return v
 		}
+		i := path[0].Index()
 		out := slices.Clone(v)
 		out[i] = without(v[i], path[1:])
 		return out

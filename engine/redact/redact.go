@@ -10,7 +10,9 @@
 //
 // Some values cannot be taken out, and are not: those shorter than four bytes, numbers
 // of up to five digits, common words, and names that the engine has to say anyway. In
-// a text that must have had that word, the gap would tell what it was.
+// a text that must have had that word, the gap would tell what it was. Who chooses names,
+// and sees a message in which a value is taken out, learns whether it is one of them: a
+// try for each word that they write into a name, which is one of a few dozen a write.
 //
 //	r := redact.New()
 //	r.Add(secret)
@@ -225,9 +227,26 @@ func (r *Redactor) public(value string) bool {
 		return false
 	}
 	for name := range r.names {
-		if strings.Contains(name, value) {
+		if inName(name, value) {
 			return true
 		}
 	}
 	return false
+}
+
+// inName reports whether a value has to be said with a name: one that is only looked for
+// as a whole word, if it is one of the words of the name. Otherwise a name of 250
+// characters that somebody chooses would try as many values at once.
+func inName(name, value string) bool {
+	for from := 0; ; {
+		at := strings.Index(name[from:], value)
+		if at < 0 {
+			return false
+		}
+		at += from
+		if len(value) >= certain || boundary(name, at-1) && boundary(name, at+len(value)) {
+			return true
+		}
+		from = at + 1
+	}
 }

@@ -143,3 +143,30 @@ func TestALargeSecretIsTakenOutInTime(t *testing.T) {
 		t.Errorf("%d bytes are left", len(got))
 	}
 }
+
+func TestANameTriesNoMoreValuesThanItHasWords(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reason, name, value string
+		said                bool
+	}{
+		"the whole name":             {"the gap would tell it", "hunter2", "hunter2", true},
+		"a word of the name":         {"the gap would tell it", "shop-hunter2-db", "hunter2", true},
+		"digits in a long row":       {"who chooses the name would try all of them at once", "x0123454711740987654321", "471174", false},
+		"a part of a word":           {"it is only looked for as a word", "shophunter2", "hunter2", false},
+		"a part of one that is long": {"it is looked for within words as well", "shop-opensesames", "opensesame", true},
+		"one word of several":        {"the first is none", "xhunter2-hunter2", "hunter2", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := redact.New()
+			r.Add(map[string]any{"kind": "Secret", "stringData": map[string]any{"k": c.value}})
+			r.Name(c.name)
+			text := "Service " + c.name + `: it is "` + c.value + `"`
+			got := r.Text(text)
+			if said := strings.Contains(got, `"`+c.value+`"`); said != c.said || !strings.Contains(got, c.name) {
+				t.Errorf("%s: %q", c.reason, got)
+			}
+		})
+	}
+}

@@ -202,6 +202,9 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 	if s.live == nil || s.want.Policy.Apply == "replace" {
 		return s.send(ctx, r.Cluster)
 	}
+	if s.action.Verb == plan.Repair && s.want.Policy.Apply == "createOnly" {
+		return r.mark(ctx, s)
+	}
 	if s.action.Verb == plan.Adopt {
 		if err := r.oust(ctx, s); err != nil {
 			return nil, err

@@ -88,7 +88,7 @@ func TestObjectsSayInWhichOrderTheyGoAlsoThroughWhatHasNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged(`requires: on: cr.spec.on`))
 	w.mustRun()
-	rebuilt := plan.Rebuild(w.owner, []*unstructured.Unstructured{w.object("ConfigMap", "db"), w.object("ConfigMap", "web")})
+	rebuilt, _ := plan.Rebuild(w.owner, []*unstructured.Unstructured{w.object("ConfigMap", "db"), w.object("ConfigMap", "web")})
 	if diff := cmp.Diff([]string{"db"}, rebuilt[1].DependsOn); rebuilt[1].Component != "web" || diff != "" {
 		t.Errorf("an inventory that is rebuilt from the objects has lost the order: %v", rebuilt)
 	}
@@ -158,7 +158,7 @@ components: c: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 			u.SetAnnotations(marks)
 			all = append(all, u)
 		}
-		w.inventory = plan.Rebuild(w.owner, all)
+		w.inventory, _ = plan.Rebuild(w.owner, all)
 		if left := w.mustTeardown().Inventory; left.Len() != 0 {
 			t.Errorf("left: %v", left)
 		}

@@ -92,6 +92,10 @@ func (d *deletion) remains(component string) bool {
 // from the API server, and not only from a cache.
 func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
+	if d.owner.Reach != nil && !d.owner.Reaches(ref) {
+		d.events = append(d.events, outOfReach(ref, component))
+		return true, nil
+	}
 	live, err := d.look(ctx, ref)
 	if cluster.IsKindNotServed(err) {
 		return true, nil // its definition is gone, and took the objects with it
@@ -99,17 +103,20 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	if err != nil {
 		return false, err
 	}
-	situation, _ := plan.Situate(live, d.owner)
+	situation, whose := plan.Situate(live, d.owner)
 	switch situation {
-	case plan.Absent, plan.Foreign, plan.Predecessor:
+	case plan.Absent, plan.Predecessor:
 		return true, nil // nothing of ours is there
+	case plan.Foreign, plan.Unproven, plan.OutOfReach:
+		d.leave(component, e, situation, whose)
+		return true, nil
 	case plan.Terminating:
 		d.going(component, live)
 		return false, nil
 	case plan.Owned:
 	}
 	if e.Orphan || (d.teardown && plan.Released(live, d.owner)) {
-		d.events = append(d.events, Event{Reason: "Orphaned", Message: fmt.Sprintf("Left %s of component %s behind", ref, component)})
+		d.events = append(d.events, orphaned(ref, component))
 		return true, nil
 	}
 	if err := d.cluster.Delete(ctx, ref, live.GetUID()); err != nil {
@@ -131,6 +138,32 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	return false, nil
 }
 
+// leave says of an object why it stays, although the inventory says that it was written
+// for the resource: nothing on the object itself does.
+func (d *deletion) leave(component string, e plan.Entry, situation plan.Situation, whose string) {
+	ref := e.Ref(d.owner.Namespace)
+	switch {
+	case situation == plan.OutOfReach:
+		d.events = append(d.events, outOfReach(ref, component))
+	case situation == plan.Unproven && e.Orphan:
+		d.events = append(d.events, orphaned(ref, component))
+	case situation == plan.Unproven:
+		d.events = append(d.events, Event{Reason: "Kept", Warning: true, Message: fmt.Sprintf("Kept %s of component %s: the marks that prove whose it is are not there; delete it if nobody needs it", ref, component)})
+	case e.UID != "": // one without was never there
+		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it belongs to %s", ref, component, whose)})
+	}
+}
+
+// orphaned says of an object that it was left behind, as it should be.
+func orphaned(ref cluster.Ref, component string) Event {
+	return Event{Reason: "Orphaned", Message: fmt.Sprintf("Left %s of component %s behind", ref, component)}
+}
+
+// outOfReach says of an entry of the inventory that nothing is done about it.
+func outOfReach(ref cluster.Ref, component string) Event {
+	return Event{Reason: "OutOfReach", Warning: true, Message: fmt.Sprintf("Left %s of component %s alone: the package does not reach there, and the inventory alone proves nothing", ref, component)}
+}
+
 // going notes an object that is on its way out. One without the owner's label is in no
 // cache, as are those of a kind that cannot be observed: no event tells of its end.
 func (d *deletion) going(component string, u *unstructured.Unstructured) {
@@ -143,7 +176,7 @@ func (d *deletion) going(component string, u *unstructured.Unstructured) {
 // replaced decides about an object that took the place of the one that was to be
 // deleted. It stays, unless it is the owner's as well.
 func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.Unstructured) (bool, error) {
-	if situation, whose := plan.Situate(by, d.owner); situation == plan.Foreign {
+	if situation, whose := plan.Situate(by, d.owner); situation == plan.Foreign || situation == plan.Unproven {
 		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it was replaced by one that belongs to %s", ref, component, whose)})
 		return true, nil
 	}

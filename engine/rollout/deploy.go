@@ -82,14 +82,18 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 		})
 	}
 	_ = group.Wait() // applications carry their own errors
-	written := r.collect(layer, applied)
-	for i, err := range failures {
-		if fault, ok := r.panicked(layer[i], err); ok {
-			r.outcomes[layer[i]] = fault
-			r.failures = append(r.failures, fmt.Errorf("component %s: %w", layer[i], err))
+	changed := r.collect(layer, applied)
+	for i, name := range layer {
+		for _, s := range applied[i].found {
+			changed = true // what comes later may rest on it
+			r.see(name, s.want.Object, s.live)
+		}
+		if fault, ok := r.panicked(name, failures[i]); ok {
+			r.outcomes[name] = fault
+			r.failures = append(r.failures, fmt.Errorf("component %s: %w", name, failures[i]))
 		}
 	}
-	return written
+	return changed
 }
 
 // collect takes over what a layer's applications did, in the layer's order, so
@@ -102,10 +106,6 @@ func (r *run) collect(layer []string, applied []application) bool {
 			written = true
 			r.see(name, w.want.Object, w.result)
 			r.noteChange(w)
-		}
-		for _, s := range a.found {
-			written = true // what comes later may rest on it
-			r.see(name, s.want.Object, s.live)
 		}
 		for _, d := range a.settled {
 			r.inventory = r.inventory.Applied(d, r.in.Owner.Namespace)

@@ -178,7 +178,9 @@ func (r *run) know() {
 	for _, c := range all {
 		r.in.Redactor.Name(c.Name)
 		for _, o := range c.Objects {
-			r.in.Redactor.Name(o.Name, o.Identity.Kind, o.Identity.Name, o.Identity.Namespace)
+			if !o.NamedBySecret { // the gap says nothing to those who have not chosen the name
+				r.in.Redactor.Name(o.Name, o.Identity.Kind, o.Identity.Name, o.Identity.Namespace)
+			}
 			r.in.Redactor.Add(o.Manifest)
 		}
 	}

@@ -2,11 +2,29 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 )
+
+// withinReach returns an inventory without what is out of the owner's reach, and what is
+// to be said of that: it is neither read nor written nor deleted.
+func withinReach(owner plan.Owner, inventory plan.Inventory) (plan.Inventory, []Event) {
+	out := inventory
+	var left []Event
+	for _, g := range inventory {
+		for _, e := range g.Objects {
+			if ref := e.Ref(owner.Namespace); !owner.Reaches(ref) {
+				out = out.Without(g.Component, e)
+				left = append(left, outOfReach(ref, g.Component))
+			}
+		}
+	}
+	return out, left
+}
 
 // settleOwner settles whose an object is where that depends on what else is there.
 func (r *run) settleOwner(ctx context.Context, s *step) error {
@@ -64,6 +82,19 @@ func (r *run) ownerGoing(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return u == nil || u.GetUID() != o.UID || u.GetDeletionTimestamp() != nil, nil
+}
+
+// mark marks an object anew whose content its policy leaves as it is.
+func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	live, err := r.Cluster.Read(ctx, s.want.Ref())
+	if err != nil {
+		return nil, err
+	}
+	if live == nil || live.GetUID() != s.live.GetUID() {
+		return nil, fmt.Errorf("%s: it was replaced while it was being marked", s.want.Ref())
+	}
+	plan.Remark(live, s.want)
+	return r.Cluster.Replace(ctx, live)
 }
 
 // inherit adopts an object that another resource would keep if that one is gone, as

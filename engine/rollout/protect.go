@@ -71,17 +71,26 @@ func (r *run) store(ctx context.Context) error {
 		if !r.open(c) {
 			continue
 		}
-		var entries []plan.Entry
-		for _, o := range c.Objects {
-			// Where an object of an unserved kind will be is not known, and it is not written.
-			scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
-			if o.Identity.Known() && err == nil {
-				entries = append(entries, plan.EntryOf(o, r.in.Owner.Namespace, scope))
-			}
-		}
-		grown = grown.With(c.Name, r.deletedAfter(c.Name), entries)
+		grown = grown.With(c.Name, r.deletedAfter(c.Name), r.entries(ctx, c))
 	}
 	return r.guard(ctx, grown.Linked(r.graph.Dependencies).Ordered(r.graph.Nodes()))
+}
+
+// entries returns the objects of a component that may be written. Where one of an unserved
+// kind will be is not known, and one that no inventory can have is refused with its
+// component.
+func (r *run) entries(ctx context.Context, c program.Component) []plan.Entry {
+	var out []plan.Entry
+	for _, o := range c.Objects {
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		if !o.Identity.Known() || err != nil {
+			continue
+		}
+		if e := plan.EntryOf(o, r.in.Owner.Namespace, scope); e.Check() == nil {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // deletedAfter returns what is deleted after a component: as long as its objects are not
@@ -139,6 +148,10 @@ func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	}
 	if size := grown.Size(); size > maxInventory {
 		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
+		return errStop
+	}
+	if err := grown.Check(); err != nil {
+		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
 		return errStop
 	}
 	preview := r.preview(ctx)

@@ -231,8 +231,11 @@ func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 }
 
 func newRun(e *Engine, in Input) *run {
-	in.Owner = in.Owner.Knowing(in.Inventory)
+	in.Owner.Reach = &e.Reach
+	inventory, left := withinReach(in.Owner, in.Inventory)
+	in.Inventory, in.Owner = inventory, in.Owner.Knowing(inventory)
 	return &run{
+		result: Result{Events: left},
 		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
 		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, awaited: map[string]string{}, finished: maps.Clone(in.Finished),
 	}

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 const pair = `
 components: a: {
 	objects: near: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "near", data: size: "\(cr.spec.size)"}
-	objects: kept: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "kept"}
+	objects: kept: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "kept", data: key: "value"}
 	policy: kept: delete: "orphan"
 }
 `
@@ -29,6 +30,9 @@ func newPair(t *testing.T) *world {
 	return w
 }
 
+// stripped is the strip that leaves nothing that says whose an object is.
+const stripped = "everything, as kubectl replace with the original file does"
+
 // strips are what somebody takes off an object.
 var strips = map[string]func(u *unstructured.Unstructured){
 	"the annotation": func(u *unstructured.Unstructured) {
@@ -38,7 +42,7 @@ var strips = map[string]func(u *unstructured.Unstructured){
 	},
 	"all annotations": func(u *unstructured.Unstructured) { u.SetAnnotations(nil) },
 	"the label":       func(u *unstructured.Unstructured) { u.SetLabels(nil) },
-	"everything, as kubectl replace with the original file does": func(u *unstructured.Unstructured) {
+	stripped: func(u *unstructured.Unstructured) {
 		u.SetAnnotations(nil)
 		u.SetLabels(nil)
 		u.SetOwnerReferences(nil)
@@ -81,6 +85,13 @@ func TestE7WhatWasTakenOffAnObjectDoesNotKeepItFromBeingDeleted(t *testing.T) {
 			if err != nil || result.Inventory.Len() != 0 {
 				t.Errorf("error %v, left in the inventory: %v", err, result.Inventory)
 			}
+			if strip == stripped {
+				w.expectWrites("nothing on the objects says whose they are, and the inventory can be forged")
+				if got := eventsAbout(result, "/near"); !slices.Equal(got, []string{"Kept"}) {
+					t.Errorf("events %v, want a person to be told of what is left behind", got)
+				}
+				return
+			}
 			w.expectWrites("they are its own, and no other trace of them is left", "delete ConfigMap near")
 		})
 	}
@@ -91,7 +102,7 @@ func TestE7AnObjectThatIsNotTheOneThatWasWrittenIsNobodys(t *testing.T) {
 	w := newPair(t)
 	again := w.object("ConfigMap", "near")
 	w.delete(again)
-	strips["everything, as kubectl replace with the original file does"](again)
+	strips[stripped](again)
 	w.put("kubectl", again)
 	result := w.mustRun()
 	w.expectWrites("E6: kubectl replace --force makes another object")
@@ -110,7 +121,7 @@ func TestE7AnObjectThatWasStrippedIsPutBackBehindAClosedGate(t *testing.T) {
 	w.change("Deployment", "shop", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, int64(0), "status", "availableReplicas")
 	})
-	w.change("Service", "shop", strips["everything, as kubectl replace with the original file does"])
+	w.change("Service", "shop", strips[stripped])
 	w.mustRun()
 	w.expectWrites("F1: it is repaired towards what was applied", "update Service shop")
 }
@@ -143,19 +154,19 @@ func TestTheEndOfAnObjectThatNoCacheHasIsLookedFor(t *testing.T) {
 			},
 		},
 	} {
-		for _, stripped := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, stripped %v", name, stripped), func(t *testing.T) {
+		for _, unlabelled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, unlabelled %v", name, unlabelled), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, row.body)
 				w.mustRun()
 				w.change("ConfigMap", "near", func(u *unstructured.Unstructured) {
-					if stripped {
-						strips["everything, as kubectl replace with the original file does"](u)
+					if unlabelled {
+						strips["the label"](u)
 					}
 					u.SetFinalizers([]string{"example.com/held"})
 				})
 				result, err := row.remove(w)
-				if err != nil || (result.RequeueAfter > 0) != stripped {
+				if err != nil || (result.RequeueAfter > 0) != unlabelled {
 					t.Errorf("error %v, again in %s", err, result.RequeueAfter)
 				}
 				w.change("ConfigMap", "near", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing/fstest"
+	"unicode/utf8"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/parser"
@@ -41,6 +42,11 @@ type collector struct {
 	language string
 	files    fstest.MapFS
 	seen     map[string]bool
+	// folders are those that were read.
+	folders map[string][]candidate
+	// size is that of the files in bytes, read that of all that were read to find them, and
+	// imports how many were followed.
+	size, read, imports int
 }
 
 // collect gathers the files of the package in dir and of all that it imports. It
@@ -50,15 +56,15 @@ type collector struct {
 // an import that leads nowhere is left alone: the compiler reports both better,
 // and with positions.
 func collect(fsys fs.FS, dir string) (*collector, error) {
-	c := &collector{fsys: fsys, files: fstest.MapFS{}, seen: map[string]bool{}}
+	c := &collector{fsys: fsys, files: fstest.MapFS{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
 	if err := c.readModule(); err != nil {
 		return nil, err
 	}
-	names, err := cueFiles(fsys, dir)
+	found, err := c.readFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	if len(names) == 0 {
+	if len(found) == 0 {
 		return nil, ErrNoFiles
 	}
 	return c, c.addPackage(dir)
@@ -68,6 +74,9 @@ func collect(fsys fs.FS, dir string) (*collector, error) {
 // module of its own, so that a plain folder of CUE files works.
 func (c *collector) readModule() error {
 	data, err := fs.ReadFile(c.fsys, moduleFile)
+	if err == nil && len(data) > maxModuleFile {
+		err = tooLarge(moduleFile, maxModuleFile)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.module, c.language = "package.local", defaultLanguage
@@ -83,7 +92,24 @@ func (c *collector) readModule() error {
 	if f.Language != nil && f.Language.Version != "" {
 		c.language = f.Language.Version
 	}
-	c.files[moduleFile] = &fstest.MapFile{Data: data}
+	return c.keep(moduleFile, data)
+}
+
+// keep adds a file.
+func (c *collector) keep(name string, data []byte) error {
+	if !utf8.Valid(data) {
+		return &LimitError{name, "it is no UTF-8 text"}
+	}
+	if _, known := c.files[name]; !known {
+		c.size += len(data)
+	}
+	c.files[name] = &fstest.MapFile{Data: data}
+	switch {
+	case c.size > maxTotal:
+		return &LimitError{name, fmt.Sprintf("with it, the files of the package have more than %d bytes", maxTotal)}
+	case len(c.files) > maxFiles:
+		return &LimitError{name, fmt.Sprintf("with it, the package has more than %d files", maxFiles)}
+	}
 	return nil
 }
 
@@ -109,33 +135,69 @@ func (c *collector) addPackage(dir string) error {
 
 // addFolder adds the files of a folder whose package is wanted.
 func (c *collector) addFolder(dir string, wanted func(packageName string) bool) error {
-	names, err := cueFiles(c.fsys, dir)
+	candidates, err := c.readFolder(dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		data, err := fs.ReadFile(c.fsys, name)
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
-		}
-		f, err := parser.ParseFile(name, data, parser.ImportsOnly)
-		if f == nil || !wanted(f.PackageName()) {
+	for _, f := range candidates {
+		if !wanted(f.parsed.PackageName()) {
 			continue
 		}
-		c.files[name] = &fstest.MapFile{Data: data}
-		if err != nil {
+		if err := c.keep(f.name, f.data); err != nil {
+			return fmt.Errorf("reading the package: %w", err)
+		}
+		if f.broken {
 			continue // see collect
 		}
-		if err := c.follow(f); err != nil {
+		if err := c.follow(f.name, f.parsed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// A candidate is a file that may belong to the package.
+type candidate struct {
+	name   string
+	data   []byte
+	parsed *ast.File
+	broken bool
+}
+
+// readFolder returns the CUE files of a folder, each read once: those of the folders above
+// are asked for again for every package below them.
+func (c *collector) readFolder(dir string) ([]candidate, error) {
+	if known, ok := c.folders[dir]; ok {
+		return known, nil
+	}
+	names, err := cueFiles(c.fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []candidate
+	for _, name := range names {
+		data, err := fs.ReadFile(c.fsys, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the package: %w", named(name, err))
+		}
+		if c.read += len(data); c.read > maxRead {
+			return nil, &LimitError{name, fmt.Sprintf("with it, the folders of the package have more than %d bytes of CUE", maxRead)}
+		}
+		f, err := parser.ParseFile(name, data, parser.ImportsOnly)
+		if f != nil {
+			out = append(out, candidate{name, data, f, err != nil})
+		}
+	}
+	c.folders[dir] = out
+	return out, nil
+}
+
 // follow adds the packages that a file imports.
-func (c *collector) follow(f *ast.File) error {
+func (c *collector) follow(file string, f *ast.File) error {
 	for spec := range f.ImportSpecs() {
+		if c.imports++; c.imports > maxImports {
+			return &LimitError{file, fmt.Sprintf("with it, the package has more than %d imports", maxImports)}
+		}
 		imp, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			continue
@@ -198,6 +260,14 @@ func withSchemas(files fstest.MapFS, module, language string, tree fs.FS) (fstes
 		return nil, fmt.Errorf("reading the embedded schemas: %w", err)
 	}
 	return out, nil
+}
+
+// named returns an error with the name of its file, which a LimitError has already.
+func named(name string, err error) error {
+	if _, ok := errors.AsType[*LimitError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // packageName returns the name of the package in dir: that of its folder, or, at

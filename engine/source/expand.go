@@ -11,6 +11,8 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/scanner"
+	"cuelang.org/go/cue/token"
 )
 
 // Expand returns the folders of operator packages that patterns name: a folder
@@ -66,7 +68,7 @@ func packagesBelow(root string) ([]string, error) {
 		if name != root && (base == "cue.mod" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
 			return filepath.SkipDir
 		}
-		if embedsController(os.DirFS(name)) {
+		if embedsController(name) {
 			dirs = append(dirs, name)
 		}
 		return nil
@@ -79,46 +81,85 @@ func packagesBelow(root string) ([]string, error) {
 
 // embedsController reports whether a file of the folder embeds the contract's
 // #Controller at its root.
-func embedsController(fsys fs.FS) bool {
-	names, err := cueFiles(fsys, ".")
+func embedsController(dir string) bool {
+	_, root, rel, err := locate(dir)
+	if err != nil {
+		return false
+	}
+	d, err := openDisk(root)
+	if err != nil {
+		return false
+	}
+	defer d.root.Close()
+	names, err := cueFiles(d, rel)
 	if err != nil {
 		return false
 	}
 	for _, name := range names {
-		data, err := fs.ReadFile(fsys, name)
+		data, err := d.ReadFile(name)
 		if err != nil {
 			continue
 		}
-		// A broken file still yields what could be parsed of it, and a package
+		// A broken file still yields the imports that could be parsed of it, and a package
 		// with a broken file is still a package.
-		if f, _ := parser.ParseFile(name, data); f != nil && fileEmbedsController(f) {
+		f, _ := parser.ParseFile(name, data, parser.ImportsOnly)
+		if f != nil && embedsAtRoot(data, contractName(f)) {
 			return true
 		}
 	}
 	return false
 }
 
-func fileEmbedsController(f *ast.File) bool {
-	name := contractName(f)
-	if name == "" {
+// embedsAtRoot reports whether a file embeds #Controller of an import at its root. It reads
+// tokens: parsing a file as a whole takes stack for each of its levels, and there may be more
+// of them than a process survives.
+func embedsAtRoot(data []byte, contract string) bool {
+	if contract == "" {
 		return false
 	}
-	for _, decl := range f.Decls {
-		embed, ok := decl.(*ast.EmbedDecl)
-		if !ok {
-			continue
-		}
-		sel, ok := embed.Expr.(*ast.SelectorExpr)
-		if !ok {
-			continue
-		}
-		x, ok := sel.X.(*ast.Ident)
-		label, isIdent := sel.Sel.(*ast.Ident)
-		if ok && isIdent && x.Name == name && label.Name == "#Controller" {
+	var s scanner.Scanner
+	s.Init(token.NewFile("", -1, len(data)), data, func(token.Pos, string, []any) {}, 0)
+	want := []string{contract, ".", "#Controller"}
+	var open []token.Token // brackets, and interpolations within strings
+	matched, begins := 0, true
+	for {
+		_, tok, lit := s.Scan()
+		if len(open) == 0 && matched == len(want) && (tok == token.COMMA || tok == token.EOF) {
 			return true
 		}
+		switch {
+		case tok == token.EOF:
+			return false
+		case len(open) > 0 || !begins && matched == 0 || matched == len(want):
+			matched = 0
+		case tok == token.IDENT && lit == want[matched], tok == token.PERIOD && want[matched] == ".":
+			matched++
+		default:
+			matched = 0
+		}
+		open = nested(&s, open, tok)
+		begins = tok == token.COMMA
 	}
-	return false
+}
+
+// nested returns what is open behind a token. An interpolation is followed by a parenthesis
+// of its own, and behind that the string goes on.
+func nested(s *scanner.Scanner, open []token.Token, tok token.Token) []token.Token {
+	switch tok {
+	case token.LPAREN, token.LBRACE, token.LBRACK, token.INTERPOLATION:
+		return append(open, tok)
+	case token.RPAREN, token.RBRACE, token.RBRACK:
+	default:
+		return open
+	}
+	if len(open) > 0 {
+		open = open[:len(open)-1]
+	}
+	inString := len(open) > 0 && open[len(open)-1] == token.INTERPOLATION
+	if inString && !strings.HasSuffix(s.ResumeInterpolation(), "(") {
+		return open[:len(open)-1]
+	}
+	return open
 }
 
 // contractName returns the name under which a file imports the contract, or ""

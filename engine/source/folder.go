@@ -12,25 +12,11 @@ import (
 )
 
 // Folder returns a snapshot of the package in a folder on disk. It errors when
-// the folder cannot be read or holds no CUE files; whether the files make a
-// package is for the program to say.
-func Folder(dir string) (*Snapshot, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("package %s: %w", dir, err)
-	}
-	root := moduleRoot(abs)
-	rel, err := filepath.Rel(root, abs)
-	if err != nil {
-		return nil, fmt.Errorf("package %s: %w", dir, err)
-	}
-	s, err := New(os.DirFS(root), filepath.ToSlash(rel), shownFrom(root))
-	if err != nil {
-		return nil, err
-	}
-	s.name = filepath.Base(abs) // a package may be the root of its module
-	return s, nil
-}
+// the folder cannot be read or holds no CUE files, and with a LimitError when one of
+// them is no regular file or there is too much of them; whether the files make a
+// package is for the program to say. Links are followed as long as they stay within
+// the folder of the module.
+func Folder(dir string) (*Snapshot, error) { return NewReader(dir).Read() }
 
 // New returns a snapshot of the package in the folder dir of a module's file
 // system. Display gives the name under which a file is shown to a person; nil
@@ -73,14 +59,23 @@ func moduleRoot(dir string) string {
 	}
 }
 
-// shownFrom returns how files below root are shown: relative to the working
-// directory where that is shorter to read, so that a terminal can open them.
-func shownFrom(root string) func(string) string {
-	prefix := ""
-	if cwd, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(cwd, root); err == nil && !strings.HasPrefix(rel, "..") {
-			prefix = filepath.ToSlash(rel)
-		}
+// shownPrefix returns what stands before the names of files below root where they are shown:
+// the way there from the working directory where that is shorter to read, so that a terminal
+// can open them.
+func shownPrefix(root string) string {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return ""
 	}
-	return func(name string) string { return path.Join(prefix, clean(name)) }
+	rel, err := filepath.Rel(cwd, root)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return ""
+	}
+	return filepath.ToSlash(rel)
+}
+
+// shownBelow makes the files of a snapshot be shown with a prefix.
+func (s *Snapshot) shownBelow(prefix string) {
+	s.prefix = prefix
+	s.display = func(name string) string { return path.Join(prefix, clean(name)) }
 }

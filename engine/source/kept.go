@@ -3,6 +3,7 @@ package source
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +69,7 @@ func (k *Kept) Save(folder string, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	data, err := encode(abs, s)
+	data, err := json.Marshal(archiveOf(abs, s))
 	if err != nil {
 		return fmt.Errorf("keeping package %s: %w", s.name, err)
 	}
@@ -134,7 +135,7 @@ func (k *Kept) read(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a file")
 	}
-	f, err := k.root.Open(name)
+	f, err := k.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err
 	}

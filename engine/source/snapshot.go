@@ -23,6 +23,8 @@ type Snapshot struct {
 	language string
 	digest   string
 	display  func(string) string
+	// prefix stands before the names of files where they are shown.
+	prefix string
 	// own are the author's files, files those with the engine's schemas.
 	own, files fstest.MapFS
 }

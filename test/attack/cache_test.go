@@ -42,8 +42,8 @@ func TestAttackLabelledObjectsDoNotFillTheMemory(t *testing.T) {
 	owner := fmt.Sprintf("Thing.%s.example.com %s/w1", p.Name, s.Namespace)
 	blob := map[string]any{"blob": strings.Repeat("x", mebibyte-4096)}
 	for i := range each {
-		far := forged(far, fmt.Sprintf("far-%d", i), owner)
-		beside := forged(s.Namespace, fmt.Sprintf("beside-%d", i), owner)
+		far := forgedMark(far, fmt.Sprintf("far-%d", i), owner)
+		beside := forgedMark(s.Namespace, fmt.Sprintf("beside-%d", i), owner)
 		far.Object["data"], beside.Object["data"] = blob, blob
 		carol.Create(far)
 		dave.Create(beside)

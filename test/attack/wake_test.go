@@ -8,8 +8,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// forged returns a ConfigMap that says it is a resource's.
-func forged(namespace, name, owner string) *unstructured.Unstructured {
+// forgedMark returns a ConfigMap that says it is a resource's.
+func forgedMark(namespace, name, owner string) *unstructured.Unstructured {
 	u := harness.Object("v1", "ConfigMap", namespace, name)
 	u.SetLabels(map[string]string{"operetta.dev/owner": "forged"})
 	u.SetAnnotations(map[string]string{"operetta.dev/owner": owner, "operetta.dev/component": "greeting/map"})
@@ -44,10 +44,10 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 		carol := s.Tenant("carol-"+fmt.Sprint(row.most, row.fresh), row.namespace, configMaps())
 		before := s.Operator.Reconciles(p.Controller())
 		const writes = 500
-		u := carol.Create(forged(row.namespace, fmt.Sprintf("f-%d-%t", row.most, row.fresh), owner))
+		u := carol.Create(forgedMark(row.namespace, fmt.Sprintf("f-%d-%t", row.most, row.fresh), owner))
 		for i := range writes {
 			if row.fresh {
-				carol.Create(forged(row.namespace, fmt.Sprintf("f-%d-%d", row.most, i), owner))
+				carol.Create(forgedMark(row.namespace, fmt.Sprintf("f-%d-%d", row.most, i), owner))
 			} else if err := carol.Patch(u, map[string]any{"data": map[string]any{"n": fmt.Sprint(i)}}); err != nil {
 				t.Fatal(err)
 			}

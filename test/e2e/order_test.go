@@ -30,7 +30,7 @@ objects: {
 			kind:       "RoleBinding"
 			metadata: {name: user, namespace: _space}
 			roleRef: {apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view"}
-			subjects: [{apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user}]
+			subjects: [{apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user}] @untrusted(rbac)
 		}
 	}
 	if INPUT.closed {

@@ -24,7 +24,7 @@ components: far: {
 	objects: far: {
 		apiVersion: "v1"
 		kind:       "ConfigMap"
-		metadata: {name: "far", namespace: cr.spec.namespace}
+		metadata: {name: "far", namespace: cr.spec.namespace @untrusted(namespace)}
 		data: text: "hello"
 	}
 }
@@ -121,7 +121,7 @@ func TestJ3ObjectsBeyondTheNamespaceAreRefusedUnlessThePackageSaysSo(t *testing.
 	// What is certain from the package alone keeps it from being served.
 	astray := newSmall(t, "astray", reaching)
 	// Whether a kind is cluster-scoped, only the cluster knows.
-	p := newSmall(t, "tethered", strings.Replace(reaching, ", namespace: cr.spec.namespace", "", 1))
+	p := newSmall(t, "tethered", strings.Replace(reaching, ", namespace: cr.spec.namespace @untrusted(namespace)", "", 1))
 	o := s.Operate(astray.Dir, p.Dir, harness.Everywhere, harness.Alone)
 	o.ExpectLog("waiting for it to be mended", "astray.cue:", "components.far.objects.far.metadata.namespace", "write reach: ConfigMap: namespaces: ")
 	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"namespace": s.Namespace}))

@@ -86,7 +86,7 @@ func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 	tok := s.Ref("Secret", "tok")
 	tok.Object["stringData"] = map[string]any{"k": secretCanary}
 	s.Create(tok)
-	o := s.Operate(p.Dir, "--log=json")
+	o := s.Operate(p.Dir, "--log=json", "--allow-annotations=log-level")
 	cr := s.Create(loud(p.Thing(s.Site, "one", map[string]any{"password": secretCanary})))
 	quote := s.PatchRef("quote")
 	quote.Object["spec"] = map[string]any{

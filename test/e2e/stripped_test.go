@@ -69,7 +69,16 @@ func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 	}
 	s.Delete(cr)
 	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-	for _, u := range append(all, cr) {
-		s.ExpectGone(u)
+	// Nothing on them says any more whose they are, and the inventory alone is no reason to
+	// delete anything: people are told.
+	s.ExpectGone(cr)
+	for _, u := range all {
+		if got := s.ExpectThat(u, "to stay", harness.Exists); got.GetDeletionTimestamp() != nil {
+			t.Errorf("%s is being deleted", u.GetName())
+		}
+		t.Log(s.ExpectEvent("shop", "Kept", u.GetKind(), u.GetName(), "the marks that prove whose it is are not there"))
+	}
+	for _, u := range all {
+		s.Delete(u)
 	}
 }

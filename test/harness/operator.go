@@ -217,6 +217,9 @@ func (b *logBuffer) From(position int) string {
 	return string(b.buf.Bytes()[position:])
 }
 
+// Text returns all that was written.
+func (b *logBuffer) Text() string { return b.From(0) }
+
 func (b *logBuffer) tail(lines int) string {
 	all := strings.Split(strings.TrimSpace(b.From(0)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")

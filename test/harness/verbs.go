@@ -292,6 +292,17 @@ func (s *Site) ExpectEvent(about, reason string, parts ...string) string {
 	return found
 }
 
+// ListEverywhere returns the objects of a kind in all namespaces.
+func ListEverywhere(t *testing.T, apiVersion, kind string) []unstructured.Unstructured {
+	t.Helper()
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind+"List"))
+	if err := World.Admin.List(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	return l.Items
+}
+
 // List returns the objects of a kind in the site's namespace.
 func (s *Site) List(apiVersion, kind string) []unstructured.Unstructured {
 	s.T.Helper()

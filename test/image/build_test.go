@@ -32,6 +32,7 @@ func TestTheBinaryOfTheImage(t *testing.T) {
 			t.Errorf("operetta vet says:\n%s", out)
 		}
 	})
+	t.Run("brings the licences of what it is built from", func(t *testing.T) { expectLicences(t, binary) })
 	t.Run("has the flags that the manifest uses", func(t *testing.T) {
 		help := start(t, binary, t.TempDir(), "run", "--help")
 		for _, flag := range manifestFlags(t) {
@@ -123,14 +124,19 @@ func build(t *testing.T) string {
 func buildCommand(t *testing.T) string {
 	t.Helper()
 	for _, i := range parseDockerfile(t)[0] {
-		if i.name != "RUN" || !strings.Contains(i.args, "go build") {
+		if i.name != "RUN" || !strings.Contains(i.args, "go build") || !strings.Contains(i.args, "./cmd/operetta") {
 			continue
 		}
-		words := strings.Fields(i.args)
-		return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "--mount") }), " ")
+		return withoutMounts(i.args)
 	}
 	t.Fatal("the Dockerfile has no go build")
 	return ""
+}
+
+// withoutMounts returns what RUN runs, without its options.
+func withoutMounts(args string) string {
+	words := strings.Fields(args)
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "--mount") }), " ")
 }
 
 // builderContext returns a folder with what .dockerignore lets through.

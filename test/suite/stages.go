@@ -46,6 +46,9 @@ func stages() []stage {
 			testRun{module: generatorModule, wanted: anyPackage}.run,
 		}},
 		{name: "sweep", about: "a crash after every single write", runs: []run{testRun{module: ".", wanted: swept}.run}},
+		{name: "fuzz", about: "decoders of what comes from outside, fed for " + fuzzTime + " each", runs: []run{
+			fuzzRun{module: "."}.run, fuzzRun{module: controlPlaneModule}.run, fuzzRun{module: generatorModule}.run,
+		}},
 		{name: "plane", about: "the control plane builds and works", runs: []run{
 			goCommand("-C", controlPlaneModule, "run", "./cmd/controlplane", "build"),
 			testRun{module: controlPlaneModule, wanted: anyPackage, flags: []string{"-timeout=20m"}}.run,

@@ -50,6 +50,9 @@ func takesLong(p listedPackage) bool { return p.ImportPath == longPackage }
 // not matter when they are read.
 type listedPackage struct {
 	ImportPath   string   `json:"importPath"`
+	Dir          string   `json:"dir"`
+	TestGoFiles  []string `json:"testGoFiles"`
+	XTestGoFiles []string `json:"xTestGoFiles"`
 	TestImports  []string `json:"testImports"`
 	XTestImports []string `json:"xTestImports"`
 }
@@ -101,7 +104,7 @@ func (t testRun) run(ctx context.Context, s *screen.Screen, step *screen.Step) (
 // packages returns the import paths of the wanted packages.
 func (t testRun) packages(ctx context.Context) ([]string, error) {
 	var out, complaint bytes.Buffer
-	cmd := goTool(ctx, "-C", t.module, "list", "-json=ImportPath,TestImports,XTestImports", "./...")
+	cmd := goTool(ctx, "-C", t.module, "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles,TestImports,XTestImports", "./...")
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("go list in %s: %w: %s", t.module, err, bytes.TrimSpace(complaint.Bytes()))

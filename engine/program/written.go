@@ -1,0 +1,122 @@
+package program
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+)
+
+// A Written is an object of a component or a hook, or an input, as the package has it in
+// its text.
+type Written struct {
+	// Kinds are what it may be, as far as the text tells; none is not known.
+	Kinds []string
+	index *index
+	text  []trailed
+}
+
+// trailed is a piece of text and what leads to it.
+type trailed struct {
+	text  ast.Node
+	at    Position
+	trail []string
+	meant []string
+}
+
+// Written returns the objects and inputs of the package as far as the text has them, and
+// where what there is comes from elsewhere as a whole.
+func (p *Program) Written() (objects, inputs []Written, wholes []Outside) {
+	objects, wholes = p.index.writtenAt("components", []string{Each, "objects", Each})
+	hooks, more := p.index.writtenAt("hooks", []string{Each, Each, "objects", Each})
+	inputs, _ = p.index.writtenAt("inputs", []string{Each})
+	return slices.Concat(objects, hooks), inputs, slices.Concat(wholes, more)
+}
+
+// writtenAt returns what the text has at a path below a field of the root.
+func (x *index) writtenAt(root string, path []string) ([]Written, []Outside) {
+	t := &tracer{index: x, whole: true, seen: map[string]bool{}, trail: []string{root}}
+	found := map[string]*Written{}
+	for _, m := range x.fields[root] {
+		if m.field == nil {
+			continue
+		}
+		t.at, t.meant = positionAt(m.field.Label.Pos()), nil
+		t.mean(m.field.Attrs)
+		t.to(m.value, path, 0, func(n ast.Node) {
+			key := strings.Join(t.trail, "\x00")
+			if found[key] == nil {
+				found[key] = &Written{index: x}
+			}
+			found[key].text = append(found[key].text, trailed{n, t.at, t.trail, t.meant})
+		})
+	}
+	var out []Written
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		w := found[key]
+		texts, types := w.written("kind")
+		w.Kinds = slices.Concat(texts, types)
+		out = append(out, *w)
+	}
+	return out, t.origins
+}
+
+// written returns the texts that are written out at a path of the object, and the
+// Kubernetes types that it is made of, if the path is that of the kind.
+func (w *Written) written(path ...string) (texts, types []string) {
+	for _, at := range w.text {
+		t := &tracer{index: w.index, seen: map[string]bool{}}
+		t.to(at.text, path, 0, func(n ast.Node) {
+			if lit, ok := n.(*ast.BasicLit); ok {
+				texts = append(texts, unquoted(lit))
+			}
+		})
+		types = append(types, t.types...)
+	}
+	return texts, types
+}
+
+// Says reports whether a text is written out at a path of the object.
+func (w *Written) Says(text string, path ...string) bool {
+	texts, _ := w.written(path...)
+	return slices.Contains(texts, text)
+}
+
+// Outside returns what is not written in the package of a field of the object, or of what
+// is in it.
+func (w *Written) Outside(path ...string) []Outside {
+	var out []Outside
+	for _, at := range w.text {
+		t := &tracer{index: w.index, seen: map[string]bool{}, at: at.at, trail: at.trail, meant: at.meant}
+		t.to(at.text, path, 0, func(n ast.Node) { t.value(n, 0) })
+		out = append(out, t.origins...)
+	}
+	return out
+}
+
+// Static returns what the package has at a path of its fields without a custom resource.
+func (p *Program) Static(path ...string) cue.Value {
+	sels := make([]cue.Selector, len(path))
+	for i, name := range path {
+		sels[i] = cue.Str(name)
+	}
+	return p.fill(nil).LookupPath(cue.MakePath(sels...))
+}
+
+// Locked reports whether only the administrator sets a field of the configuration.
+func (p *Program) Locked(path []string) bool {
+	l := p.locked
+	for _, name := range path {
+		if l == nil || l.all {
+			break
+		}
+		if next := l.fields[name]; next != nil {
+			l = next
+		} else {
+			l = l.others
+		}
+	}
+	return l != nil && l.all
+}

@@ -1,0 +1,98 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A Reader reads the package in a folder again and again. While nothing changes it only
+// looks at the files' sizes and times.
+type Reader struct {
+	dir string
+
+	last *Snapshot
+	err  error
+	// root is the folder that was read from, seen what was looked at there, and when that began.
+	root string
+	seen map[string]fs.FileInfo
+	when time.Time
+}
+
+const (
+	// settled is how old a change has to be for its time to tell it from the next one: file
+	// systems count in steps, and a second change within one step looks like the first.
+	settled = 2 * time.Second
+	// readAnyway is how often files are read whose sizes and times are the same: times can be set.
+	readAnyway = 10 * time.Second
+)
+
+// NewReader returns a Reader of a folder.
+func NewReader(dir string) *Reader { return &Reader{dir: dir} }
+
+// Read returns what Folder returns.
+func (r *Reader) Read() (*Snapshot, error) {
+	if r.unchanged() {
+		return r.last, r.err
+	}
+	now := time.Now()
+	abs, root, rel, err := locate(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openDisk(root)
+	if err != nil {
+		return nil, fmt.Errorf("package %s: reading the package: %w", rel, err)
+	}
+	defer d.root.Close()
+	s, err := New(d, rel, nil)
+	if err == nil {
+		s.name = filepath.Base(abs) // a package may be the root of its module
+		s.shownBelow(shownPrefix(root))
+	}
+	r.last, r.err, r.root, r.seen, r.when = s, err, root, d.seen, now
+	return s, err
+}
+
+// unchanged reports whether what was read last is what there is.
+func (r *Reader) unchanged() bool {
+	var limit *LimitError
+	if r.root == "" || time.Since(r.when) > readAnyway || r.err != nil && !errors.As(r.err, &limit) {
+		return false
+	}
+	if _, root, _, err := locate(r.dir); err != nil || root != r.root {
+		return false
+	}
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	for name, was := range r.seen {
+		now, err := root.Stat(name)
+		switch {
+		case was == nil && errors.Is(err, fs.ErrNotExist):
+		case was == nil || err != nil,
+			!os.SameFile(was, now) || was.Size() != now.Size() || was.Mode() != now.Mode() || !was.ModTime().Equal(now.ModTime()),
+			r.when.Sub(was.ModTime()) < settled:
+			return false
+		}
+	}
+	return true
+}
+
+// locate returns the absolute path of a package's folder, the folder of its module, and the one
+// within the other.
+func locate(dir string) (abs, root, rel string, err error) {
+	if abs, err = filepath.Abs(dir); err != nil {
+		return "", "", "", fmt.Errorf("package %s: %w", dir, err)
+	}
+	root = moduleRoot(abs)
+	if rel, err = filepath.Rel(root, abs); err != nil {
+		return "", "", "", fmt.Errorf("package %s: %w", dir, err)
+	}
+	return abs, root, filepath.ToSlash(rel), nil
+}

@@ -1,0 +1,205 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// attacks are what hostile tenants are doing.
+type attacks struct {
+	running sync.WaitGroup
+	mu      sync.Mutex
+	done    map[string]int
+	refused map[string]int
+}
+
+// repeat does one thing again and again until the context ends, and counts it.
+func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, act func(ctx context.Context, nth int) error) {
+	a.running.Go(func() {
+		for nth := 0; ctx.Err() == nil; nth++ {
+			err := act(ctx, nth)
+			if ctx.Err() != nil {
+				return
+			}
+			a.mu.Lock()
+			a.done[what]++
+			if err != nil {
+				a.refused[what]++
+			}
+			a.mu.Unlock()
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+	})
+}
+
+// wait waits for the end of the attacks, and expects each to have been made.
+func (a *attacks) wait(t *testing.T) {
+	t.Helper()
+	a.running.Wait()
+	for what, n := range a.done {
+		t.Logf("%s: %d times, refused %d times", what, n, a.refused[what])
+	}
+	if len(a.done) < 10 {
+		t.Errorf("only %d kinds of attacks were made", len(a.done))
+	}
+}
+
+// attack lets four tenants begin.
+func (h *hosted) attack(ctx context.Context, round load) *attacks {
+	a := &attacks{done: map[string]int{}, refused: map[string]int{}}
+	h.mallory(ctx, a)
+	h.carol(ctx, a, round)
+	h.alice(ctx, a)
+	h.dave(ctx, a)
+	return a
+}
+
+// namespaceOf makes the namespace of a tenant.
+func (h *hosted) namespaceOf(name string) string {
+	ns := h.site.Namespace + "-" + name
+	h.site.Create(harness.Object("v1", "Namespace", "", ns))
+	return ns
+}
+
+// mallory may write the resources of a package and their status.
+func (h *hosted) mallory(ctx context.Context, a *attacks) {
+	ns := h.namespaceOf("mallory")
+	mallory := h.site.Tenant("mallory", ns, things(h.hello))
+	cr := mallory.Create(elsewhere(h.hello.Thing(h.site, "forger", nil), ns))
+	victims := []*unstructured.Unstructured{
+		h.site.Create(h.site.Ref("Secret", "victim")), h.site.Create(h.site.Ref("ConfigMap", "victim")),
+		h.site.Create(harness.Object("v1", "Namespace", "", h.site.Namespace+"-victim")),
+	}
+	var entries []any
+	for i, v := range victims {
+		entries = append(entries, map[string]any{
+			"object": fmt.Sprint("o", i), "apiVersion": v.GetAPIVersion(), "kind": v.GetKind(), "namespace": v.GetNamespace(), "name": v.GetName(),
+			"clusterScoped": v.GetNamespace() == "", "uid": string(v.GetUID())[:8],
+		})
+	}
+	forged := map[string]any{"status": map[string]any{"inventory": []any{map[string]any{"component": "old", "objects": entries}}}}
+	a.repeat(ctx, "mallory forges an inventory", 20*time.Millisecond, func(context.Context, int) error {
+		return mallory.PatchStatus(cr, forged)
+	})
+	a.repeat(ctx, "mallory asks for a reconcile", 5*time.Millisecond, func(_ context.Context, nth int) error {
+		return mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(nth)))
+	})
+	a.repeat(ctx, "mallory sets 20,000 labels", time.Second, func(_ context.Context, nth int) error {
+		labels := map[string]any{}
+		for i := range 20000 {
+			labels[fmt.Sprintf("l%d-%d", nth, i)] = "x"
+		}
+		return mallory.Patch(cr, map[string]any{"metadata": map[string]any{"labels": labels}})
+	})
+	h.t.Cleanup(func() {
+		for _, v := range victims {
+			if got, err := harness.Read(context.WithoutCancel(h.t.Context()), v); err != nil || got == nil || got.GetDeletionTimestamp() != nil {
+				h.t.Errorf("%s %s was deleted (error %v)", v.GetKind(), v.GetName(), err)
+			}
+		}
+	})
+}
+
+// carol may write ConfigMaps.
+func (h *hosted) carol(ctx context.Context, a *attacks, round load) {
+	ns := h.namespaceOf("carol")
+	carol := h.site.Tenant("carol", ns, configMaps())
+	marked := func(name, owner string) *unstructured.Unstructured {
+		u := harness.Object("v1", "ConfigMap", ns, name)
+		u.SetLabels(map[string]string{"operetta.dev/owner": "x"})
+		u.SetAnnotations(map[string]string{"operetta.dev/owner": owner, "operetta.dev/component": "/", "operetta.dev/after": "greeting"})
+		u.SetFinalizers([]string{"evil.example.com/x"})
+		return u
+	}
+	owner := "Thing." + h.hello.Name + ".example.com " + h.site.Namespace + "/good-1"
+	poison := carol.Create(marked("poison", owner))
+	h.t.Cleanup(func() {
+		_ = harness.World.Admin.Patch(context.WithoutCancel(h.t.Context()), poison, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	a.repeat(ctx, "carol writes forged marks", time.Millisecond, func(_ context.Context, nth int) error {
+		return carol.Patch(poison, map[string]any{"data": map[string]any{"n": fmt.Sprint(nth)}})
+	})
+	megabyte := strings.Repeat("x", 1<<20-4096)
+	a.repeat(ctx, "carol makes a megabyte", round.lasts/time.Duration(2*round.megabytes), func(ctx context.Context, nth int) error {
+		u := marked(fmt.Sprint("big-", nth%round.megabytes), owner)
+		u.SetFinalizers(nil)
+		u.Object["data"] = map[string]any{"x": megabyte}
+		if nth >= round.megabytes {
+			return carol.Patch(u, map[string]any{"data": map[string]any{"n": fmt.Sprint(nth)}})
+		}
+		return carol.Client.Create(ctx, u)
+	})
+}
+
+// alice may write WebApps and Patches.
+func (h *hosted) alice(ctx context.Context, a *attacks) {
+	ns := h.namespaceOf("alice")
+	alice := h.site.Tenant("alice", ns,
+		harness.Rule(hostedGroup, harness.All, "webapps"), harness.Rule("operetta.dev", harness.All, "patches"))
+	alice.Create(h.webapp(ns, "hers", map[string]any{"image": "nginx:1.25", "replicas": int64(0)}))
+	patch := func(name string, changes ...any) *unstructured.Unstructured {
+		u := harness.Object("operetta.dev/v1alpha1", "Patch", ns, name)
+		u.Object["spec"] = map[string]any{
+			"target":  map[string]any{"apiVersion": hostedGroup + "/v1", "kind": "WebApp", "name": "hers"},
+			"patches": changes,
+		}
+		return u
+	}
+	privileged := harness.Merges("web.deployment", harness.Spec(map[string]any{"template": map[string]any{"spec": map[string]any{
+		"hostPID": true, "serviceAccountName": "admin", "volumes": []any{map[string]any{"name": "root", "hostPath": map[string]any{"path": "/"}}},
+	}}}))
+	token := harness.Merges("config.secret", map[string]any{
+		"type": "kubernetes.io/service-account-token", "metadata": map[string]any{"annotations": map[string]any{"kubernetes.io/service-account.name": "admin"}},
+	})
+	broken := map[string]any{"address": "web.deployment", "json6902": []any{map[string]any{"op": "test", "path": ""}}}
+	for what, change := range map[string]map[string]any{
+		"alice patches a privileged pod": privileged, "alice patches a token Secret": token, "alice patches with a test of nothing": broken,
+	} {
+		name := strings.ReplaceAll(what, " ", "-")
+		a.repeat(ctx, what, 100*time.Millisecond, func(ctx context.Context, nth int) error {
+			if nth%2 == 1 {
+				return client.IgnoreNotFound(alice.Client.Delete(ctx, patch(name)))
+			}
+			return alice.Client.Create(ctx, patch(name, change))
+		})
+	}
+	a.repeat(ctx, "alice sets 60,000 environment variables", 2*time.Second, func(ctx context.Context, nth int) error {
+		env := map[string]any{}
+		for i := range 60000 {
+			env[fmt.Sprintf("K%d", i)] = "x"
+		}
+		return alice.Client.Create(ctx, h.webapp(ns, fmt.Sprint("many-", nth), map[string]any{"image": "nginx:1.25", "env": env}))
+	})
+}
+
+// dave may write the resources of packages, and makes and deletes them.
+func (h *hosted) dave(ctx context.Context, a *attacks) {
+	ns := h.namespaceOf("dave")
+	dave := h.site.Tenant("dave", ns, things(h.hello), things(h.fan))
+	resource := func(p *harness.Small, name string, spec map[string]any) *unstructured.Unstructured {
+		return elsewhere(p.Thing(h.site, name, spec), ns)
+	}
+	a.repeat(ctx, "dave makes and deletes resources", 50*time.Millisecond, func(ctx context.Context, nth int) error {
+		if nth > 20 {
+			_ = dave.Client.Delete(ctx, resource(h.hello, fmt.Sprint("short-", nth-20), nil))
+		}
+		return dave.Client.Create(ctx, resource(h.hello, fmt.Sprint("short-", nth), nil))
+	})
+	a.repeat(ctx, "dave asks for 2,000 objects", 500*time.Millisecond, func(ctx context.Context, nth int) error {
+		return dave.Client.Create(ctx, resource(h.fan, fmt.Sprint("fan-", nth), map[string]any{"n": int64(2000)}))
+	})
+	a.repeat(ctx, "dave writes a text of a megabyte", time.Second, func(ctx context.Context, nth int) error {
+		return dave.Client.Create(ctx, resource(h.hello, fmt.Sprint("long-", nth), map[string]any{"text": strings.Repeat("x", 1<<20)}))
+	})
+}

@@ -1,0 +1,165 @@
+package attack
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
+)
+
+// victims makes objects of others: a Secret and a Deployment of another tenant, a
+// ClusterRole, a Namespace, and a ConfigMap in the namespace of the attacker's resource.
+func victims(s *harness.Site, far string) []*unstructured.Unstructured {
+	s.T.Helper()
+	labels := map[string]any{"app": "victim"}
+	deployment := harness.Object("apps/v1", "Deployment", far, "victim")
+	deployment.Object["spec"] = map[string]any{
+		"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "main:1"}}}},
+	}
+	out := []*unstructured.Unstructured{
+		harness.Object("v1", "Secret", far, "victim"),
+		harness.Object("v1", "Namespace", "", s.Namespace+"-victim"),
+		harness.Object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "victim-"+s.Namespace),
+		deployment,
+		s.ConfigMap("victim", map[string]any{"text": "mine"}),
+	}
+	for i, u := range out {
+		out[i] = s.Create(u)
+	}
+	return out
+}
+
+// forged is a status that names objects in an inventory, as somebody writes it who has read
+// their UIDs once. Without a namespace, an object is said to be in that of the resource.
+func forged(namespace string, truthful bool, objects ...*unstructured.Unstructured) map[string]any {
+	var entries []any
+	for i, u := range objects {
+		e := map[string]any{"object": fmt.Sprintf("o%d", i), "apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID())[:8]}
+		switch at := u.GetNamespace(); {
+		case at == "" && truthful:
+			e["clusterScoped"] = true
+		case at != namespace && at != "":
+			e["namespace"] = at
+		}
+		entries = append(entries, e)
+	}
+	return map[string]any{"status": map[string]any{"inventory": []any{map[string]any{"component": "old", "objects": entries}}}}
+}
+
+// expectUnharmed expects that nobody has deleted anything, or is about to.
+func expectUnharmed(s *harness.Site, when string, objects ...*unstructured.Unstructured) {
+	s.T.Helper()
+	for _, u := range objects {
+		got, err := harness.Read(s.T.Context(), u)
+		if err != nil || got == nil || got.GetUID() != u.GetUID() || got.GetDeletionTimestamp() != nil {
+			s.T.Errorf("%s, %s %s is gone or about to go: %v", when, u.GetKind(), u.GetName(), err)
+		}
+	}
+}
+
+// forget waits until the inventory of a resource has no forged component any more.
+func forget(s *harness.Site, cr *unstructured.Unstructured) {
+	s.T.Helper()
+	s.ExpectThat(cr, "to forget what was forged", func(u *unstructured.Unstructured) error {
+		list, _ := harness.Field(u, "status", "inventory").([]any)
+		if len(list) == 0 || strings.Contains(string(harness.Encode(s.T, list)), `"old"`) {
+			return fmt.Errorf("it has %s", harness.Encode(s.T, list))
+		}
+		return nil
+	})
+}
+
+// TestAttackWhoWritesAStatusDeletesNothing: mallory has all rights on the kind of a package
+// that owns ConfigMaps of its resource's namespace, and none on anything else. What its
+// resources say of objects is no reason to delete them.
+func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSite(t)
+	p := harness.NewSmall(t, "forgery", hello)
+	o := s.Operate(p.Dir)
+	far := s.Elsewhere()
+	all := victims(s, far)
+	mallory := s.Tenant("mallory", s.Namespace, things(p))
+	cr := mallory.Create(p.Thing(s, "shop", nil))
+	s.ExpectAllReady(cr)
+
+	for _, truthful := range []bool{true, false} {
+		if err := mallory.PatchStatus(cr, forged(s.Namespace, truthful, all...)); err != nil {
+			t.Fatal(err)
+		}
+		if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(truthful))); err != nil {
+			t.Fatal(err)
+		}
+		forget(s, cr)
+		s.ExpectAllReady(cr)
+		expectUnharmed(s, fmt.Sprintf("pruned by an inventory (truthful %v)", truthful), all...)
+	}
+	t.Log(s.ExpectEvent("shop", "OutOfReach", "Secret "+far+"/victim", "ClusterRole victim-"+s.Namespace))
+	t.Log(s.ExpectEvent("shop", "Kept", "ConfigMap "+s.Namespace+"/victim"))
+
+	// It is deleted with the operator's finalizer, which makes it be torn down.
+	tearDown := func(when, name string) {
+		cr := mallory.Create(p.Thing(s, name, nil))
+		s.ExpectAllReady(cr)
+		o.Stop()
+		if err := mallory.PatchStatus(cr, forged(s.Namespace, true, all...)); err != nil {
+			t.Fatal(err)
+		}
+		if err := mallory.Patch(cr, map[string]any{"metadata": map[string]any{"finalizers": []any{"operetta.dev/teardown"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := mallory.Client.Delete(t.Context(), cr.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		if when == "torn down" {
+			o = s.Operate(p.Dir)
+		} else {
+			s.Operate(harness.NewSmall(t, "forgeryby", strings.ReplaceAll(hello, "cr.metadata.name", `"by-\(cr.metadata.name)"`)).Dir)
+		}
+		s.ExpectGone(cr)
+		expectUnharmed(s, when, all...)
+	}
+	tearDown("torn down", "second")
+	tearDown("torn down without its package", "third")
+}
+
+// TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms: an object whose marks somebody
+// has taken away is marked anew while it is rendered, and stays when it is not.
+func TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSite(t)
+	p := harness.NewSmall(t, "hearsay", hello+`
+reach: ConfigMap: namespaces: "*": true
+`)
+	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
+	far := s.Elsewhere()
+	mallory := s.Tenant("mallory", s.Namespace, things(p))
+	theirs := harness.Object("v1", "ConfigMap", far, "theirs")
+	theirs.Object["data"] = map[string]any{"text": "theirs"}
+	named := harness.Object("v1", "ConfigMap", far, "named")
+	cr := mallory.Create(p.Thing(s, "shop", nil))
+	s.ExpectAllReady(cr)
+	// The name of a resource is no secret: whoever wrote it has not said that it may be deleted.
+	mark(named, p, s.Namespace, "shop", nil)
+	for _, u := range []*unstructured.Unstructured{theirs, named} {
+		s.Create(u)
+	}
+	if err := mallory.PatchStatus(cr, forged(s.Namespace, true, theirs, named)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now")); err != nil {
+		t.Fatal(err)
+	}
+	forget(s, cr)
+	s.ExpectAllReady(cr)
+	expectUnharmed(s, "where the package reaches", theirs, named)
+	if slices.ContainsFunc(harness.Field(s.ExpectThat(cr, "to be there", harness.Exists), "status", "inventory").([]any), func(g any) bool {
+		return strings.Contains(string(harness.Encode(t, g)), "theirs")
+	}) {
+		t.Error("the inventory still names what is somebody else's")
+	}
+}

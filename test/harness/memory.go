@@ -1,0 +1,78 @@
+package harness
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// groups is where Linux keeps the memory of control groups of version 1 and of version 2.
+var groups = []struct{ dir, limit string }{
+	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+	{"/sys/fs/cgroup", "memory.max"},
+}
+
+// LimitMemory puts the operator into a control group of so many bytes, as a container
+// does: who takes more is killed. It reports whether that could be done, which takes the
+// rights of root; PeakMemory tells in any case.
+func (o *Operator) LimitMemory(bytes int64) bool {
+	o.T.Helper()
+	for _, g := range groups {
+		if _, err := os.Stat(filepath.Join(g.dir, "cgroup.procs")); err != nil {
+			continue
+		}
+		dir := filepath.Join(g.dir, fmt.Sprintf("operetta-test-%d", o.cmd.Process.Pid))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		o.T.Cleanup(func() { o.removeGroup(dir) })
+		if os.WriteFile(filepath.Join(dir, g.limit), []byte(strconv.FormatInt(bytes, 10)), 0o600) != nil {
+			continue
+		}
+		return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(o.cmd.Process.Pid)), 0o600) == nil
+	}
+	return false
+}
+
+// removeGroup removes a control group, which takes until its last process is gone.
+func (o *Operator) removeGroup(dir string) {
+	o.Kill()
+	for deadline := time.Now().Add(5 * time.Second); os.Remove(dir) != nil; {
+		if time.Now().After(deadline) {
+			o.T.Errorf("the control group %s cannot be removed", dir)
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// PeakMemory returns the most memory that the operator's process has had, in bytes, or 0
+// where the system does not tell.
+func (o *Operator) PeakMemory() int64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", o.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if text, found := strings.CutPrefix(lines.Text(), "VmHWM:"); found {
+			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// Running reports whether the operator's process has not ended.
+func (o *Operator) Running() bool {
+	select {
+	case <-o.ended:
+		return false
+	default:
+		return true
+	}
+}
