@@ -87,7 +87,7 @@ func podDangers() []danger {
 }
 
 // untrusted finds where a field with which more can be done than its author may mean comes
-// from whoever writes the custom resource, its annotations or an input.
+// from whoever writes the custom resource, its annotations, an input or a live object.
 func untrusted(v *view) program.Faults {
 	objects, inputs, wholes := v.Written()
 	d := dangers[0]
@@ -179,6 +179,8 @@ func (v *view) whoWrites(o program.Outside, truth bool) (who string, open bool) 
 			return "", false
 		}
 		return "the annotation operetta.dev/config", o.Key || isOpen(v.ConfigSchema(), path[1:], truth, 0)
+	case path[0] == "live":
+		return o.Reference.String(), len(path) > 3 && !slices.Contains(identifying, strings.Join(path[3:], "."))
 	case path[0] == "inputs":
 		return o.Reference.String(), len(path) > 2 && !v.trusted(path[1])
 	case len(path) == 1:
@@ -191,6 +193,9 @@ func (v *view) whoWrites(o program.Outside, truth bool) (who string, open bool) 
 	}
 	return "", false
 }
+
+// identifying are the fields of a live object that are as the package has them.
+var identifying = []string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid"}
 
 // trusted reports whether an input is where a tenant does not write: in another namespace
 // that the package has written.

@@ -13,7 +13,7 @@ import (
 const Each = "*"
 
 // An Outside is something that is not written in the package, of which a value is made:
-// a field of the custom resource, of an input or of the configuration.
+// a field of the custom resource, of a live object, of an input or of the configuration.
 type Outside struct {
 	// Reference is what the package refers to, with Each where it goes through all.
 	Reference
@@ -43,6 +43,8 @@ type tracer struct {
 	// at and trail are the field that is looked into, and what of the path leads to it.
 	at    Position
 	trail []string
+	// left is how much of the path that is asked for is still to come.
+	left int
 	// types are the Kubernetes types that are met where a kind is looked for.
 	types []string
 }
@@ -143,11 +145,12 @@ func (t *tracer) decls(decls []ast.Decl, path []string, depth int, found func(as
 // enter looks for a path in a field.
 func (t *tracer) enter(f *ast.Field, path []string, depth int, found func(ast.Node)) {
 	defer t.mean(f.Attrs)()
-	at, trail := t.at, t.trail
-	t.at = positionAt(f.Label.Pos())
-	t.trail = append(slices.Clip(trail), labelText(f.Label))
+	at, trail, left := t.at, t.trail, t.left
+	if len(path) < left { // otherwise it is one of the names on the way to what is referred to
+		t.at, t.trail, t.left = positionAt(f.Label.Pos()), append(slices.Clip(trail), labelText(f.Label)), len(path)
+	}
 	t.to(f.Value, path, depth+1, found)
-	t.at, t.trail = at, trail
+	t.at, t.trail, t.left = at, trail, left
 }
 
 // attributesOf returns the attributes of a struct.
@@ -308,7 +311,7 @@ func (t *tracer) outside(root *ast.Ident, own int, path []string) (Outside, bool
 	if name := fieldName(root); !ok && name == "config" && atRoot(root) {
 		from, ok = []string{name}, true
 	}
-	if !ok || !slices.Contains([]string{"cr", "inputs", "config"}, from[0]) {
+	if !ok || !slices.Contains([]string{"cr", "live", "inputs", "config"}, from[0]) {
 		return Outside{}, false
 	}
 	at := slices.Concat(from, path[:own])

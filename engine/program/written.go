@@ -37,7 +37,7 @@ func (p *Program) Written() (objects, inputs []Written, wholes []Outside) {
 
 // writtenAt returns what the text has at a path below a field of the root.
 func (x *index) writtenAt(root string, path []string) ([]Written, []Outside) {
-	t := &tracer{index: x, whole: true, seen: map[string]bool{}, trail: []string{root}}
+	t := &tracer{index: x, whole: true, seen: map[string]bool{}, trail: []string{root}, left: len(path)}
 	found := map[string]*Written{}
 	for _, m := range x.fields[root] {
 		if m.field == nil {
@@ -89,7 +89,7 @@ func (w *Written) Says(text string, path ...string) bool {
 func (w *Written) Outside(path ...string) []Outside {
 	var out []Outside
 	for _, at := range w.text {
-		t := &tracer{index: w.index, seen: map[string]bool{}, at: at.at, trail: at.trail, meant: at.meant}
+		t := &tracer{index: w.index, seen: map[string]bool{}, at: at.at, trail: at.trail, meant: at.meant, left: len(path)}
 		t.to(at.text, path, 0, func(n ast.Node) { t.value(n, 0) })
 		out = append(out, t.origins...)
 	}
