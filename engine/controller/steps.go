@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -137,21 +138,27 @@ func stepOf(ctx context.Context) *runningStep {
 	return r
 }
 
-// timed is a package whose evaluations are part of a step.
+// timed is a package whose evaluations are part of a step. All else that it can do, such as
+// saying where a field is written, is as it is.
 type timed struct {
-	lifecycle.Package
+	*program.Memo
 
 	step *runningStep
 }
 
+var (
+	_ lifecycle.Package = timed{}
+	_ rollout.Locator   = timed{}
+)
+
 // Evaluate implements rollout.Evaluator.
 func (t timed) Evaluate(s program.Session) (program.Rollout, error) {
 	if t.step == nil {
-		return t.Package.Evaluate(s)
+		return t.Memo.Evaluate(s)
 	}
 	began := time.Now()
 	defer func() { t.step.evaluating.Add(int64(time.Since(began))) }()
-	return t.Package.Evaluate(s)
+	return t.Memo.Evaluate(s)
 }
 
 // noticeAnswers makes the steps know what the API server answers.

@@ -36,7 +36,7 @@ const (
 const strippedField = "~stripped"
 
 // marks are the annotations of the engine.
-var marks = []string{plan.OwnerMark, plan.ComponentMark, plan.AfterMark, plan.DeleteMark, plan.AdoptMark, plan.AppliedMark}
+var marks = []string{plan.OwnerMark, plan.UIDMark, plan.ComponentMark, plan.AfterMark, plan.DeleteMark, plan.AdoptMark, plan.AppliedMark}
 
 // stripObject is the transformation of a cache of objects that have owners.
 func stripObject(object any) (any, error) {
