@@ -96,7 +96,7 @@ func (f fragileStore) ApplyFinalizers(ctx context.Context, u *unstructured.Unstr
 // sturdy has two components beside each other, one of which waits for nothing, and an
 // object elsewhere, so that there is a finalizer.
 const sturdy = `
-clusterScoped: true
+reach: ConfigMap: namespaces: elsewhere: true
 components: bad: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bad", data: size: "\(cr.spec.size)"}
 components: good: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "good", data: size: "\(cr.spec.size)"}
 components: far: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: {name: "far", namespace: "elsewhere"}}
