@@ -33,7 +33,7 @@ const (
 
 // strippedField is where an object says that it was stripped. No API serves a field of
 // such a name; one that did would cost reads.
-const strippedField = "operetta.dev/stripped"
+const strippedField = "~stripped"
 
 // marks are the annotations of the engine.
 var marks = []string{plan.OwnerMark, plan.ComponentMark, plan.AfterMark, plan.DeleteMark, plan.AdoptMark, plan.AppliedMark}

@@ -28,7 +28,7 @@ func (e *unreadable) Error() string { return e.path + " " + e.problem }
 const (
 	fieldInventory  = "inventory"
 	fieldHooks      = "hooks"
-	remedyInventory = "remove status.inventory, and it is rebuilt from the labels of the objects"
+	remedyInventory = "remove status.inventory, and it is rebuilt from the marks of the objects"
 	remedyHooks     = "remove status.hooks, and hooks that have run run again"
 )
 

@@ -271,7 +271,7 @@ func observe(t *testing.T, m *cluster.Memory) outcome {
 		}
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "operetta.dev/applied") // it covers the owner's UID
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "operetta.dev/owner-uid")
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "operetta.dev/salt")    // it is random
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "operetta.dev/salt") // it is random
 		unstructured.RemoveNestedField(u.Object, "metadata", "ownerReferences")
 		maskTimes(u.Object)
 		out.State[ref.String()] = u.Object

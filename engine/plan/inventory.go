@@ -263,6 +263,25 @@ func (inv Inventory) Without(component string, entry Entry) Inventory {
 	return out
 }
 
+// Keeping returns the inventory with some of its objects alone, as Without each of the
+// others.
+func (inv Inventory) Keeping(keep func(component string, e Entry) bool) Inventory {
+	out := slices.Clone(inv)
+	var left Inventory
+	for i, g := range inv {
+		kept := slices.DeleteFunc(slices.Clone(g.Objects), func(e Entry) bool { return !keep(g.Component, e) })
+		if len(kept) == 0 && len(g.Objects) > 0 {
+			kept = g.Objects[:1] // what follows from the group's end is for Without
+			left = append(left, Group{Component: g.Component, Objects: kept})
+		}
+		out[i].Objects = kept
+	}
+	for _, g := range left {
+		out = out.Without(g.Component, g.Objects[0])
+	}
+	return out
+}
+
 // Orphaned returns the inventory with every object to be left behind.
 func (inv Inventory) Orphaned() Inventory {
 	out := slices.Clone(inv)

@@ -29,8 +29,26 @@ func (s *sizes) origins(e ast.Expr) []origin {
 		return found // while it is looked for, what refers to itself stands for nothing
 	}
 	s.found[e] = nil
-	s.found[e] = s.look(e)
+	s.found[e] = distinct(s.look(e))
 	return s.found[e]
+}
+
+// distinct returns each origin once: names that double each other would otherwise stand for
+// more than there is memory for.
+func distinct(of []origin) []origin {
+	type identity struct {
+		expr        ast.Expr
+		path        string
+		made        *Amount
+		alternative bool
+	}
+	seen := map[identity]bool{}
+	return slices.DeleteFunc(slices.Clone(of), func(o origin) bool {
+		id := identity{o.expr, o.path, o.made, o.alternative}
+		before := seen[id]
+		seen[id] = true
+		return before
+	})
 }
 
 func (s *sizes) look(e ast.Expr) []origin {

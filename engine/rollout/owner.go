@@ -13,16 +13,15 @@ import (
 // withinReach returns an inventory without what is out of the owner's reach, and what is
 // to be said of that: it is neither read nor written nor deleted.
 func withinReach(owner plan.Owner, inventory plan.Inventory) (plan.Inventory, []Event) {
-	out := inventory
 	var left []Event
-	for _, g := range inventory {
-		for _, e := range g.Objects {
-			if ref := e.Ref(owner.Namespace); !owner.Reaches(ref) {
-				out = out.Without(g.Component, e)
-				left = append(left, outOfReach(ref, g.Component))
-			}
+	out := inventory.Keeping(func(component string, e plan.Entry) bool {
+		ref := e.Ref(owner.Namespace)
+		reached := owner.Reaches(ref)
+		if !reached {
+			left = append(left, outOfReach(ref, component))
 		}
-	}
+		return reached
+	})
 	return out, left
 }
 

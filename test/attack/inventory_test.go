@@ -33,9 +33,9 @@ func victims(s *harness.Site, far string) []*unstructured.Unstructured {
 	return out
 }
 
-// forged is a status that names objects in an inventory, as somebody writes it who has read
+// forgedStatus is a status that names objects in an inventory, as somebody writes it who has read
 // their UIDs once. Without a namespace, an object is said to be in that of the resource.
-func forged(namespace string, truthful bool, objects ...*unstructured.Unstructured) map[string]any {
+func forgedStatus(namespace string, truthful bool, objects ...*unstructured.Unstructured) map[string]any {
 	var entries []any
 	for i, u := range objects {
 		e := map[string]any{"object": fmt.Sprintf("o%d", i), "apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID())[:8]}
@@ -88,7 +88,7 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	s.ExpectAllReady(cr)
 
 	for _, truthful := range []bool{true, false} {
-		if err := mallory.PatchStatus(cr, forged(s.Namespace, truthful, all...)); err != nil {
+		if err := mallory.PatchStatus(cr, forgedStatus(s.Namespace, truthful, all...)); err != nil {
 			t.Fatal(err)
 		}
 		if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(truthful))); err != nil {
@@ -106,7 +106,7 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 		cr := mallory.Create(p.Thing(s, name, nil))
 		s.ExpectAllReady(cr)
 		o.Stop()
-		if err := mallory.PatchStatus(cr, forged(s.Namespace, true, all...)); err != nil {
+		if err := mallory.PatchStatus(cr, forgedStatus(s.Namespace, true, all...)); err != nil {
 			t.Fatal(err)
 		}
 		if err := mallory.Patch(cr, map[string]any{"metadata": map[string]any{"finalizers": []any{"operetta.dev/teardown"}}}); err != nil {
@@ -143,12 +143,15 @@ reach: ConfigMap: namespaces: "*": true
 	named := harness.Object("v1", "ConfigMap", far, "named")
 	cr := mallory.Create(p.Thing(s, "shop", nil))
 	s.ExpectAllReady(cr)
-	// The name of a resource is no secret: whoever wrote it has not said that it may be deleted.
+	// The name of a resource is no secret. What an engine has marked that knew no more than the
+	// name is confirmed by its UID in the inventory.
 	mark(named, p, s.Namespace, "shop", nil)
 	for _, u := range []*unstructured.Unstructured{theirs, named} {
 		s.Create(u)
 	}
-	if err := mallory.PatchStatus(cr, forged(s.Namespace, true, theirs, named)); err != nil {
+	unconfirmed := named.DeepCopy()
+	unconfirmed.SetUID("00000000-0000-0000-0000-000000000000")
+	if err := mallory.PatchStatus(cr, forgedStatus(s.Namespace, true, theirs, unconfirmed)); err != nil {
 		t.Fatal(err)
 	}
 	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now")); err != nil {

@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/lifecycle/simulate"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/plan"
 	"operetta.dev/engine/plan/diff"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
@@ -287,6 +288,10 @@ func TestWhatWasReadFromAClusterIsTakenAsItWasThere(t *testing.T) {
 					owners[i].UID = "live-" + owners[i].UID
 				}
 				u.SetOwnerReferences(owners)
+				if marks := u.GetAnnotations(); marks[plan.UIDMark] != "" {
+					marks[plan.UIDMark] = "live-" + marks[plan.UIDMark]
+					u.SetAnnotations(marks)
+				}
 				row.edit(u)
 				if _, err := w.Put(u); err != nil {
 					t.Fatal(err)
