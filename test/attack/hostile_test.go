@@ -19,6 +19,7 @@ type attacks struct {
 	mu      sync.Mutex
 	done    map[string]int
 	refused map[string]int
+	why     map[string]error // the last refusal
 }
 
 // repeat does one thing again and again until the context ends, and counts it.
@@ -33,6 +34,7 @@ func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, 
 			a.done[what]++
 			if err != nil {
 				a.refused[what]++
+				a.why[what] = err
 			}
 			a.mu.Unlock()
 			select {
@@ -48,7 +50,7 @@ func (a *attacks) wait(t *testing.T) {
 	t.Helper()
 	a.running.Wait()
 	for what, n := range a.done {
-		t.Logf("%s: %d times, refused %d times", what, n, a.refused[what])
+		t.Logf("%s: %d times, refused %d times (%.200v)", what, n, a.refused[what], a.why[what])
 	}
 	if len(a.done) < 10 {
 		t.Errorf("only %d kinds of attacks were made", len(a.done))
@@ -57,7 +59,7 @@ func (a *attacks) wait(t *testing.T) {
 
 // attack lets four tenants begin.
 func (h *hosted) attack(ctx context.Context, round load) *attacks {
-	a := &attacks{done: map[string]int{}, refused: map[string]int{}}
+	a := &attacks{done: map[string]int{}, refused: map[string]int{}, why: map[string]error{}}
 	h.mallory(ctx, a)
 	h.carol(ctx, a, round)
 	h.alice(ctx, a)

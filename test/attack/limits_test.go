@@ -26,11 +26,12 @@ const spender = `
 import (
 	"list"
 	"strings"
+	"struct"
 )
 
 #Spec: {
 	n:     int & >=0 | *0
-	env?: {...} @crd(preserveUnknownFields)
+	env?: {[string]: string} & struct.MaxFields(100_000)
 	text:  *"" | strings.MaxRunes(2_000_000)
 	times: int & >=0 | *0
 }

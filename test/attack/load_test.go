@@ -63,8 +63,19 @@ components: login: objects: {
 `
 
 // fan is a package that renders as many objects as its resource says.
-const fan = `
-import "list"
+const fan = `package hostedfan
+
+import (
+	"list"
+	"operetta.dev/schemas/operator"
+)
+
+operator.#Controller
+
+group: "hostedfan.example.com"
+kind:  "Thing"
+versions: v1: spec: #Spec
+cr: spec: #Spec
 
 #Spec: n: int & >=0 & <=100000
 
@@ -141,7 +152,7 @@ func newHosted(t *testing.T, s *harness.Site) *hosted {
 		t: t, site: s,
 		hello:  harness.NewSmall(t, "hostedhello", hello),
 		keeper: harness.NewSmall(t, "hostedkeeper", keeper),
-		fan:    harness.NewSmall(t, "hostedfan", fan),
+		fan:    &harness.Small{T: t, Name: "hostedfan", Dir: harness.WritePackage(t, "hostedfan", fan)},
 	}
 	webapp := harness.CopyPackage(t, harness.PackageOf("webapp"), map[string]string{`"example.com"`: `"` + hostedGroup + `"`})
 	h.operator = s.Operate(webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, harness.Everywhere, harness.Alone, "--health-address", "127.0.0.1:0")

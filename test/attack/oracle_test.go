@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -87,17 +86,15 @@ func TestAttackADigestIsNoOracle(t *testing.T) {
 	if len(visible) < 10 {
 		t.Fatal("the attack sees next to nothing")
 	}
-	for n := range 1_000_000 {
-		guess := fmt.Sprintf("%06d", n)
-		for name, around := range texts {
-			middle := base64.StdEncoding.EncodeToString([]byte(guess))
-			if strings.HasPrefix(name, "plain") {
-				middle = guess
-			}
-			sum := sha256.Sum256([]byte(around[0] + middle + around[1]))
-			if digest := hex.EncodeToString(sum[:]); visible[digest[:8]] || visible[digest[:16]] || visible[digest] {
-				t.Errorf("the PIN is %s, by %s", guess, name)
-			}
+	// A script tries a million of them; of what that finds, only the PIN itself is no chance.
+	for name, around := range texts {
+		middle := base64.StdEncoding.EncodeToString([]byte(value))
+		if strings.HasPrefix(name, "plain") {
+			middle = value
+		}
+		sum := sha256.Sum256([]byte(around[0] + middle + around[1]))
+		if digest := hex.EncodeToString(sum[:]); visible[digest[:8]] || visible[digest[:16]] || visible[digest] {
+			t.Errorf("whoever tries %s finds the PIN", name)
 		}
 	}
 }
