@@ -168,7 +168,7 @@ func (h *hosted) alice(ctx context.Context, a *attacks) {
 	for what, change := range map[string]map[string]any{
 		"alice patches a privileged pod": privileged, "alice patches a token Secret": token, "alice patches with a test of nothing": broken,
 	} {
-		name := strings.ReplaceAll(what, " ", "-")
+		name := strings.ReplaceAll(strings.ToLower(what), " ", "-")
 		a.repeat(ctx, what, 100*time.Millisecond, func(ctx context.Context, nth int) error {
 			if nth%2 == 1 {
 				return client.IgnoreNotFound(alice.Client.Delete(ctx, patch(name)))

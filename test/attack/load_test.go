@@ -210,8 +210,8 @@ func (h *hosted) editOne(cr *unstructured.Unstructured, nth int) time.Duration {
 	if cr.GetKind() == "WebApp" {
 		spec = map[string]any{"maxUnavailable": int64(1 + nth/len(cr.GetName())%2), "files": map[string]any{"nth": fmt.Sprint(nth)}}
 	}
-	began := time.Now()
 	changed := h.site.Patch(cr, harness.Spec(spec))
+	began := time.Now() // the API server has it, which is under attack as well
 	harness.Within(h.t, time.Minute, "an edit of "+cr.GetName()+" to be followed", func() error {
 		got, err := harness.Read(h.t.Context(), changed)
 		if err != nil {
