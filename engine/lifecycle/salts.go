@@ -19,6 +19,8 @@ import (
 type salts struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]map[string]string
+	// inputs are the keys of the Secrets that each input has found last.
+	inputs map[types.NamespacedName]map[string][]string
 }
 
 // saltMemory are the salts of one resource, as a rollout uses them.
@@ -67,6 +69,23 @@ func (m saltMemory) Salt(component, object, live string) string {
 	return known[place]
 }
 
+// Input implements rollout.Salts.
+func (m saltMemory) Input(name string, found []string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(found) == 0 {
+		return m.inputs[m.key][name]
+	}
+	if m.inputs == nil {
+		m.salts.inputs = map[types.NamespacedName]map[string][]string{}
+	}
+	if m.inputs[m.key] == nil {
+		m.inputs[m.key] = map[string][]string{}
+	}
+	m.inputs[m.key][name] = found
+	return found
+}
+
 // retain forgets the salts of a resource but those of what is in its inventory.
 func (s *salts) retain(key types.NamespacedName, inventory plan.Inventory) {
 	s.mu.Lock()
@@ -88,4 +107,5 @@ func (s *salts) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of, key)
+	delete(s.inputs, key)
 }

@@ -20,6 +20,10 @@ type Salts interface {
 	// Salt returns the salt of a Secret, by component and object: the one that it has on
 	// the cluster, or, if that is "", one that stays the same from then on.
 	Salt(component, object, live string) string
+	// Input returns the keys of the Secrets that an input has found or, if it finds none
+	// now, of those that it found last: what rests on a Secret that is gone is still
+	// recognised as what was last applied, and so is repaired while it waits.
+	Input(name string, found []string) []string
 }
 
 // saltOf returns the salt that a Secret has or is given.
@@ -67,9 +71,14 @@ func (r *run) keysBehind(o program.Object) []string {
 			out = append(out, r.ownKey(ref))
 			continue
 		}
+		var found []string
 		for _, object := range r.found[ref.Input].Objects {
-			out = append(out, program.InputKeyOf(object))
+			found = append(found, program.InputKeyOf(object))
 		}
+		if r.in.Salts != nil {
+			found = r.in.Salts.Input(ref.Input, found)
+		}
+		out = append(out, found...)
 	}
 	return out
 }
