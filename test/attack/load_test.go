@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,9 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
 )
-
-// longEnv has tests take their time that otherwise look for a moment only.
-const longEnv = "OPERETTA_TEST_LONG"
 
 // What the operator has to do beside the attacks.
 const (
@@ -35,7 +31,7 @@ type load struct {
 }
 
 func loadOfThisRun() load {
-	if os.Getenv(longEnv) != "" {
+	if harness.Long() {
 		return load{resources: 200, lasts: 2 * time.Minute, megabytes: 450}
 	}
 	return load{resources: 30, lasts: 10 * time.Second, megabytes: 30}
@@ -128,7 +124,7 @@ func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	}
 	p99 := took[(len(took)*99+99)/100-1]
 	t.Logf("%d edits: median %s, p99 %s, slowest %s", len(took), took[len(took)/2], p99, took[len(took)-1])
-	if round == (load{resources: 200, lasts: 2 * time.Minute, megabytes: 450}) && p99 > slowest {
+	if harness.Long() && p99 > slowest {
 		t.Errorf("one in a hundred edits took more than %s", p99)
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// longEnv has tests take their time that otherwise look for a moment only.
-const longEnv = "OPERETTA_TEST_LONG"
-
 // A round is how long somebody fights, and what that may cost the API server for each
 // resource: all requests of the operator but watches and its lease, Events included.
 type round struct {
@@ -28,7 +24,7 @@ type round struct {
 
 // fights returns how long a test lets somebody fight.
 func fights() round {
-	if os.Getenv(longEnv) != "" {
+	if harness.Long() {
 		return round{time.Minute, 60}
 	}
 	return round{15 * time.Second, 45}
@@ -159,7 +155,7 @@ func TestE3WhoeverFightsCostsFewRequests(t *testing.T) {
 			if took := harness.Since(began); took > 3*time.Second {
 				t.Errorf("a change of the spec took %s", took)
 			}
-			if os.Getenv(longEnv) == "" || len(row.said) == 0 || name == "counts" {
+			if !harness.Long() || len(row.said) == 0 || name == "counts" {
 				return
 			}
 			s.ExpectNotReady(cr, "KeepsChanging", row.said...)

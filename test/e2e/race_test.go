@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 
@@ -23,7 +22,7 @@ components: text: objects: map: {
 
 // pairs is how many pairs of resources race for one name each.
 func pairs() int {
-	if os.Getenv(longEnv) != "" {
+	if harness.Long() {
 		return 1000
 	}
 	return 40

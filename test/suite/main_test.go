@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -137,9 +138,29 @@ func TestTestsOnAControlPlaneAreTheirOwnStage(t *testing.T) {
 }
 
 func TestTestsThatTakeLongAreThere(t *testing.T) {
-	source, err := os.ReadFile("../e2e/fight_test.go")
-	if err != nil || !strings.Contains(string(source), `"`+longEnv+`"`) || !strings.Contains(string(source), "func "+strings.TrimPrefix(strings.Split(longTests, "|")[0], "^")) {
-		t.Errorf("package e2e does not know %s: %v", longEnv, err)
+	read := func(pattern string) string {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no file is like %s: %v", pattern, err)
+		}
+		var all strings.Builder
+		for _, f := range files {
+			source, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(source)
+		}
+		return all.String()
+	}
+	if !strings.Contains(read("../harness/*.go"), strconv.Quote(longEnv)) {
+		t.Errorf("package harness does not know %s", longEnv)
+	}
+	tests := read("../e2e/*_test.go") + read("../attack/*_test.go")
+	for name := range strings.SplitSeq(longTests, "|") {
+		if !strings.Contains(tests, "func "+strings.TrimPrefix(name, "^")) {
+			t.Errorf("no test is like %s", name)
+		}
 	}
 }
 

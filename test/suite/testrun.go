@@ -38,13 +38,14 @@ const (
 
 // Some tests take minutes when they are told to, and are named after their scenario.
 const (
-	longPackage = "operetta.dev/test/e2e"
-	longEnv     = "OPERETTA_TEST_LONG"
-	longTests   = "^TestE3|^TestE6OfTwo"
+	longEnv   = "OPERETTA_TEST_LONG"
+	longTests = "^TestE3|^TestE6OfTwo|^TestHostile"
 )
 
 // takesLong tells the packages that have such tests.
-func takesLong(p listedPackage) bool { return p.ImportPath == longPackage }
+func takesLong(p listedPackage) bool {
+	return slices.Contains([]string{"operetta.dev/test/e2e", "operetta.dev/test/attack"}, p.ImportPath)
+}
 
 // A listedPackage is what `go list -json` says about a package. The case of names does
 // not matter when they are read.
