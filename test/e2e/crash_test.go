@@ -210,7 +210,7 @@ func mask(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range []string{
-			"uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "digest", "operetta.dev/applied", "operetta.dev/owner",
+			"uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "digest", "operetta.dev/applied", "operetta.dev/owner", "operetta.dev/owner-uid", "operetta.dev/salt",
 		} {
 			delete(v, key)
 		}
