@@ -26,8 +26,8 @@ import (
 type inputs struct {
 	// open returns a cache for one input, which tells its troubles.
 	open func(inputKey, *troubles) (cache.Cache, error)
-	// wake reconciles a resource because an object has changed, or for the zero value at once.
-	wake func(cluster.Ref, types.NamespacedName)
+	// wake reconciles resources because an object has changed, or for the zero value at once.
+	wake func(cluster.Ref, ...types.NamespacedName)
 
 	mu sync.Mutex
 	// ctx is that of the manager; watches end with it.
@@ -160,9 +160,7 @@ func (i *inputs) changed(key inputKey, object any) {
 	}
 	i.mu.Unlock()
 	sort.Slice(owners, func(a, b int) bool { return strings.Compare(owners[a].String(), owners[b].String()) < 0 })
-	for _, owner := range owners {
-		i.wake(of, owner)
-	}
+	i.wake(of, owners...)
 }
 
 // Refer implements rollout.Inputs.

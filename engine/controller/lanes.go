@@ -67,6 +67,8 @@ const (
 type busy struct {
 	pace pace
 	step *runningStep
+	// doubted says that somebody has changed what the resource is evaluated with since.
+	doubted bool
 	// detached says that the step goes on without a worker, and left that the worker knows.
 	detached, left bool
 	// ended is what came of the step.
@@ -139,10 +141,17 @@ func (q *laneQueue) Done(req reconcile.Request) {
 	q.lanes.next()
 }
 
-// doubt forgets that a resource was quick: somebody has changed what it is evaluated with.
+// doubt forgets that a resource was quick: somebody has changed what it is evaluated with. A
+// step that is under way may see the change or not, so that it proves nothing.
 func (l *lanes) doubt(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if b := l.busy[req]; b != nil {
+		b.doubted = true
+		if b.pace == quick {
+			b.pace = ""
+		}
+	}
 	if l.paceOf(req) == quick {
 		l.pace.Remove(req)
 	}
@@ -234,22 +243,25 @@ type occupation struct {
 	// free is how many of these workers are, and slow whether a slow one has its own.
 	free int
 	slow bool
-	// hanging are the namespaces that have a step which hangs, and working those that have
-	// a worker.
-	hanging, working map[string]bool
+	// hanging are the namespaces that have a step which hangs, surprising those where that is
+	// one of a resource that was quick, and working those that have a worker.
+	hanging, surprising, working map[string]bool
 }
 
 // occupied returns who has workers now.
 func (l *lanes) occupied() occupation {
-	out := occupation{free: l.unproven, hanging: map[string]bool{}, working: map[string]bool{}}
+	out := occupation{free: l.unproven, hanging: map[string]bool{}, surprising: map[string]bool{}, working: map[string]bool{}}
 	for req, b := range l.busy {
-		if b.pace == quick {
+		if b.detached || b.step != nil && b.step.hangs() > detachAfter {
+			out.hanging[req.Namespace] = true
+			out.surprising[req.Namespace] = out.surprising[req.Namespace] || b.pace == quick
+		}
+	}
+	for req, b := range l.busy {
+		if b.pace == quick && !out.surprising[req.Namespace] {
 			continue
 		}
 		out.slow = out.slow || b.pace == slow
-		if b.detached || b.step != nil && b.step.hangs() > detachAfter {
-			out.hanging[req.Namespace] = true
-		}
 		if !b.detached {
 			out.free--
 			out.working[req.Namespace] = true
@@ -258,9 +270,10 @@ func (l *lanes) occupied() occupation {
 	return out
 }
 
-// allows reports whether a resource may have a worker.
+// allows reports whether a resource may have a worker. Where one that was quick hangs, as its
+// objects can be changed as well, the others of its namespace may be next.
 func (o occupation) allows(req reconcile.Request, is pace) bool {
-	return is == quick || o.free > 0 && !(is == slow && o.slow) && !(o.hanging[req.Namespace] && o.working[req.Namespace])
+	return is == quick && !o.surprising[req.Namespace] || o.free > 0 && !(is == slow && o.slow) && !(o.hanging[req.Namespace] && o.working[req.Namespace])
 }
 
 // next gives workers to requests that are parked.
@@ -355,7 +368,11 @@ func (l *lanes) end(ctx context.Context, req reconcile.Request, end stepEnd) {
 	if b.detached || time.Duration(b.step.evaluating.Load()) > slowEvaluation {
 		is = slow
 	}
-	l.pace.Add(req, is)
+	if is == quick && b.doubted {
+		l.pace.Remove(req)
+	} else {
+		l.pace.Add(req, is)
+	}
 	if b.detached && end.err != nil {
 		log.FromContext(ctx).Error(end.err, "Reconciler error")
 	}

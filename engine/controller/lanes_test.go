@@ -21,7 +21,8 @@ import (
 )
 
 // workshop is a controller of four workers with lanes, in a bubble of synctest. What a
-// step does is in the name of its resource: hang, slow, fail, panic, or else nothing.
+// step does is in the name of its resource: hang, slow, fail, panic, or else nothing. That of
+// one that turns or is edited hangs the second time, the latter as it is changed during the first.
 type workshop struct {
 	t       *testing.T
 	lanes   *lanes
@@ -69,7 +70,16 @@ func (w *workshop) step(ctx context.Context, key types.NamespacedName) (time.Dur
 	w.taken[key.Name]++
 	w.mu.Unlock()
 	what, _, _ := strings.Cut(key.Name, "-")
+	first := w.took(key.Name) == 1
 	switch what {
+	case "turn", "edit":
+		switch {
+		case !first:
+			<-w.release
+		case what == "edit":
+			w.lanes.doubt(reconcile.Request{NamespacedName: key})
+			w.waking.after(key, 0)
+		}
 	case "hang", "late":
 		<-w.release
 		if what == "late" {
@@ -193,6 +203,43 @@ func TestTooManyHangingResourcesLeaveOthersTheirWorkers(t *testing.T) {
 		w.wake("bob", "known", 5)
 		w.expect("who did nothing is served at once", "new", 20)
 		w.expect("also after a change", "known", 10)
+	})
+}
+
+func TestAChangeDuringAStepIsDoubtedAfterIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("bob", "known", 1)
+		w.expect("it is there before", "known", 1)
+		w.wake("alice", "edit", 8)
+		synctest.Wait()
+		if n := len(w.steps.running); n != 3 {
+			t.Errorf("%d steps hang, and one worker is left to what is known: the change was not in the step that was quick", n)
+		}
+		w.again("bob", "known-0")
+		w.expect("what was quick goes on", "known", 2)
+	})
+}
+
+func TestWhatWasQuickAndHangsLeavesWorkersToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("bob", "known", 5)
+		w.wake("alice", "turn", 9)
+		w.expect("they are quick", "turn", 9)
+		for i := range 9 {
+			w.again("alice", fmt.Sprintf("turn-%d", i)) // an object of theirs has changed, which others may write
+		}
+		<-time.After(time.Minute)
+		w.expect("so many go on without a worker, and one of her namespace has one", "turn", 9+maxDetached+1)
+		w.wake("bob", "new", 20)
+		w.wake("bob", "known", 5)
+		w.expect("who did nothing is served at once", "new", 20)
+		w.expect("also what was quick", "known", 10)
 	})
 }
 

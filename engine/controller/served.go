@@ -233,20 +233,23 @@ func (m *Manager) newInputs(s *served) *inputs {
 			options.DefaultTransform = cache.TransformStripManagedFields() // no package sees them
 			return cache.New(m.manager.GetConfig(), options)
 		},
-		wake: s.wakeOne,
+		wake: s.wakeReaders,
 	}
 }
 
-// wakeOne reconciles one resource because of an object, as soon as that may wake it, and at
-// once because of none.
-func (s *served) wakeOne(of cluster.Ref, key types.NamespacedName) {
-	if of == (cluster.Ref{}) {
-		s.waking.after(key, 0)
-		return
+// wakeReaders reconciles resources because of an object that they read, as soon as that may
+// wake them, and at once because of none.
+func (s *served) wakeReaders(of cluster.Ref, keys ...types.NamespacedName) {
+	waits := make([]time.Duration, len(keys))
+	if of != (cluster.Ref{}) {
+		waits = s.wakes.waits(of, keys)
 	}
-	req := reconcile.Request{NamespacedName: key}
-	s.lanes.doubt(req)
-	s.waking.after(key, s.wakes.wait(of, req))
+	for i, key := range keys {
+		if of != (cluster.Ref{}) {
+			s.lanes.doubt(reconcile.Request{NamespacedName: key})
+		}
+		s.waking.after(key, waits[i])
+	}
 }
 
 // waking is the source of the reconciles that the engine itself asks for.

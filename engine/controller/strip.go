@@ -44,10 +44,7 @@ func stripObject(object any) (any, error) {
 	if !ok {
 		return object, nil // a deletion that the watch has missed
 	}
-	limit := keptWhole
-	if _, _, marked := plan.ParseOwner(u.GetAnnotations()[plan.OwnerMark]); !marked {
-		limit = keptUnmarked
-	}
+	limit := limitOf(u)
 	if sizeOf(u.Object, limit) <= limit {
 		return u, nil
 	}
@@ -63,6 +60,14 @@ func stripObject(object any) (any, error) {
 		out.SetLabels(map[string]string{plan.OwnerMark: label})
 	}
 	return out, nil
+}
+
+// limitOf returns how large an object is at most that a cache keeps as it is.
+func limitOf(u *unstructured.Unstructured) int {
+	if _, _, marked := plan.ParseOwner(u.GetAnnotations()[plan.OwnerMark]); marked {
+		return keptWhole
+	}
+	return keptUnmarked
 }
 
 // stripResource is the transformation of a cache of custom resources.
@@ -199,10 +204,11 @@ func (w *wholes) find(ref cluster.Ref, version string) *unstructured.Unstructure
 	return known.object
 }
 
-// note remembers a version of an object if it is large.
+// note remembers a version of an object if no cache has it. What one has would only drive
+// others out.
 func (w *wholes) note(u *unstructured.Unstructured) {
 	size := sizeOf(u.Object, wholesSize)
-	if size <= keptUnmarked || size > wholesSize {
+	if size <= limitOf(u) || size > wholesSize {
 		return
 	}
 	w.mu.Lock()

@@ -158,6 +158,10 @@ func TestALargeObjectIsReadOnceForEachVersion(t *testing.T) {
 	written.SetResourceVersion("3")
 	w.note(written)
 	get("b", "3", 2) // this process wrote it
+	known := w.size
+	if w.note(large("small", marked, keptWhole/2)); w.size != known {
+		t.Error("what a cache keeps as it is is remembered as well")
+	}
 	for i := range 100 {
 		get(fmt.Sprint("c", i), "2", 3+i)
 	}

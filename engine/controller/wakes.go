@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,9 @@ const (
 	ownerBurst, ownerInterval   = 50, 200 * time.Millisecond
 )
 
+// readersPerTurn is how many resources that read an object are woken by one turn of it.
+const readersPerTurn = 10
+
 // longestPause is how long a wake waits at most: an object that goes from resource to
 // resource uses up the turns of a long time, and must get its own in the end.
 const longestPause = time.Minute
@@ -61,7 +65,22 @@ func (w *wakes) wait(source cluster.Ref, owner reconcile.Request) time.Duration 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	return max(w.sources.wait(source, owner, now), w.owners.wait(owner, owner, now))
+	return max(w.sources.wait(source, owner, 1, now), w.owners.wait(owner, owner, 1, now))
+}
+
+// waits returns when an object may wake each of those who read it. One change is for all of
+// them, however many they are; the next one waits the longer the more they are.
+func (w *wakes) waits(source cluster.Ref, readers []types.NamespacedName) []time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	shared := w.sources.wait(source, reconcile.Request{}, 1+(len(readers)-1)/readersPerTurn, now)
+	out := make([]time.Duration, len(readers))
+	for i, key := range readers {
+		reader := reconcile.Request{NamespacedName: key}
+		out[i] = max(shared, w.owners.wait(reader, reader, 1, now))
+	}
+	return out
 }
 
 // turns are those of several keys.
@@ -82,8 +101,9 @@ type turn struct {
 	owner reconcile.Request
 }
 
-// wait takes a turn of a key to wake an owner, and returns how long that has to wait.
-func (t *turns[K]) wait(key K, owner reconcile.Request, now time.Time) time.Duration {
+// wait takes so many turns of a key to wake an owner, and returns how long that has to wait.
+// Whoever shares a wake, such as all who read an object, has the zero value as its owner.
+func (t *turns[K]) wait(key K, owner reconcile.Request, take int, now time.Time) time.Duration {
 	at := t.at(key, now)
 	if at.owner == owner && now.Before(at.due) {
 		return at.due.Sub(now) // the one that waits is for this as well
@@ -91,13 +111,14 @@ func (t *turns[K]) wait(key K, owner reconcile.Request, now time.Time) time.Dura
 	if at.until.Before(now) {
 		at.until = now
 	}
+	taken := time.Duration(take) * t.interval
 	wait := at.until.Sub(now) - time.Duration(t.burst-1)*t.interval
 	if wait <= 0 {
-		at.until = at.until.Add(t.interval)
+		at.until = at.until.Add(taken)
 		return 0
 	}
 	if wait = min(wait, longestPause); wait < longestPause {
-		at.until = at.until.Add(t.interval)
+		at.until = at.until.Add(taken)
 	}
 	at.due, at.owner = now.Add(wait), owner
 	return wait

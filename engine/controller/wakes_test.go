@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +71,36 @@ func TestWakesAreLimitedPerSourceAndPerResource(t *testing.T) {
 				t.Errorf("%s: %d at once, %d later, the longest wait %s; want %d, %d and at most %s", row.reason, atOnce, len(due), longest, row.now, row.later, row.longest)
 			}
 		})
+	}
+}
+
+func TestAChangeWakesAllWhoReadAnObject(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	w := newWakes(logr.Discard())
+	w.now = func() time.Time { return now }
+	readers := make([]types.NamespacedName, 300)
+	for i := range readers {
+		readers[i] = request(fmt.Sprint(i)).NamespacedName
+	}
+	for _, wait := range w.waits(settingsRef("shared"), readers) {
+		if wait != 0 {
+			t.Fatalf("a reader waits %s for a change that was made once", wait)
+		}
+	}
+	woken := 0
+	for last := time.Duration(0); now.Before(time.Unix(1100, 0)); now = now.Add(5 * time.Millisecond) {
+		waits := w.waits(settingsRef("shared"), readers)
+		if waits[0] > longestPause || slices.Min(waits) != slices.Max(waits) {
+			t.Fatalf("readers wait from %s to %s", slices.Min(waits), slices.Max(waits))
+		}
+		if last == 0 || waits[0] > last {
+			woken += len(readers)
+		}
+		last = waits[0]
+	}
+	if woken < 600 || woken > 1500 {
+		t.Errorf("20,000 writes in 100 s wake readers %d times", woken)
 	}
 }
 

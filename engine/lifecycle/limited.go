@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,13 +84,20 @@ type bounded struct {
 	spent time.Duration
 	// again is when to try again what was not evaluated now, or 0.
 	again time.Duration
+	// doubtful is what was said of the last evaluation if it may have been the machine that
+	// was slow, as it was not tried again since; or "".
+	doubtful string
 }
+
+// tookLonger is said of an evaluation that was too slow.
+const tookLonger = "took longer than the limit of"
 
 var _ rollout.Locator = (*bounded)(nil)
 
 // Evaluate returns what the package says. It errors with a LimitError also when that took
 // too long, and when the same evaluation was beyond a limit before.
 func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
+	b.doubtful = ""
 	version := b.Version(session)
 	if says := b.recall(version); says != "" {
 		return program.Rollout{}, &program.LimitError{Evaluated: true, Text: says}
@@ -108,9 +116,9 @@ func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
 		return out, err // to count again costs nothing
 	case over:
 	case took > slowEvaluation:
-		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluation took longer than the limit of %s", slowEvaluation)}
+		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluation %s %s", tookLonger, slowEvaluation)}
 	case b.spent > slowRollout:
-		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluations took longer than the limit of %s for all of a rollout", slowRollout)}
+		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluations %s %s for all of a rollout", tookLonger, slowRollout)}
 	default:
 		return out, err
 	}
@@ -143,6 +151,7 @@ func (b *bounded) recall(version string) string {
 		return ""
 	}
 	b.again = wait
+	b.doubt(at)
 	return at.says
 }
 
@@ -164,6 +173,13 @@ func (b *bounded) keep(version, says string) {
 	at.versions[version], at.says = true, says
 	at.until = now.Add(at.pause)
 	b.again = at.pause
+	b.doubt(at)
+}
+
+func (b *bounded) doubt(at *limitation) {
+	if at.pause == limitedFirst && strings.Contains(at.says, tookLonger) {
+		b.doubtful = at.says
+	}
 }
 
 // Locate implements rollout.Locator.

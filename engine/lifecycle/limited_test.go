@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
 )
 
 // costly is a package that renders as many objects as the spec, or a ConfigMap, says. It
@@ -224,6 +225,52 @@ func TestTeardownNeedsNoEvaluationThatIsBeyondALimit(t *testing.T) {
 			}
 			if b.find("Shop", shopKey.Name) != nil || len(objects(t, b.memory, "ConfigMap")) > 0 {
 				t.Errorf("%v are left", b.memory.Refs())
+			}
+		})
+	}
+}
+
+func TestHooksBeforeDeletionAreNotSkippedBecauseOfASlowMoment(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		slow    int // how many evaluations are
+		restart bool
+		skipped bool
+	}{
+		"a slow moment":            {1, false, false},
+		"a slow moment, a restart": {1, true, false},
+		"slow for ever":            {1000, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, fanout+`hooks: beforeDelete: bye: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bye"}
+`)
+			act(t, b.memory, map[string]any{"list": ones(3)})
+			b.rest()
+			left := row.slow
+			p := &costly{Program: b.program, b: b, takes: func(program.Session) time.Duration {
+				if left--; left >= 0 {
+					return 11 * time.Second
+				}
+				return time.Millisecond
+			}}
+			act(t, b.memory, map[string]any{"deleted": true})
+			again := b.stepsOf(3, p)
+			if b.find("ConfigMap", "c0") == nil || again <= 0 || again > 5*time.Minute || p.evaluations != 1 {
+				t.Fatalf("after one slow evaluation of %d it comes again after %s, and objects are %v", p.evaluations, again, b.memory.Refs())
+			}
+			if row.restart {
+				b.restart()
+				b.stepsOf(1, p)
+			}
+			for range 10 {
+				b.now = b.now.Add(6 * time.Minute)
+				b.stepsOf(1, p)
+				b.memory.CollectGarbage()
+			}
+			skipped := slices.ContainsFunc(b.events, func(e rollout.Event) bool { return e.Reason == "HooksSkipped" })
+			if b.find("Shop", shopKey.Name) != nil || skipped != row.skipped {
+				t.Errorf("hooks were skipped: %v, want %v; what is left is %v", skipped, row.skipped, b.memory.Refs())
 			}
 		})
 	}

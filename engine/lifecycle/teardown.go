@@ -83,7 +83,14 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		result.Completion.Fault = rollout.Unanswered(err)
 		return s.stuck(ctx, result, err)
 	}
-	result, done, failure := s.engine(s.bounded(in)).BeforeDelete(ctx, in)
+	bounded := s.bounded(in)
+	result, done, failure := s.engine(bounded).BeforeDelete(ctx, in)
+	if done && bounded.doubtful != "" {
+		// What a hook saves is lost without it, so a slow machine is given a second try.
+		result = rollout.Result{Inventory: s.inventory, Finished: s.finished, RequeueAfter: bounded.again}
+		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationLimit, Message: bounded.doubtful}
+		return s.stuck(ctx, result, nil)
+	}
 	if done {
 		return true, 0, s.begun(ctx, result)
 	}
