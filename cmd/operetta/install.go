@@ -109,10 +109,10 @@ func installation(found []finding, o policy.Options) ([]manifest, error) {
 	}
 	var known []policy.Resource
 	for _, c := range crds {
-		add(policy.Status(resourceOf(c), status.EngineFields, o))
+		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, o))
 		known = append(known, policy.Resource{GroupKind: schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}, Plural: c.Spec.Names.Plural})
 	}
-	add(policy.Status(resourceOf(patches), statusFields(patches), o))
+	add(policy.Status(resourceOf(patches), statusFields(patches), nil, o))
 	add(policy.Patches(resourceOf(patches), policy.Resources(known, kinds), o))
 	if err != nil {
 		return nil, fmt.Errorf("making the policies: %w", err)

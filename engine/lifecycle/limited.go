@@ -144,7 +144,9 @@ func (b *bounded) recall(version string) string {
 	if evaluationBrake.idle(&at.turn, now) {
 		at.turn = turn{}
 	}
-	if evaluationBrake.on(&at.turn, now) {
+	// What is skipped because a deleted resource was not evaluated is lost, and it is evaluated
+	// once at most that is beyond a limit: then its objects go.
+	if b.s.cr.GetDeletionTimestamp() == nil && evaluationBrake.on(&at.turn, now) {
 		wait = max(wait, at.turn.latest().Add(max(at.turn.pause, evaluationBrake.first)).Sub(now))
 	}
 	if wait <= 0 {

@@ -102,6 +102,8 @@ const (
 type work struct {
 	components []program.Component
 	reach      func(program.Object) bool
+	// effort is what the changes so far have cost.
+	effort int
 }
 
 func (w *work) apply(p Patch) Report {
@@ -138,6 +140,9 @@ func (w *work) change(p Patch, c Change) (Place, error) {
 		return Place{}, faultf(Pending, "it is not rendered yet%s", behind(component.Missing))
 	case w.reach != nil && !w.reach(*object):
 		return Place{}, faultf(Invalid, "%s %s is not an object of namespace %s, and a patch changes no other", object.Identity.Kind, object.Identity.Name, p.Namespace)
+	}
+	if w.effort += c.effort(object.Manifest); w.effort > mostEffort {
+		return Place{}, faultf(TooMany, "the changes of a resource are too much in all: fewer of them, shorter lists, or a smaller object would do")
 	}
 	changed, err := c.of(*object)
 	if err != nil {

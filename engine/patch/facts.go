@@ -63,7 +63,6 @@ func (f facts) note(path []string, value string) *fact {
 	}
 	known := f.byPath[key]
 	known.values = append(known.values, value)
-	slices.Sort(known.values)
 	return known
 }
 
@@ -202,7 +201,7 @@ func differences(was, is facts) [][]string {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		before, after := was.byPath[key], is.byPath[key]
 		switch {
-		case before != nil && after != nil && slices.Equal(before.values, after.values):
+		case before != nil && after != nil && slices.Equal(slices.Sorted(slices.Values(before.values)), slices.Sorted(slices.Values(after.values))):
 		case all[key].container && after == nil: // without a container there is nothing to confine
 		case all[key].container && before == nil && alike && !slices.ContainsFunc(after.values, func(v string) bool { return v != usual }):
 		default:

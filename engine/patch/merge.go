@@ -89,6 +89,9 @@ const largest = 256 << 10
 // notTooLarge checks that a change has not made an object too large: many patches of one
 // could fill the memory.
 func notTooLarge(before, after map[string]any) error {
+	if depth := depthOf(after); depth > deepest && depth > depthOf(before) {
+		return faultf(Invalid, "it makes the object deeper than %d levels", deepest)
+	}
 	text, err := json.Marshal(after)
 	if err != nil {
 		return faultf(Invalid, "%v", err)

@@ -37,7 +37,7 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(policy.Options) ([]*unstructured.Unstructured, error){
 		"status": func(o policy.Options) ([]*unstructured.Unstructured, error) {
-			return policy.Status(shops, []string{"phase"}, o)
+			return policy.Status(shops, []string{"phase"}, []string{"Ready"}, o)
 		},
 		"patches": func(o policy.Options) ([]*unstructured.Unstructured, error) {
 			return policy.Patches(patches, policy.Resources(nil, nil), o)
@@ -68,7 +68,7 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 func TestTextsOfOthersStayTexts(t *testing.T) {
 	t.Parallel()
 	const user = `x"] || true || "" in ["`
-	objects, err := policy.Status(shops, []string{"phase"}, policy.Options{Operators: []string{user}})
+	objects, err := policy.Status(shops, []string{"phase"}, []string{"Ready"}, policy.Options{Operators: []string{user}})
 	p, _ := read(t, objects, err)
 	if got := p.Spec.MatchConditions[0].Expression; !strings.Contains(got, `"x\"] || true || \"\" in [\""`) {
 		t.Errorf("the user is part of the expression: %s", got)

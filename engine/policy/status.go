@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,10 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// conditions is the field of a status that others share: each writes types of its own.
+const conditions = "conditions"
+
 // Status returns the policy that nobody but the operator writes some fields of the status
-// of a resource. The other fields may be written by whoever has the right to. A status that
-// comes with the creation of a resource needs none: the API server drops it.
-func Status(resource schema.GroupResource, fields []string, o Options) ([]*unstructured.Unstructured, error) {
+// of a resource, and of its conditions those of some types; all of them where there are no
+// types. The rest may be written by whoever has the right to. A status that comes with the
+// creation of a resource needs none: the API server drops it.
+func Status(resource schema.GroupResource, fields, types []string, o Options) ([]*unstructured.Unstructured, error) {
+	whole := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == conditions && len(types) > 0 })
+	ours := func(status string) string {
+		return "has(variables." + status + "." + conditions + ") ? variables." + status + "." + conditions + ".filter(c, has(c.type) && c.type in " + list(types) + ") : []"
+	}
 	return o.objects(rule{
 		name: "operetta-status." + resource.String(),
 		resource: admissionregistrationv1.Rule{
@@ -24,8 +33,10 @@ func Status(resource schema.GroupResource, fields []string, o Options) ([]*unstr
 		variables: []admissionregistrationv1.Variable{
 			{Name: "before", Expression: "has(oldObject.status) ? oldObject.status : {}"},
 			{Name: "after", Expression: "has(object.status) ? object.status : {}"},
-			{Name: "forged", Expression: list(fields) + `.filter(f, (f in variables.before) != (f in variables.after) ||
-  (f in variables.after && variables.before[f] != variables.after[f]))`},
+			{Name: "oursBefore", Expression: ours("before")},
+			{Name: "oursAfter", Expression: ours("after")},
+			{Name: "forged", Expression: list(whole) + `.filter(f, (f in variables.before) != (f in variables.after) ||
+  (f in variables.after && variables.before[f] != variables.after[f])) + (variables.oursBefore != variables.oursAfter ? ["` + conditions + `"] : [])`},
 		},
 		validations: []admissionregistrationv1.Validation{{
 			Expression:        "size(variables.forged) == 0",

@@ -192,7 +192,9 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 	if err != nil {
 		return err
 	}
-	out.settled = append(out.settled, s.want)
+	if !s.onlyMarks() {
+		out.settled = append(out.settled, s.want)
+	}
 	out.writes = append(out.writes, write{want: s.want, verb: s.action.Verb, reason: s.action.Reason, before: s.live, result: result})
 	return nil
 }
@@ -202,7 +204,7 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 	if s.live == nil || s.want.Policy.Apply == "replace" {
 		return s.send(ctx, r.Cluster)
 	}
-	if s.action.Verb == plan.Repair && s.want.Policy.Apply == "createOnly" {
+	if s.onlyMarks() {
 		return r.mark(ctx, s)
 	}
 	if s.action.Verb == plan.Adopt {

@@ -83,6 +83,11 @@ func (r *run) ownerGoing(ctx context.Context) (bool, error) {
 	return u == nil || u.GetUID() != o.UID || u.GetDeletionTimestamp() != nil, nil
 }
 
+// onlyMarks reports whether a step writes nothing of an object but its marks.
+func (s step) onlyMarks() bool {
+	return s.live != nil && s.action.Verb == plan.Repair && s.want.Policy.Apply == "createOnly"
+}
+
 // mark marks an object anew whose content its policy leaves as it is.
 func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
 	live, err := r.Cluster.Read(ctx, s.want.Ref())

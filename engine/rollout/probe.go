@@ -38,7 +38,7 @@ func (r *run) probe(ctx context.Context, steps []step) application {
 			out = out.refused(said)
 			continue
 		}
-		if i == 0 {
+		if i == 0 || s.onlyMarks() {
 			continue
 		}
 		_, err := s.send(ctx, dry)

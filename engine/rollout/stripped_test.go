@@ -189,3 +189,23 @@ func TestA5NothingIsMadeAnewForAResourceThatIsGone(t *testing.T) {
 	}
 	w.expectWrites("it would be an orphan")
 }
+
+// TestWhatIsOnlyEverCreatedIsMarkedAnewBesideAChange: its content is not written, so whether
+// the API server would take that does not matter.
+func TestWhatIsOnlyEverCreatedIsMarkedAnewBesideAChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `components: a: {
+	objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings", data: size: "\(cr.spec.size)"}
+	objects: setup: _job & {metadata: name: "setup", spec: template: metadata: annotations: size: "\(cr.spec.size)"}
+	policy: setup: {apply: "createOnly", verify: "exists"}
+}
+`)
+	w.mustRun()
+	w.change("Job", "setup", strips[stripped])
+	w.spec["size"] = 2
+	w.mustRun()
+	w.expectWrites("the one is changed, and the other one marked", "update ConfigMap settings", "update Job setup")
+	if plan.Unreferred(w.object("Job", "setup"), w.owner) {
+		t.Error("it does not refer to its owner")
+	}
+}

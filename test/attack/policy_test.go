@@ -78,6 +78,8 @@ func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 		"a phase":            map[string]any{"phase": "Forged"},
 		"no status":          nil,
 		"a package":          map[string]any{"package": map[string]any{"name": "evil"}},
+		"its conditions":     map[string]any{"conditions": nil},
+		"a condition":        map[string]any{"conditions": []any{condition("Ready")}},
 		"hooks that are run": map[string]any{"hooks": []any{map[string]any{"name": "x"}}},
 	} {
 		if err := mallory.PatchStatus(cr, map[string]any{"status": status}); !apierrors.IsForbidden(err) {
@@ -90,6 +92,11 @@ func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	// What is the author's own is not the policy's business.
 	if err := mallory.PatchStatus(cr, map[string]any{"status": map[string]any{"count": 3}}); err != nil {
 		t.Errorf("the author's own field: %v", err)
+	}
+	// So is a condition of a type that the engine does not have.
+	theirs := harness.Encode(t, []any{map[string]any{"op": "add", "path": "/status/conditions/0", "value": condition("Billed")}})
+	if err := mallory.Client.Status().Patch(t.Context(), cr.DeepCopy(), client.RawPatch("application/json-patch+json", theirs)); err != nil {
+		t.Errorf("a condition of another type: %v", err)
 	}
 	// One that comes with a creation is dropped.
 	born := p.Thing(s, "born", nil)
@@ -104,6 +111,11 @@ func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	}
 	s.ExpectData("shop", "text", "edited")
 	s.ExpectAllReady(cr)
+}
+
+// condition returns a condition of a type.
+func condition(name string) map[string]any {
+	return map[string]any{"type": name, "status": "True", "reason": "Forged", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
 // statusFile writes a resource with an inventory of somebody's own into a file.

@@ -1,0 +1,92 @@
+package patch_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/program"
+)
+
+// listed returns a list of so many items as JSON.
+func listed(n int, item string) json.RawMessage {
+	return json.RawMessage("[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]")
+}
+
+// environment returns a merge patch of a container that has so many variables.
+func environment(prefix string, n int) map[string]any {
+	env := make([]any, n)
+	for i := range env {
+		env[i] = map[string]any{"name": fmt.Sprint(prefix, i)}
+	}
+	container := map[string]any{"name": "web", "env": env}
+	return map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}}
+}
+
+// Whoever may write patches of one resource must not keep the operator busy with them.
+func TestPatchesThatAreWithinTheirSizesCostLittle(t *testing.T) {
+	t.Parallel()
+	const pod = "/spec/template/spec"
+	for name, change := range map[string]func(i int) patch.Change{
+		"lists whose items have no names": func(i int) patch.Change {
+			at := pod + []string{"/containers", "/initContainers", "/ephemeralContainers"}[i%3]
+			return patch.Change{Operations: []patch.Operation{{Op: "add", Path: at, Value: listed(21_000, "{}")}}}
+		},
+		"lists that are merged": func(i int) patch.Change {
+			return patch.Change{StrategicMerge: environment(fmt.Sprint("e", i%3, "-"), 3900)}
+		},
+		"short lists that are merged": func(i int) patch.Change {
+			return patch.Change{StrategicMerge: environment(fmt.Sprint("e", i, "-"), 200)}
+		},
+		"many operations": func(i int) patch.Change {
+			out := patch.Change{}
+			for range 1000 {
+				out.Operations = append(out.Operations, patch.Operation{Op: "add", Path: pod + "/tolerations", Value: listed(3, "{}")})
+			}
+			return out
+		},
+		"what is nested": func(int) patch.Change {
+			deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+			return patch.Change{Operations: []patch.Operation{{Op: "add", Path: "/metadata/annotations", Value: json.RawMessage(deep)}}}
+		},
+	} {
+		for kind, manifest := range map[string]string{"known": bare, "unknown": strings.NewReplacer("apps/v1", "example.com/v1").Replace(bare)} {
+			t.Run(name+" of a kind that is "+kind, func(t *testing.T) {
+				rendered := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{object(t, "it", manifest)}}}
+				var patches []patch.Patch
+				for i := range 64 {
+					c := change(i)
+					c.Address = "web.it"
+					patches = append(patches, patch.Patch{Name: fmt.Sprintf("p%02d", i), Changes: []patch.Change{c}})
+				}
+				begun := time.Now()
+				_, reports := patch.Apply(rendered, patches, nil)
+				t.Logf("it took %s; the last says %v", time.Since(begun), reports[63].Unmatched)
+				if took := time.Since(begun); took > 30*time.Second {
+					t.Errorf("it took %s", took)
+				}
+			})
+		}
+	}
+}
+
+func TestManyHonestPatchesAreNotTooMuch(t *testing.T) {
+	t.Parallel()
+	o := object(t, "it", confined)
+	o.Manifest["metadata"].(map[string]any)["annotations"] = map[string]any{"text": strings.Repeat("x", 8<<10)}
+	rendered := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{o}}}
+	var patches []patch.Patch
+	for i := range 64 {
+		c := patch.Change{Address: "web.it", StrategicMerge: environment(fmt.Sprint("e", i, "-"), 5)}
+		patches = append(patches, patch.Patch{Name: fmt.Sprintf("p%02d", i), Changes: []patch.Change{c}})
+	}
+	_, reports := patch.Apply(rendered, patches, nil)
+	for _, r := range reports {
+		if len(r.Unmatched) > 0 {
+			t.Fatalf("%s: %v", r.Patch.Name, r.Unmatched)
+		}
+	}
+}
