@@ -22,11 +22,11 @@ func newEndings() *endings { return &endings{lru.New(remembersEnded)} }
 // stripped: a thousand of those could be of any size.
 func (e *endings) note(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
-	if !ok || isStripped(u) {
-		return object, nil // or a deletion that the watch has missed
+	if !ok {
+		return object, nil // a deletion that the watch has missed
 	}
 	ref := cluster.RefOf(u).Identity()
-	if verify.Ended(u) == verify.Progressing {
+	if isStripped(u) || verify.Ended(u) == verify.Progressing {
 		e.last.Remove(ref) // another one of its name
 	} else {
 		e.last.Add(ref, u)

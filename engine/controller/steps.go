@@ -106,12 +106,16 @@ func (s *steps) check(*http.Request) error {
 	return nil
 }
 
+// epoch is what answers are counted from: the clock of the wall may be set, and would make
+// all steps hang at once.
+var epoch = time.Now()
+
 // beat notes that the API server has answered.
-func (r *runningStep) beat() { r.answered.Store(time.Now().UnixNano()) }
+func (r *runningStep) beat() { r.answered.Store(int64(time.Since(epoch))) }
 
 // hangs returns how long the step has gone on without an answer of the API server.
 func (r *runningStep) hangs() time.Duration {
-	return time.Since(time.Unix(0, r.answered.Load()))
+	return time.Since(epoch) - time.Duration(r.answered.Load())
 }
 
 // warn tells a log once that a step is slow.

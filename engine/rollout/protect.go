@@ -146,7 +146,8 @@ func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
-	if size := grown.Size(); size > maxInventory {
+	// An inventory that is too large already may change, and a hook may run before it goes.
+	if size := grown.Size(); size > max(maxInventory, r.inventory.Size()) && !r.deleting {
 		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
 		return errStop
 	}
