@@ -3,8 +3,10 @@ package check
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
 )
 
 // identities finds objects that two places of a package render, which would undo
@@ -75,18 +77,42 @@ func duplicate(first, second placed) program.Fault {
 // reachable finds an object outside the namespace of its custom resource, in a
 // package that says that there are none.
 func (v *view) reachable(s sample, o placed) program.Faults {
-	if o.Identity.Namespace == "" || v.Meta().ClusterScoped {
+	kind, namespace := o.Identity.GroupVersionKind().GroupKind(), o.Identity.Namespace
+	everywhere := render.ClusterScoped(kind)
+	if v.Meta().ClusterScoped || namespace == "" && !everywhere {
 		return nil
 	}
-	err := v.Reach().MayOwn(s.namespace, o.Identity.GroupVersionKind().GroupKind(), o.Identity.Namespace)
-	beyond, is := errors.AsType[*program.OutOfReachError](err)
-	if !is {
+	if everywhere {
+		namespace = ""
+	}
+	beyond, is := errors.AsType[*program.OutOfReachError](v.Reach().MayOwn(s.namespace, kind, namespace))
+	switch {
+	case !is:
 		return nil
+	case everywhere:
+		return program.Faults{{
+			Position: o.Position,
+			Path:     o.path(),
+			Message:  "the object is in no namespace, and its custom resource is in one",
+			Hint:     "write " + beyond.Hint() + " to allow it",
+		}}
+	}
+	hint := "leave the namespace out, or write " + beyond.Hint() + " to allow it"
+	if !v.says(namespace) {
+		// It is made of what was made up: nobody has it.
+		beyond.Namespace = "team-*"
+		hint = "leave the namespace out, or say which ones there may be, as in " + beyond.Hint()
 	}
 	return program.Faults{{
 		Position: o.Position,
 		Path:     o.path("metadata", "namespace"),
 		Message:  "the object is in another namespace than its custom resource",
-		Hint:     "leave the namespace out, or write " + beyond.Hint() + " to allow it",
+		Hint:     hint,
 	}}
+}
+
+// says reports whether the package has a namespace written in one of its objects.
+func (v *view) says(namespace string) bool {
+	objects, _, _ := v.Written()
+	return slices.ContainsFunc(objects, func(o program.Written) bool { return o.Says(namespace, "metadata", "namespace") })
 }

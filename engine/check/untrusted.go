@@ -94,7 +94,7 @@ func untrusted(v *view) program.Faults {
 	out := v.exposed(wholes, danger{word: d.word, allows: "has the operator make whatever objects"})
 	for _, o := range objects {
 		for _, d := range dangers {
-			if d.isOf(o.Kinds) && !v.ownNames(o, d) {
+			if d.isOf(o) && !v.ownNames(o, d) {
 				out = append(out, v.exposed(o.Outside(d.path...), d)...)
 			}
 		}
@@ -126,9 +126,15 @@ func distinct(faults program.Faults) program.Faults {
 	})
 }
 
-// isOf reports whether objects that may be of some kinds have the field.
-func (d danger) isOf(kinds []string) bool {
-	return len(d.kinds) == 0 || slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
+// isOf reports whether an object has the field. One whose kind somebody chooses among those that
+// the schema names may be of any kind, as far as the text tells; what is all of spec says nothing
+// of such a one. Where any kind is meant, there is no more to say.
+func (d danger) isOf(o program.Written) bool {
+	isMeant := func(from program.Outside) bool { return slices.Contains(from.Meant, "kind") }
+	if from := o.Outside("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
+		return len(d.path) > 1 || d.path[0] != "spec"
+	}
+	return len(d.kinds) == 0 || slices.ContainsFunc(o.Kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
 }
 
 // opens reports whether the package reaches, for a kind of that name, into namespaces that
@@ -284,7 +290,7 @@ func (v *view) ownNames(o program.Written, d danger) bool {
 			}
 		}
 		for _, p := range s.objects() {
-			if !slices.Contains(o.Kinds, p.Identity.Kind) {
+			if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, p.Identity.Kind) {
 				continue
 			}
 			for _, name := range valuesAt(p.Manifest, d.path) {

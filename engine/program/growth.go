@@ -41,7 +41,7 @@ func (p *Program) Growths(spec, config Limiter) []Growth {
 		index:   p.index,
 		roots:   map[string]given{"cr": {p.CRSchema(), spec}, "config": {p.ConfigSchema(), config}},
 		results: resultsOfFunctions(),
-		found:   map[ast.Expr][]origin{}, known: map[ast.Expr]Amount{},
+		found:   map[ast.Expr][]origin{}, parts: map[part][]origin{}, known: map[ast.Expr]Amount{},
 	}
 	var out []Growth
 	for _, f := range p.files {

@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/token"
 )
 
 // configAttribute marks what of the configuration only the administrator sets, as
@@ -26,26 +28,50 @@ type locked struct {
 	others *locked
 }
 
-// maxConfigDepth bounds how deep marks are looked for: a definition may be within itself.
-const maxConfigDepth = 16
+// maxAround bounds how many places a value may come from, with all that is around it.
+const maxAround = 200
 
-// lockedIn returns what of a value only the administrator sets, or nil.
-func lockedIn(v cue.Value, depth int) *locked {
-	if !v.Exists() || depth > maxConfigDepth {
+// readLocked returns what of the configuration only the administrator sets, or nil. Most
+// packages have no such mark, and nothing is looked for in those.
+func (p *Program) readLocked(inst *build.Instance) *locked {
+	files := slices.Clone(inst.Files)
+	for _, imported := range inst.Dependencies() {
+		files = append(files, imported.Files...)
+	}
+	if !slices.ContainsFunc(attributesIn(files), func(a Attribute) bool { return a.Name == configAttribute }) {
+		return nil
+	}
+	return lockedIn(p.fill(nil).LookupPath(configPath), nil)
+}
+
+// lockedIn returns what of a value only the administrator sets, or nil. What is around the
+// value came from some places; one that comes from such a place again is a definition within
+// itself, of which there is no end. All of it is then the administrator's, as it may have marks.
+func lockedIn(v cue.Value, around []token.Pos) *locked {
+	if !v.Exists() {
 		return nil
 	}
 	out := &locked{position: positionAt(v.Pos()), fields: map[string]*locked{}}
-	for _, part := range partsOf(v) {
+	parts := partsOf(v)
+	again := func(part cue.Value) bool { return part.Pos().IsValid() && slices.Contains(around, part.Pos()) }
+	if len(around) > maxAround || slices.ContainsFunc(parts[1:], again) {
+		out.all = true
+		return out
+	}
+	for _, part := range parts {
+		around = append(slices.Clip(around), part.Pos())
+	}
+	for _, part := range parts {
 		if isLocked(part) {
 			out.all = true
 			return out
 		}
 		if element := part.LookupPath(cue.MakePath(cue.AnyIndex)); element.Exists() {
-			out.others = union(out.others, lockedIn(element, depth+1))
+			out.others = union(out.others, lockedIn(element, around))
 		}
 		it, err := part.Fields(cue.Optional(true), cue.Patterns(true))
 		for err == nil && it.Next() {
-			below := lockedIn(it.Value(), depth+1)
+			below := lockedIn(it.Value(), around)
 			if it.Selector().LabelType() != cue.StringLabel || it.Selector().ConstraintType() == cue.PatternConstraint {
 				out.others = union(out.others, below)
 				continue
@@ -158,9 +184,11 @@ type Attribute struct {
 }
 
 // Attributes returns the attributes that are written in the package, by file and line.
-func (p *Program) Attributes() []Attribute {
+func (p *Program) Attributes() []Attribute { return attributesIn(p.files) }
+
+func attributesIn(files []*ast.File) []Attribute {
 	var out []Attribute
-	for _, f := range p.files {
+	for _, f := range files {
 		ast.Walk(f, func(n ast.Node) bool {
 			if a, ok := n.(*ast.Attribute); ok {
 				name, contents := a.Split()

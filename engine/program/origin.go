@@ -134,21 +134,35 @@ func (s *sizes) fieldsOf(of []origin, name string) []origin {
 		case o.made != nil:
 			out = append(out, o)
 		case o.expr != nil:
-			eachMember(o.expr, nil, func(m member) {
-				switch {
-				case m.kind == named && m.name == name:
-					out = append(out, s.origins(m.value)...)
-				case m.kind == dynamic, m.kind == pattern:
-					out = append(out, anyOf(s.origins(m.value))...)
-				case m.kind == embedded && m.value != o.expr:
-					out = append(out, s.fieldsOf(s.origins(m.value), name)...)
-				}
-			})
+			out = append(out, s.fieldOf(o.expr, name)...)
 		default:
 			out = append(out, o.field(name)...)
 		}
 	}
 	return out
+}
+
+// fieldOf returns what a field of what is written out stands for. A struct may embed itself, by
+// whatever way, so what it is made of is looked at once for each name.
+func (s *sizes) fieldOf(e ast.Expr, name string) []origin {
+	at := part{of: e, name: name}
+	if found, done := s.parts[at]; done {
+		return found
+	}
+	s.parts[at] = nil
+	var out []origin
+	eachMember(e, nil, func(m member) {
+		switch {
+		case m.kind == named && m.name == name:
+			out = append(out, s.origins(m.value)...)
+		case m.kind == dynamic, m.kind == pattern:
+			out = append(out, anyOf(s.origins(m.value))...)
+		case m.kind == embedded && m.value != e:
+			out = append(out, s.fieldsOf(s.origins(m.value), name)...)
+		}
+	})
+	s.parts[at] = distinct(out)
+	return s.parts[at]
 }
 
 // field returns a field of what a user gives.
@@ -185,6 +199,11 @@ func (s *sizes) elements(of []origin) []origin {
 
 // elementsOf returns what the elements of what is written out stand for.
 func (s *sizes) elementsOf(e ast.Expr) []origin {
+	at := part{of: e, all: true}
+	if found, done := s.parts[at]; done {
+		return found
+	}
+	s.parts[at] = nil
 	var out []origin
 	switch e := e.(type) {
 	case *ast.ListLit:
@@ -208,7 +227,8 @@ func (s *sizes) elementsOf(e ast.Expr) []origin {
 			}
 		})
 	}
-	return anyOf(out)
+	s.parts[at] = distinct(anyOf(out))
+	return s.parts[at]
 }
 
 // plain returns what an element stands for, of which {x} is the same as x.

@@ -275,7 +275,8 @@ func (t *tracer) chain(e ast.Expr, path []string, depth int, found func(ast.Node
 	if len(path) == 2 && path[1] == "kind" && strings.HasPrefix(path[0], "#") && isImported(root) {
 		t.types = append(t.types, path[0][1:])
 	}
-	key := fmt.Sprintf("%p %s %d", root, strings.Join(path, "."), len(path))
+	// What is meant in one place is not meant in another that refers to the same.
+	key := fmt.Sprintf("%p %s %d %s", root, strings.Join(path, "."), len(path), strings.Join(t.meant, ","))
 	if t.seen[key] {
 		return
 	}

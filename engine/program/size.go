@@ -19,7 +19,15 @@ type sizes struct {
 	roots   map[string]given
 	results map[string]result
 	found   map[ast.Expr][]origin
+	parts   map[part][]origin
 	known   map[ast.Expr]Amount
+}
+
+// part is a field of what is written out, or all its elements.
+type part struct {
+	of   ast.Expr
+	name string
+	all  bool
 }
 
 // given is something that a user gives.

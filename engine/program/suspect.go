@@ -39,7 +39,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults Faults, err error) {
 	faults = append(faults, unlimited...)
 	p.reach = p.readReach()
 	p.configurable = p.static.LookupPath(configPath).Exists()
-	p.locked = lockedIn(p.fill(nil).LookupPath(configPath), 0)
+	p.locked = p.readLocked(inst)
 	vocabulary := p.vocabularyFaults()
 	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(faultsOf(p.static.Validate()))), vocabulary.cover)
 	return p, p.withPlaces(slices.Concat(vocabulary, static, faults, p.reachFaults())).Sorted(), nil

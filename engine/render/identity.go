@@ -49,7 +49,7 @@ func (id Identity) String() string {
 // in returns the identity with the namespace that it would be created in.
 func (id Identity) in(namespace string) Identity {
 	switch {
-	case clusterScoped[id.GroupKind]:
+	case ClusterScoped(id.GroupKind):
 		id.Namespace = ""
 	case id.Namespace == "":
 		id.Namespace = namespace
@@ -78,6 +78,9 @@ func enterNamespace(objects []program.Object, namespace string) {
 		}
 	}
 }
+
+// ClusterScoped reports whether a kind of Kubernetes itself lives in no namespace.
+func ClusterScoped(kind schema.GroupKind) bool { return clusterScoped[kind] }
 
 // clusterScoped are the kinds of Kubernetes itself that live in no namespace. There
 // is no cluster to ask; a kind that is not listed is taken for a namespaced one,
