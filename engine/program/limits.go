@@ -95,7 +95,7 @@ func (p *Program) overLimit(filling map[string]any) error {
 	} {
 		var a amount
 		a.add(filling[part.root], 0)
-		over := ""
+		var over string
 		switch {
 		case a.deep:
 			over = fmt.Sprintf("%s is nested more than %d deep", part.root, maxDepth)

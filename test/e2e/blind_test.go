@@ -1,9 +1,10 @@
 package e2e
 
 import (
-	"operetta.dev/test/harness"
 	"os"
 	"testing"
+
+	"operetta.dev/test/harness"
 )
 
 // readsServices makes a package newer by an input.

@@ -1,10 +1,11 @@
 package e2e
 
 import (
-	"operetta.dev/test/harness"
 	"strings"
 	"testing"
 	"time"
+
+	"operetta.dev/test/harness"
 )
 
 func TestIngressIsCreatedAndDeletedAsItIsSwitchedOnAndOff(t *testing.T) {

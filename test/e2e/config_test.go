@@ -2,9 +2,10 @@ package e2e
 
 import (
 	"fmt"
-	"operetta.dev/test/harness"
 	"testing"
 	"time"
+
+	"operetta.dev/test/harness"
 )
 
 const settled = `

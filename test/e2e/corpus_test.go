@@ -2,9 +2,10 @@ package e2e
 
 import (
 	"fmt"
-	"operetta.dev/test/harness"
 	"path/filepath"
 	"testing"
+
+	"operetta.dev/test/harness"
 )
 
 func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {

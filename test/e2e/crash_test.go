@@ -171,7 +171,7 @@ func (c crashed) end() map[string]any {
 	t.Helper()
 	out := map[string]any{}
 	for _, kind := range layeredKinds {
-		for _, u := range c.site.List(harness.ApiVersions[kind], kind) {
+		for _, u := range c.site.List(harness.APIVersions[kind], kind) {
 			if u.GetName() != "default" && u.GetName() != "kube-root-ca.crt" {
 				out[kind+" "+u.GetName()] = c.site.timeless(&u)
 			}

@@ -60,7 +60,7 @@ func TestG1DeletedWebAppLeavesNothingAndDependentsGoFirst(t *testing.T) {
 func (s *site) expectNone(kind string) {
 	s.T.Helper()
 	harness.Eventually(s.T, "no "+kind, func() error {
-		for _, u := range s.List(harness.ApiVersions[kind], kind) {
+		for _, u := range s.List(harness.APIVersions[kind], kind) {
 			if u.GetName() != "default" && u.GetName() != "kube-root-ca.crt" {
 				return fmt.Errorf("%s exists, deleted at %v", u.GetName(), u.GetDeletionTimestamp())
 			}
@@ -97,7 +97,7 @@ func TestG1DeletionNamesTheFinalizerThatHoldsItAndResumes(t *testing.T) {
 		t.Error("the ConfigMap was touched while the Service was still there")
 	}
 	began := time.Now()
-	s.JsonPatch(service, map[string]any{"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/dns"},
+	s.JSONPatch(service, map[string]any{"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/dns"},
 		map[string]any{"op": "remove", "path": "/metadata/finalizers/0"})
 	s.ExpectGone(cr)
 	t.Logf("gone %s after the finalizer", harness.Since(began))

@@ -2,10 +2,11 @@ package e2e
 
 import (
 	"fmt"
-	"operetta.dev/test/harness"
 	"strings"
 	"testing"
 	"time"
+
+	"operetta.dev/test/harness"
 )
 
 // links is how many components the chain of these tests has.

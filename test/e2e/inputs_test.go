@@ -181,7 +181,7 @@ func (s *site) onlyReconciles(o *harness.Operator, p *small, want int, act func(
 func (s *site) expectNoneOwned(kind string) {
 	s.T.Helper()
 	harness.Eventually(s.T, "no "+kind+" of the operator", func() error {
-		for _, u := range s.List(harness.ApiVersions[kind], kind) {
+		for _, u := range s.List(harness.APIVersions[kind], kind) {
 			if u.GetLabels()["operetta.dev/owner"] != "" {
 				return fmt.Errorf("%s exists, deleted at %v", u.GetName(), u.GetDeletionTimestamp())
 			}

@@ -78,7 +78,7 @@ func (s *site) installLoose(dir string) {
 		s.T.Fatal(err)
 	}
 	crd := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "webapps.loose.example.com")
-	s.JsonPatch(crd, map[string]any{
+	s.JSONPatch(crd, map[string]any{
 		"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
 		"value": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 	})

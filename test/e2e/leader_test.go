@@ -2,10 +2,11 @@ package e2e
 
 import (
 	"fmt"
-	"operetta.dev/test/harness"
 	"strings"
 	"testing"
 	"time"
+
+	"operetta.dev/test/harness"
 )
 
 // handoverLimit is how soon the next operator acts when the leader ends in order.

@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"context"
-	"operetta.dev/test/harness"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"operetta.dev/test/harness"
 )
 
 // greeting is a package of its own beside webapp: one ConfigMap.

@@ -87,7 +87,7 @@ func TestPatchByStrategicMergeChangesADeploymentAndGoesAgain(t *testing.T) {
 	}
 
 	// Whoever changes what the patch says is corrected towards the patch.
-	s.JsonPatch(after, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:evil"})
+	s.JSONPatch(after, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:evil"})
 	s.ExpectThat(after, "to be repaired", func(u *unstructured.Unstructured) error {
 		if got, _ := image(u); got != "nginx:1.26" {
 			return fmt.Errorf("its image is %v", got)

@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"errors"
-	"operetta.dev/test/harness"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"operetta.dev/test/harness"
 )
 
 // rehearsed is a package with a Secret that is written elsewhere as well.

@@ -52,7 +52,7 @@ func TestE7DriftOfEachObjectIsRepairedWithOneWrite(t *testing.T) {
 			return fmt.Errorf("%v is %v, not %v", d.field, got, d.want)
 		})
 		s.repaired(d.kind, d.resource, "removed labels", func(u *unstructured.Unstructured) {
-			s.JsonPatch(u, map[string]any{"op": "remove", "path": "/metadata/labels"})
+			s.JSONPatch(u, map[string]any{"op": "remove", "path": "/metadata/labels"})
 		}, func(u *unstructured.Unstructured) error {
 			if l := u.GetLabels(); l["app.kubernetes.io/name"] == "webapp" && l["operetta.dev/owner"] != "" {
 				return nil
@@ -60,7 +60,7 @@ func TestE7DriftOfEachObjectIsRepairedWithOneWrite(t *testing.T) {
 			return fmt.Errorf("labels are %v", u.GetLabels())
 		})
 		s.repaired(d.kind, d.resource, "a removed owner reference", func(u *unstructured.Unstructured) {
-			s.JsonPatch(u, map[string]any{"op": "remove", "path": "/metadata/ownerReferences"})
+			s.JSONPatch(u, map[string]any{"op": "remove", "path": "/metadata/ownerReferences"})
 		}, func(u *unstructured.Unstructured) error {
 			if len(u.GetOwnerReferences()) == 1 {
 				return nil

@@ -52,7 +52,7 @@ func (s *site) versions() map[string]string {
 	s.T.Helper()
 	out := map[string]string{}
 	for _, kind := range append([]string{"WebApp"}, kinds...) {
-		for _, u := range s.List(harness.ApiVersions[kind], kind) {
+		for _, u := range s.List(harness.APIVersions[kind], kind) {
 			if kind == "WebApp" || len(u.GetOwnerReferences()) > 0 {
 				out[kind+" "+u.GetName()] = version(&u)
 			}

@@ -1,9 +1,10 @@
 package e2e
 
 import (
-	"operetta.dev/test/harness"
 	"os/exec"
 	"testing"
+
+	"operetta.dev/test/harness"
 )
 
 // ruled are schemas with a rule over fields that all have defaults.

@@ -63,7 +63,7 @@ type phases struct {
 func (s *site) watchPhases() *phases {
 	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
-	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(harness.ApiVersions["WebApp"], "WebAppList"))
+	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(harness.APIVersions["WebApp"], "WebAppList"))
 	if err := harness.World.Admin.List(s.T.Context(), l, client.InNamespace(s.Namespace)); err != nil {
 		s.T.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestE8FieldsOfOtherManagersAreLeftAlone(t *testing.T) {
 	if service.GetLabels()["team"] != "blue" || len(service.GetFinalizers()) != 1 {
 		t.Errorf("the Service has labels %v and finalizers %v", service.GetLabels(), service.GetFinalizers())
 	}
-	s.JsonPatch(service, map[string]any{"op": "remove", "path": "/metadata/finalizers"})
+	s.JSONPatch(service, map[string]any{"op": "remove", "path": "/metadata/finalizers"})
 }
 
 // foreignFields is what an injector of sidecars adds to a Deployment.

@@ -46,7 +46,7 @@ func (o *Operator) removeGroup(dir string) {
 			o.T.Errorf("the control group %s cannot be removed", dir)
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *Site) ExpectFinished(cr *unstructured.Unstructured, kinds ...string) {
 	s.ExpectGone(cr)
 	for _, kind := range kinds {
 		Eventually(s.T, "no "+kind+" of "+cr.GetName(), func() error {
-			for _, u := range s.List(ApiVersions[kind], kind) {
+			for _, u := range s.List(APIVersions[kind], kind) {
 				if u.GetLabels()["operetta.dev/owner"] != "" {
 					return fmt.Errorf("%s exists, deleted at %v", u.GetName(), u.GetDeletionTimestamp())
 				}

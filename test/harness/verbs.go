@@ -71,8 +71,8 @@ func Object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return u
 }
 
-// The API versions of the kinds that tests look at.
-var ApiVersions = map[string]string{
+// APIVersions are those of the kinds that tests look at.
+var APIVersions = map[string]string{
 	"ConfigMap": "v1", "Secret": "v1", "ServiceAccount": "v1", "Service": "v1", "Pod": "v1", "PersistentVolumeClaim": "v1",
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1", "Ingress": "networking.k8s.io/v1",
 	"HorizontalPodAutoscaler": "autoscaling/v2", "PodDisruptionBudget": "policy/v1",
@@ -82,7 +82,7 @@ var ApiVersions = map[string]string{
 // Ref returns an object of the site's namespace with nothing but its identity.
 func (s *Site) Ref(kind, name string) *unstructured.Unstructured {
 	s.T.Helper()
-	version, ok := ApiVersions[kind]
+	version, ok := APIVersions[kind]
 	if !ok {
 		s.T.Fatalf("no API version is known for %s", kind)
 	}
@@ -152,8 +152,8 @@ func (s *Site) Patch(u *unstructured.Unstructured, patch any) *unstructured.Unst
 	return u
 }
 
-// JsonPatch changes an object by a JSON patch as the admin.
-func (s *Site) JsonPatch(u *unstructured.Unstructured, operations ...map[string]any) {
+// JSONPatch changes an object by a JSON patch as the admin.
+func (s *Site) JSONPatch(u *unstructured.Unstructured, operations ...map[string]any) {
 	s.T.Helper()
 	if err := World.Admin.Patch(s.T.Context(), u.DeepCopy(), client.RawPatch(types.JSONPatchType, Encode(s.T, operations))); err != nil {
 		s.T.Fatal(err)
