@@ -110,7 +110,9 @@ func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), round.lasts)
 	defer cancel()
 	attacks := h.attack(ctx, round)
+	used := h.operator.CPU()
 	took := h.edit(ctx, good)
+	used = h.operator.CPU() - used
 	attacks.wait(t)
 	h.expectUnharmed(good)
 	if peak := h.operator.PeakMemory(); peak > memoryLimit {
@@ -118,6 +120,7 @@ func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	} else {
 		t.Logf("the operator had at most %d MiB (enforced by the kernel: %t)", peak>>20, enforced)
 	}
+	t.Logf("the operator used %s of processor time in %s", used.Round(time.Millisecond), round.lasts)
 	slices.Sort(took)
 	if len(took) == 0 {
 		t.Fatal("no edit was followed")

@@ -67,6 +67,25 @@ func (o *Operator) PeakMemory() int64 {
 	return 0
 }
 
+// CPU returns how much processor time the operator's process has used, or 0 where the
+// system does not tell.
+func (o *Operator) CPU() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	// The name of the process, in parentheses, may have spaces. What follows has the time of
+	// the user and of the system in hundredths of a second as fields 12 and 13.
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
 // Running reports whether the operator's process has not ended.
 func (o *Operator) Running() bool {
 	select {
