@@ -38,17 +38,17 @@ func FuzzStep(f *testing.F) {
 		act(t, b.memory, map[string]any{})
 		b.put(settings(shopKey.Namespace, "bystander", map[string]any{"text": "mine"}))
 		if _, err := b.memory.Put("admin", &unstructured.Unstructured{Object: settings(configKey.Namespace, configKey.Name, map[string]any{"shop.yaml": settingsText})}); err != nil {
-			t.Skip() // no API server would keep it
+			t.Skip("no API server would keep this ConfigMap")
 		}
 		var s map[string]any
 		if utiljson.Unmarshal([]byte(status), &s) != nil {
-			t.Skip()
+			t.Skip("it is no status: the API server has objects only")
 		}
 		cr := b.find("Shop", shopKey.Name)
 		cr.Object["status"] = s
 		cr.SetAnnotations(map[string]string{lifecycle.AnnotationConfig: annotation})
 		if _, err := b.memory.Put("person", cr); err != nil {
-			t.Skip()
+			t.Skip("no API server would keep this resource")
 		}
 		b.rest()
 		if u := b.find("ConfigMap", "bystander"); u == nil || b.data("bystander", "text") != "mine" {

@@ -55,7 +55,7 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec, metadata, live, input, config string) {
 		const enough = 4 << 10 // how long an evaluation of much takes is not what is asked here
 		if len(spec)+len(metadata)+len(live)+len(input)+len(config) > enough {
-			t.Skip()
+			t.Skip("it is longer than what is asked here")
 		}
 		meta, object := fedObject(metadata), fedObject(live)
 		s := program.Session{
