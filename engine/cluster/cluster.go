@@ -30,8 +30,8 @@ const FieldManager = "operetta"
 // order. It is part of the product's contract.
 const TeardownFinalizer = "operetta.dev/teardown"
 
-// relinquisher is the name under which fields stay that the engine has given up.
-const relinquisher = FieldManager + "-relinquished"
+// RelinquishManager is the name under which fields stay that the engine has given up.
+const RelinquishManager = FieldManager + "-relinquished"
 
 // A Ref identifies one object.
 type Ref struct {

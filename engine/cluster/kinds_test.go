@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/test/clustertest"
 )
 
@@ -52,7 +53,7 @@ func TestKindsAreServedOrNot(t *testing.T) {
 // it says nothing, on an API server all.
 func TestMemoryKnowsWhereObjectsLive(t *testing.T) {
 	t.Parallel()
-	s, memory := clustertest.New(t), cluster.NewMemory()
+	s, memory := clustertest.New(t), memory.New()
 	known := 0
 	for kind := range scheme.Scheme.AllKnownTypes() {
 		want, err := s.Scope(t.Context(), kind)

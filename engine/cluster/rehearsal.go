@@ -80,7 +80,7 @@ func (r *Rehearsal) Apply(ctx context.Context, object *unstructured.Unstructured
 		out, err := r.Cluster.Apply(ctx, object)
 		if r.wouldHaveNamespace(ref, err) {
 			if out, err = object.DeepCopy(), validate.Written(nil, object, true); err != nil {
-				err = failure(ref, "applying", err)
+				err = WrapError(ref, "applying", err)
 			}
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/test/clustertest"
 )
 
@@ -15,7 +16,7 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	// The writes of this one would be dry runs; that they are made shows which.
-	r := &cluster.Rehearsal{Cluster: cluster.NewMemory()}
+	r := &cluster.Rehearsal{Cluster: memory.New()}
 	want := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"},
 	}}
@@ -47,11 +48,11 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 }
 
 // dryRuns is a cluster whose writes are dry runs.
-type dryRuns struct{ *cluster.Memory }
+type dryRuns struct{ *memory.Cluster }
 
 // Apply implements cluster.Cluster: on a copy of what is there.
 func (d dryRuns) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	elsewhere := cluster.NewMemory()
+	elsewhere := memory.New()
 	elsewhere.Validate()
 	elsewhere.Namespaces("default")
 	for _, there := range d.Objects() {
@@ -67,7 +68,7 @@ func (dryRuns) Relinquish(context.Context, *unstructured.Unstructured) error { r
 
 func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 	t.Parallel()
-	memory := cluster.NewMemory()
+	memory := memory.New()
 	r := &cluster.Rehearsal{Cluster: dryRuns{memory}}
 	there := given(t, deployment)
 	there, err := memory.Apply(t.Context(), there)
@@ -97,7 +98,7 @@ func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 
 func TestARehearsalKnowsTheNamespacesThatItWouldHaveMade(t *testing.T) {
 	t.Parallel()
-	r := &cluster.Rehearsal{Cluster: dryRuns{cluster.NewMemory()}}
+	r := &cluster.Rehearsal{Cluster: dryRuns{memory.New()}}
 	there, wrong := given(t, configMap), given(t, configMap)
 	there.SetNamespace("new")
 	wrong.SetNamespace("new")

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/dryrun/diff"
 )
 
@@ -18,7 +19,7 @@ func TestADryRunHidesTheSecretsThatItReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			memory, mask := cluster.NewMemory(), &diff.Mask{}
+			memory, mask := memory.New(), &diff.Mask{}
 			r := &cluster.Rehearsal{Cluster: learning{memory, mask}}
 			if u, err := read(r); u != nil || err != nil {
 				t.Fatalf("before it is there, it is %v (error %v)", u, err)

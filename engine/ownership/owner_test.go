@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
@@ -59,7 +60,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := stamp(t, rendered(program.Policy{Delete: "orphan"})) // it has no reference
-			m := cluster.NewMemory()
+			m := memory.New()
 			live, err := m.Apply(t.Context(), d.Manifest)
 			if err != nil {
 				t.Fatal(err)

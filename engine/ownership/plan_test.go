@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
@@ -166,7 +167,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := stamp(t, rendered(row.policy))
-			m := cluster.NewMemory()
+			m := memory.New()
 			live, err := m.Apply(t.Context(), d.Manifest)
 			if err != nil {
 				t.Fatal(err)

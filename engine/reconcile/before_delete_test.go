@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
@@ -22,7 +23,7 @@ var errAway = errors.New("the API server is away")
 
 // unwatchable is a cluster that cannot observe some kinds. It can read them.
 type unwatchable struct {
-	*cluster.Memory
+	*memory.Cluster
 	kinds []string
 }
 
@@ -31,7 +32,7 @@ func (u unwatchable) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Un
 	if slices.Contains(u.kinds, ref.Kind) {
 		return nil, errAway
 	}
-	return u.Memory.Get(ctx, ref)
+	return u.Cluster.Get(ctx, ref)
 }
 
 // illegible is what cannot be read of what packages do not own.

@@ -23,7 +23,7 @@ func (f *frozen) freeze(t *testing.T) {
 	t.Helper()
 	f.view = map[cluster.Ref]*unstructured.Unstructured{}
 	for _, ref := range f.Refs() {
-		f.view[ref.Identity()] = read(t, f.Memory, ref)
+		f.view[ref.Identity()] = read(t, f.Cluster, ref)
 	}
 }
 
@@ -95,7 +95,7 @@ func (s scene) liveFrozen(t *testing.T, w workload, from, steps int) outcome {
 	process := s.start(c)
 	process.shops.Cluster, process.shops.Store = f, frozenStore{storeOf(c, shopKind), f}
 	for _, spec := range w {
-		act(t, c.Memory, spec)
+		act(t, c.Cluster, spec)
 		for i := range 40 {
 			if i == from {
 				f.freeze(t)
@@ -105,11 +105,11 @@ func (s scene) liveFrozen(t *testing.T, w workload, from, steps int) outcome {
 			}
 			before := len(c.Changes())
 			err := process.step(t)
-			s.control(t, c.Memory)
+			s.control(t, c.Cluster)
 			if err == nil && len(c.Changes()) == before && i > from+steps {
 				break
 			}
 		}
 	}
-	return observe(t, c.Memory)
+	return observe(t, c.Cluster)
 }

@@ -130,7 +130,7 @@ func TestAPanicInAStepIsSaidAndTriedAgain(t *testing.T) {
 			row.begin(b)
 			at := panics(row.call)
 			b.life.Cluster, b.life.Store = fragileCluster{b.memory, at}, fragileStore{newStore(b.memory), at}
-			b.life.Patches, b.life.Recorder = fragilePatches{reconcile.MemoryPatches{Memory: b.memory}, at}, fragileRecorder{b, at}
+			b.life.Patches, b.life.Recorder = fragilePatches{reconcile.MemoryPatches{Cluster: b.memory}, at}, fragileRecorder{b, at}
 
 			var log strings.Builder
 			ctx := logr.NewContext(t.Context(), funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}))

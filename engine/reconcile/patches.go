@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rollout"
 )
@@ -145,18 +145,18 @@ func Unmatched(ctx context.Context, to Patches, u *unstructured.Unstructured, re
 
 // MemoryPatches keeps patches in a cluster in memory.
 type MemoryPatches struct {
-	Memory *cluster.Memory
+	Cluster *memory.Cluster
 }
 
 var _ Patches = MemoryPatches{}
 
 // List implements Patches.
 func (m MemoryPatches) List(_ context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	return m.Memory.Select(patch.Kind, namespace, nil), nil
+	return m.Cluster.Select(patch.Kind, namespace, nil), nil
 }
 
 // ApplyStatus implements Patches.
 func (m MemoryPatches) ApplyStatus(_ context.Context, u *unstructured.Unstructured) error {
-	m.Memory.ApplyStatus(u)
+	m.Cluster.ApplyStatus(u)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -199,7 +200,7 @@ func (l *live) withdraw(ctx context.Context, kind schema.GroupVersionKind) error
 	return l.plane.withdraw(ctx, kind)
 }
 
-func (l *live) refuse(r cluster.Refusal) { l.plane.webhook.refuse(l.namespace, r) }
+func (l *live) refuse(r memory.Refusal) { l.plane.webhook.refuse(l.namespace, r) }
 
 func (l *live) terminate(ctx context.Context) error {
 	if err := l.plane.admin.Delete(ctx, object(namespaceKind, "", l.namespace)); err != nil {
