@@ -71,13 +71,13 @@ const (
 
 // A Cluster reads and writes objects. Methods are safe for concurrent use.
 type Cluster interface {
-	// Get returns an object as last observed, including what this process wrote,
+	// GetCached returns an object as last observed, including what this process wrote,
 	// or nil when it does not exist. The caller must not change it.
-	Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
+	GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
 
-	// Read returns an object as the API server has it now, or nil when it does
+	// GetLive returns an object as the API server has it now, or nil when it does
 	// not exist.
-	Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
+	GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
 
 	// Apply writes an object by server-side apply as FieldManager and returns
 	// the result. With a UID in the object it fails with a conflict unless

@@ -32,7 +32,7 @@ func TestKindsAreServedOrNot(t *testing.T) {
 		}
 	}
 	u := parse(t, s, `{apiVersion: `+gadget.GroupVersion().String()+`, kind: Gadget, metadata: {name: a}}`)
-	if _, err := s.Get(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
+	if _, err := s.GetCached(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
 		t.Errorf("reading one: %v", err)
 	}
 	if _, err := s.Apply(t.Context(), u); !cluster.IsKindNotServed(err) {
@@ -44,7 +44,7 @@ func TestKindsAreServedOrNot(t *testing.T) {
 	if _, err := s.Apply(t.Context(), u); !cluster.IsKindNotServed(err) {
 		t.Errorf("applying one of a kind that is gone: %v", err)
 	}
-	if _, err := s.Read(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
+	if _, err := s.GetLive(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
 		t.Errorf("reading one of a kind that is gone: %v", err)
 	}
 }

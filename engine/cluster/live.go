@@ -43,8 +43,8 @@ type Live struct {
 
 var _ Cluster = (*Live)(nil)
 
-// Get implements Cluster.
-func (l *Live) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+// GetCached implements Cluster.
+func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 	return get(ctx, l.Client, ref)
 }
 
-// Read implements Cluster.
-func (l *Live) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+// GetLive implements Cluster.
+func (l *Live) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}

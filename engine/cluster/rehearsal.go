@@ -57,20 +57,20 @@ func (r *Rehearsal) known(ref Ref) (*unstructured.Unstructured, bool) {
 	return u, ok
 }
 
-// Get implements Cluster.
-func (r *Rehearsal) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+// GetCached implements Cluster.
+func (r *Rehearsal) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if u, ok := r.known(ref); ok {
 		return u, nil
 	}
-	return r.Cluster.Get(ctx, ref)
+	return r.Cluster.GetCached(ctx, ref)
 }
 
-// Read implements Cluster.
-func (r *Rehearsal) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+// GetLive implements Cluster.
+func (r *Rehearsal) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if u, ok := r.known(ref); ok {
 		return u, nil
 	}
-	return r.Cluster.Read(ctx, ref)
+	return r.Cluster.GetLive(ctx, ref)
 }
 
 // Apply implements Cluster.
@@ -89,7 +89,7 @@ func (r *Rehearsal) Apply(ctx context.Context, object *unstructured.Unstructured
 		r.note(Created, ref, nil, out)
 		return out, nil
 	}
-	before, err := r.Read(ctx, ref) // a write names the object that it changes
+	before, err := r.GetLive(ctx, ref) // a write names the object that it changes
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (r *Rehearsal) keep(ref Ref, made *unstructured.Unstructured) {
 
 // Replace implements Cluster.
 func (r *Rehearsal) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	before, err := r.Read(ctx, RefOf(object))
+	before, err := r.GetLive(ctx, RefOf(object))
 	if err != nil {
 		return nil, err
 	}

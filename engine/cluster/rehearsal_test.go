@@ -25,7 +25,7 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref := cluster.RefOf(want)
-	if got, err := r.Get(ctx, ref); err != nil || got != made {
+	if got, err := r.GetCached(ctx, ref); err != nil || got != made {
 		t.Errorf("got %v, error %v, want what the apply returned", got, err)
 	}
 	want.SetUID(made.GetUID())
@@ -35,7 +35,7 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 	if err := r.Delete(ctx, ref, made.GetUID()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.Read(ctx, ref); err != nil || got != nil {
+	if got, err := r.GetLive(ctx, ref); err != nil || got != nil {
 		t.Errorf("got %v, error %v, want it gone", got, err)
 	}
 	var changes []string

@@ -287,7 +287,7 @@ func TestAReadDoesNotWaitForWhatNoCacheWillHold(t *testing.T) {
 	apply(t, s, u)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := s.Get(ctx, cluster.RefOf(u)); err != nil {
+	if _, err := s.GetCached(ctx, cluster.RefOf(u)); err != nil {
 		t.Error(err)
 	}
 }

@@ -156,17 +156,17 @@ func (s *spread) at(ctx context.Context, namespace string) (*cluster.Live, error
 	return s.part(of), nil
 }
 
-// Get implements cluster.Cluster.
-func (s *spread) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+// GetCached implements cluster.Cluster.
+func (s *spread) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	live, err := s.at(ctx, ref.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	u, err := live.Get(ctx, ref)
+	u, err := live.GetCached(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	return s.children.wholes.get(ctx, u, live.Read)
+	return s.children.wholes.get(ctx, u, live.GetLive)
 }
 
 // Apply implements cluster.Cluster.

@@ -225,7 +225,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
 			own, now := &echoes{}, time.Unix(1000, 0)
 			store := &counted{Store: &reconcile.MemoryStore{Kind: p.GroupVersionKind(), Cluster: memory}}
-			r := &reconciler{own: own, lifecycle: &reconcile.Lifecycle{
+			r := &reconciler{own: own, lifecycle: &reconcile.Reconciler{
 				Kind: p.GroupVersionKind(), Store: store, Cluster: echoing{memory, own}, Recorder: unrecorded{},
 				Inputs: reconcile.MemoryInputs{Cluster: memory}, Now: func() time.Time { return now },
 			}}
@@ -243,7 +243,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			if diff := cmp.Diff(row.steps, got); diff != "" || again != row.again {
 				t.Errorf("%s: again after %s; steps (-want +got):\n%s", row.reason, again, diff)
 			}
-			b, err := memory.Read(t.Context(), cluster.RefOf(parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: b}}")))
+			b, err := memory.GetLive(t.Context(), cluster.RefOf(parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: b}}")))
 			if text, _, _ := unstructured.NestedString(b.Object, "data", "text"); err != nil || text != row.want {
 				t.Errorf("%s: it says %q (error %v), want %q", row.reason, text, err, row.want)
 			}

@@ -14,8 +14,8 @@ func TestADryRunHidesTheSecretsThatItReads(t *testing.T) {
 	t.Parallel()
 	ref := cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespace: "default", Name: "own"}
 	for name, read := range map[string]func(cluster.Cluster) (*unstructured.Unstructured, error){
-		"from a cache":        func(c cluster.Cluster) (*unstructured.Unstructured, error) { return c.Get(t.Context(), ref) },
-		"from the API server": func(c cluster.Cluster) (*unstructured.Unstructured, error) { return c.Read(t.Context(), ref) },
+		"from a cache":        func(c cluster.Cluster) (*unstructured.Unstructured, error) { return c.GetCached(t.Context(), ref) },
+		"from the API server": func(c cluster.Cluster) (*unstructured.Unstructured, error) { return c.GetLive(t.Context(), ref) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

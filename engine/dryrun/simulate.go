@@ -74,7 +74,7 @@ type World struct {
 type operator struct {
 	kind      schema.GroupVersionKind
 	program   *program.Program
-	lifecycle *reconcile.Lifecycle
+	lifecycle *reconcile.Reconciler
 	reads     *reading
 }
 
@@ -101,7 +101,7 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 	for _, p := range programs {
 		kind := p.GroupVersionKind()
 		reads := &reading{reconcile.MemoryInputs{Cluster: w.Cluster}, map[types.NamespacedName][]program.Input{}}
-		w.operators = append(w.operators, operator{kind, p, &reconcile.Lifecycle{
+		w.operators = append(w.operators, operator{kind, p, &reconcile.Reconciler{
 			Kind:      kind,
 			Store:     &reconcile.MemoryStore{Kind: kind, Cluster: w.Cluster},
 			Cluster:   everyKind{w.Cluster},
@@ -144,7 +144,7 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 
 // Get returns an object, or nil.
 func (w *World) Get(ref cluster.Ref) *unstructured.Unstructured {
-	u, err := w.Cluster.Read(context.Background(), ref)
+	u, err := w.Cluster.GetLive(context.Background(), ref)
 	if err != nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 func act(t *testing.T, m *memory.Cluster, spec map[string]any) {
 	t.Helper()
 	ref := cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name}
-	cr, err := m.Read(t.Context(), ref)
+	cr, err := m.GetLive(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func makeAvailable(t *testing.T, m *memory.Cluster) {
 func read(t *testing.T, m *memory.Cluster, ref cluster.Ref) *unstructured.Unstructured {
 	t.Helper()
 	ref.Version = "v1"
-	u, err := m.Read(t.Context(), ref)
+	u, err := m.GetLive(t.Context(), ref)
 	if err != nil || u == nil {
 		t.Fatalf("reading %s: %v", ref, err)
 	}

@@ -27,12 +27,12 @@ type unwatchable struct {
 	kinds []string
 }
 
-// Get implements cluster.Cluster.
-func (u unwatchable) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+// GetCached implements cluster.Cluster.
+func (u unwatchable) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if slices.Contains(u.kinds, ref.Kind) {
 		return nil, errAway
 	}
-	return u.Cluster.Get(ctx, ref)
+	return u.Cluster.GetCached(ctx, ref)
 }
 
 // illegible is what cannot be read of what packages do not own.

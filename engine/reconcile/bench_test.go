@@ -22,7 +22,7 @@ import (
 type bench struct {
 	t       *testing.T
 	memory  *memory.Cluster
-	life    *reconcile.Lifecycle
+	life    *reconcile.Reconciler
 	program *program.Program
 	now     time.Time
 	events  []rollout.Event
@@ -58,7 +58,7 @@ func newBench(t *testing.T, body string) *bench {
 
 // restart is a new process.
 func (b *bench) restart() {
-	b.life = &reconcile.Lifecycle{
+	b.life = &reconcile.Reconciler{
 		Kind: shopKind, Store: newStore(b.memory), Cluster: b.memory, Recorder: b, Now: func() time.Time { return b.now },
 		Clock:  func() time.Time { return b.now },
 		Inputs: reconcile.MemoryInputs{Cluster: b.memory}, ConfigMap: configKey,

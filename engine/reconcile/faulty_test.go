@@ -117,18 +117,18 @@ func (f *faulty) Probe(ctx context.Context, o *unstructured.Unstructured) error 
 	return f.Cluster.Probe(ctx, o)
 }
 
-func (f *faulty) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f *faulty) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if f.dead {
 		return nil, errCrash
 	}
-	return f.Cluster.Get(ctx, ref)
+	return f.Cluster.GetCached(ctx, ref)
 }
 
-func (f *faulty) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f *faulty) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if f.dead {
 		return nil, errCrash
 	}
-	return f.Cluster.Read(ctx, ref)
+	return f.Cluster.GetLive(ctx, ref)
 }
 
 // faultyStore is the store of a faulty cluster for one kind.

@@ -30,9 +30,9 @@ func (f *frozen) freeze(t *testing.T) {
 // thaw lets the cache catch up.
 func (f *frozen) thaw() { f.view = nil }
 
-func (f *frozen) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f *frozen) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if f.view == nil {
-		return f.faulty.Get(ctx, ref)
+		return f.faulty.GetCached(ctx, ref)
 	}
 	if u := f.view[ref.Identity()]; u != nil {
 		return u.DeepCopy(), nil
@@ -47,7 +47,7 @@ type frozenStore struct {
 }
 
 func (s frozenStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	return s.cache.Get(ctx, cluster.Ref{GroupVersionKind: shopKind, Namespace: key.Namespace, Name: key.Name})
+	return s.cache.GetCached(ctx, cluster.Ref{GroupVersionKind: shopKind, Namespace: key.Namespace, Name: key.Name})
 }
 
 // TestReadsOfAFrozenCacheDoNoHarm is B1: the cache stands still for 1, 3 or 10

@@ -22,7 +22,7 @@ var _ rollout.Inputs = MemoryInputs{}
 func (m MemoryInputs) Read(ctx context.Context, _ types.NamespacedName, in program.Input) (program.Found, error) {
 	out := program.Found{Several: in.Object == ""}
 	if in.Object != "" {
-		u, err := m.Cluster.Read(ctx, cluster.Ref{GroupVersionKind: in.Kind, Namespace: in.Namespace, Name: in.Object})
+		u, err := m.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: in.Kind, Namespace: in.Namespace, Name: in.Object})
 		if err == nil && u != nil {
 			out.Objects = append(out.Objects, u.Object)
 		}

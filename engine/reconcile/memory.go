@@ -21,7 +21,7 @@ var _ Store = (*MemoryStore)(nil)
 
 // Get implements Store.
 func (s *MemoryStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	return s.Cluster.Read(ctx, cluster.Ref{GroupVersionKind: s.Kind, Namespace: key.Namespace, Name: key.Name})
+	return s.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: s.Kind, Namespace: key.Namespace, Name: key.Name})
 }
 
 // ApplyStatus implements Store.

@@ -53,14 +53,14 @@ type (
 	}
 )
 
-func (f fragileCluster) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f fragileCluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	f.at("Get " + ref.Name)
-	return f.Cluster.Get(ctx, ref)
+	return f.Cluster.GetCached(ctx, ref)
 }
 
-func (f fragileCluster) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f fragileCluster) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	f.at("Read " + ref.Name)
-	return f.Cluster.Read(ctx, ref)
+	return f.Cluster.GetLive(ctx, ref)
 }
 
 func (f fragileCluster) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {

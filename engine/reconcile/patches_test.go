@@ -39,7 +39,7 @@ func patchRef(name string) cluster.Ref {
 // removePatch deletes a patch.
 func removePatch(t *testing.T, m *memory.Cluster, name string) {
 	t.Helper()
-	u, err := m.Read(t.Context(), patchRef(name))
+	u, err := m.GetLive(t.Context(), patchRef(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func removePatch(t *testing.T, m *memory.Cluster, name string) {
 // expectPatch compares the reason and generation of a patch's condition.
 func expectPatch(t *testing.T, m *memory.Cluster, name, reason string) {
 	t.Helper()
-	u, err := m.Read(t.Context(), patchRef(name))
+	u, err := m.GetLive(t.Context(), patchRef(name))
 	if err != nil || u == nil {
 		t.Fatalf("patch %s: %v", name, err)
 	}
@@ -68,7 +68,7 @@ func expectPatch(t *testing.T, m *memory.Cluster, name, reason string) {
 }
 
 // patchable is a settled resource whose cluster serves patches.
-func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Lifecycle) {
+func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Reconciler) {
 	t.Helper()
 	p, c := loadShop(t), settled(t)
 	c.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
@@ -78,7 +78,7 @@ func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Lifecycle) {
 }
 
 // step takes the resource so many steps, and returns what was written by them.
-func step(t *testing.T, p *program.Program, c *faulty, l *reconcile.Lifecycle, times int) []string {
+func step(t *testing.T, p *program.Program, c *faulty, l *reconcile.Reconciler, times int) []string {
 	t.Helper()
 	before := len(c.Changes())
 	for range times {
@@ -143,7 +143,7 @@ func TestAPatchOfAResourceThatIsNotThere(t *testing.T) {
 	putPatch(t, c.Cluster, "other", "another", "web.deployment", threeReplicas)
 	step(t, p, c, l, 1)
 	expectPatch(t, c.Cluster, "early", "TargetNotFound")
-	if u, _ := c.Cluster.Read(t.Context(), patchRef("other")); u.Object["status"] != nil {
+	if u, _ := c.Cluster.GetLive(t.Context(), patchRef("other")); u.Object["status"] != nil {
 		t.Errorf("a patch of another resource was told %v", u.Object["status"])
 	}
 	act(t, c.Cluster, map[string]any{})
@@ -243,7 +243,7 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 			m := memory.New()
 			m.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 			putPatch(t, m, "fix", "my", "web.deployment", threeReplicas)
-			u, _ := m.Read(t.Context(), patchRef("fix"))
+			u, _ := m.GetLive(t.Context(), patchRef("fix"))
 			if row.before != "" {
 				r := patch.Whole(patch.Parse(u), row.before, "")
 				if row.before == patch.Applied {
@@ -257,7 +257,7 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 			}
 			writes := len(m.Changes())
 			for range 2 {
-				u, _ = m.Read(t.Context(), patchRef("fix"))
+				u, _ = m.GetLive(t.Context(), patchRef("fix"))
 				if err := reconcile.Unmatched(t.Context(), reconcile.MemoryPatches{Cluster: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
 					t.Fatal(err)
 				}

@@ -164,8 +164,8 @@ func TestAnObjectThatIsWrongIsAFailure(t *testing.T) {
 // unread is a cluster that answers no read.
 type unread struct{ *memory.Cluster }
 
-// Get implements cluster.Cluster.
-func (unread) Get(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
+// GetCached implements cluster.Cluster.
+func (unread) GetCached(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
 	return nil, context.DeadlineExceeded
 }
 

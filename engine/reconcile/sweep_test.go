@@ -215,7 +215,7 @@ func (s scene) control(t *testing.T, m *memory.Cluster) {
 type process struct {
 	scene
 	cluster      *faulty
-	shops, parts *reconcile.Lifecycle
+	shops, parts *reconcile.Reconciler
 	// remembers is the package with what its last evaluation came to.
 	remembers *program.Memo
 }
@@ -244,9 +244,9 @@ func (p *process) step(t *testing.T) error {
 
 // newLife is the engine of a new process. Its clock jumps, so that no progress is
 // held back, and its writes have the same order every time.
-func newLife(c *faulty) *reconcile.Lifecycle {
+func newLife(c *faulty) *reconcile.Reconciler {
 	now := time.Unix(0, 0)
-	return &reconcile.Lifecycle{
+	return &reconcile.Reconciler{
 		Kind: shopKind, Store: storeOf(c, shopKind), Cluster: c, Recorder: quiet{}, Parallel: 1,
 		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return k == partKind.GroupKind(), nil },
 		Now: func() time.Time {

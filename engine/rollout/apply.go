@@ -133,7 +133,7 @@ func (r *run) step(ctx context.Context, component string, d ownership.Desired) (
 		return s, nil
 	}
 	if s.live == nil {
-		u, err := r.Cluster.Read(ctx, d.Ref())
+		u, err := r.Cluster.GetLive(ctx, d.Ref())
 		if err != nil {
 			return s, err
 		}
@@ -240,7 +240,7 @@ func (s step) send(ctx context.Context, to cluster.Cluster) (*unstructured.Unstr
 // change with it, or an owner that goes by them would put its reference back at once.
 // Most often that owner is a resource of the engine, and the apply does it all.
 func (r *run) oust(ctx context.Context, s step) error {
-	live, err := r.Cluster.Read(ctx, s.want.Ref())
+	live, err := r.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
 		return err
 	}

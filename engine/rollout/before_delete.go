@@ -93,7 +93,7 @@ func (r *run) namespaceGoing(ctx context.Context) bool {
 	if slices.ContainsFunc(r.failures, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }) {
 		return true
 	}
-	u, err := r.Cluster.Read(ctx, cluster.Ref{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Name: r.in.Owner.Namespace})
+	u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Name: r.in.Owner.Namespace})
 	return err == nil && u != nil && u.GetDeletionTimestamp() != nil
 }
 

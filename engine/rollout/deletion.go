@@ -123,7 +123,7 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 		return false, err
 	}
 	// Most objects are gone at once; looking now saves a rollout.
-	left, err := d.cluster.Read(ctx, ref)
+	left, err := d.cluster.GetLive(ctx, ref)
 	if err != nil {
 		return false, err
 	}
@@ -188,13 +188,13 @@ func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.
 // object of a kind that cannot be observed can be deleted all the same.
 func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if _, tried := d.unobserved[ref.GroupVersionKind]; !tried {
-		_, err := d.cluster.Get(ctx, ref)
+		_, err := d.cluster.GetCached(ctx, ref)
 		if cluster.IsKindNotServed(err) {
 			return nil, err
 		}
 		d.unobserved[ref.GroupVersionKind] = err != nil
 	}
-	return d.cluster.Read(ctx, ref)
+	return d.cluster.GetLive(ctx, ref)
 }
 
 func (d *deletion) wait(component, message string) {

@@ -52,7 +52,7 @@ func (r *run) look(ctx context.Context, places []place) (bool, error) {
 	for i, p := range places {
 		group.Go(func() error {
 			failures[i] = guarded(func() error {
-				u, err := r.Cluster.Get(ctx, p.ref)
+				u, err := r.Cluster.GetCached(ctx, p.ref)
 				if cluster.IsKindNotServed(err) {
 					return nil // such a kind has no objects
 				}

@@ -73,7 +73,7 @@ func (r *run) restorable(ctx context.Context, s *step) error {
 // another one of the same name by now.
 func (r *run) ownerGoing(ctx context.Context) (bool, error) {
 	o := r.in.Owner
-	u, err := r.Cluster.Read(ctx, cluster.Ref{GroupVersionKind: o.GroupVersionKind, Namespace: o.Namespace, Name: o.Name})
+	u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: o.GroupVersionKind, Namespace: o.Namespace, Name: o.Name})
 	if cluster.IsKindNotServed(err) {
 		return false, nil // a rehearsal has no resources
 	}
@@ -90,7 +90,7 @@ func (s step) onlyMarks() bool {
 
 // mark marks an object anew whose content its policy leaves as it is.
 func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	live, err := r.Cluster.Read(ctx, s.want.Ref())
+	live, err := r.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (r *run) inherit(ctx context.Context, s *step) error {
 		return nil
 	}
 	ref := cluster.Ref{GroupVersionKind: r.in.Owner.GroupVersionKind, Namespace: claim.Key.Namespace, Name: claim.Key.Name}
-	u, err := r.Cluster.Read(ctx, ref)
+	u, err := r.Cluster.GetLive(ctx, ref)
 	if cluster.IsKindNotServed(err) || apierrors.IsForbidden(err) {
 		return nil
 	}

@@ -145,7 +145,7 @@ func (s *Site) Remove(object *unstructured.Unstructured) {
 // Find returns an object as it is, or nil.
 func (s *Site) Find(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	s.t.Helper()
-	u, err := s.Read(s.t.Context(), cluster.Ref{GroupVersionKind: kind, Namespace: s.Namespace, Name: name})
+	u, err := s.GetLive(s.t.Context(), cluster.Ref{GroupVersionKind: kind, Namespace: s.Namespace, Name: name})
 	if err != nil {
 		s.t.Fatal(err)
 	}

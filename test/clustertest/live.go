@@ -82,7 +82,7 @@ func (l *live) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error
 		return err
 	}
 	err := eventually(ctx, "the garbage collector to look at "+ref.String(), func() error {
-		u, err := l.Read(ctx, ref)
+		u, err := l.GetLive(ctx, ref)
 		if err == nil && u != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents) && !l.dependents(uid) {
 			err = errors.New("it has not yet")
 		}
@@ -116,7 +116,7 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 		return nil
 	}
 	return eventually(ctx, "the cache to hold "+ref.String(), func() error {
-		want, err := l.Read(ctx, ref)
+		want, err := l.GetLive(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (l *live) put(ctx context.Context, manager string, u *unstructured.Unstruct
 		return nil, err
 	}
 	out := u.DeepCopy()
-	before, err := l.Read(ctx, ref)
+	before, err := l.GetLive(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err

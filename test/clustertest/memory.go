@@ -18,9 +18,9 @@ type inMemory struct {
 	watch *memory.Watch
 }
 
-// Get implements cluster.Cluster: a cache holds what has the owner's label alone.
-func (m *inMemory) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	u, err := m.Cluster.Get(ctx, ref)
+// GetCached implements cluster.Cluster: a cache holds what has the owner's label alone.
+func (m *inMemory) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := m.Cluster.GetCached(ctx, ref)
 	if u != nil && u.GetLabels()[ownership.OwnerMark] == "" {
 		return nil, err
 	}

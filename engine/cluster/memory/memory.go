@@ -164,13 +164,13 @@ func (m *Cluster) scope(kind schema.GroupVersionKind) (cluster.Scope, error) {
 	return "", &cluster.KindNotServedError{Kind: kind}
 }
 
-// Get implements Cluster.
-func (m *Cluster) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	return m.Read(ctx, ref)
+// GetCached implements Cluster.
+func (m *Cluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	return m.GetLive(ctx, ref)
 }
 
-// Read implements Cluster.
-func (m *Cluster) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+// GetLive implements Cluster.
+func (m *Cluster) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if _, err := m.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
