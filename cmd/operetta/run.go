@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/source"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -98,8 +98,8 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
 	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve custom resources of this namespace only")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with configuration, under the key PACKAGE.yaml")
-	flags.Var(&annotationList{value: &f.options.Allow, allowed: lifecycle.Administrative}, "allow-annotations", "annotations of a custom resource that count although they do something to others; by default none")
-	complete(cmd, "allow-annotations", unprefixed(lifecycle.Administrative))
+	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of a custom resource that count although they do something to others; by default none")
+	complete(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled at once")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "", "where to serve Prometheus metrics, such as 127.0.0.1:8080; port 0 is a free one, which the log says")
 	flags.StringVar(&f.options.HealthAddress, "health-address", "", "where to serve /healthz and /readyz, such as 127.0.0.1:8081; port 0 as well")

@@ -6,8 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -33,7 +33,7 @@ func (r *run) patch(ctx context.Context) error {
 		case err != nil:
 			failure = err
 		}
-		return err == nil && plan.RefOf(o, r.in.Owner.Namespace, scope).Namespace == r.in.Owner.Namespace, err
+		return err == nil && ownership.RefOf(o, r.in.Owner.Namespace, scope).Namespace == r.in.Owner.Namespace, err
 	})
 	if failure != nil {
 		return failure
@@ -90,7 +90,7 @@ func (r *run) unapplied(p patch.Place) patch.Miss {
 		miss.Reason, miss.Message = patch.Rejected, said
 		return miss
 	}
-	i := slices.IndexFunc(r.desired[p.Component], func(d plan.Desired) bool { return d.Object == p.Name })
+	i := slices.IndexFunc(r.desired[p.Component], func(d ownership.Desired) bool { return d.Object == p.Name })
 	if i >= 0 && r.holds(r.desired[p.Component][i]) {
 		return patch.Miss{}
 	}
@@ -106,7 +106,7 @@ func (r *run) unapplied(p patch.Place) patch.Miss {
 
 // holds reports whether an object was written with a content. One that a finished
 // hook has left behind may be gone.
-func (r *run) holds(d plan.Desired) bool {
+func (r *run) holds(d ownership.Desired) bool {
 	if r.over(d) {
 		return true
 	}
@@ -114,7 +114,7 @@ func (r *run) holds(d plan.Desired) bool {
 	if live == nil {
 		return !r.graph.Has(d.Component) && r.outcomes[d.Component].State == status.Verified
 	}
-	return live.GetAnnotations()[plan.AppliedMark] == d.Digest
+	return live.GetAnnotations()[ownership.AppliedMark] == d.Digest
 }
 
 // effective returns the names of the patches by which an object differs from what the
