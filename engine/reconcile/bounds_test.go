@@ -72,7 +72,7 @@ func TestAThousandObjectsThatWaitFitIntoAStatus(t *testing.T) {
 	memory := memory.New()
 	front := &unstructured.Unstructured{Object: settings("default", "front", nil)}
 	front.SetFinalizers([]string{"example.com/backup"})
-	front.SetAnnotations(map[string]string{ownership.OwnerMark: owner.String()})
+	front.SetAnnotations(map[string]string{ownership.OwnerAnnotation: owner.String()})
 	front.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: shopKind.GroupVersion().String(), Kind: shopKind.Kind, Name: owner.Name, UID: owner.UID}})
 	if _, err := memory.Put("operetta", front); err != nil {
 		t.Fatal(err)

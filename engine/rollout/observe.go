@@ -100,7 +100,7 @@ func unread(failures []error) error {
 // see records a live object if it is the resource's own: a package never sees
 // the objects of others under its names.
 func (r *run) see(component, object string, u *unstructured.Unstructured) {
-	situation, _ := ownership.Situate(u, r.in.Owner)
+	situation, _ := ownership.Classify(u, r.in.Owner)
 	if (situation != ownership.Owned && situation != ownership.Terminating) || (situation == ownership.Terminating && r.isGone(u)) {
 		delete(r.live[component], object)
 		return

@@ -120,7 +120,7 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 		if err != nil {
 			return err
 		}
-		if want != nil && want.GetLabels()[ownership.OwnerMark] == "" {
+		if want != nil && want.GetLabels()[ownership.OwnerLabel] == "" {
 			want = nil // it is not for the cache
 		}
 		got := object(ref.GroupVersionKind, "", "")
@@ -200,7 +200,7 @@ func (l *live) withdraw(ctx context.Context, kind schema.GroupVersionKind) error
 	return l.plane.withdraw(ctx, kind)
 }
 
-func (l *live) refuse(r memory.Refusal) { l.plane.webhook.refuse(l.namespace, r) }
+func (l *live) refuse(r memory.Admission) { l.plane.webhook.refuse(l.namespace, r) }
 
 func (l *live) terminate(ctx context.Context) error {
 	if err := l.plane.admin.Delete(ctx, object(namespaceKind, "", l.namespace)); err != nil {

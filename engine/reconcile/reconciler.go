@@ -224,7 +224,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
-	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerMark, s.owner.Label())
+	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
 	}
@@ -336,7 +336,7 @@ func (s *state) expire(c *status.Completion) time.Duration {
 // expired returns a component that has had its time as a failed one, and any other
 // as it is, with the time that it has left, or 0 when there is no limit.
 func (s *state) expired(c status.Component) (status.Component, time.Duration) {
-	if c.Timeout == 0 || c.Settled() || c.State == status.Failed {
+	if c.Timeout == 0 || c.Done() || c.State == status.Failed {
 		return c, 0
 	}
 	now := s.Now()
