@@ -9,10 +9,8 @@
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 
-# The modules change less often than the source, so they are a layer of their own. The
-# module below test is one that go.mod replaces by its folder.
+# The modules change less often than the source, so they are a layer of their own.
 COPY go.mod go.sum ./
-COPY test/controlplane/go.mod test/controlplane/
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 
 COPY . .
