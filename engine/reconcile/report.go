@@ -102,7 +102,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
 	if s.oversized.recall(s.key(), s.sized(), s.Now()) {
-		return &statusTooLarge{errors.New("it was refused lately")}
+		return &statusTooLargeError{errors.New("it was refused lately")}
 	}
 	err := s.Store.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {
