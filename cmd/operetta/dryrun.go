@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle/simulate"
-	"operetta.dev/engine/plan/diff"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 )
@@ -80,7 +80,7 @@ func (d *dryRun) check() error {
 type rehearsal struct {
 	out   io.Writer
 	ink   ink
-	world *simulate.World
+	world *dryrun.World
 	// resources are those that were given.
 	resources []cluster.Ref
 	// given is everything that was.
@@ -106,7 +106,7 @@ func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
 		return err
 	}
 	r := &rehearsal{
-		out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: simulate.New(config, programs...),
+		out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: dryrun.New(config, programs...),
 		mask: &diff.Mask{}, inFull: []cluster.Verb{cluster.Updated},
 	}
 	if err := r.read(ctx, s.in, f, programs); err != nil {
@@ -223,7 +223,7 @@ func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster
 var signs = map[cluster.Verb]string{cluster.Created: "+", cluster.Updated: "~", cluster.Deleted: "-"}
 
 // show prints one step.
-func (r *rehearsal) show(step simulate.Step) {
+func (r *rehearsal) show(step dryrun.Step) {
 	for _, c := range step.Changes {
 		r.mask.Learn(c.Before, c.Object)
 	}

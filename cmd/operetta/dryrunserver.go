@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller"
-	"operetta.dev/engine/lifecycle/simulate"
+	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/status"
@@ -77,7 +77,7 @@ func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Uns
 		}
 		u := queue[0]
 		what, failure := l.live.Reconcile(ctx, servedBy(l.programs, u.GroupVersionKind().GroupKind()), u)
-		step := simulate.Step{Number: number, Resource: cluster.RefOf(u), Changes: what.Changes, Err: failure}
+		step := dryrun.Step{Number: number, Resource: cluster.RefOf(u), Changes: what.Changes, Err: failure}
 		step.Status, _, _ = unstructured.NestedMap(what.Resource.Object, "status")
 		l.show(step)
 		if why := unsuccessful(step); why != "" {
@@ -95,7 +95,7 @@ func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Uns
 
 // unsuccessful returns why a reconcile does not get a resource further without somebody
 // doing something, or "". To wait for what was just written is no failure.
-func unsuccessful(step simulate.Step) string {
+func unsuccessful(step dryrun.Step) string {
 	if step.Err != nil {
 		return step.Err.Error()
 	}

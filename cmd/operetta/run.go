@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/source"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -99,8 +99,8 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVar(&f.context, "context", "", "context in the kubeconfig")
 	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
-	flags.Var(&annotationList{value: &f.options.Allow, allowed: lifecycle.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
-	complete(cmd, "allow-annotations", unprefixed(lifecycle.Administrative))
+	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
+	complete(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled concurrently")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-bind-address", "", "address for Prometheus metrics, such as 127.0.0.1:8080; port 0 picks a free port and logs it; off by default")
 	flags.StringVar(&f.options.HealthAddress, "health-probe-bind-address", "", "address for /healthz and /readyz, such as 127.0.0.1:8081; port 0 picks a free port; off by default")

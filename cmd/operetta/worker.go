@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/check"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
 )
 
 // CUE can be written that drives the evaluator into endless recursion or endless work.
@@ -84,7 +84,7 @@ func endWith(in io.Reader) {
 func examineHere(mode string, snapshot *source.Snapshot) finding {
 	f := examineLight(mode, snapshot)
 	if mode == examineAll {
-		f.Faults = append(f.Faults, check.Types(snapshot, f.Faults)...).Sorted()
+		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()
 	}
 	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), firstOf(f.Faults), firstOf(f.Warnings)
 	return f
@@ -98,8 +98,8 @@ func examineLight(mode string, snapshot *source.Snapshot) finding {
 	}
 	var f finding
 	if mode != examineCRD {
-		f.Faults, f.Warnings = check.All(p)
-		f.Edges, f.Kinds = check.Dependencies(p), check.Kinds(p)
+		f.Faults, f.Warnings = vet.All(p)
+		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)
 	}
 	if mode != examineCheck {
 		var err error

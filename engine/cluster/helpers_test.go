@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/test/clustertest"
 	"sigs.k8s.io/yaml"
 )
@@ -33,7 +33,7 @@ func parse(t *testing.T, s *clustertest.Site, text string) *unstructured.Unstruc
 		t.Fatal(err)
 	}
 	u.SetNamespace(s.Namespace)
-	set(t, u, "test", "metadata", "labels", plan.OwnerMark) // what the engine writes has it
+	set(t, u, "test", "metadata", "labels", ownership.OwnerMark) // what the engine writes has it
 	return u
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/test/clustertest"
 )
 
@@ -439,13 +439,13 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 	s := clustertest.New(t)
 	for _, text := range []string{configMap, widget, deployment} {
 		u := parse(t, s, text)
-		u.SetLabels(map[string]string{plan.OwnerMark: s.Namespace})
+		u.SetLabels(map[string]string{ownership.OwnerMark: s.Namespace})
 		apply(t, s, u)
 	}
 	unlabelled := parse(t, s, configMap)
 	unlabelled.SetName("b")
 	apply(t, s, unlabelled)
-	found, err := s.Owned(t.Context(), "", plan.OwnerMark, s.Namespace)
+	found, err := s.Owned(t.Context(), "", ownership.OwnerMark, s.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +462,7 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for namespace, want := range map[string]int{s.Namespace: len(got), "kube-system": 0} {
-		if found, err := s.Owned(t.Context(), namespace, plan.OwnerMark, s.Namespace); err != nil || len(found) != want {
+		if found, err := s.Owned(t.Context(), namespace, ownership.OwnerMark, s.Namespace); err != nil || len(found) != want {
 			t.Errorf("in namespace %s are %d, and an error %v, want %d", namespace, len(found), err, want)
 		}
 	}

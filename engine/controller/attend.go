@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
-	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -29,12 +29,12 @@ type watcher struct {
 	kind       strayKind
 	resources  cache.Cache
 	reader     client.Client
-	life       *lifecycle.Lifecycle
+	life       *reconcile.Lifecycle
 	controller controller.Controller
 }
 
 // newWatcher returns what takes steps with the resources of a kind, and watches nothing yet.
-func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.Lifecycle) step) (*watcher, error) {
+func (s *strays) newWatcher(k strayKind, name string, kindStep func(*reconcile.Lifecycle) step) (*watcher, error) {
 	m := s.manager
 	w := &watcher{strays: s, kind: k}
 	options := cacheOptions(m.manager)
@@ -47,7 +47,7 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*lifecycle.L
 	if w.reader, err = cachedClient(m.manager, w.resources); err != nil {
 		return nil, err
 	}
-	w.life = &lifecycle.Lifecycle{
+	w.life = &reconcile.Lifecycle{
 		Kind: k.GroupVersionKind, Store: m.store(k.GroupVersionKind, w.reader), Recorder: m.recorder(), Now: time.Now,
 		StrayReach: k.reach,
 		Allow:      m.options.Allow,
@@ -79,7 +79,7 @@ func (w *watcher) run(ctx context.Context) {
 
 // control returns what watches a kind and tears its strays down, until its context ends.
 func (s *strays) control(k strayKind) (func(context.Context), error) {
-	w, err := s.newWatcher(k, "stray", func(l *lifecycle.Lifecycle) step { return l.StepStray })
+	w, err := s.newWatcher(k, "stray", func(l *reconcile.Lifecycle) step { return l.StepStray })
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *strays) controlBroken(k strayKind) (run func(context.Context), wake wak
 	elsewhere := func() {
 		s.log.Info("another process serves the kind of a package that is broken here, and what is broken is not said in its resources", "package", k.pkg, "kind", k.GroupKind().String())
 	}
-	w, err := s.newWatcher(k, "broken", func(l *lifecycle.Lifecycle) step {
+	w, err := s.newWatcher(k, "broken", func(l *reconcile.Lifecycle) step {
 		u := newUnserved(l, func() string { return s.faultOf(k.pkg) }, elsewhere)
 		return s.stepOf(l, u)
 	})
@@ -131,7 +131,7 @@ func (w *watcher) wakeAll(ctx context.Context, done <-chan struct{}, woken chan<
 
 // stepOf returns the step of a resource whose package is broken. One that is being deleted
 // is a stray.
-func (s *strays) stepOf(l *lifecycle.Lifecycle, u *unserved) step {
+func (s *strays) stepOf(l *reconcile.Lifecycle, u *unserved) step {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 		cr, err := l.Store.Get(ctx, key)
 		switch {
@@ -148,12 +148,12 @@ func (s *strays) stepOf(l *lifecycle.Lifecycle, u *unserved) step {
 
 // pacedStore is a store whose statuses are written at a pace.
 type pacedStore struct {
-	lifecycle.Store
+	reconcile.Store
 
 	pace flowcontrol.RateLimiter
 }
 
-// ApplyStatus implements lifecycle.Store.
+// ApplyStatus implements reconcile.Store.
 func (s pacedStore) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
 	if err := s.pace.Wait(ctx); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (s pacedStore) ApplyStatus(ctx context.Context, resource *unstructured.Unst
 }
 
 // waits reports whether a resource waits for the engine when it is deleted.
-func waits(o metav1.Object) bool { return slices.Contains(o.GetFinalizers(), lifecycle.Finalizer) }
+func waits(o metav1.Object) bool { return slices.Contains(o.GetFinalizers(), reconcile.Finalizer) }
 
 // retried returns a step that is taken again when the resource was changed since it was
 // read: whoever did so may know better.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -154,7 +154,7 @@ const (
 // them, and knows better. The question is a condition of one resource, which that process
 // takes away.
 type unserved struct {
-	life  *lifecycle.Lifecycle
+	life  *reconcile.Lifecycle
 	fault func() string
 	// elsewhere is called when another process turns out to serve the kind.
 	elsewhere func()
@@ -170,7 +170,7 @@ type unserved struct {
 	late map[types.NamespacedName]time.Time
 }
 
-func newUnserved(l *lifecycle.Lifecycle, fault func() string, elsewhere func()) *unserved {
+func newUnserved(l *reconcile.Lifecycle, fault func() string, elsewhere func()) *unserved {
 	return &unserved{
 		life: l, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
 		said: map[types.NamespacedName]types.UID{}, late: map[types.NamespacedName]time.Time{},
@@ -220,7 +220,7 @@ func (u *unserved) forget(key types.NamespacedName) {
 func (u *unserved) consult(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	disputed := lifecycle.Disputed(cr)
+	disputed := reconcile.Disputed(cr)
 	switch {
 	case u.by == servedByAsked && !disputed && u.asked == cr.GetUID():
 		u.by = servedByOther
@@ -288,6 +288,6 @@ var answered = predicate.TypedFuncs[client.Object]{
 	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
 		before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
 		after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
-		return isBefore && isAfter && lifecycle.Disputed(before) && !lifecycle.Disputed(after)
+		return isBefore && isAfter && reconcile.Disputed(before) && !reconcile.Disputed(after)
 	},
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 )
 
@@ -65,7 +65,7 @@ func newKiosk(t *testing.T) *kiosk {
 		u.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		k.store.of[nameOf(u)] = u
 	}
-	l := &lifecycle.Lifecycle{Kind: kind, Store: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
+	l := &reconcile.Lifecycle{Kind: kind, Store: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
 	k.unserved = newUnserved(l, func() string { return k.wrong }, func() { k.elsewhere++ })
 	k.now = func() time.Time { return k.at }
 	return k
@@ -89,7 +89,7 @@ func (k *kiosk) pass() time.Duration {
 func (k *kiosk) disputed() int {
 	n := 0
 	for _, u := range k.store.of {
-		if lifecycle.Disputed(u) {
+		if reconcile.Disputed(u) {
 			n++
 		}
 	}
@@ -99,7 +99,7 @@ func (k *kiosk) disputed() int {
 // answer does what a process does that serves the resources.
 func (k *kiosk) answer() {
 	for _, u := range k.store.of {
-		if lifecycle.Disputed(u) {
+		if reconcile.Disputed(u) {
 			u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
 		}
 	}
@@ -209,7 +209,7 @@ func TestWhoeverTakesBackWhatWasSaidIsAsked(t *testing.T) {
 		t.Parallel()
 		k := newKiosk(t)
 		paused := k.store.of[types.NamespacedName{Name: "shop-1"}]
-		paused.SetAnnotations(map[string]string{lifecycle.AnnotationPaused: "true"})
+		paused.SetAnnotations(map[string]string{reconcile.AnnotationPaused: "true"})
 		k.pass()
 		k.at = k.at.Add(answerTime)
 		k.pass()
@@ -226,7 +226,7 @@ func TestPausedResourceIsNotAskedAbout(t *testing.T) {
 	t.Parallel()
 	k := newKiosk(t)
 	for _, u := range k.store.of {
-		u.SetAnnotations(map[string]string{lifecycle.AnnotationPaused: "true"})
+		u.SetAnnotations(map[string]string{reconcile.AnnotationPaused: "true"})
 	}
 	if again := k.pass(); again != 0 || k.store.writes != 0 {
 		t.Errorf("%d writes, again in %s", k.store.writes, again)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -68,7 +68,7 @@ func newChildren(mgr manager.Manager, namespace string, remembered *wholes, log 
 // open returns the space of a namespace, or of all. Its cache holds only what the
 // engine has written, by its label: the memory does not grow with what else is there.
 func (c *children) open(namespace string) (space, error) {
-	ours, err := labels.Parse(plan.OwnerMark)
+	ours, err := labels.Parse(ownership.OwnerMark)
 	if err != nil {
 		return space{}, err
 	}

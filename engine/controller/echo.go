@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // echoes knows the events that say no more than what a reconcile has written itself:
@@ -52,7 +52,7 @@ func keyOfOwn(o client.Object) (echoKey, bool) {
 	if !ok {
 		return echoKey{}, false
 	}
-	_, owner, ok := plan.ParseOwner(u.GetAnnotations()[plan.OwnerMark])
+	_, owner, ok := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerMark])
 	return echoKey{cluster.RefOf(u).Identity(), owner}, ok
 }
 
@@ -138,9 +138,9 @@ func (e *echoes) forget(o client.Object) {
 
 // without returns a handler of events that leaves the echoes out. What an informer
 // repeats is none: it is there so that everything is looked at now and then.
-func (e *echoes) without(inner handler.TypedEventHandler[client.Object, reconcile.Request]) handler.TypedEventHandler[client.Object, reconcile.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.TypedFuncs[client.Object, reconcile.Request]{
+func (e *echoes) without(inner handler.TypedEventHandler[client.Object, ctrl.Request]) handler.TypedEventHandler[client.Object, ctrl.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	return handler.TypedFuncs[client.Object, ctrl.Request]{
 		CreateFunc: func(ctx context.Context, c event.TypedCreateEvent[client.Object], q queue) {
 			if c.IsInInitialList {
 				inner.Create(ctx, c, q)
@@ -150,7 +150,7 @@ func (e *echoes) without(inner handler.TypedEventHandler[client.Object, reconcil
 		},
 		UpdateFunc: func(ctx context.Context, u event.TypedUpdateEvent[client.Object], q queue) {
 			before, after := u.ObjectOld, u.ObjectNew
-			changedHands := before.GetAnnotations()[plan.OwnerMark] != after.GetAnnotations()[plan.OwnerMark]
+			changedHands := before.GetAnnotations()[ownership.OwnerMark] != after.GetAnnotations()[ownership.OwnerMark]
 			if changedHands || before.GetResourceVersion() == after.GetResourceVersion() {
 				inner.Update(ctx, u, q)
 				return
@@ -183,7 +183,7 @@ func (c echoing) Apply(ctx context.Context, object *unstructured.Unstructured) (
 	out, err := c.Cluster.Apply(ctx, object)
 	if err == nil {
 		answer = out.GetResourceVersion()
-		c.echoes.wrote(key, object.GetAnnotations()[plan.AppliedMark])
+		c.echoes.wrote(key, object.GetAnnotations()[ownership.AppliedMark])
 	}
 	return out, err
 }

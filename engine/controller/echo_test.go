@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/source"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // version returns an object of a resource in a version.
@@ -133,20 +133,20 @@ func TestTheEchoOfAnOwnWriteReconcilesNobody(t *testing.T) {
 
 // noted is a queue that notes what is added to it.
 type noted struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	workqueue.TypedRateLimitingInterface[ctrl.Request]
 	added []string
 }
 
 // Add implements workqueue.TypedInterface.
-func (n *noted) Add(r reconcile.Request) { n.added = append(n.added, r.String()) }
+func (n *noted) Add(r ctrl.Request) { n.added = append(n.added, r.String()) }
 
 // counted is a store that counts how often a resource is read, which is once a step.
 type counted struct {
-	lifecycle.Store
+	reconcile.Store
 	steps int
 }
 
-// Get implements lifecycle.Store.
+// Get implements reconcile.Store.
 func (c *counted) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	c.steps++
 	return c.Store.Get(ctx, key)
@@ -223,10 +223,10 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			memory.Refuse(row.refuse)
 			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
 			own, now := &echoes{}, time.Unix(1000, 0)
-			store := &counted{Store: &lifecycle.MemoryStore{Kind: p.GroupVersionKind(), Memory: memory}}
-			r := &reconciler{own: own, lifecycle: &lifecycle.Lifecycle{
+			store := &counted{Store: &reconcile.MemoryStore{Kind: p.GroupVersionKind(), Memory: memory}}
+			r := &reconciler{own: own, lifecycle: &reconcile.Lifecycle{
 				Kind: p.GroupVersionKind(), Store: store, Cluster: echoing{memory, own}, Recorder: unrecorded{},
-				Inputs: lifecycle.MemoryInputs{Memory: memory}, Now: func() time.Time { return now },
+				Inputs: reconcile.MemoryInputs{Memory: memory}, Now: func() time.Time { return now },
 			}}
 			r.use(p)
 			var got []int

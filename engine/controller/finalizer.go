@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,7 +23,7 @@ func (s *store) dropFinalizer(ctx context.Context, resource *unstructured.Unstru
 	if err != nil || live == nil {
 		return err
 	}
-	i := slices.Index(live.GetFinalizers(), lifecycle.Finalizer)
+	i := slices.Index(live.GetFinalizers(), reconcile.Finalizer)
 	if i < 0 || live.GetUID() != resource.GetUID() {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (s *store) dropFinalizer(ctx context.Context, resource *unstructured.Unstru
 	// The tests refuse a resource that is not the one that was read.
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
-		{"op": "test", "path": at, "value": lifecycle.Finalizer},
+		{"op": "test", "path": at, "value": reconcile.Finalizer},
 		{"op": "remove", "path": at},
 	})
 	if err != nil {

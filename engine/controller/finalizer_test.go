@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -33,7 +33,7 @@ func TestFinalizerOfASubsystemLeavesItsSpecAlone(t *testing.T) {
 	}
 	s := &store{kind: kind, client: c}
 	want := identity()
-	for _, finalizers := range [][]string{{lifecycle.Finalizer}, nil} {
+	for _, finalizers := range [][]string{{reconcile.Finalizer}, nil} {
 		want.SetFinalizers(finalizers)
 		if err := s.ApplyFinalizers(t.Context(), want.DeepCopy()); err != nil {
 			t.Fatal(err)

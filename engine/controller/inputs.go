@@ -16,9 +16,9 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // inputs watches what the resources of a package read and do not own: of each input
@@ -121,7 +121,7 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 		return nil, err
 	}
 	w.opening = newOpening(key.kind, informer.HasSyncedChecker().Done(), trouble)
-	go w.opening.wake(ctx, func(req reconcile.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
+	go w.opening.wake(ctx, func(req ctrl.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
 	i.watched[key] = w
 	return w, nil
 }

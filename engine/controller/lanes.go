@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // lanes keep resources that are slow, or that may be, from taking all workers of a kind:
@@ -33,15 +33,15 @@ type lanes struct {
 	kind  string
 	// unproven is how many workers those have that are not known to be quick.
 	unproven int
-	queue    priorityqueue.PriorityQueue[reconcile.Request]
+	queue    priorityqueue.PriorityQueue[ctrl.Request]
 
 	mu   sync.Mutex
 	pace *lru.Cache // of requests
-	busy map[reconcile.Request]*busy
+	busy map[ctrl.Request]*busy
 	// parked are the requests that wait for a worker, those of the highest priority first, and
 	// then the first to come. Priorities has that of each.
 	parked     []parked
-	priorities map[reconcile.Request]int
+	priorities map[ctrl.Request]int
 }
 
 const (
@@ -83,7 +83,7 @@ type stepEnd struct {
 
 // parked is a request that waits for a worker.
 type parked struct {
-	request  reconcile.Request
+	request  ctrl.Request
 	priority int
 }
 
@@ -91,25 +91,25 @@ type parked struct {
 func newLanes(s *steps, kind string, workers int) *lanes {
 	return &lanes{
 		steps: s, kind: kind, unproven: max(1, workers-1),
-		pace: lru.New(knownTurns), busy: map[reconcile.Request]*busy{}, priorities: map[reconcile.Request]int{},
+		pace: lru.New(knownTurns), busy: map[ctrl.Request]*busy{}, priorities: map[ctrl.Request]int{},
 	}
 }
 
 // newQueue returns the controller's queue.
-func (l *lanes) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) requestQueue {
-	l.queue = priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
+func (l *lanes) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) requestQueue {
+	l.queue = priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
 	return &laneQueue{PriorityQueue: l.queue, lanes: l}
 }
 
 // laneQueue is a queue that gives out what may have a worker.
 type laneQueue struct {
-	priorityqueue.PriorityQueue[reconcile.Request]
+	priorityqueue.PriorityQueue[ctrl.Request]
 
 	lanes *lanes
 }
 
 // GetWithPriority implements priorityqueue.PriorityQueue.
-func (q *laneQueue) GetWithPriority() (reconcile.Request, int, bool) {
+func (q *laneQueue) GetWithPriority() (ctrl.Request, int, bool) {
 	for {
 		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
 		if shutdown || q.lanes.admit(req, priority) {
@@ -120,21 +120,21 @@ func (q *laneQueue) GetWithPriority() (reconcile.Request, int, bool) {
 }
 
 // Get implements workqueue.TypedInterface.
-func (q *laneQueue) Get() (reconcile.Request, bool) {
+func (q *laneQueue) Get() (ctrl.Request, bool) {
 	req, _, shutdown := q.GetWithPriority()
 	return req, shutdown
 }
 
 // Forget implements workqueue.TypedRateLimitingInterface. Nothing has come yet of a step that
 // goes on without its worker.
-func (q *laneQueue) Forget(req reconcile.Request) {
+func (q *laneQueue) Forget(req ctrl.Request) {
 	if !q.lanes.goesOn(req) {
 		q.PriorityQueue.Forget(req)
 	}
 }
 
 // Done implements workqueue.TypedInterface.
-func (q *laneQueue) Done(req reconcile.Request) {
+func (q *laneQueue) Done(req ctrl.Request) {
 	if q.lanes.release(req) {
 		q.PriorityQueue.Done(req)
 	}
@@ -143,7 +143,7 @@ func (q *laneQueue) Done(req reconcile.Request) {
 
 // doubt forgets that a resource was quick: somebody has changed what it is evaluated with. A
 // step that is under way may see the change or not, so that it proves nothing.
-func (l *lanes) doubt(req reconcile.Request) {
+func (l *lanes) doubt(req ctrl.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := l.busy[req]; b != nil {
@@ -159,7 +159,7 @@ func (l *lanes) doubt(req reconcile.Request) {
 
 // paceOf returns what is known of a resource. It is forgotten of those that were taken up
 // least recently.
-func (l *lanes) paceOf(req reconcile.Request) pace {
+func (l *lanes) paceOf(req ctrl.Request) pace {
 	known, _ := l.pace.Get(req)
 	p, _ := known.(pace)
 	return p
@@ -167,7 +167,7 @@ func (l *lanes) paceOf(req reconcile.Request) pace {
 
 // doubting returns what maps the objects of others to resources that are evaluated with them.
 func (l *lanes) doubting(requests handler.MapFunc) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
+	return func(ctx context.Context, o client.Object) []ctrl.Request {
 		out := requests(ctx, o)
 		for _, req := range out {
 			l.doubt(req)
@@ -178,7 +178,7 @@ func (l *lanes) doubting(requests handler.MapFunc) handler.MapFunc {
 
 // changes returns a handler of the events of the resources themselves.
 func (l *lanes) changes(inner handler.EventHandler) handler.EventHandler {
-	doubt := func(o client.Object) { l.doubt(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}) }
+	doubt := func(o client.Object) { l.doubt(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}) }
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) {
 			doubt(e.Object)
@@ -200,7 +200,7 @@ func (l *lanes) changes(inner handler.EventHandler) handler.EventHandler {
 
 // admit reports whether a request gets the worker that has taken it. One that does not is
 // parked.
-func (l *lanes) admit(req reconcile.Request, priority int) bool {
+func (l *lanes) admit(req ctrl.Request, priority int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.busy[req] != nil {
@@ -222,7 +222,7 @@ func (l *lanes) admit(req reconcile.Request, priority int) bool {
 }
 
 // park makes a request wait behind those of its priority.
-func (l *lanes) park(req reconcile.Request, priority int) {
+func (l *lanes) park(req ctrl.Request, priority int) {
 	at, _ := slices.BinarySearchFunc(l.parked, priority, func(p parked, priority int) int {
 		if p.priority >= priority {
 			return -1
@@ -272,7 +272,7 @@ func (l *lanes) occupied() occupation {
 
 // allows reports whether a resource may have a worker. Where one that was quick hangs, as its
 // objects can be changed as well, the others of its namespace may be next.
-func (o occupation) allows(req reconcile.Request, is pace) bool {
+func (o occupation) allows(req ctrl.Request, is pace) bool {
 	return is == quick && !o.surprising[req.Namespace] || o.free > 0 && !(is == slow && o.slow) && !(o.hanging[req.Namespace] && o.working[req.Namespace])
 }
 
@@ -296,7 +296,7 @@ func (l *lanes) next() {
 }
 
 // goesOn reports whether the step of a request goes on without a worker.
-func (l *lanes) goesOn(req reconcile.Request) bool {
+func (l *lanes) goesOn(req ctrl.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.busy[req]
@@ -305,7 +305,7 @@ func (l *lanes) goesOn(req reconcile.Request) bool {
 
 // take takes a step, and reports whether the worker has left it: what comes of it is then
 // acted upon when it ends.
-func (l *lanes) take(ctx context.Context, req reconcile.Request, do func(context.Context) stepEnd) (stepEnd, bool) {
+func (l *lanes) take(ctx context.Context, req ctrl.Request, do func(context.Context) stepEnd) (stepEnd, bool) {
 	ctx, step := l.steps.begin(ctx, l.kind, req)
 	l.mu.Lock()
 	if l.busy[req] == nil {
@@ -347,7 +347,7 @@ func (l *lanes) take(ctx context.Context, req reconcile.Request, do func(context
 }
 
 // detach takes the worker from a step that has not ended, and reports whether it did.
-func (l *lanes) detach(req reconcile.Request) bool {
+func (l *lanes) detach(req ctrl.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.busy[req]
@@ -356,7 +356,7 @@ func (l *lanes) detach(req reconcile.Request) bool {
 }
 
 // end notes what came of a step, and how quick it was.
-func (l *lanes) end(ctx context.Context, req reconcile.Request, end stepEnd) {
+func (l *lanes) end(ctx context.Context, req ctrl.Request, end stepEnd) {
 	l.mu.Lock()
 	b := l.busy[req]
 	if b == nil {
@@ -384,7 +384,7 @@ func (l *lanes) end(ctx context.Context, req reconcile.Request, end stepEnd) {
 }
 
 // release takes the worker from a request, and reports whether its step has ended.
-func (l *lanes) release(req reconcile.Request) bool {
+func (l *lanes) release(req ctrl.Request) bool {
 	l.mu.Lock()
 	b := l.busy[req]
 	if b == nil || !b.detached {
@@ -403,7 +403,7 @@ func (l *lanes) release(req reconcile.Request) bool {
 
 // conclude does for a step that has gone on without a worker what the library does when one
 // ends.
-func (l *lanes) conclude(req reconcile.Request, end stepEnd) {
+func (l *lanes) conclude(req ctrl.Request, end stepEnd) {
 	l.steps.attach()
 	l.mu.Lock()
 	delete(l.busy, req)

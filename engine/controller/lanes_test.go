@@ -16,8 +16,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // workshop is a controller of four workers with lanes, in a bubble of synctest. What a
@@ -43,9 +43,9 @@ func openWorkshop(t *testing.T) *workshop {
 	w.lanes = newLanes(w.steps, "Shop", 4)
 	p := newPunctual(w.step, w.steps, "Shop", w.lanes)
 	logs := funcr.New(func(_, line string) { w.log.WriteString(line + "\n") }, funcr.Options{})
-	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[reconcile.Request]{
+	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
 		Reconciler: p, RateLimiter: p, NewQueue: w.lanes.newQueue, MaxConcurrentReconciles: 4, SkipNameValidation: new(true),
-		LogConstructor: func(req *reconcile.Request) logr.Logger {
+		LogConstructor: func(req *ctrl.Request) logr.Logger {
 			if req == nil {
 				return logr.Discard()
 			}
@@ -77,7 +77,7 @@ func (w *workshop) step(ctx context.Context, key types.NamespacedName) (time.Dur
 		case !first:
 			<-w.release
 		case what == "edit":
-			w.lanes.doubt(reconcile.Request{NamespacedName: key})
+			w.lanes.doubt(ctrl.Request{NamespacedName: key})
 			w.waking.after(key, 0)
 		}
 	case "hang", "late":
@@ -118,7 +118,7 @@ func (w *workshop) close() {
 func (w *workshop) wake(namespace, what string, n int) {
 	for i := range n {
 		key := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("%s-%d", what, i)}
-		w.lanes.doubt(reconcile.Request{NamespacedName: key})
+		w.lanes.doubt(ctrl.Request{NamespacedName: key})
 		w.waking.after(key, 0)
 	}
 }

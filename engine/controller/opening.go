@@ -11,10 +11,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -41,25 +41,25 @@ type opening struct {
 	deadline time.Time
 
 	mu      sync.Mutex
-	waiting map[reconcile.Request]bool
+	waiting map[ctrl.Request]bool
 }
 
 func newOpening(kind schema.GroupVersionKind, begun <-chan struct{}, t *troubles) *opening {
-	return &opening{kind: kind, begun: begun, troubles: t, deadline: time.Now().Add(syncTimeout), waiting: map[reconcile.Request]bool{}}
+	return &opening{kind: kind, begun: begun, troubles: t, deadline: time.Now().Add(syncTimeout), waiting: map[ctrl.Request]bool{}}
 }
 
 // source returns what feeds a controller's queue with the events of an informer, and
 // with who waits for it to begin.
 func (o *opening) source(informer cache.Informer, h handler.EventHandler, p ...predicate.Predicate) source.Source {
 	events := &source.Informer{Informer: informer, Handler: h, Predicates: p}
-	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		go o.wake(ctx, q.Add)
 		return events.Start(ctx, q)
 	})
 }
 
 // wake reconciles who waits, once the watch has begun.
-func (o *opening) wake(ctx context.Context, add func(reconcile.Request)) {
+func (o *opening) wake(ctx context.Context, add func(ctrl.Request)) {
 	select {
 	case <-ctx.Done():
 		return
@@ -107,7 +107,7 @@ func (o *opening) unreadable(ctx context.Context, cause error) error {
 	if o.waiting == nil {
 		return nil
 	}
-	if req, ok := ctx.Value(requestKey{}).(reconcile.Request); ok {
+	if req, ok := ctx.Value(requestKey{}).(ctrl.Request); ok {
 		o.waiting[req] = true
 	}
 	if cause == nil {
@@ -120,7 +120,7 @@ func (o *opening) unreadable(ctx context.Context, cause error) error {
 type requestKey struct{}
 
 // withRequest returns the context of a step for a request.
-func withRequest(ctx context.Context, req reconcile.Request) context.Context {
+func withRequest(ctx context.Context, req ctrl.Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, req)
 }
 

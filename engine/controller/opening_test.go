@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 var secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-func request(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
+func request(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
 }
 
 func forbidden(text string) error {
@@ -115,10 +115,10 @@ func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 		trouble, begun := &troubles{}, make(chan struct{})
 		trouble.note(secretKind.String(), forbidden("no"))
 		o := newOpening(secretKind, begun, trouble)
-		var added []reconcile.Request
+		var added []ctrl.Request
 		woken := make(chan struct{})
 		go func() {
-			o.wake(t.Context(), func(r reconcile.Request) { added = append(added, r) })
+			o.wake(t.Context(), func(r ctrl.Request) { added = append(added, r) })
 			close(woken)
 		}()
 		// The step of the reconciler lends its request.
@@ -137,8 +137,8 @@ func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 		}
 		close(begun)
 		<-woken
-		slices.SortFunc(added, func(a, b reconcile.Request) int { return strings.Compare(a.String(), b.String()) })
-		if diff := cmp.Diff([]reconcile.Request{request("one"), request("two")}, added); diff != "" {
+		slices.SortFunc(added, func(a, b ctrl.Request) int { return strings.Compare(a.String(), b.String()) })
+		if diff := cmp.Diff([]ctrl.Request{request("one"), request("two")}, added); diff != "" {
 			t.Errorf("reconciled again (-want +got):\n%s", diff)
 		}
 		if err := o.await(t.Context()); err != nil {

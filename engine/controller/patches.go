@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -22,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // patches watches patches for whoever reads them. Where the API server does not serve
@@ -192,7 +192,7 @@ type reader struct {
 	opening *opening
 }
 
-var _ lifecycle.Patches = (*reader)(nil)
+var _ reconcile.Patches = (*reader)(nil)
 
 // join returns what reads patches for a controller.
 func (p *patches) join(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (*reader, error) {
@@ -228,7 +228,7 @@ func (r *reader) begin() error {
 	return nil
 }
 
-// List implements lifecycle.Patches.
+// List implements reconcile.Patches.
 func (r *reader) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
 	if state, err := r.known(ctx); err != nil || state == servingNo {
 		return nil, err
@@ -254,7 +254,7 @@ func listPatches(ctx context.Context, r client.Reader, options ...client.ListOpt
 	return out, nil
 }
 
-// ApplyStatus implements lifecycle.Patches.
+// ApplyStatus implements reconcile.Patches.
 func (p *patches) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
 	err := p.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -271,7 +271,7 @@ type targets struct {
 
 // requests returns the resource that a patch is about. Of an update both sides are
 // asked about, so that a patch can move from one resource to another.
-func (t targets) requests(ctx context.Context, o client.Object) []reconcile.Request {
+func (t targets) requests(ctx context.Context, o client.Object) []ctrl.Request {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return nil
@@ -283,7 +283,7 @@ func (t targets) requests(ctx context.Context, o client.Object) []reconcile.Requ
 	if scope, err := t.scope(ctx, t.kind); err == nil && scope == cluster.ClusterScoped {
 		return nil // with a namespace it would be reconciled as another one, at the same time as itself
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name}}}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name}}}
 }
 
 // specOnly leaves out the changes of a patch's status, which are the engine's own.
@@ -298,9 +298,9 @@ var specOnly = predicate.TypedFuncs[client.Object]{
 // rehearsedPatches reads patches from the API server and tells them nothing.
 type rehearsedPatches struct{ reader client.Reader }
 
-var _ lifecycle.Patches = rehearsedPatches{}
+var _ reconcile.Patches = rehearsedPatches{}
 
-// List implements lifecycle.Patches.
+// List implements reconcile.Patches.
 func (r rehearsedPatches) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
 	out, err := listPatches(ctx, r.reader, client.InNamespace(namespace))
 	if _, none := withoutPatches(err); none {
@@ -309,5 +309,5 @@ func (r rehearsedPatches) List(ctx context.Context, namespace string) ([]*unstru
 	return out, err
 }
 
-// ApplyStatus implements lifecycle.Patches.
+// ApplyStatus implements reconcile.Patches.
 func (rehearsedPatches) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }

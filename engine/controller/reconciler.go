@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,7 +23,7 @@ import (
 // is current when a reconcile begins.
 type reconciler struct {
 	program   atomic.Pointer[program.Memo]
-	lifecycle *lifecycle.Lifecycle
+	lifecycle *reconcile.Lifecycle
 	own       *echoes
 }
 
@@ -58,14 +58,14 @@ type store struct {
 	wholes *wholes
 }
 
-var _ lifecycle.Store = (*store)(nil)
+var _ reconcile.Store = (*store)(nil)
 
 // store returns the store of a kind, by a client that reads from a cache.
 func (m *Manager) store(kind schema.GroupVersionKind, from client.Client) *store {
 	return &store{kind: kind, client: from, direct: m.children.direct, wholes: m.children.wholes}
 }
 
-// Get implements lifecycle.Store.
+// Get implements reconcile.Store.
 func (s *store) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	cr, err := s.get(ctx, s.client, key)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *store) get(ctx context.Context, from client.Reader, key types.Namespace
 	return cr, err
 }
 
-// ApplyStatus implements lifecycle.Store.
+// ApplyStatus implements reconcile.Store.
 func (s *store) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
 	err := s.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(resource), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
 	return client.IgnoreNotFound(err)
@@ -96,7 +96,7 @@ func (s *store) ApplyStatus(ctx context.Context, resource *unstructured.Unstruct
 // to apply nothing but finalizers would take its spec away.
 const finalizing = cluster.FieldManager + "-finalizer"
 
-// ApplyFinalizers implements lifecycle.Store. An apply with a UID never creates.
+// ApplyFinalizers implements reconcile.Store. An apply with a UID never creates.
 func (s *store) ApplyFinalizers(ctx context.Context, resource *unstructured.Unstructured) error {
 	if len(resource.GetFinalizers()) == 0 {
 		return s.dropFinalizer(ctx, resource)
@@ -107,9 +107,9 @@ func (s *store) ApplyFinalizers(ctx context.Context, resource *unstructured.Unst
 // recorder records events on the API server.
 type recorder struct{ events events.EventRecorder }
 
-var _ lifecycle.Recorder = recorder{}
+var _ reconcile.Recorder = recorder{}
 
-// Record implements lifecycle.Recorder.
+// Record implements reconcile.Recorder.
 func (r recorder) Record(resource *unstructured.Unstructured, e rollout.Event) {
 	kind := corev1.EventTypeNormal
 	if e.Warning {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
-	"operetta.dev/engine/plan/diff"
+	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -100,7 +100,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	s := &rehearsedStore{resource: resource.DeepCopy()}
 	before := len(r.cluster.Changes())
 	now := time.Now()
-	l := &lifecycle.Lifecycle{
+	l := &reconcile.Lifecycle{
 		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client, r.mask}, ConfigMap: r.options.ConfigMap, Allow: r.options.Allow, Parallel: 1,
 		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
 		Subsystem: r.subsystems.has, NewSalt: func() string { return program.FixedSalt },
@@ -133,20 +133,20 @@ func (r *Rehearsal) Written(ctx context.Context, change cluster.Change) (*unstru
 // rehearsedStore holds one custom resource.
 type rehearsedStore struct{ resource *unstructured.Unstructured }
 
-var _ lifecycle.Store = (*rehearsedStore)(nil)
+var _ reconcile.Store = (*rehearsedStore)(nil)
 
-// Get implements lifecycle.Store.
+// Get implements reconcile.Store.
 func (s *rehearsedStore) Get(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) {
 	return s.resource.DeepCopy(), nil
 }
 
-// ApplyStatus implements lifecycle.Store.
+// ApplyStatus implements reconcile.Store.
 func (s *rehearsedStore) ApplyStatus(_ context.Context, resource *unstructured.Unstructured) error {
 	s.resource.Object["status"] = resource.DeepCopy().Object["status"]
 	return nil
 }
 
-// ApplyFinalizers implements lifecycle.Store.
+// ApplyFinalizers implements reconcile.Store.
 func (s *rehearsedStore) ApplyFinalizers(_ context.Context, resource *unstructured.Unstructured) error {
 	s.resource.SetFinalizers(resource.GetFinalizers())
 	return nil
@@ -155,7 +155,7 @@ func (s *rehearsedStore) ApplyFinalizers(_ context.Context, resource *unstructur
 // unrecorded forgets events.
 type unrecorded struct{}
 
-// Record implements lifecycle.Recorder.
+// Record implements reconcile.Recorder.
 func (unrecorded) Record(*unstructured.Unstructured, rollout.Event) {}
 
 // learning is a cluster of which a mask learns the Secrets that are read: what a package

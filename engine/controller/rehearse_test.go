@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan/diff"
+	"operetta.dev/engine/dryrun/diff"
 )
 
 func TestADryRunHidesTheSecretsThatItReads(t *testing.T) {

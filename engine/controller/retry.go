@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -30,7 +31,7 @@ type step func(ctx context.Context, key types.NamespacedName) (time.Duration, er
 // timers of the others must not wait until its delay, which grows, is over.
 type punctual struct {
 	step    step
-	backoff workqueue.TypedRateLimiter[reconcile.Request]
+	backoff workqueue.TypedRateLimiter[ctrl.Request]
 	// steps know those that are under way, and lanes give workers to them; nil has one for
 	// each.
 	steps *steps
@@ -39,31 +40,31 @@ type punctual struct {
 
 	mu sync.Mutex
 	// due are the times to come again of the requests whose last step failed.
-	due map[reconcile.Request]time.Duration
+	due map[ctrl.Request]time.Duration
 }
 
 var (
-	_ reconcile.Reconciler                          = (*punctual)(nil)
-	_ workqueue.TypedRateLimiter[reconcile.Request] = (*punctual)(nil)
+	_ reconcile.Reconciler                     = (*punctual)(nil)
+	_ workqueue.TypedRateLimiter[ctrl.Request] = (*punctual)(nil)
 )
 
 func newPunctual(s step, running *steps, kind string, l *lanes) *punctual {
 	return &punctual{
 		step:    s,
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
 		steps:   running,
 		lanes:   l,
 		kind:    kind,
-		due:     map[reconcile.Request]time.Duration{},
+		due:     map[ctrl.Request]time.Duration{},
 	}
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (p *punctual) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (p *punctual) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if p.lanes != nil {
 		end, left := p.lanes.take(ctx, req, func(ctx context.Context) stepEnd { return p.take(ctx, req) })
 		if left {
-			return reconcile.Result{}, nil
+			return ctrl.Result{}, nil
 		}
 		return end.result()
 	}
@@ -73,15 +74,15 @@ func (p *punctual) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 }
 
 // result returns what the library is told.
-func (e stepEnd) result() (reconcile.Result, error) {
+func (e stepEnd) result() (ctrl.Result, error) {
 	if e.err != nil {
-		return reconcile.Result{}, e.err
+		return ctrl.Result{}, e.err
 	}
-	return reconcile.Result{RequeueAfter: e.again}, nil
+	return ctrl.Result{RequeueAfter: e.again}, nil
 }
 
 // take takes a step, and notes when to come again if it fails.
-func (p *punctual) take(ctx context.Context, req reconcile.Request) stepEnd {
+func (p *punctual) take(ctx context.Context, req ctrl.Request) stepEnd {
 	again, err := p.recovered(withRequest(ctx, req), req)
 	if err != nil {
 		p.mu.Lock()
@@ -96,7 +97,7 @@ var errPanic = errors.New("the operator has a fault; the log says where")
 
 // recovered takes a step, and returns a panic as an error: it must not end the process. What
 // it panicked with is not said, as nobody here knows what Secrets hold.
-func (p *punctual) recovered(ctx context.Context, req reconcile.Request) (again time.Duration, err error) {
+func (p *punctual) recovered(ctx context.Context, req ctrl.Request) (again time.Duration, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			log.FromContext(ctx).Error(nil, "the operator has a fault", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
@@ -107,7 +108,7 @@ func (p *punctual) recovered(ctx context.Context, req reconcile.Request) (again 
 }
 
 // When implements workqueue.TypedRateLimiter. The queue asks once for each failure.
-func (p *punctual) When(req reconcile.Request) time.Duration {
+func (p *punctual) When(req ctrl.Request) time.Duration {
 	delay := p.backoff.When(req)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +120,7 @@ func (p *punctual) When(req reconcile.Request) time.Duration {
 }
 
 // Forget implements workqueue.TypedRateLimiter.
-func (p *punctual) Forget(req reconcile.Request) { p.backoff.Forget(req) }
+func (p *punctual) Forget(req ctrl.Request) { p.backoff.Forget(req) }
 
 // NumRequeues implements workqueue.TypedRateLimiter.
-func (p *punctual) NumRequeues(req reconcile.Request) int { return p.backoff.NumRequeues(req) }
+func (p *punctual) NumRequeues(req ctrl.Request) int { return p.backoff.NumRequeues(req) }

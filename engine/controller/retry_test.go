@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -37,14 +37,14 @@ func delays(t *testing.T, outcomes []outcome, steps int) []time.Duration {
 		}
 		return o.again, o.err
 	}, newSteps(0), "Shop", nil)
-	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[reconcile.Request]{
+	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
 		Reconciler: p, RateLimiter: p, MaxConcurrentReconciles: 1, SkipNameValidation: new(true),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Watch(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: "shop"}})
+	if err := c.Watch(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: "shop"}})
 		return nil
 	})); err != nil {
 		t.Fatal(err)

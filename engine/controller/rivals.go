@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -86,7 +86,7 @@ func (r *rivals) observing() predicate.TypedPredicate[client.Object] {
 // resource in a way that only who serves it does. Times of writes are in seconds, so that
 // they do not tell two of one second apart: it was the engine if nobody else has written.
 func reportedAnew(before, after *unstructured.Unstructured) bool {
-	if after.GetDeletionTimestamp() != nil || lifecycle.Disputed(before) || lifecycle.Disputed(after) {
+	if after.GetDeletionTimestamp() != nil || reconcile.Disputed(before) || reconcile.Disputed(after) {
 		return false
 	}
 	was, others := statusTime(before)
@@ -211,12 +211,12 @@ func (r *rivals) written(key types.NamespacedName, answer *unstructured.Unstruct
 
 // rivalStore is a store whose writes are known to the rivals.
 type rivalStore struct {
-	lifecycle.Store
+	reconcile.Store
 
 	rivals *rivals
 }
 
-// ApplyStatus implements lifecycle.Store.
+// ApplyStatus implements reconcile.Store.
 func (s rivalStore) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
 	key := client.ObjectKeyFromObject(resource)
 	s.rivals.writing(key)

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -68,7 +68,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 func (m *Manager) control(s *served, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	others := newRivals(m.servedTwice)
-	l := &lifecycle.Lifecycle{
+	l := &reconcile.Lifecycle{
 		Kind:      gvk,
 		Store:     rivalStore{m.store(gvk, m.manager.GetClient()), others},
 		Recorder:  m.recorder(),
@@ -109,7 +109,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 
 // servedTwice says that another process serves the kind of a resource as well.
 func (m *Manager) servedTwice(u *unstructured.Unstructured) {
-	e := lifecycle.ServedTwice()
+	e := reconcile.ServedTwice()
 	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
 	m.recorder().Record(u, e)
 }
@@ -121,17 +121,17 @@ func (m *Manager) workers() int { return max(1, m.options.Concurrency) }
 // lanes, its steps go by them: those that evaluate.
 func (m *Manager) newController(name, kind, pkg string, s step, l *lanes) (controller.Controller, error) {
 	r := newPunctual(s, m.steps, kind, l)
-	var newQueue func(string, workqueue.TypedRateLimiter[reconcile.Request]) requestQueue
+	var newQueue func(string, workqueue.TypedRateLimiter[ctrl.Request]) requestQueue
 	if l != nil {
 		newQueue = l.newQueue
 	}
-	return controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
+	return controller.NewTypedUnmanaged(name, controller.TypedOptions[ctrl.Request]{
 		Reconciler:              r,
 		SkipNameValidation:      new(true), // the kinds of a manager differ, and a process may have several
 		MaxConcurrentReconciles: m.workers(),
 		RateLimiter:             r,
 		NewQueue:                newQueue,
-		LogConstructor: func(req *reconcile.Request) logr.Logger {
+		LogConstructor: func(req *ctrl.Request) logr.Logger {
 			l := m.options.Log
 			if pkg != "" {
 				l = l.WithValues("package", pkg)
@@ -145,7 +145,7 @@ func (m *Manager) newController(name, kind, pkg string, s step, l *lanes) (contr
 }
 
 // recorder returns what makes events known.
-func (m *Manager) recorder() lifecycle.Recorder {
+func (m *Manager) recorder() reconcile.Recorder {
 	return recorder{m.manager.GetEventRecorder("operetta")}
 }
 
@@ -246,7 +246,7 @@ func (s *served) wakeReaders(of cluster.Ref, keys ...types.NamespacedName) {
 	}
 	for i, key := range keys {
 		if of != (cluster.Ref{}) {
-			s.lanes.doubt(reconcile.Request{NamespacedName: key})
+			s.lanes.doubt(ctrl.Request{NamespacedName: key})
 		}
 		s.waking.after(key, waits[i])
 	}
@@ -259,7 +259,7 @@ type waking struct {
 }
 
 // Start implements source.Source.
-func (w *waking) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (w *waking) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue = q
@@ -272,6 +272,6 @@ func (w *waking) after(key types.NamespacedName, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue != nil {
-		w.queue.AddAfter(reconcile.Request{NamespacedName: key}, d)
+		w.queue.AddAfter(ctrl.Request{NamespacedName: key}, d)
 	}
 }

@@ -11,11 +11,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // steps knows the steps that are under way in a process, and how long each has gone on
@@ -42,7 +42,7 @@ const (
 // A runningStep is a step that is under way.
 type runningStep struct {
 	kind    string
-	request reconcile.Request
+	request ctrl.Request
 	// answered is when the API server has last answered, or the step began, in nanoseconds.
 	answered atomic.Int64
 	// evaluating is how long packages were evaluated.
@@ -55,7 +55,7 @@ func newSteps(limit time.Duration) *steps {
 }
 
 // begin notes that a step begins, and returns its context.
-func (s *steps) begin(ctx context.Context, kind string, req reconcile.Request) (context.Context, *runningStep) {
+func (s *steps) begin(ctx context.Context, kind string, req ctrl.Request) (context.Context, *runningStep) {
 	r := &runningStep{kind: kind, request: req}
 	r.beat()
 	s.mu.Lock()
@@ -151,7 +151,7 @@ type timed struct {
 }
 
 var (
-	_ lifecycle.Package = timed{}
+	_ reconcile.Package = timed{}
 	_ rollout.Locator   = timed{}
 )
 

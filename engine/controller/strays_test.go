@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 )
 
 func TestKindsOfPackagesAreFoundByTheirDefinitions(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTheReachOfAPackageIsReadFromItsDefinition(t *testing.T) {
 	} {
 		definition := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{crd.ReachAnnotation: row.text}}}
 		reach := reachOf(definition)
-		owner := plan.Owner{Namespace: "here", Reach: reach}
+		owner := ownership.Owner{Namespace: "here", Reach: reach}
 		if (reach != nil) != row.known || owner.Reaches(far) != row.reaches {
 			t.Errorf("%s: %s: known %v, reaches %v", name, row.reason, reach != nil, owner.Reaches(far))
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/lifecycle"
+	"operetta.dev/engine/reconcile"
 )
 
 const marked = "operetta.dev/owner: Shop.example.com default/shop"
@@ -107,7 +107,7 @@ func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := lifecycle.Meaningful(parsed(t, before), parsed(t, after))
+			want := reconcile.Meaningful(parsed(t, before), parsed(t, after))
 			stripped := func(text string) *unstructured.Unstructured {
 				u := parsed(t, text)
 				u.Object["spec"] = map[string]any{"blob": strings.Repeat("x", 1<<20)}
@@ -118,7 +118,7 @@ func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 				}
 				return out
 			}
-			if got := lifecycle.Meaningful(stripped(before), stripped(after)); got != want {
+			if got := reconcile.Meaningful(stripped(before), stripped(after)); got != want {
 				t.Errorf("it is meaningful: %v, want %v", got, want)
 			}
 		})

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/lifecycle"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -64,7 +64,7 @@ func (u *unmatched) step(ctx context.Context, key types.NamespacedName) (time.Du
 	if err != nil || reason == "" {
 		return 0, err
 	}
-	return 0, lifecycle.Unmatched(ctx, u.reader, o, reason, message, time.Now())
+	return 0, reconcile.Unmatched(ctx, u.reader, o, reason, message, time.Now())
 }
 
 // judge says why a patch of a kind is for nobody, or "".

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // The kinds that a cluster serves in these tests.
@@ -72,10 +72,10 @@ func TestAPatchReconcilesWhatItIsAbout(t *testing.T) {
 		kind   schema.GroupVersionKind
 		scope  cluster.Scope
 		target map[string]any
-		want   []reconcile.Request
+		want   []ctrl.Request
 	}{
-		{"it is named", thingKind, cluster.Namespaced, map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "name": "shop"}, []reconcile.Request{request("shop")}},
-		{"any version will do", thingKind, cluster.Namespaced, map[string]any{"apiVersion": "example.com/v9", "kind": "Thing", "name": "shop"}, []reconcile.Request{request("shop")}},
+		{"it is named", thingKind, cluster.Namespaced, map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "name": "shop"}, []ctrl.Request{request("shop")}},
+		{"any version will do", thingKind, cluster.Namespaced, map[string]any{"apiVersion": "example.com/v9", "kind": "Thing", "name": "shop"}, []ctrl.Request{request("shop")}},
 		{"another kind", thingKind, cluster.Namespaced, map[string]any{"apiVersion": "example.com/v1", "kind": "Other", "name": "shop"}, nil},
 		{
 			"B17: the same resource would be reconciled under two names at once", globalKind, cluster.ClusterScoped,

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // wakes limits how often others wake resources. Whoever may write an object that is a
@@ -28,7 +28,7 @@ type wakes struct {
 
 	mu      sync.Mutex
 	sources turns[cluster.Ref]
-	owners  turns[reconcile.Request]
+	owners  turns[ctrl.Request]
 }
 
 // The limits: how often at once, and then how often.
@@ -56,12 +56,12 @@ func newWakes(log logr.Logger) *wakes {
 		now:     time.Now,
 		log:     log,
 		sources: turns[cluster.Ref]{burst: sourceBurst, interval: sourceInterval},
-		owners:  turns[reconcile.Request]{burst: ownerBurst, interval: ownerInterval},
+		owners:  turns[ctrl.Request]{burst: ownerBurst, interval: ownerInterval},
 	}
 }
 
 // wait returns when an object may wake a resource: 0 is at once.
-func (w *wakes) wait(source cluster.Ref, owner reconcile.Request) time.Duration {
+func (w *wakes) wait(source cluster.Ref, owner ctrl.Request) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
@@ -74,10 +74,10 @@ func (w *wakes) waits(source cluster.Ref, readers []types.NamespacedName) []time
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	shared := w.sources.wait(source, reconcile.Request{}, 1+(len(readers)-1)/readersPerTurn, now)
+	shared := w.sources.wait(source, ctrl.Request{}, 1+(len(readers)-1)/readersPerTurn, now)
 	out := make([]time.Duration, len(readers))
 	for i, key := range readers {
-		reader := reconcile.Request{NamespacedName: key}
+		reader := ctrl.Request{NamespacedName: key}
 		out[i] = max(shared, w.owners.wait(reader, reader, 1, now))
 	}
 	return out
@@ -98,12 +98,12 @@ type turn struct {
 	until time.Time
 	// due is when the last wake that had to wait is over, and owner whom it is for.
 	due   time.Time
-	owner reconcile.Request
+	owner ctrl.Request
 }
 
 // wait takes so many turns of a key to wake an owner, and returns how long that has to wait.
 // Whoever shares a wake, such as all who read an object, has the zero value as its owner.
-func (t *turns[K]) wait(key K, owner reconcile.Request, take int, now time.Time) time.Duration {
+func (t *turns[K]) wait(key K, owner ctrl.Request, take int, now time.Time) time.Duration {
 	at := t.at(key, now)
 	if at.owner == owner && now.Before(at.due) {
 		return at.due.Sub(now) // the one that waits is for this as well
@@ -149,7 +149,7 @@ func (t *turns[K]) at(key K, now time.Time) *turn {
 	return t.of[key]
 }
 
-type requestQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type requestQueue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // paced returns a handler of events whose requests wait as long as they have to. An event that
 // makes it panic is left out: it is one of an informer's goroutine, and would end the process.
@@ -184,7 +184,7 @@ func (w *wakes) leaveOut(of client.Object) {
 // queue returns a queue in which the requests of an object wait. Every queue of the library
 // is one with priorities, as is asked of it by its handlers.
 func (w *wakes) queue(of client.Object, q requestQueue) requestQueue {
-	inner, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
+	inner, ok := q.(priorityqueue.PriorityQueue[ctrl.Request])
 	if !ok {
 		return q
 	}
@@ -198,17 +198,17 @@ func sourceOf(o client.Object) cluster.Ref {
 
 // pacedQueue is a queue as the handler of one event sees it.
 type pacedQueue struct {
-	priorityqueue.PriorityQueue[reconcile.Request]
+	priorityqueue.PriorityQueue[ctrl.Request]
 
 	wakes  *wakes
 	source cluster.Ref
 }
 
 // Add implements workqueue.TypedInterface.
-func (q *pacedQueue) Add(req reconcile.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
+func (q *pacedQueue) Add(req ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
 
 // AddWithOpts implements priorityqueue.PriorityQueue.
-func (q *pacedQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+func (q *pacedQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
 	for _, req := range requests {
 		one := o
 		one.After = max(o.After, q.wakes.wait(q.source, req))

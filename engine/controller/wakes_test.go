@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func settingsRef(name string) cluster.Ref {
@@ -29,12 +29,12 @@ func settingsRef(name string) cluster.Ref {
 func TestWakesAreLimitedPerSourceAndPerResource(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	shop := func(int) reconcile.Request { return request("shop") }
+	shop := func(int) ctrl.Request { return request("shop") }
 	one := func(int) cluster.Ref { return settingsRef("one") }
 	for name, row := range map[string]struct {
 		reason string
 		of     func(int) cluster.Ref
-		owner  func(int) reconcile.Request
+		owner  func(int) ctrl.Request
 		every  time.Duration
 		events int
 		// want is how many wakes wait for nothing, how many different times the others wait
@@ -47,7 +47,7 @@ func TestWakesAreLimitedPerSourceAndPerResource(t *testing.T) {
 		"a write in two seconds":    {"nothing has to wait", one, shop, 2 * time.Second, 100, 100, 0, 0},
 		"many objects":              {"names cost nothing: the resource has a limit of its own", func(i int) cluster.Ref { return settingsRef(fmt.Sprint(i)) }, shop, 5 * ms, 3200, 51, 79, 200 * ms},
 		"an object that goes from resource to resource": {
-			"each of them costs a turn", one, func(i int) reconcile.Request { return request(fmt.Sprint(i)) }, 5 * ms, 3200, 10, 3175, longestPause,
+			"each of them costs a turn", one, func(i int) ctrl.Request { return request(fmt.Sprint(i)) }, 5 * ms, 3200, 10, 3175, longestPause,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestTurnsHaveABound(t *testing.T) {
 func TestTheLastWakeIsDelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := priorityqueue.New[reconcile.Request]("test")
+		q := priorityqueue.New[ctrl.Request]("test")
 		defer func() { q.ShutDown(); synctest.Wait() }()
 		taken := make(chan time.Time, 10_000)
 		go func() {
@@ -206,7 +206,7 @@ func TestOnlyAnObjectWhereItCanBeWakesAResource(t *testing.T) {
 func TestAnEventThatMakesItsHandlerPanicIsLeftOut(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a}}")
-	h := newWakes(logr.Discard()).paced(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { panic("odd") }))
+	h := newWakes(logr.Discard()).paced(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { panic("odd") }))
 	h.Create(t.Context(), event.CreateEvent{Object: object}, nil)
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: object, ObjectNew: object}, nil)
 	h.Delete(t.Context(), event.DeleteEvent{Object: object}, nil)

@@ -7,16 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/lifecycle"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // watches starts the watch of a kind when a package first renders it, and maps
@@ -74,8 +74,8 @@ func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*open
 
 // requests returns the custom resource of this package that an object belongs to. Marks can
 // be written by anybody: an object where the resource can have none is not its own.
-func (w *watches) requests(_ context.Context, o client.Object) []reconcile.Request {
-	kind, key, ok := plan.ParseOwner(o.GetAnnotations()[plan.OwnerMark])
+func (w *watches) requests(_ context.Context, o client.Object) []ctrl.Request {
+	kind, key, ok := ownership.ParseOwner(o.GetAnnotations()[ownership.OwnerMark])
 	if !ok || kind != w.owner.GroupKind {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (w *watches) requests(_ context.Context, o client.Object) []reconcile.Reque
 	if w.owner.reach != nil && w.owner.reach().MayOwn(key.Namespace, objectKind, o.GetNamespace()) != nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: key}}
+	return []ctrl.Request{{NamespacedName: key}}
 }
 
 func object(kind schema.GroupVersionKind) *unstructured.Unstructured {
@@ -104,7 +104,7 @@ var meaningful = predicate.TypedFuncs[client.Object]{
 	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
 		before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
 		after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
-		return resynced(e) || !isBefore || !isAfter || lifecycle.Meaningful(before, after)
+		return resynced(e) || !isBefore || !isAfter || reconcile.Meaningful(before, after)
 	},
 }
 

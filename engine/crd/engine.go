@@ -57,7 +57,7 @@ func components() schemaProps {
 	return listMap("The state of each component.", "name", item)
 }
 
-// inventory is what package plan encodes. It is atomic: one writer replaces it as a
+// inventory is what package ownership encodes. It is atomic: one writer replaces it as a
 // whole, and managedFields do not repeat each of its entries.
 func inventory() schemaProps {
 	entry := object("An object.",

@@ -71,7 +71,7 @@ var canaries = map[string]struct {
 		func(v cue.Value) bool { _, err := at(v, "x").Int64(); return err != nil },
 	},
 	"== compares values of different types": {
-		"why package check looks at the types",
+		"why package vet looks at the types",
 		`x: "3" == 3`,
 		func(v cue.Value) bool { b, err := at(v, "x").Bool(); return err == nil && !b },
 	},

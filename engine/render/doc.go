@@ -5,7 +5,7 @@
 // It is a pure function over package program, which evaluates, and package graph,
 // which orders. It reads no file and prints nothing (the command does), it judges
 // no health beyond the author's own predicates (packages verify and status do), and
-// it decides nothing about what to write (package plan does).
+// it decides nothing about what to write (package ownership does).
 //
 //	out, err := render.Render(p, render.Input{CR: cr, Manifests: live})
 //	for _, o := range out.Objects() { ... }      // dependencies first

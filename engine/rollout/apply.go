@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 	"operetta.dev/engine/verify"
@@ -21,11 +21,11 @@ import (
 type application struct {
 	writes []write
 	// settled are the objects that are now as they are wanted.
-	settled []plan.Desired
+	settled []ownership.Desired
 	// found are the objects that are as they are wanted, and that the caches did not have.
 	found []step
 	// recreated are the objects that were deleted to be created anew.
-	recreated []plan.Desired
+	recreated []ownership.Desired
 	// outcome is set when the component could not be applied.
 	outcome status.Component
 	// refusals are the objects that could not be written.
@@ -38,8 +38,8 @@ type application struct {
 
 // A write is one object that was written.
 type write struct {
-	want   plan.Desired
-	verb   plan.Verb
+	want   ownership.Desired
+	verb   ownership.Verb
 	reason string
 	before *unstructured.Unstructured
 	result *unstructured.Unstructured
@@ -47,9 +47,9 @@ type write struct {
 
 // step is one object of a component and what to do about it.
 type step struct {
-	want   plan.Desired
+	want   ownership.Desired
 	live   *unstructured.Unstructured
-	action plan.Action
+	action ownership.Action
 	// held says that the object was written too often, and must wait.
 	held bool
 }
@@ -59,7 +59,7 @@ type step struct {
 //
 // When the gate is closed, only what was applied before is repaired, towards the
 // very same manifest.
-func (r *run) apply(ctx context.Context, want []plan.Desired, c program.Component, closed bool) application {
+func (r *run) apply(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) application {
 	var out application
 	var steps []step
 	for _, d := range byKind(want) {
@@ -74,7 +74,7 @@ func (r *run) apply(ctx context.Context, want []plan.Desired, c program.Componen
 			out.outcome = refused
 			return out
 		}
-		if closed && s.action.Verb == plan.Adopt {
+		if closed && s.action.Verb == ownership.Adopt {
 			continue // to take what is somebody else's is more than repair
 		}
 		steps = append(steps, s)
@@ -115,21 +115,21 @@ func (r *run) performAll(ctx context.Context, component string, steps []step) ap
 }
 
 // appliedBefore reports whether exactly this manifest was applied before.
-func (r *run) appliedBefore(d plan.Desired) bool {
+func (r *run) appliedBefore(d ownership.Desired) bool {
 	e, _, ok := r.in.Inventory.Find(d.Ref(), r.in.Owner.Namespace)
 	return ok && e.Digest == d.Digest
 }
 
 // step decides about one object. One that seems absent is looked for on the API
 // server: a cache may lag, or may not hold the objects of others.
-func (r *run) step(ctx context.Context, component string, d plan.Desired) (step, error) {
+func (r *run) step(ctx context.Context, component string, d ownership.Desired) (step, error) {
 	s := step{want: d, live: r.live[component][d.Object]}
 	if r.over(d) {
-		s.action = plan.Action{Verb: plan.Keep}
+		s.action = ownership.Action{Verb: ownership.Keep}
 		return s, nil
 	}
 	if s.live == nil && r.paceOf(component, d.Object, Wanted).Wait > 0 {
-		s.action, s.held = plan.Action{Verb: plan.Create}, true
+		s.action, s.held = ownership.Action{Verb: ownership.Create}, true
 		return s, nil
 	}
 	if s.live == nil {
@@ -139,7 +139,7 @@ func (r *run) step(ctx context.Context, component string, d plan.Desired) (step,
 		}
 		s.live = u
 	}
-	s.action = plan.Decide(d, s.live, r.in.Owner)
+	s.action = ownership.Decide(d, s.live, r.in.Owner)
 	err := r.settleOwner(ctx, &s)
 	s.held = r.mustWait(s)
 	return s, err
@@ -150,11 +150,11 @@ func (r *run) step(ctx context.Context, component string, d plan.Desired) (step,
 func inTheWay(component string, s step) (status.Component, bool) {
 	message := s.want.Ref().String() + ": " + s.action.Reason
 	switch s.action.Verb {
-	case plan.Refuse, plan.Contest:
+	case ownership.Refuse, ownership.Contest:
 		return failed(component, status.ReasonOwnedByAnother, message), true
-	case plan.Await:
+	case ownership.Await:
 		return waiting(component, status.ReasonObjectGoing, message+complaint(s.live)), true
-	case plan.Keep, plan.Create, plan.Update, plan.Repair, plan.Adopt:
+	case ownership.Keep, ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	return status.Component{}, false
 }
@@ -173,17 +173,17 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 		return &recalledError{said}
 	}
 	switch s.action.Verb {
-	case plan.Keep:
+	case ownership.Keep:
 		if s.live != nil && r.live[s.want.Component][s.want.Object] == nil {
 			out.found = append(out.found, s)
 		}
-		if s.live == nil || s.live.GetAnnotations()[plan.AppliedMark] == s.want.Digest { // not so with createOnly
+		if s.live == nil || s.live.GetAnnotations()[ownership.AppliedMark] == s.want.Digest { // not so with createOnly
 			out.settled = append(out.settled, s.want)
 		}
 		return nil
-	case plan.Refuse, plan.Contest, plan.Await:
+	case ownership.Refuse, ownership.Contest, ownership.Await:
 		return nil
-	case plan.Create, plan.Update, plan.Repair, plan.Adopt:
+	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	result, err := r.write(ctx, s)
 	if apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == "recreateOnImmutable" {
@@ -207,12 +207,12 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 	if s.onlyMarks() {
 		return r.mark(ctx, s)
 	}
-	if s.action.Verb == plan.Adopt {
+	if s.action.Verb == ownership.Adopt {
 		if err := r.oust(ctx, s); err != nil {
 			return nil, err
 		}
 	}
-	if fields := plan.Relinquished(s.want, s.live); fields != nil {
+	if fields := ownership.Relinquished(s.want, s.live); fields != nil {
 		if err := r.Cluster.Relinquish(ctx, fields); err != nil {
 			return nil, err
 		}
@@ -246,13 +246,13 @@ func (r *run) oust(ctx context.Context, s step) error {
 	}
 	refs := live.GetOwnerReferences()
 	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return ref.Controller != nil && *ref.Controller && ref.UID != r.in.Owner.UID && !plan.Drops(live, ref.UID)
+		return ref.Controller != nil && *ref.Controller && ref.UID != r.in.Owner.UID && !ownership.Drops(live, ref.UID)
 	})
 	if len(kept) == len(refs) {
 		return nil
 	}
 	live.SetOwnerReferences(kept)
-	plan.Mark(live, r.in.Owner)
+	ownership.Mark(live, r.in.Owner)
 	_, err = r.Cluster.Replace(ctx, live)
 	return err
 }

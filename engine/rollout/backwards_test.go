@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 )
 
 // bridged is a component over another one, with a third between them.
@@ -88,7 +88,7 @@ func TestObjectsSayInWhichOrderTheyGoAlsoThroughWhatHasNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged(`requires: on: cr.spec.on`))
 	w.mustRun()
-	rebuilt, _ := plan.Rebuild(w.owner, []*unstructured.Unstructured{w.object("ConfigMap", "db"), w.object("ConfigMap", "web")})
+	rebuilt, _ := ownership.Rebuild(w.owner, []*unstructured.Unstructured{w.object("ConfigMap", "db"), w.object("ConfigMap", "web")})
 	if diff := cmp.Diff([]string{"db"}, rebuilt[1].DependsOn); rebuilt[1].Component != "web" || diff != "" {
 		t.Errorf("an inventory that is rebuilt from the objects has lost the order: %v", rebuilt)
 	}
@@ -154,11 +154,11 @@ components: c: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 		for _, name := range []string{"a", "b", "c"} {
 			u := w.object("ConfigMap", name)
 			marks := u.GetAnnotations()
-			marks[plan.AfterMark] = map[string]string{"a": "b", "b": "c,b", "c": "a"}[name]
+			marks[ownership.AfterMark] = map[string]string{"a": "b", "b": "c,b", "c": "a"}[name]
 			u.SetAnnotations(marks)
 			all = append(all, u)
 		}
-		w.inventory, _ = plan.Rebuild(w.owner, all)
+		w.inventory, _ = ownership.Rebuild(w.owner, all)
 		if left := w.mustTeardown().Inventory; left.Len() != 0 {
 			t.Errorf("left: %v", left)
 		}

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -38,7 +38,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	case fault.Reason != "":
 		return Result{Inventory: in.Inventory, Finished: in.Finished, Events: []Event{HooksSkipped(fault.Message)}}, true, nil
 	}
-	r.desired = map[string][]plan.Desired{}
+	r.desired = map[string][]ownership.Desired{}
 	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })
 	why := r.hopelessHooks(ctx)
 	if why != "" {
@@ -102,7 +102,7 @@ func (r *run) namespaceGoing(ctx context.Context) bool {
 func (r *run) nothingMade() bool {
 	for _, g := range r.in.Inventory {
 		hook := slices.ContainsFunc(r.rollout.Hooks, func(h program.Hook) bool { return h.Component.Name == g.Component })
-		applied := slices.ContainsFunc(g.Objects, func(e plan.Entry) bool { return e.Digest != "" })
+		applied := slices.ContainsFunc(g.Objects, func(e ownership.Entry) bool { return e.Digest != "" })
 		if !hook && (applied || len(r.live[g.Component]) > 0) {
 			return false
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/status"
 )
 
@@ -57,7 +57,7 @@ func TestAnEdgeThatDisappearsStaysUntilTheComponentWasApplied(t *testing.T) {
 }
 
 // expectEdges compares the edges of an inventory, as "what <- who depends on it".
-func expectEdges(t *testing.T, reason string, inventory plan.Inventory, want ...string) {
+func expectEdges(t *testing.T, reason string, inventory ownership.Inventory, want ...string) {
 	t.Helper()
 	var got []string
 	for _, g := range inventory {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/status"
 )
 
@@ -18,12 +18,12 @@ import (
 // dependents first. It is the same for pruning and for teardown.
 type deletion struct {
 	cluster   cluster.Cluster
-	owner     plan.Owner
-	inventory plan.Inventory
-	doomed    map[plan.Entry]bool
+	owner     ownership.Owner
+	inventory ownership.Inventory
+	doomed    map[ownership.Entry]bool
 	// backwards is the order, of the inventory as it was at first: what has left it
 	// since holds nothing back.
-	backwards plan.Backwards
+	backwards ownership.Backwards
 	// teardown says that the owner is being deleted.
 	teardown bool
 
@@ -62,7 +62,7 @@ func (d *deletion) sweep(ctx context.Context) {
 
 // remove deletes one object unless a dependent is still there, and reports
 // whether it is gone.
-func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) bool {
+func (d *deletion) remove(ctx context.Context, component string, e ownership.Entry) bool {
 	if blockers := d.backwards.Blocked(component, d.remains); len(blockers) > 0 {
 		d.wait(component, fmt.Sprintf("%s waits for the deletion of %s", e.Ref(d.owner.Namespace), strings.Join(blockers, ", ")))
 		d.later[component] = blockers
@@ -84,13 +84,13 @@ func (d *deletion) remove(ctx context.Context, component string, e plan.Entry) b
 
 // remains reports whether an object of a component is still to be deleted.
 func (d *deletion) remains(component string) bool {
-	i := slices.IndexFunc(d.inventory, func(g plan.Group) bool { return g.Component == component })
-	return i >= 0 && slices.ContainsFunc(d.inventory[i].Objects, func(e plan.Entry) bool { return d.doomed[e] })
+	i := slices.IndexFunc(d.inventory, func(g ownership.Group) bool { return g.Component == component })
+	return i >= 0 && slices.ContainsFunc(d.inventory[i].Objects, func(e ownership.Entry) bool { return d.doomed[e] })
 }
 
 // delete deletes one object that is the owner's, and reports whether it is gone
 // from the API server, and not only from a cache.
-func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (bool, error) {
+func (d *deletion) delete(ctx context.Context, component string, e ownership.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
 	if d.owner.Reach != nil && !d.owner.Reaches(ref) {
 		d.events = append(d.events, outOfReach(ref, component))
@@ -103,19 +103,19 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 	if err != nil {
 		return false, err
 	}
-	situation, whose := plan.Situate(live, d.owner)
+	situation, whose := ownership.Situate(live, d.owner)
 	switch situation {
-	case plan.Absent, plan.Predecessor:
+	case ownership.Absent, ownership.Predecessor:
 		return true, nil // nothing of ours is there
-	case plan.Foreign, plan.Unproven, plan.OutOfReach:
+	case ownership.Foreign, ownership.Unproven, ownership.OutOfReach:
 		d.leave(component, e, situation, whose)
 		return true, nil
-	case plan.Terminating:
+	case ownership.Terminating:
 		d.going(component, live)
 		return false, nil
-	case plan.Owned:
+	case ownership.Owned:
 	}
-	if e.Orphan || (d.teardown && plan.Released(live, d.owner)) {
+	if e.Orphan || (d.teardown && ownership.Released(live, d.owner)) {
 		d.events = append(d.events, orphaned(ref, component))
 		return true, nil
 	}
@@ -140,14 +140,14 @@ func (d *deletion) delete(ctx context.Context, component string, e plan.Entry) (
 
 // leave says of an object why it stays, although the inventory says that it was written
 // for the resource: nothing on the object itself does.
-func (d *deletion) leave(component string, e plan.Entry, situation plan.Situation, whose string) {
+func (d *deletion) leave(component string, e ownership.Entry, situation ownership.Situation, whose string) {
 	ref := e.Ref(d.owner.Namespace)
 	switch {
-	case situation == plan.OutOfReach:
+	case situation == ownership.OutOfReach:
 		d.events = append(d.events, outOfReach(ref, component))
-	case situation == plan.Unproven && e.Orphan:
+	case situation == ownership.Unproven && e.Orphan:
 		d.events = append(d.events, orphaned(ref, component))
-	case situation == plan.Unproven:
+	case situation == ownership.Unproven:
 		d.events = append(d.events, Event{Reason: "Kept", Warning: true, Message: fmt.Sprintf("Kept %s of component %s: the marks that prove whose it is are not there; delete it if nobody needs it", ref, component)})
 	case e.UID != "": // one without was never there
 		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it belongs to %s", ref, component, whose)})
@@ -168,7 +168,7 @@ func outOfReach(ref cluster.Ref, component string) Event {
 // cache, as are those of a kind that cannot be observed: no event tells of its end.
 func (d *deletion) going(component string, u *unstructured.Unstructured) {
 	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers())+complaint(u))
-	if d.unobserved[u.GroupVersionKind()] || u.GetLabels()[plan.OwnerMark] != d.owner.Label() {
+	if d.unobserved[u.GroupVersionKind()] || u.GetLabels()[ownership.OwnerMark] != d.owner.Label() {
 		d.again = retryAfter
 	}
 }
@@ -176,7 +176,7 @@ func (d *deletion) going(component string, u *unstructured.Unstructured) {
 // replaced decides about an object that took the place of the one that was to be
 // deleted. It stays, unless it is the owner's as well.
 func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.Unstructured) (bool, error) {
-	if situation, whose := plan.Situate(by, d.owner); situation == plan.Foreign || situation == plan.Unproven {
+	if situation, whose := ownership.Situate(by, d.owner); situation == ownership.Foreign || situation == ownership.Unproven {
 		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it was replaced by one that belongs to %s", ref, component, whose)})
 		return true, nil
 	}

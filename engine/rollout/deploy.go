@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 	"operetta.dev/engine/verify"
@@ -135,22 +135,22 @@ func (r *run) collect(layer []string, applied []application) bool {
 // noteChange records an event and how much was changed.
 func (r *run) noteChange(w write) {
 	switch w.verb {
-	case plan.Create:
+	case ownership.Create:
 		if r.appliedBefore(w.want) {
 			r.eventf("Restored", "Restored %s of component %s: it was gone", w.want.Ref(), w.want.Component)
 			break
 		}
 		r.eventf("Created", "Created %s of component %s", w.want.Ref(), w.want.Component)
-	case plan.Update:
+	case ownership.Update:
 		r.eventf("Updated", "Updated %s of component %s", w.want.Ref(), w.want.Component)
-	case plan.Repair:
+	case ownership.Repair:
 		r.eventf("Repaired", "Repaired %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
-	case plan.Adopt:
+	case ownership.Adopt:
 		r.eventf("Adopted", "Adopted %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
-	case plan.Keep, plan.Refuse, plan.Contest, plan.Await:
+	case ownership.Keep, ownership.Refuse, ownership.Contest, ownership.Await:
 	}
 	switch {
-	case w.verb == plan.Update && rescaled(w.before, w.result):
+	case w.verb == ownership.Update && rescaled(w.before, w.result):
 		if r.change == status.Unchanged {
 			r.change = status.Rescaled
 		}
@@ -250,7 +250,7 @@ func rescaled(before, after *unstructured.Unstructured) bool {
 		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", plan.AppliedMark)
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", ownership.AppliedMark)
 		unstructured.RemoveNestedField(u.Object, "status")
 	}
 	return equal(a, b)

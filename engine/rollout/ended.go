@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/verify"
 )
@@ -23,7 +23,7 @@ import (
 // gone is an object that has ended and is not there any more.
 type gone struct {
 	place
-	entry plan.Entry
+	entry ownership.Entry
 	// seen is what the package sees of it.
 	seen *unstructured.Unstructured
 }
@@ -34,19 +34,19 @@ func (r *run) remember() {
 	r.gone = map[cluster.Ref]gone{}
 	for _, g := range r.inventory {
 		for _, e := range g.Objects {
-			if !plan.Ends(e.Ref("").GroupKind()) {
+			if !ownership.Ends(e.Ref("").GroupKind()) {
 				continue
 			}
 			ref := e.Ref(r.in.Owner.Namespace)
 			live := r.live[g.Component][e.Object]
-			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == plan.NotEnded) {
+			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == ownership.NotEnded) {
 				continue
 			}
-			if last := r.lastSeen(ref, live); last != nil && e.Ended == plan.NotEnded {
+			if last := r.lastSeen(ref, live); last != nil && e.Ended == ownership.NotEnded {
 				r.inventory = r.inventory.Ended(r.in.Owner.Namespace, last, ending(last))
 				e, _, _ = r.inventory.Find(ref, r.in.Owner.Namespace)
 			}
-			if e.Ended == plan.NotEnded || (e.Ended == plan.Failed && r.in.Asked) {
+			if e.Ended == ownership.NotEnded || (e.Ended == ownership.Failed && r.in.Asked) {
 				continue
 			}
 			delete(r.live[g.Component], e.Object)
@@ -71,27 +71,27 @@ func (r *run) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstru
 		return nil
 	}
 	last := r.Ended(ref)
-	if situation, _ := plan.Situate(last, r.in.Owner); situation != plan.Owned && situation != plan.Terminating {
+	if situation, _ := ownership.Situate(last, r.in.Owner); situation != ownership.Owned && situation != ownership.Terminating {
 		return nil
 	}
 	return last
 }
 
 // ending returns how an object has ended, as the inventory keeps it.
-func ending(u *unstructured.Unstructured) plan.Ending {
+func ending(u *unstructured.Unstructured) ownership.Ending {
 	switch health := verify.Ended(u); {
 	case health == verify.Ready:
-		return plan.Succeeded
+		return ownership.Succeeded
 	case health == verify.Failed && verify.Expires(u):
-		return plan.Failed
+		return ownership.Failed
 	}
-	return plan.NotEnded
+	return ownership.NotEnded
 }
 
 // endings returns the inventory with how the objects have ended that are there.
-func (r *run) endings(inventory plan.Inventory) plan.Inventory {
+func (r *run) endings(inventory ownership.Inventory) ownership.Inventory {
 	for _, u := range r.live.all() {
-		if plan.Ends(u.GroupVersionKind().GroupKind()) {
+		if ownership.Ends(u.GroupVersionKind().GroupKind()) {
 			inventory = inventory.Ended(r.in.Owner.Namespace, u, ending(u))
 		}
 	}
@@ -130,7 +130,7 @@ func (r *run) renders(ctx context.Context, p place) bool {
 }
 
 // over reports whether an object that has ended and is gone has the content that is wanted.
-func (r *run) over(d plan.Desired) bool {
+func (r *run) over(d ownership.Desired) bool {
 	g, known := r.gone[d.Ref().Identity()]
 	return known && r.live[d.Component][d.Object] == nil && g.entry.Ran(d.Manifest.Object, d.Key)
 }
@@ -146,7 +146,7 @@ func (r *run) healthOf(ctx context.Context, c program.Component, o program.Objec
 
 // goneWell judges an object that has ended and is gone.
 func goneWell(g gone, policy string) verify.Judgement {
-	if g.entry.Ended == plan.Succeeded || policy != "ready" {
+	if g.entry.Ended == ownership.Succeeded || policy != "ready" {
 		return verify.Judgement{Health: verify.Ready}
 	}
 	return verify.Judgement{Health: verify.Failed, Message: fmt.Sprintf("the %s has failed, and has removed itself; "+

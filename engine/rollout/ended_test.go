@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 )
 
 // migration is a Job that removes itself, and what waits for it and reads it.
@@ -47,7 +47,7 @@ func (w *world) vanish(kind, name string) *unstructured.Unstructured {
 func (w *world) reload() {
 	w.t.Helper()
 	var err error
-	if w.inventory, err = plan.Decode(w.inventory.Encode()); err != nil {
+	if w.inventory, err = ownership.Decode(w.inventory.Encode()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -145,7 +145,7 @@ func TestWhatEndedAsAnotherObjectDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(last *unstructured.Unstructured){
 		"it was applied with something else": func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{plan.AppliedMark: "other", plan.OwnerMark: u.GetAnnotations()[plan.OwnerMark]})
+			u.SetAnnotations(map[string]string{ownership.AppliedMark: "other", ownership.OwnerMark: u.GetAnnotations()[ownership.OwnerMark]})
 		},
 		"it was another resource's": func(u *unstructured.Unstructured) {
 			refs := u.GetOwnerReferences()

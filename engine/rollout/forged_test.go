@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 )
 
 // victims are what a forged inventory names: objects of others, with their UIDs.
-func victims(w *world) plan.Inventory {
+func victims(w *world) ownership.Inventory {
 	there := w.owner.Namespace + "-there"
-	var out []plan.Entry
+	var out []ownership.Entry
 	for _, v := range []struct {
 		kind      schema.GroupVersionKind
 		namespace string
@@ -35,7 +35,7 @@ func victims(w *world) plan.Inventory {
 			u.SetName(there)
 		}
 		u = w.site.Put("tenant", u)
-		e := plan.Entry{Object: "o" + strings.ToLower(v.kind.Kind) + v.namespace, APIVersion: v.kind.GroupVersion().String(), Kind: v.kind.Kind, Name: u.GetName(), UID: string(u.GetUID())[:min(8, len(u.GetUID()))]}
+		e := ownership.Entry{Object: "o" + strings.ToLower(v.kind.Kind) + v.namespace, APIVersion: v.kind.GroupVersion().String(), Kind: v.kind.Kind, Name: u.GetName(), UID: string(u.GetUID())[:min(8, len(u.GetUID()))]}
 		e.Namespace, e.ClusterScoped = v.namespace, v.namespace == ""
 		if v.namespace == w.owner.Namespace {
 			e.Namespace = ""
@@ -43,7 +43,7 @@ func victims(w *world) plan.Inventory {
 		out = append(out, e)
 	}
 	w.wrote()
-	return plan.Inventory{{Component: "old", Objects: out}}
+	return ownership.Inventory{{Component: "old", Objects: out}}
 }
 
 // TestAForgedInventoryDeletesNothing: who may write a status names objects of others in it,
@@ -97,7 +97,7 @@ func TestAForgedInventoryDeletesNothing(t *testing.T) {
 					t.Errorf("the events about %s are %v, want %s", ref, got, want)
 				}
 			}
-			if slices.ContainsFunc(result.Inventory, func(g plan.Group) bool { return g.Component == "old" }) {
+			if slices.ContainsFunc(result.Inventory, func(g ownership.Group) bool { return g.Component == "old" }) {
 				t.Errorf("what is not the resource's stays in the inventory: %v", result.Inventory)
 			}
 		})
@@ -160,7 +160,7 @@ status: stolen: *live.a.o.data.password | "nothing"
 	secret := object(kinds["Secret"], w.owner.Namespace, "theirs")
 	secret.Object["data"] = map[string]any{"password": "c2VjcmV0"}
 	secret = w.site.Put("tenant", secret)
-	w.inventory = plan.Inventory{{Component: "a", Objects: []plan.Entry{{Object: "o", APIVersion: "v1", Kind: "Secret", Name: "theirs", UID: string(secret.GetUID())[:min(8, len(secret.GetUID()))]}}}}
+	w.inventory = ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "Secret", Name: "theirs", UID: string(secret.GetUID())[:min(8, len(secret.GetUID()))]}}}}
 	w.wrote()
 	result := w.mustRun()
 	if got := result.Completion.Own["stolen"]; got != "nothing" {
@@ -185,7 +185,7 @@ func TestAJobThatIsSaidToHaveEndedIsNeverMadeAndNothingElse(t *testing.T) {
 		for i := range w.inventory {
 			for j, e := range w.inventory[i].Objects {
 				if e.Name == name {
-					e.Content, e.Ended, e.Last = cmp.Or(e.Content, "0123"), plan.Succeeded, `{"succeeded":1}`
+					e.Content, e.Ended, e.Last = cmp.Or(e.Content, "0123"), ownership.Succeeded, `{"succeeded":1}`
 					w.inventory[i].Objects[j] = e
 				}
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/test/clustertest"
 )
 
@@ -87,8 +87,8 @@ func TestTheResultDoesNotDependOnChance(t *testing.T) {
 }
 
 // withoutUIDs returns an inventory without what each run has anew.
-func withoutUIDs(inventory plan.Inventory) plan.Inventory {
-	var out plan.Inventory
+func withoutUIDs(inventory ownership.Inventory) ownership.Inventory {
+	var out ownership.Inventory
 	for _, g := range inventory {
 		g.Objects = slices.Clone(g.Objects)
 		for i := range g.Objects {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -118,11 +118,11 @@ func (r *run) runHook(ctx context.Context, c program.Component) error {
 // its content changes, as the key would go with that Secret.
 func (r *run) named(ctx context.Context, c program.Component) (program.Component, string, error) {
 	key := r.keyOfHook(c)
-	named, digest, err := plan.ByContent(c, key)
+	named, digest, err := ownership.ByContent(c, key)
 	if key == "" || err != nil {
 		return named, digest, err
 	}
-	before, plain, err := plan.ByContent(c, "")
+	before, plain, err := ownership.ByContent(c, "")
 	if err != nil {
 		return named, digest, err
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -100,8 +100,8 @@ func unread(failures []error) error {
 // see records a live object if it is the resource's own: a package never sees
 // the objects of others under its names.
 func (r *run) see(component, object string, u *unstructured.Unstructured) {
-	situation, _ := plan.Situate(u, r.in.Owner)
-	if (situation != plan.Owned && situation != plan.Terminating) || (situation == plan.Terminating && r.isGone(u)) {
+	situation, _ := ownership.Situate(u, r.in.Owner)
+	if (situation != ownership.Owned && situation != ownership.Terminating) || (situation == ownership.Terminating && r.isGone(u)) {
 		delete(r.live[component], object)
 		return
 	}
@@ -297,7 +297,7 @@ func (r *run) discover(ctx context.Context) (bool, error) {
 
 // refOf returns the identity of an object.
 func (r *run) refOf(ctx context.Context, o program.Object) cluster.Ref {
-	return plan.RefOf(o, r.in.Owner.Namespace, r.scopeOf(ctx, o))
+	return ownership.RefOf(o, r.in.Owner.Namespace, r.scopeOf(ctx, o))
 }
 
 // scopeOf returns the scope of an object's kind. One that is not served is taken

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
 
@@ -35,16 +35,16 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 // byKind returns objects in the order in which they are written. CUE puts what comes from
 // if and for before the fields beside it, so that the author's order alone would write a
 // Namespace after its content.
-func byKind(want []plan.Desired) []plan.Desired {
+func byKind(want []ownership.Desired) []ownership.Desired {
 	out := slices.Clone(want)
-	slices.SortStableFunc(out, func(a, b plan.Desired) int {
+	slices.SortStableFunc(out, func(a, b ownership.Desired) int {
 		return cmp.Compare(rankOf(a.Ref().GroupKind()), rankOf(b.Ref().GroupKind()))
 	})
 	return out
 }
 
 // comesFirst reports whether the other objects of a component may rest on one.
-func comesFirst(d plan.Desired) bool { return rankOf(d.Ref().GroupKind()) == first }
+func comesFirst(d ownership.Desired) bool { return rankOf(d.Ref().GroupKind()) == first }
 
 // defines reports whether a component has the definition of a kind: the objects of that
 // kind wait until it is written and served.

@@ -7,14 +7,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 )
 
 // withinReach returns an inventory without what is out of the owner's reach, and what is
 // to be said of that: it is neither read nor written nor deleted.
-func withinReach(owner plan.Owner, inventory plan.Inventory) (plan.Inventory, []Event) {
+func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownership.Inventory, []Event) {
 	var left []Event
-	out := inventory.Keeping(func(component string, e plan.Entry) bool {
+	out := inventory.Keeping(func(component string, e ownership.Entry) bool {
 		ref := e.Ref(owner.Namespace)
 		reached := owner.Reaches(ref)
 		if !reached {
@@ -28,13 +28,13 @@ func withinReach(owner plan.Owner, inventory plan.Inventory) (plan.Inventory, []
 // settleOwner settles whose an object is where that depends on what else is there.
 func (r *run) settleOwner(ctx context.Context, s *step) error {
 	switch s.action.Verb {
-	case plan.Keep, plan.Refuse, plan.Await:
+	case ownership.Keep, ownership.Refuse, ownership.Await:
 		return nil
-	case plan.Create:
+	case ownership.Create:
 		return r.restorable(ctx, s)
-	case plan.Contest:
+	case ownership.Contest:
 		return r.inherit(ctx, s)
-	case plan.Update, plan.Repair, plan.Adopt:
+	case ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	return r.adoptable(ctx, s)
 }
@@ -45,12 +45,12 @@ func (r *run) settleOwner(ctx context.Context, s *step) error {
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
 func (r *run) adoptable(ctx context.Context, s *step) error {
-	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !plan.Unreferred(s.live, r.in.Owner) {
+	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.Unreferred(s.live, r.in.Owner) {
 		return nil
 	}
 	going, err := r.ownerGoing(ctx)
 	if going {
-		s.action = plan.Action{Verb: plan.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
@@ -64,7 +64,7 @@ func (r *run) restorable(ctx context.Context, s *step) error {
 	}
 	going, err := r.ownerGoing(ctx)
 	if going {
-		s.action = plan.Action{Verb: plan.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (r *run) ownerGoing(ctx context.Context) (bool, error) {
 
 // onlyMarks reports whether a step writes nothing of an object but its marks.
 func (s step) onlyMarks() bool {
-	return s.live != nil && s.action.Verb == plan.Repair && s.want.Policy.Apply == "createOnly"
+	return s.live != nil && s.action.Verb == ownership.Repair && s.want.Policy.Apply == "createOnly"
 }
 
 // mark marks an object anew whose content its policy leaves as it is.
@@ -97,7 +97,7 @@ func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, err
 	if live == nil || live.GetUID() != s.live.GetUID() {
 		return nil, fmt.Errorf("%s: it was replaced while it was being marked", s.want.Ref())
 	}
-	plan.Remark(live, s.want)
+	ownership.Remark(live, s.want)
 	return r.Cluster.Replace(ctx, live)
 }
 
@@ -105,8 +105,8 @@ func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, err
 // it is when the object was left behind. Only resources of the own kind are looked
 // for: the operator may not read others, and those are taken to be there.
 func (r *run) inherit(ctx context.Context, s *step) error {
-	claim, _ := plan.ClaimOn(s.live)
-	if claim.Proof == plan.ByReference || claim.Kind != r.in.Owner.GroupKind() {
+	claim, _ := ownership.ClaimOn(s.live)
+	if claim.Proof == ownership.ByReference || claim.Kind != r.in.Owner.GroupKind() {
 		return nil
 	}
 	ref := cluster.Ref{GroupVersionKind: r.in.Owner.GroupVersionKind, Namespace: claim.Key.Namespace, Name: claim.Key.Name}
@@ -115,7 +115,7 @@ func (r *run) inherit(ctx context.Context, s *step) error {
 		return nil
 	}
 	if err == nil && u == nil {
-		s.action = plan.Action{Verb: plan.Adopt, Reason: "taken over from " + claim.Mark + ", which is gone"}
+		s.action = ownership.Action{Verb: ownership.Adopt, Reason: "taken over from " + claim.Mark + ", which is gone"}
 	}
 	return err
 }

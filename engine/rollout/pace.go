@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/status"
 )
 
@@ -47,7 +47,7 @@ type Pace struct {
 
 // A Correction says why an object was written.
 type Correction struct {
-	Verb plan.Verb
+	Verb ownership.Verb
 	// Field is the one that was written, as far as it is known, and Manager who had
 	// changed it.
 	Field, Manager string
@@ -95,11 +95,11 @@ func (r *run) mustWait(s step) bool {
 // holdTogether holds all objects of a component whose rendering has changed, if one of
 // them is held: either all are changed or none.
 func holdTogether(steps []step) {
-	if !slices.ContainsFunc(steps, func(s step) bool { return s.held && s.action.Verb == plan.Update }) {
+	if !slices.ContainsFunc(steps, func(s step) bool { return s.held && s.action.Verb == ownership.Update }) {
 		return
 	}
 	for i, s := range steps {
-		if s.action.Verb == plan.Update {
+		if s.action.Verb == ownership.Update {
 			steps[i].held = true
 		}
 	}
@@ -117,11 +117,11 @@ func (r *run) collectRestless(a application) {
 }
 
 // needOf returns whether a verb writes.
-func needOf(v plan.Verb) Need {
+func needOf(v ownership.Verb) Need {
 	switch v {
-	case plan.Create, plan.Update, plan.Repair, plan.Adopt:
+	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 		return Wanted
-	case plan.Keep, plan.Refuse, plan.Contest, plan.Await:
+	case ownership.Keep, ownership.Refuse, ownership.Contest, ownership.Await:
 	}
 	return InSync
 }
@@ -133,10 +133,10 @@ func (r *run) noteWritten(s step) {
 	}
 	why := Correction{Verb: s.action.Verb}
 	switch {
-	case s.action.Verb == plan.Repair && s.live != nil:
-		why.Field, why.Manager = plan.Lost(s.want, s.live)
-	case s.action.Verb == plan.Update && s.live != nil:
-		why.Field = plan.Differs(s.want, s.live)
+	case s.action.Verb == ownership.Repair && s.live != nil:
+		why.Field, why.Manager = ownership.Lost(s.want, s.live)
+	case s.action.Verb == ownership.Update && s.live != nil:
+		why.Field = ownership.Differs(s.want, s.live)
 	}
 	// It is repeated later, when a Secret may be another one, or not known any more.
 	why.Field = r.in.Redactor.Text(why.Field)
@@ -162,15 +162,15 @@ func (p Pace) text() string {
 	switch {
 	case p.Why.Grows:
 		what = "its component has another new object each time, from something that keeps changing"
-	case p.Why.Verb == plan.Create:
+	case p.Why.Verb == ownership.Create:
 		what = "it is deleted each time it was created"
-	case p.Why.Verb == plan.Repair:
+	case p.Why.Verb == ownership.Repair:
 		who := "somebody else"
 		if p.Why.Manager != "" {
 			who = "manager " + p.Why.Manager
 		}
 		what = field + " is changed by " + who + " each time it was corrected"
-	case p.Why.Verb == plan.Adopt:
+	case p.Why.Verb == ownership.Adopt:
 		what = "it is taken by somebody else each time it was adopted"
 	}
 	return fmt.Sprintf("%s, at least %d times in a row; it is written in growing pauses of up to %s", what, magnitude(p.Times),

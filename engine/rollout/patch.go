@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -75,7 +75,7 @@ func (r *run) unapplied(p patch.Place) patch.Miss {
 		miss.Reason, miss.Message = patch.Rejected, said
 		return miss
 	}
-	i := slices.IndexFunc(r.desired[p.Component], func(d plan.Desired) bool { return d.Object == p.Name })
+	i := slices.IndexFunc(r.desired[p.Component], func(d ownership.Desired) bool { return d.Object == p.Name })
 	if i >= 0 && r.holds(r.desired[p.Component][i]) {
 		return patch.Miss{}
 	}
@@ -91,7 +91,7 @@ func (r *run) unapplied(p patch.Place) patch.Miss {
 
 // holds reports whether an object was written with a content. One that a finished
 // hook has left behind may be gone.
-func (r *run) holds(d plan.Desired) bool {
+func (r *run) holds(d ownership.Desired) bool {
 	if r.over(d) {
 		return true
 	}
@@ -99,7 +99,7 @@ func (r *run) holds(d plan.Desired) bool {
 	if live == nil {
 		return !r.graph.Has(d.Component) && r.outcomes[d.Component].State == status.Verified
 	}
-	return live.GetAnnotations()[plan.AppliedMark] == d.Digest
+	return live.GetAnnotations()[ownership.AppliedMark] == d.Digest
 }
 
 // effective returns the names of the patches by which an object differs from what the

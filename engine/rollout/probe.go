@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 )
 
 // changedTogether reports whether several objects are written, and one of them because
@@ -18,7 +18,7 @@ func changedTogether(steps []step) bool {
 		if s.writes() {
 			writes++
 		}
-		changed = changed || s.action.Verb == plan.Update
+		changed = changed || s.action.Verb == ownership.Update
 	}
 	return changed && writes > 1
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -15,7 +15,7 @@ import (
 // protect stamps what may be applied and stores the inventory with it, before
 // anything is written: an object that is not in it could be lost by a crash.
 func (r *run) protect(ctx context.Context) error {
-	r.desired = map[string][]plan.Desired{}
+	r.desired = map[string][]ownership.Desired{}
 	for _, c := range r.rollout.Components {
 		r.stamp(ctx, c)
 	}
@@ -30,7 +30,7 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 		delete(r.desired, c.Name)
 		return
 	}
-	var out []plan.Desired
+	var out []ownership.Desired
 	delete(r.awaited, c.Name)
 	for _, o := range c.Objects {
 		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
@@ -42,7 +42,7 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 			r.refuse(c.Name, o.Name, err)
 			return
 		}
-		d, err := plan.Stamp(r.in.Owner, c.Name, o, plan.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name), Key: r.keyOf(c.Name, o)})
+		d, err := ownership.Stamp(r.in.Owner, c.Name, o, ownership.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name), Key: r.keyOf(c.Name, o)})
 		if err != nil {
 			r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 			return
@@ -79,14 +79,14 @@ func (r *run) store(ctx context.Context) error {
 // entries returns the objects of a component that may be written. Where one of an unserved
 // kind will be is not known, and one that no inventory can have is refused with its
 // component.
-func (r *run) entries(ctx context.Context, c program.Component) []plan.Entry {
-	var out []plan.Entry
+func (r *run) entries(ctx context.Context, c program.Component) []ownership.Entry {
+	var out []ownership.Entry
 	for _, o := range c.Objects {
 		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
 		if !o.Identity.Known() || err != nil {
 			continue
 		}
-		if e := plan.EntryOf(o, r.in.Owner.Namespace, scope); e.Check() == nil {
+		if e := ownership.EntryOf(o, r.in.Owner.Namespace, scope); e.Check() == nil {
 			out = append(out, e)
 		}
 	}
@@ -115,7 +115,7 @@ func (r *run) deletedAfter(component string) []string {
 
 // relinked returns the inventory with the edges of what was applied, which may be less
 // than before.
-func (r *run) relinked() plan.Inventory {
+func (r *run) relinked() ownership.Inventory {
 	if r.graph == nil {
 		return r.inventory
 	}
@@ -131,7 +131,7 @@ func (r *run) relinked() plan.Inventory {
 // dependencies returns what is deleted after a component: what it depends on, and in
 // place of what has no objects what that depends on. A hook depends on nothing.
 func (r *run) dependencies(component string) []string {
-	return plan.Nearest(component, r.graph.Dependencies(component), r.graph.Dependencies, func(name string) bool {
+	return ownership.Nearest(component, r.graph.Dependencies(component), r.graph.Dependencies, func(name string) bool {
 		c, _ := r.component(name)
 		return len(c.Objects) > 0
 	})
@@ -142,7 +142,7 @@ func (r *run) dependencies(component string) []string {
 const maxInventory = 512 << 10
 
 // guard has a larger inventory stored before what is new in it is written.
-func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
+func (r *run) guard(ctx context.Context, grown ownership.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (r *run) guard(ctx context.Context, grown plan.Inventory) error {
 
 // needsTeardown reports whether garbage collection would not do for an inventory:
 // it has an order, is out of reach, or something has to run before.
-func (r *run) needsTeardown(inventory plan.Inventory) bool {
+func (r *run) needsTeardown(inventory ownership.Inventory) bool {
 	return inventory.NeedsTeardown() || slices.ContainsFunc(r.rollout.Hooks, func(h program.Hook) bool { return h.Phase == program.BeforeDelete })
 }
 
@@ -209,8 +209,8 @@ func (r *run) preview(ctx context.Context) status.Completion {
 
 // inSync reports whether there is nothing to write for a component.
 func (r *run) inSync(component string) bool {
-	return !slices.ContainsFunc(r.desired[component], func(d plan.Desired) bool {
-		return !r.over(d) && plan.Decide(d, r.live[component][d.Object], r.in.Owner).Verb != plan.Keep
+	return !slices.ContainsFunc(r.desired[component], func(d ownership.Desired) bool {
+		return !r.over(d) && ownership.Decide(d, r.live[component][d.Object], r.in.Owner).Verb != ownership.Keep
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -49,8 +49,8 @@ func (r *run) rendersNothing() bool {
 // doomed returns the entries to delete. What a component does not render any
 // more goes only after the component was applied: create before delete. What another
 // one renders has moved, and stays also as long as that may not be applied.
-func (r *run) doomed(ctx context.Context) map[plan.Entry]bool {
-	out := map[plan.Entry]bool{}
+func (r *run) doomed(ctx context.Context) map[ownership.Entry]bool {
+	out := map[ownership.Entry]bool{}
 	rendered := r.rendered(ctx)
 	for _, g := range r.inventory {
 		c, exists := r.component(g.Component)
@@ -89,20 +89,20 @@ func (r *run) unlisted(component string) bool {
 
 // rendersNoMore reports whether a component that was applied in this rollout has
 // left an object out.
-func (r *run) rendersNoMore(c program.Component, e plan.Entry) bool {
+func (r *run) rendersNoMore(c program.Component, e ownership.Entry) bool {
 	o := r.outcomes[c.Name]
 	if c.Rendering != program.RenderedComplete || (o.State != status.Verified && o.State != status.Applied) {
 		return false
 	}
 	ref := e.Ref(r.in.Owner.Namespace).Identity()
-	return !slices.ContainsFunc(r.desired[c.Name], func(d plan.Desired) bool { return d.Ref().Identity() == ref })
+	return !slices.ContainsFunc(r.desired[c.Name], func(d ownership.Desired) bool { return d.Ref().Identity() == ref })
 }
 
 // Teardown deletes everything in an inventory, dependents first, and returns what
 // is left of it. It needs no package. It errors when the cluster refused a
 // deletion, which is then to be tried again.
-func Teardown(ctx context.Context, c cluster.Cluster, owner plan.Owner, inventory plan.Inventory) (Result, error) {
-	doomed := map[plan.Entry]bool{}
+func Teardown(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inventory ownership.Inventory) (Result, error) {
+	doomed := map[ownership.Entry]bool{}
 	for _, g := range inventory {
 		for _, e := range g.Objects {
 			doomed[e] = true

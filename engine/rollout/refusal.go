@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
@@ -20,7 +20,7 @@ type Refusal struct {
 	Kind    RefusalKind
 	Message string
 
-	want plan.Desired
+	want ownership.Desired
 	err  error
 }
 
@@ -71,9 +71,9 @@ func (s step) writes() bool {
 		return false
 	}
 	switch s.action.Verb {
-	case plan.Create, plan.Update, plan.Repair, plan.Adopt:
+	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 		return true
-	case plan.Keep, plan.Refuse, plan.Contest, plan.Await:
+	case ownership.Keep, ownership.Refuse, ownership.Contest, ownership.Await:
 	}
 	return false
 }
@@ -145,7 +145,7 @@ const maxProblems = 10
 
 // rejectionText says what is wrong with an object, field by field, with the lines that
 // render them.
-func (r *run) rejectionText(d plan.Desired, err error) string {
+func (r *run) rejectionText(d ownership.Desired, err error) string {
 	var faults []string
 	add := func(path, problem string) {
 		text := status.Shorten(r.in.Redactor.Text(problem), maxProblem) // of a value that was cut, not all would be found
@@ -170,7 +170,7 @@ func (r *run) rejectionText(d plan.Desired, err error) string {
 
 // fieldsOf returns the fields that an error names. What the API server says about a
 // Secret may quote its content, and is left out.
-func fieldsOf(d plan.Desired, err error) []cluster.FieldFault {
+func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 	if e, ok := errors.AsType[*cluster.SchemaError](err); ok {
 		return e.Fields
 	}
@@ -193,7 +193,7 @@ type Locator interface {
 }
 
 // locate returns where a field of an object is written.
-func (r *run) locate(d plan.Desired, path string) program.Position {
+func (r *run) locate(d ownership.Desired, path string) program.Position {
 	if l, ok := r.Package.(Locator); ok && path != "" {
 		if at := l.Locate(r.session(), d.Component, d.Object, path); at != (program.Position{}) {
 			return at

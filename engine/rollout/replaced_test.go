@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/rollout"
 )
 
@@ -70,7 +70,7 @@ func TestB3AnObjectThatWasReplacedIsNotDeleted(t *testing.T) {
 			reason: "E6",
 			by: func(u *unstructured.Unstructured) {
 				unmarked(u)
-				u.SetAnnotations(map[string]string{plan.OwnerMark: "Shop.example.com " + u.GetNamespace() + "/another"})
+				u.SetAnnotations(map[string]string{ownership.OwnerMark: "Shop.example.com " + u.GetNamespace() + "/another"})
 			},
 			kept: true, events: []string{"Kept"},
 		},

@@ -30,8 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/graph"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/status"
@@ -86,11 +86,11 @@ type Obstacles interface {
 
 // Input is what one rollout starts from.
 type Input struct {
-	Owner plan.Owner
+	Owner ownership.Owner
 	// CR is the custom resource as the API server returned it.
 	CR map[string]any
 	// Inventory is what the resource has written so far.
-	Inventory plan.Inventory
+	Inventory ownership.Inventory
 	// Finished are the hooks that have run, by name.
 	Finished map[string]Finish
 	// Asked says that a person has asked for this rollout.
@@ -119,7 +119,7 @@ type Input struct {
 
 // A Protection is what is stored before something is written.
 type Protection struct {
-	Inventory plan.Inventory
+	Inventory ownership.Inventory
 	// Teardown says that the resource must not go before its objects were deleted.
 	Teardown bool
 	// Preview is what is about to happen.
@@ -139,7 +139,7 @@ type Finish struct {
 // Result is what came of a rollout.
 type Result struct {
 	Completion status.Completion
-	Inventory  plan.Inventory
+	Inventory  ownership.Inventory
 	// Patches are what came of the patches; without an evaluation there are none.
 	Patches []patch.Report
 	// RequeueAfter is when to come again without an event; 0 is never.
@@ -183,11 +183,11 @@ type run struct {
 	awaited map[string]string
 	// hidden are the excluded components whose live objects the package does not see.
 	hidden   map[string]string
-	desired  map[string][]plan.Desired
+	desired  map[string][]ownership.Desired
 	outcomes map[string]status.Component
 	// judged are the components whose outcome is about what was applied.
 	judged    map[string]bool
-	inventory plan.Inventory
+	inventory ownership.Inventory
 	finished  map[string]Finish
 	change    status.Change
 	result    Result

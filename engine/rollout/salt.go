@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
 
@@ -28,7 +28,7 @@ type Salts interface {
 
 // saltOf returns the salt that a Secret has or is given.
 func (r *run) saltOf(component, object string) string {
-	live := plan.SaltOf(r.live[component][object])
+	live := ownership.SaltOf(r.live[component][object])
 	if r.in.Salts != nil {
 		return r.in.Salts.Salt(component, object, live)
 	}
@@ -93,7 +93,7 @@ func (r *run) ownKey(ref program.SecretRef) string {
 	if live == nil || live.GetKind() != "Secret" {
 		return ""
 	}
-	if salt := plan.SaltOf(live); salt != "" {
+	if salt := ownership.SaltOf(live); salt != "" {
 		return salt
 	}
 	return program.InputKeyOf(live.Object)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
@@ -45,8 +45,8 @@ type world struct {
 	cluster   cluster.Cluster
 	program   *program.Program
 	spec      map[string]any
-	owner     plan.Owner
-	inventory plan.Inventory
+	owner     ownership.Owner
+	inventory ownership.Inventory
 	finished  map[string]rollout.Finish
 	patches   []patch.Patch
 	subsystem func(context.Context, schema.GroupKind) (bool, error)
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, body string) *world {
 func newResource(t *testing.T, site *clustertest.Site, name string) *world {
 	t.Helper()
 	w := &world{t: t, site: site, cluster: site, spec: map[string]any{}}
-	w.owner = plan.Owner{GroupVersionKind: shopKind, Namespace: site.Namespace, Name: name}
+	w.owner = ownership.Owner{GroupVersionKind: shopKind, Namespace: site.Namespace, Name: name}
 	w.owner.UID = site.Put("person", object(shopKind, site.Namespace, name)).GetUID()
 	w.wrote()
 	return w

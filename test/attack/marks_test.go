@@ -7,17 +7,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/test/harness"
 )
 
 // mark makes an object say that it is of a resource, as far as anybody knows who has not
 // read it.
 func mark(u *unstructured.Unstructured, p *harness.Small, namespace, name string, marks map[string]string) *unstructured.Unstructured {
-	owner := plan.Owner{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}
-	plan.Mark(u, owner)
+	owner := ownership.Owner{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}
+	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
-	delete(annotations, plan.UIDMark)
+	delete(annotations, ownership.UIDMark)
 	for key, value := range marks {
 		annotations[key] = value
 	}
@@ -27,10 +27,10 @@ func mark(u *unstructured.Unstructured, p *harness.Small, namespace, name string
 
 // poison are marks that no inventory can have, and some that one can.
 var poison = []map[string]string{
-	{plan.ComponentMark: "/"},
-	{plan.ComponentMark: "greeting/x", plan.AfterMark: "config,availability,greeting"},
-	{plan.ComponentMark: strings.Repeat("a", 5000) + "/x"},
-	{plan.ComponentMark: "greeting/map", plan.UIDMark: "00000000-0000-0000-0000-000000000000"},
+	{ownership.ComponentMark: "/"},
+	{ownership.ComponentMark: "greeting/x", ownership.AfterMark: "config,availability,greeting"},
+	{ownership.ComponentMark: strings.Repeat("a", 5000) + "/x"},
+	{ownership.ComponentMark: "greeting/map", ownership.UIDMark: "00000000-0000-0000-0000-000000000000"},
 }
 
 // TestAttackMarksOfOthersHarmNobody: carol makes ConfigMaps in a namespace of hers, and in

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -119,7 +119,7 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 		if err != nil {
 			return err
 		}
-		if want != nil && want.GetLabels()[plan.OwnerMark] == "" {
+		if want != nil && want.GetLabels()[ownership.OwnerMark] == "" {
 			want = nil // it is not for the cache
 		}
 		got := object(ref.GroupVersionKind, "", "")

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 )
 
 // inMemory is the backend of a cluster in memory.
@@ -20,7 +20,7 @@ type inMemory struct {
 // Get implements cluster.Cluster: a cache holds what has the owner's label alone.
 func (m *inMemory) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	u, err := m.Memory.Get(ctx, ref)
-	if u != nil && u.GetLabels()[plan.OwnerMark] == "" {
+	if u != nil && u.GetLabels()[ownership.OwnerMark] == "" {
 		return nil, err
 	}
 	return u, err

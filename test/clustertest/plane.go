@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/test/controlplane"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,7 +100,7 @@ func isSet(name string) bool {
 
 // connect connects as the operator does.
 func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
-	ours, err := labels.Parse(plan.OwnerMark)
+	ours, err := labels.Parse(ownership.OwnerMark)
 	if err != nil {
 		return err
 	}

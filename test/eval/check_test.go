@@ -3,9 +3,9 @@ package eval
 import (
 	"testing"
 
-	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
 )
 
 // TestThePackagesOfThisRepositoryHaveNeitherFaultsNorWarnings is also what keeps package
@@ -27,7 +27,7 @@ func TestThePackagesOfThisRepositoryHaveNeitherFaultsNorWarnings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			faults, warnings := check.All(p)
+			faults, warnings := vet.All(p)
 			if len(faults) > 0 {
 				t.Error(faults)
 			}

@@ -74,7 +74,7 @@ func onEitherCluster(p listedPackage) bool {
 }
 
 // swept tells the package whose sweeps run every plan only without the race detector.
-func swept(p listedPackage) bool { return p.ImportPath == "operetta.dev/engine/lifecycle" }
+func swept(p listedPackage) bool { return p.ImportPath == "operetta.dev/engine/reconcile" }
 
 // run is the run itself.
 func (t testRun) run(ctx context.Context, s *screen.Screen, step *screen.Step) (tally, error) {

@@ -1,0 +1,187 @@
+package dryrun
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/status"
+)
+
+// everyKind is a cluster that serves every kind that it is asked about.
+type everyKind struct{ *cluster.Memory }
+
+// Scope implements cluster.Cluster. An unknown kind is namespaced, unless its name
+// says that it is not.
+func (e everyKind) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
+	scope, err := e.Memory.Scope(ctx, kind)
+	if !cluster.IsKindNotServed(err) {
+		return scope, err
+	}
+	scope = cluster.Namespaced
+	if strings.HasPrefix(kind.Kind, "Cluster") {
+		scope = cluster.ClusterScoped
+	}
+	e.Serve(kind.GroupKind(), scope)
+	return scope, nil
+}
+
+// play does to every object what its controller would do in the end: it makes it as
+// healthy as it can be, and takes away what belongs to nobody any more.
+func (w *World) play() {
+	w.Memory.CollectGarbage()
+	for _, u := range w.Memory.Objects() {
+		next := u.DeepCopy()
+		if w.healthy(next) {
+			_, _ = w.Memory.Put("controller", next) // what it read it can write
+		}
+	}
+}
+
+// healthy fills the status of an object in, and reports whether its kind has one.
+func (w *World) healthy(u *unstructured.Unstructured) bool {
+	if u.GetDeletionTimestamp() != nil {
+		return false
+	}
+	kind := u.GroupVersionKind().GroupKind()
+	if slices.ContainsFunc(w.operators, func(o operator) bool { return o.kind.GroupKind() == kind }) {
+		return false // its operator is here
+	}
+	if kind == patch.Kind.GroupKind() {
+		return false // whoever serves its target tells it what came of it
+	}
+	if kind == definitionKind {
+		w.define(u)
+		u.Object["status"] = map[string]any{"conditions": []any{holding("Established"), holding("NamesAccepted")}}
+		return true
+	}
+	if outcome, ok := outcomes[kind]; ok {
+		outcome(u)
+		return true
+	}
+	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
+		return false
+	}
+	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "conditions": []any{holding(status.ConditionReady)}}
+	return true
+}
+
+// define serves the kind that a CustomResourceDefinition defines.
+func (w *World) define(u *unstructured.Unstructured) {
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
+	w.Memory.Serve(schema.GroupKind{Group: group, Kind: kind}, cluster.Scope(scope))
+	w.definitions.learn(u)
+}
+
+// holding is a condition that holds.
+func holding(condition string) map[string]any {
+	return map[string]any{"type": condition, "status": "True", "reason": condition, "message": ""}
+}
+
+// outcomes are what the controllers of Kubernetes' own kinds make of their objects.
+var outcomes = map[schema.GroupKind]func(*unstructured.Unstructured){
+	{Group: "apps", Kind: "Deployment"}:  deploymentOutcome,
+	{Group: "apps", Kind: "StatefulSet"}: statefulSetOutcome,
+	{Group: "apps", Kind: "ReplicaSet"}:  replicasOutcome,
+	{Kind: "ReplicationController"}:      replicasOutcome,
+	{Group: "apps", Kind: "DaemonSet"}: func(u *unstructured.Unstructured) {
+		setStatus(u, map[string]any{
+			"desiredNumberScheduled": int64(1), "currentNumberScheduled": int64(1), "updatedNumberScheduled": int64(1),
+			"numberAvailable": int64(1), "numberReady": int64(1), "numberMisscheduled": int64(0),
+		})
+	},
+	{Group: "batch", Kind: "Job"}: func(u *unstructured.Unstructured) {
+		n, found, _ := unstructured.NestedInt64(u.Object, "spec", "completions")
+		if !found {
+			n = 1
+		}
+		u.Object["status"] = map[string]any{"succeeded": n, "conditions": []any{holding("Complete")}}
+	},
+	{Kind: "Pod"}: func(u *unstructured.Unstructured) {
+		u.Object["status"] = map[string]any{"phase": "Running", "podIP": address, "conditions": []any{holding("PodScheduled"), holding("Ready")}}
+	},
+	{Kind: "PersistentVolumeClaim"}: func(u *unstructured.Unstructured) {
+		out := map[string]any{"phase": "Bound"}
+		if size, found, _ := unstructured.NestedString(u.Object, "spec", "resources", "requests", "storage"); found {
+			out["capacity"] = map[string]any{"storage": size}
+		}
+		u.Object["status"] = out
+	},
+	{Kind: "PersistentVolume"}: func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"phase": "Available"} },
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: func(u *unstructured.Unstructured) {
+		u.Object["status"] = map[string]any{"conditions": []any{holding("Available")}}
+	},
+	{Kind: "Namespace"}: func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"phase": "Active"} },
+	{Kind: "Service"}:   serviceOutcome,
+	{Group: "networking.k8s.io", Kind: "Ingress"}: func(u *unstructured.Unstructured) {
+		u.Object["status"] = map[string]any{"loadBalancer": reachable()}
+	},
+	{Group: "policy", Kind: "PodDisruptionBudget"}: func(u *unstructured.Unstructured) {
+		setStatus(u, map[string]any{"currentHealthy": int64(1), "desiredHealthy": int64(1), "disruptionsAllowed": int64(1), "expectedPods": int64(1)})
+	},
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: func(u *unstructured.Unstructured) {
+		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas")
+		setStatus(u, map[string]any{"currentReplicas": n, "desiredReplicas": n, "conditions": []any{holding("AbleToScale"), holding("ScalingActive")}})
+	},
+}
+
+// address is where everything is, of those reserved for documentation.
+const address = "192.0.2.1"
+
+func reachable() map[string]any {
+	return map[string]any{"ingress": []any{map[string]any{"ip": address}}}
+}
+
+// setStatus sets a status of the present generation.
+func setStatus(u *unstructured.Unstructured, fields map[string]any) {
+	fields["observedGeneration"] = u.GetGeneration()
+	u.Object["status"] = fields
+}
+
+// wanted is how many replicas are asked for.
+func wanted(u *unstructured.Unstructured) int64 {
+	if n, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); found {
+		return n
+	}
+	return 1
+}
+
+func replicasOutcome(u *unstructured.Unstructured) {
+	n := wanted(u)
+	setStatus(u, map[string]any{"replicas": n, "fullyLabeledReplicas": n, "readyReplicas": n, "availableReplicas": n})
+}
+
+func deploymentOutcome(u *unstructured.Unstructured) {
+	n := wanted(u)
+	done := holding("Progressing")
+	done["reason"] = "NewReplicaSetAvailable"
+	setStatus(u, map[string]any{
+		"replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n, "conditions": []any{holding("Available"), done},
+	})
+}
+
+func statefulSetOutcome(u *unstructured.Unstructured) {
+	n := wanted(u)
+	setStatus(u, map[string]any{
+		"replicas": n, "currentReplicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
+		"currentRevision": "1", "updateRevision": "1",
+	})
+}
+
+func serviceOutcome(u *unstructured.Unstructured) {
+	if _, found, _ := unstructured.NestedString(u.Object, "spec", "clusterIP"); !found {
+		_ = unstructured.SetNestedField(u.Object, address, "spec", "clusterIP") // spec is a map
+	}
+	out := map[string]any{}
+	if kind, _, _ := unstructured.NestedString(u.Object, "spec", "type"); kind == "LoadBalancer" {
+		out = reachable()
+	}
+	u.Object["status"] = map[string]any{"loadBalancer": out}
+}

@@ -1,0 +1,220 @@
+package ownership
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// An inventory is read from a status, or from the marks of objects, either of which
+// somebody else may have written. These limits bound what that costs, and are beyond what
+// the API server would store of an honest one.
+const (
+	// MaxObjects is how many objects an inventory may have.
+	MaxObjects = 10_000
+	// maxComponents is how many components they may be of, and maxEdges how many edges
+	// there may be between those.
+	maxComponents, maxEdges = 2_000, 20_000
+
+	// maxName is how long names may be, as those of objects; an API group is a name, too.
+	maxName, maxVersion = 253, 253 + 1 + 63
+	maxNamespace        = 63
+	maxUID, maxDigest   = 36, 128
+)
+
+// componentName is what components and their objects are called: what the contract allows,
+// and hooks, whose phase is part of their name.
+var componentName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
+
+// Check errors with an UnreadableError if Decode would refuse the inventory. What is not
+// checked is never to be stored: nothing is done for a resource until it was removed.
+func (inv Inventory) Check() error {
+	if len(inv) > maxComponents {
+		return &UnreadableError{"", fmt.Sprintf("has more than %d components", maxComponents)}
+	}
+	seen := map[string]bool{}
+	objects, edges := 0, 0
+	for i, g := range inv {
+		at := fmt.Sprintf("[%d]", i)
+		if err := g.check(at); err != nil {
+			return err
+		}
+		if seen[g.Component] {
+			return &UnreadableError{at + ".component", fmt.Sprintf("%q is there twice", g.Component)}
+		}
+		seen[g.Component] = true
+		objects, edges = objects+len(g.Objects), edges+len(g.DependsOn)
+	}
+	switch {
+	case objects > MaxObjects:
+		return &UnreadableError{"", fmt.Sprintf("has more than %d objects", MaxObjects)}
+	case edges > maxEdges:
+		return &UnreadableError{"", fmt.Sprintf("has more than %d edges", maxEdges)}
+	}
+	return nil
+}
+
+// check errors as Inventory.Check does, with a path below that of the group.
+func (g Group) check(at string) error {
+	if problem := wrongName(g.Component); problem != "" {
+		return &UnreadableError{at + ".component", problem}
+	}
+	for i, to := range g.DependsOn {
+		problem := wrongName(to)
+		if to == g.Component {
+			problem = "is the component itself"
+		}
+		if problem != "" {
+			return &UnreadableError{fmt.Sprintf("%s.dependsOn[%d]", at, i), problem}
+		}
+	}
+	for i, e := range g.Objects {
+		if field, problem := e.fault(); problem != "" {
+			return &UnreadableError{fmt.Sprintf("%s.objects[%d].%s", at, i, field), problem}
+		}
+	}
+	return nil
+}
+
+// Check errors with an UnreadableError if Decode would refuse the entry.
+func (e Entry) Check() error {
+	if field, problem := e.fault(); problem != "" {
+		return &UnreadableError{field, problem}
+	}
+	return nil
+}
+
+// fault returns the first field of an entry that no object can have, and what is wrong
+// with it.
+func (e Entry) fault() (field, problem string) {
+	if problem := wrongName(e.Object); problem != "" {
+		return "object", problem
+	}
+	for _, f := range []struct {
+		name, value string
+		limit       int
+	}{{"apiVersion", e.APIVersion, maxVersion}, {"kind", e.Kind, maxName}, {"name", e.Name, maxName}} {
+		if f.value == "" {
+			return f.name, "is missing"
+		}
+		if problem := wrongText(f.value, f.limit); problem != "" {
+			return f.name, problem
+		}
+	}
+	for _, f := range []struct {
+		name, value string
+		limit       int
+	}{{"namespace", e.Namespace, maxNamespace}, {"digest", e.Digest, maxDigest}, {"uid", e.UID, maxUID}, {"content", e.Content, maxDigest}} {
+		if problem := wrongText(f.value, f.limit); problem != "" {
+			return f.name, problem
+		}
+	}
+	if gv, err := schema.ParseGroupVersion(e.APIVersion); err != nil || gv.Version == "" {
+		return "apiVersion", fmt.Sprintf("%q is no version of an API", e.APIVersion)
+	}
+	if e.ClusterScoped && e.Namespace != "" {
+		return "namespace", "is set, and so is clusterScoped"
+	}
+	if wrong := path.IsValidPathSegmentName(e.Name); len(wrong) > 0 {
+		return "name", fmt.Sprintf("%q %s", e.Name, wrong[0])
+	}
+	if wrong := path.IsValidPathSegmentName(e.Namespace); len(wrong) > 0 {
+		return "namespace", fmt.Sprintf("%q %s", e.Namespace, wrong[0])
+	}
+	return e.wrongEnding()
+}
+
+// wrongEnding returns what is wrong with what an entry says of an end.
+func (e Entry) wrongEnding() (field, problem string) {
+	switch e.Ended {
+	case NotEnded, Succeeded, Failed:
+	default:
+		return "ended", "is of a later version"
+	}
+	if e.Last == "" {
+		return "", ""
+	}
+	if problem := wrongWords(e.Last); problem != "" {
+		return "last", problem
+	}
+	return "", ""
+}
+
+// wrongName returns what keeps a text from being the name of a component or of an object
+// of one, or "".
+func wrongName(name string) string {
+	switch {
+	case name == "":
+		return "is missing"
+	case len(name) > maxName:
+		return fmt.Sprintf("is longer than %d characters", maxName)
+	case !componentName.MatchString(name):
+		return fmt.Sprintf("%q is no name of a component or an object", name)
+	}
+	return ""
+}
+
+// wrongText returns what is wrong with a text of at most so many bytes, or "".
+func wrongText(text string, limit int) string {
+	switch {
+	case len(text) > limit:
+		return fmt.Sprintf("is longer than %d characters", limit)
+	case !printable(text):
+		return fmt.Sprintf("%q has characters that do not print", text)
+	}
+	return ""
+}
+
+func printable(text string) bool {
+	if !utf8.ValidString(text) {
+		return false
+	}
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// wrongWords returns what is wrong with what is kept of a status, or "": anything but what
+// lastWords keeps. A package sees it as the status of the object.
+func wrongWords(text string) string {
+	if len(text) > maxWords {
+		return fmt.Sprintf("is longer than %d characters", maxWords)
+	}
+	var said map[string]any
+	if json.Unmarshal([]byte(text), &said) != nil || said == nil {
+		return "is not the JSON of an object"
+	}
+	if conditions, has := said["conditions"]; has && !areShort(conditions) {
+		return "has conditions of another form"
+	}
+	delete(said, "conditions")
+	for _, value := range said {
+		switch value.(type) {
+		case map[string]any, []any, nil:
+			return "has more than plain fields"
+		}
+	}
+	return ""
+}
+
+// areShort reports whether a value is a list of conditions as lastWords keeps them.
+func areShort(value any) bool {
+	list, ok := value.([]any)
+	return ok && !slices.ContainsFunc(list, func(c any) bool {
+		m, ok := c.(map[string]any)
+		for name, v := range m {
+			_, isText := v.(string)
+			ok = ok && isText && slices.Contains(conditionFields, name)
+		}
+		return !ok
+	})
+}

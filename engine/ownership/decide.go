@@ -1,0 +1,98 @@
+package ownership
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Verb is what to do about an object.
+type Verb string
+
+// The verbs.
+const (
+	// Keep: the object is in sync, and costs no request.
+	Keep Verb = "Keep"
+	// Create: the object is absent.
+	Create Verb = "Create"
+	// Update: the package wants something else than was last applied.
+	Update Verb = "Update"
+	// Repair: somebody changed a field that the package renders.
+	Repair Verb = "Repair"
+	// Adopt: the object is somebody else's, and the package says to take it.
+	Adopt Verb = "Adopt"
+	// Refuse: the object is somebody else's.
+	Refuse Verb = "Refuse"
+	// Contest: the object is another custom resource's, and both would adopt it. It
+	// is refused unless that resource turns out to be gone.
+	Contest Verb = "Contest"
+	// Await: the object has to disappear first.
+	Await Verb = "Await"
+)
+
+// An Action is what to do about an object, and why.
+type Action struct {
+	Verb   Verb
+	Reason string
+}
+
+// Decide returns what to do about one object.
+func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
+	situation, whose := Situate(live, owner)
+	switch situation {
+	case Absent:
+		return Action{Verb: Create}
+	case Terminating:
+		return Action{Verb: Await, Reason: "it is still being deleted"}
+	case Predecessor:
+		return Action{Verb: Await, Reason: fmt.Sprintf("it belongs to a deleted %s of the same name and is about to be garbage-collected", owner.Kind)}
+	case Foreign:
+		return decideForeign(want, live, whose)
+	case Unproven:
+		return decideUnproven(live)
+	case OutOfReach:
+		return Action{Verb: Refuse, Reason: "it is out of reach of its owner"}
+	case Owned:
+		return decideOwned(want, live)
+	}
+	return Action{Verb: Refuse, Reason: fmt.Sprintf("unknown situation %s", situation)}
+}
+
+func decideForeign(want Desired, live *unstructured.Unstructured, whose string) Action {
+	claim, claimed := ClaimOn(live)
+	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
+	switch {
+	case claimed && want.Policy.Adopt:
+		return Action{Verb: Contest, Reason: kept}
+	case claimed:
+		return Action{Verb: Refuse, Reason: kept}
+	case want.Policy.Adopt:
+		return Action{Verb: Adopt, Reason: "taken over from " + whose}
+	}
+	return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
+}
+
+// decideUnproven marks an object anew, whatever its policy: what has no marks is nobody's.
+func decideUnproven(live *unstructured.Unstructured) Action {
+	if live.GetDeletionTimestamp() != nil {
+		return Action{Verb: Await, Reason: "it is still being deleted"}
+	}
+	return Action{Verb: Repair, Reason: "the marks that prove whose it is are not there"}
+}
+
+func decideOwned(want Desired, live *unstructured.Unstructured) Action {
+	if want.Policy.Apply == "createOnly" {
+		return Action{Verb: Keep}
+	}
+	switch live.GetAnnotations()[AppliedMark] {
+	case want.Digest:
+	case "":
+		return Action{Verb: Repair, Reason: "its annotations were removed by somebody else"}
+	default:
+		return Action{Verb: Update}
+	}
+	if path, ok := lostField(want, live); ok {
+		return Action{Verb: Repair, Reason: textOf(path) + " was changed by somebody else"}
+	}
+	return Action{Verb: Keep}
+}

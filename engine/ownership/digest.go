@@ -1,0 +1,31 @@
+package ownership
+
+import (
+	"encoding/hex"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/program"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// SaltMark is the annotation of a Secret with the key of its digests. A digest is in the
+// status, which more people may read than the Secret.
+const SaltMark = program.SaltAnnotation
+
+// SaltOf returns the salt that the engine has given a live object, or "". One that
+// somebody has put there or changed is none: who knows it could guess.
+func SaltOf(live *unstructured.Unstructured) string {
+	if live == nil {
+		return ""
+	}
+	salt := live.GetAnnotations()[SaltMark]
+	if raw, err := hex.DecodeString(salt); err != nil || len(salt) != len(program.FixedSalt) || len(raw) == 0 {
+		return ""
+	}
+	owned := ownedFields(live, metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate)
+	if owned == nil || !owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", SaltMark)) {
+		return ""
+	}
+	return salt
+}

@@ -1,0 +1,17 @@
+// Package ownership decides, purely, what to do about one object: given what a
+// package wants, what is there and whom it belongs to, it returns an action. It
+// writes nothing.
+//
+//	Stamp      the package's manifest with the engine's marks: what is applied
+//	Decide     stamped manifest + live object + owner -> Action
+//	Inventory  what a custom resource has written, grouped by component
+//
+// # When is an object in sync?
+//
+// The engine never compares values with what the API server made of them:
+// defaults, quantities and webhooks change them. It asks two questions instead:
+// is the manifest that was last applied the same (its digest is an annotation on
+// the object), and does the engine still own each field of it (managedFields)?
+// Whoever changes or removes a field takes its ownership away, so drift shows
+// without a request, and settles after one apply.
+package ownership

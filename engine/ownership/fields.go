@@ -1,0 +1,229 @@
+package ownership
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// lostField returns the path of a field of the manifest that the engine does not own in
+// the live object, if there is one. A path without elements is that of all fields.
+//
+// The engine needs no schema for that: managedFields say of each list whether it
+// is owned as a whole or item by item, and by which keys.
+func lostField(want Desired, live *unstructured.Unstructured) (fieldpath.Path, bool) {
+	manifest := want.Manifest
+	owned := ownedFields(live, operationsOf(want.Policy)...)
+	if owned == nil {
+		return nil, true
+	}
+	for _, key := range slices.Sorted(maps.Keys(manifest.Object)) {
+		switch key {
+		case "apiVersion", "kind":
+			continue // identity, never in managedFields
+		case "metadata":
+			meta, _ := manifest.Object[key].(map[string]any)
+			if path, lost := lostInMetadata(meta, owned); lost {
+				return path, true
+			}
+		default:
+			if path, lost := lostIn(manifest.Object[key], fieldpath.PathElement{FieldName: &key}, owned); lost {
+				return path, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// lostInMetadata leaves out what the API server does not track.
+func lostInMetadata(meta map[string]any, owned *fieldpath.Set) (fieldpath.Path, bool) {
+	name := "metadata"
+	at := fieldpath.PathElement{FieldName: &name}
+	child, ok := owned.Children.Get(at)
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		if key == "name" || key == "namespace" || key == "uid" {
+			continue
+		}
+		element := fieldpath.PathElement{FieldName: &key}
+		if !ok {
+			return fieldpath.Path{at, element}, true
+		}
+		if path, lost := lostIn(meta[key], element, child); lost {
+			return below(at, path), true
+		}
+	}
+	return nil, false
+}
+
+// operationsOf returns how an object is written, which is how its fields are owned.
+// One that is replaced was created by an apply, and a replacement owns what it changed.
+func operationsOf(p program.Policy) []metav1.ManagedFieldsOperationType {
+	if p.Apply == "replace" {
+		return []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate}
+	}
+	return []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply}
+}
+
+// ownedFields returns the fields that the engine owns by some operations, or nil.
+func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFieldsOperationType) *fieldpath.Set {
+	var out *fieldpath.Set
+	for _, m := range live.GetManagedFields() {
+		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" || m.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
+			continue
+		}
+		if out == nil {
+			out = set
+		} else {
+			out = out.Union(set)
+		}
+	}
+	return out
+}
+
+// Drops reports whether an apply of the engine that leaves a reference to an owner out
+// takes it away: the engine has applied it, and nobody else has written it.
+func Drops(live *unstructured.Unstructured, owner types.UID) bool {
+	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(owner)))
+	applied := false
+	for _, m := range live.GetManagedFields() {
+		set := &fieldpath.Set{}
+		if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil || !set.Has(path) {
+			continue
+		}
+		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply {
+			return false
+		}
+		applied = true
+	}
+	return applied
+}
+
+// lostIn looks for a lost field in the value at one element of a set.
+func lostIn(v any, at fieldpath.PathElement, owned *fieldpath.Set) (fieldpath.Path, bool) {
+	child, deeper := owned.Children.Get(at)
+	here := fieldpath.Path{at}
+	switch v := v.(type) {
+	case nil:
+		return nil, false // null asks for the field's absence
+	case map[string]any:
+		if len(v) == 0 {
+			return nil, false // the API server may drop what is empty
+		}
+		if !deeper {
+			return here, !owned.Members.Has(at)
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if path, lost := lostIn(v[key], fieldpath.PathElement{FieldName: &key}, child); lost {
+				return below(at, path), true
+			}
+		}
+		return nil, false
+	case []any:
+		if len(v) == 0 {
+			return nil, false
+		}
+		if !deeper {
+			return here, !owned.Members.Has(at)
+		}
+		path, lost := lostInList(v, child)
+		return below(at, path), lost
+	default:
+		return here, !owned.Members.Has(at)
+	}
+}
+
+// lostInList looks for a lost field in a list that is owned item by item.
+func lostInList(items []any, owned *fieldpath.Set) (fieldpath.Path, bool) {
+	for i, item := range items {
+		at, ok := elementOf(item, owned)
+		if !ok {
+			return fieldpath.Path{{Index: &i}}, true
+		}
+		if at.Value != nil {
+			continue // an item of a set has nothing below it
+		}
+		if path, lost := lostIn(item, at, owned); lost {
+			return path, true
+		}
+	}
+	return nil, false
+}
+
+// below returns a path with an element in front.
+func below(at fieldpath.PathElement, path fieldpath.Path) fieldpath.Path {
+	return append(fieldpath.Path{at}, path...)
+}
+
+// elementOf finds an item of a list among the owned ones: by its value in a set,
+// by its keys in a map. A key that the item leaves out was defaulted (a port's
+// protocol), so only those that it has must match.
+func elementOf(item any, owned *fieldpath.Set) (found fieldpath.PathElement, ok bool) {
+	match := func(at fieldpath.PathElement) {
+		if ok {
+			return
+		}
+		switch {
+		case at.Value != nil:
+			ok = value.Equals(*at.Value, value.NewValueInterface(item))
+		case at.Key != nil:
+			ok = keysMatch(item, *at.Key)
+		}
+		if ok {
+			found = at
+		}
+	}
+	owned.Members.Iterate(match)
+	owned.Children.Iterate(match)
+	return found, ok
+}
+
+func keysMatch(item any, keys value.FieldList) bool {
+	m, isMap := item.(map[string]any)
+	if !isMap {
+		return false
+	}
+	matched := false
+	for _, key := range keys {
+		v, has := m[key.Name]
+		if !has {
+			continue
+		}
+		if !value.Equals(key.Value, value.NewValueInterface(v)) {
+			return false
+		}
+		matched = true
+	}
+	return matched
+}
+
+// textOf returns a path as a person writes it: spec.ports[name="http"].port.
+func textOf(path fieldpath.Path) string {
+	var b strings.Builder
+	for i, at := range path {
+		switch {
+		case at.FieldName == nil:
+			b.WriteString(at.String())
+		case i == 0:
+			b.WriteString(*at.FieldName)
+		default:
+			b.WriteString("." + *at.FieldName)
+		}
+	}
+	if b.Len() == 0 {
+		return "every field"
+	}
+	return b.String()
+}

@@ -1,0 +1,126 @@
+package ownership
+
+import (
+	"slices"
+
+	"operetta.dev/engine/graph"
+)
+
+// Ordered returns the inventory with the groups of some components first, in that
+// order, so that it does not depend on which was written first.
+func (inv Inventory) Ordered(components []string) Inventory {
+	rank := func(g Group) int {
+		if i := slices.Index(components, g.Component); i >= 0 {
+			return i
+		}
+		return len(components)
+	}
+	out := slices.Clone(inv)
+	slices.SortStableFunc(out, func(a, b Group) int { return rank(a) - rank(b) })
+	return out
+}
+
+// Linked returns the inventory with edges between its own components alone. A
+// component without objects has no place in it; whatever depends on one is linked to
+// what that depends on itself, or the order of deletion would end there.
+func (inv Inventory) Linked(dependencies func(component string) []string) Inventory {
+	present := map[string]bool{}
+	for _, g := range inv {
+		present[g.Component] = true
+	}
+	out := slices.Clone(inv)
+	for i, g := range out {
+		out[i].DependsOn = Nearest(g.Component, g.DependsOn, dependencies, func(component string) bool { return present[component] })
+	}
+	return out
+}
+
+// bridged returns the inventory with what a component that left it depended on in its
+// place.
+func (inv Inventory) bridged(gone Group) Inventory {
+	out := slices.Clone(inv)
+	for i, g := range out {
+		out[i].DependsOn = Nearest(g.Component, g.DependsOn,
+			func(string) []string { return gone.DependsOn },
+			func(component string) bool { return component != gone.Component })
+	}
+	return out
+}
+
+// Nearest returns those of a component's dependencies that count. One that does not
+// stands for its own.
+func Nearest(component string, direct []string, dependencies func(string) []string, counts func(string) bool) []string {
+	var out []string
+	seen := map[string]bool{component: true}
+	var visit func(names []string)
+	visit = func(names []string) {
+		for _, name := range names {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			if counts(name) {
+				out = append(out, name)
+			} else {
+				visit(dependencies(name))
+			}
+		}
+	}
+	visit(direct)
+	return out
+}
+
+// Backwards is the order in which the components of an inventory are deleted:
+// dependents first.
+type Backwards struct {
+	graph *graph.Graph[string, struct{}]
+}
+
+// Backwards returns the order of deletion. An inventory may go in a circle, when the
+// edges of two components are from different versions of the package: of those in it,
+// what the inventory has later goes first.
+func (inv Inventory) Backwards() Backwards {
+	all, acyclic := graph.New[string, struct{}](), graph.New[string, struct{}]()
+	rank := map[string]int{}
+	for i, g := range inv {
+		all.AddNode(g.Component)
+		acyclic.AddNode(g.Component)
+		rank[g.Component] = i
+	}
+	inv.eachEdge(all, func(from, to string) { _ = all.AddEdge(from, to, struct{}{}) })
+	forward := map[string][]string{} // by what they lead to: how far that reaches is looked up once
+	inv.eachEdge(all, func(from, to string) {
+		if rank[from] < rank[to] {
+			forward[to] = append(forward[to], from)
+			return
+		}
+		_ = acyclic.AddEdge(from, to, struct{}{})
+	})
+	for to, from := range forward {
+		circle := all.TransitiveDependencies(to)
+		for _, f := range from {
+			if !slices.Contains(circle, f) {
+				_ = acyclic.AddEdge(f, to, struct{}{})
+			}
+		}
+	}
+	return Backwards{acyclic}
+}
+
+// eachEdge calls f for the edges between the nodes of a graph.
+func (inv Inventory) eachEdge(nodes *graph.Graph[string, struct{}], f func(from, to string)) {
+	for _, g := range inv {
+		for _, to := range g.DependsOn {
+			if nodes.Has(to) && to != g.Component {
+				f(g.Component, to)
+			}
+		}
+	}
+}
+
+// Blocked returns the nearest of the components that go before one and of which
+// something remains to be deleted: while there are any, the component's own objects
+// stay.
+func (b Backwards) Blocked(component string, remains func(component string) bool) []string {
+	return Nearest(component, b.graph.Dependents(component), b.graph.Dependents, remains)
+}

@@ -1,0 +1,300 @@
+package ownership
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+)
+
+// The marks that the engine leaves on what it writes.
+const (
+	// OwnerMark is the label and the annotation that say which custom resource an
+	// object belongs to: the label as a digest, since names may be longer than a
+	// label's value, the annotation for people.
+	OwnerMark = "operetta.dev/owner"
+	// UIDMark is the annotation with the UID of that custom resource. What it says is
+	// known to whoever may read the resource or one of its objects, and to nobody else:
+	// the other marks can be written by anybody who knows names.
+	UIDMark = "operetta.dev/owner-uid"
+	// ComponentMark is the annotation that says which component and object of the
+	// package it is, as component/object.
+	ComponentMark = "operetta.dev/component"
+	// AfterMark is the annotation that names the components that are deleted after
+	// the object's own, so that an inventory can be rebuilt from objects.
+	AfterMark = "operetta.dev/after"
+	// DeleteMark is the annotation of an object that is left behind when it is no
+	// longer wanted. Its value is that of the policy.
+	DeleteMark = "operetta.dev/delete"
+	// AdoptMark is the annotation of an object whose owner would take it from
+	// anybody: see Claim.
+	AdoptMark = "operetta.dev/adopt"
+	// AppliedMark is the annotation with the digest of the manifest that was last applied.
+	AppliedMark = "operetta.dev/applied"
+)
+
+// orphan is the policy that leaves an object behind.
+const orphan = "orphan"
+
+// adopts is the value of an AdoptMark.
+const adopts = "true"
+
+// An Owner is the custom resource that objects belong to.
+type Owner struct {
+	schema.GroupVersionKind
+	Namespace string
+	Name      string
+	UID       types.UID
+	// Reach is where its objects may be besides its namespace; nil is not known, as of a
+	// resource without its package.
+	Reach *program.Reach
+	// known is how the UIDs begin of what the inventory says that the owner has written.
+	known map[cluster.Ref]string
+}
+
+// Knowing returns the owner with what its inventory says that it has written. Anybody who
+// may write the status of the owner says what is there, so that it proves nothing by
+// itself: it confirms what an object says.
+func (o Owner) Knowing(inv Inventory) Owner {
+	o.known = map[cluster.Ref]string{}
+	for _, g := range inv {
+		for _, e := range g.Objects {
+			if e.UID != "" {
+				o.known[e.Ref(o.Namespace).Identity()] = e.UID
+			}
+		}
+	}
+	return o
+}
+
+// wrote reports whether the inventory says that the owner has written exactly this object.
+func (o Owner) wrote(live *unstructured.Unstructured) bool {
+	uid, known := o.known[cluster.RefOf(live).Identity()]
+	return known && uid == uidOf(live)
+}
+
+// Reaches reports whether an object of the owner may be at a place: in the owner's
+// namespace, and anywhere else as far as its package says so. While that is not known it
+// may not be anywhere else.
+func (o Owner) Reaches(ref cluster.Ref) bool {
+	reach := program.Reach{}
+	if o.Reach != nil {
+		reach = *o.Reach
+	}
+	return Within(reach, o, ref) == nil
+}
+
+// Searched returns the namespace that all objects of the owner are in, or "" when they may
+// be elsewhere.
+func (o Owner) Searched() string {
+	if o.Reach == nil || o.Reach.Beyond() {
+		return ""
+	}
+	return o.Namespace
+}
+
+// Owns reports whether an object proves by itself that it is the owner's: it is within the
+// reach of the owner, and refers to its UID, or has marks with that UID. It is true also
+// for one that is being deleted.
+func (o Owner) Owns(object *unstructured.Unstructured) bool {
+	o.known = nil
+	situation, _ := Situate(object, o)
+	return situation == Owned || situation == Terminating
+}
+
+// uidLength is how much of a UID an inventory keeps: enough to tell an object from
+// another one of its name, and little enough for a thousand of them.
+const uidLength = 8
+
+// uidOf returns how an object's UID begins.
+func uidOf(live *unstructured.Unstructured) string {
+	uid := string(live.GetUID())
+	return uid[:min(len(uid), uidLength)]
+}
+
+// String returns the owner as a person writes it: App.example.com default/shop.
+func (o Owner) String() string {
+	kind := o.Kind + "." + o.Group
+	if o.Namespace == "" {
+		return kind + " " + o.Name
+	}
+	return kind + " " + o.Namespace + "/" + o.Name
+}
+
+// Label returns the value of the owner label.
+func (o Owner) Label() string {
+	sum := sha256.Sum256([]byte(o.String()))
+	return hex.EncodeToString(sum[:16])
+}
+
+// ParseOwner returns the kind and name in an owner annotation.
+func ParseOwner(mark string) (kind schema.GroupKind, key types.NamespacedName, ok bool) {
+	kindText, name, ok := strings.Cut(mark, " ")
+	if !ok {
+		return kind, key, false
+	}
+	if ns, n, namespaced := strings.Cut(name, "/"); namespaced {
+		key = types.NamespacedName{Namespace: ns, Name: n}
+	} else {
+		key.Name = name
+	}
+	return schema.ParseGroupKind(kindText), key, true
+}
+
+// A Situation is what is found where an object should be.
+type Situation string
+
+// The situations.
+const (
+	// Absent: nothing is there.
+	Absent Situation = "Absent"
+	// Owned: the object belongs to this custom resource.
+	Owned Situation = "Owned"
+	// Predecessor: it belongs to a deleted custom resource of the same name, and
+	// garbage collection is about to take it.
+	Predecessor Situation = "Predecessor"
+	// Terminating: it is being deleted.
+	Terminating Situation = "Terminating"
+	// Foreign: it belongs to somebody else, or to nobody that is known.
+	Foreign Situation = "Foreign"
+	// Unproven: it belongs to nobody else, and was the owner's before by its name or by
+	// the inventory, and nothing on it proves that it is. It may be written, which marks
+	// it anew, and it is never deleted.
+	Unproven Situation = "Unproven"
+	// OutOfReach: it is where objects of the owner may not be, whatever it says.
+	OutOfReach Situation = "OutOfReach"
+)
+
+// Situate returns the situation of a live object, and for a foreign one whom it
+// belongs to.
+func Situate(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+	switch {
+	case live == nil:
+		return Absent, ""
+	case owner.Reaches(cluster.RefOf(live)):
+	case owner.Reach == nil && boundBy(live, owner):
+		// The package that says how far it reaches is not known.
+	default:
+		return OutOfReach, ""
+	}
+	mine, whose := belongs(live, owner)
+	switch {
+	case mine == Owned && live.GetDeletionTimestamp() != nil:
+		return Terminating, ""
+	default:
+		return mine, whose
+	}
+}
+
+// belongs judges ownership alone. A controller reference decides, where the garbage
+// collector goes by it; without one, marks do. The UID of the owner proves something, its
+// name does not: everybody knows it, and it outlives the owner. An engine before this one
+// has left no UID, so that its marks and the inventory have to confirm each other.
+//
+// Where somebody has taken all marks away, as kubectl replace does, the inventory and the
+// fields that the engine has written say together what the object was.
+func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+	if situation, whose := controlled(live, owner); situation != Absent {
+		return situation, whose
+	}
+	mark, label := live.GetAnnotations()[OwnerMark], live.GetLabels()[OwnerMark]
+	named := mark == owner.String() || label == owner.Label()
+	switch {
+	case mark != "" && mark != owner.String():
+		return Foreign, mark
+	case mark == "" && label != "" && label != owner.Label():
+		return Foreign, managers(live)
+	case boundBy(live, owner) || refers(live, owner):
+		return Owned, ""
+	case named && live.GetAnnotations()[UIDMark] == "" && owner.wrote(live):
+		return Owned, ""
+	case named || owner.wrote(live) && writtenByEngine(live):
+		return Unproven, ""
+	}
+	return Foreign, managers(live)
+}
+
+// controlled judges by the reference to a controller; it returns Absent when there is none
+// that says anything.
+func controlled(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+	far := outside(live.GetNamespace(), owner)
+	for _, ref := range live.GetOwnerReferences() {
+		if ref.Controller == nil || !*ref.Controller {
+			continue
+		}
+		sameName := ref.Kind == owner.Kind && ref.Name == owner.Name && strings.HasPrefix(ref.APIVersion, owner.Group+"/")
+		switch {
+		case ref.UID == owner.UID && far:
+			return Absent, "" // it says nothing to anybody: a reference is to the own namespace
+		case ref.UID == owner.UID:
+			return Owned, ""
+		case sameName && !far:
+			return Predecessor, ""
+		default:
+			return Foreign, ref.Kind + " " + ref.Name
+		}
+	}
+	return Absent, ""
+}
+
+// boundBy reports whether the marks of an object have the UID of the owner.
+func boundBy(live *unstructured.Unstructured, owner Owner) bool {
+	return owner.UID != "" && live.GetAnnotations()[UIDMark] == string(owner.UID)
+}
+
+// refers reports whether an object refers to its owner, in whatever role.
+func refers(live *unstructured.Unstructured, owner Owner) bool {
+	return !outside(live.GetNamespace(), owner) && slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
+}
+
+// writtenByEngine reports whether an object still has a field that the engine has written.
+// Metadata does not count: the engine also writes finalizers of resources that people own.
+func writtenByEngine(live *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		if m.Manager != cluster.FieldManager || m.Subresource != "" || m.FieldsV1 == nil {
+			return false
+		}
+		fields := map[string]json.RawMessage{}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			return false
+		}
+		delete(fields, "f:metadata")
+		return len(fields) > 0
+	})
+}
+
+// Unreferred reports whether an object that should refer to its owner does not.
+func Unreferred(live *unstructured.Unstructured, owner Owner) bool {
+	return !refers(live, owner) && !outside(live.GetNamespace(), owner)
+}
+
+// Released reports whether an object of a deleted owner was released from it: its
+// reference to the owner was taken away, most likely by the garbage collector, which
+// does so for kubectl delete --cascade=orphan and leaves no other trace of it. Whoever
+// takes more away than that means something else.
+func Released(live *unstructured.Unstructured, owner Owner) bool {
+	return Unreferred(live, owner) && live.GetAnnotations()[OwnerMark] == owner.String()
+}
+
+// managers names who wrote an object that has no owner.
+func managers(live *unstructured.Unstructured) string {
+	var names []string
+	for _, m := range live.GetManagedFields() {
+		if m.Manager != cluster.FieldManager && !slices.Contains(names, m.Manager) {
+			names = append(names, m.Manager)
+		}
+	}
+	if len(names) == 0 {
+		return "an unknown manager"
+	}
+	slices.Sort(names)
+	return "manager " + strings.Join(names, ", ")
+}

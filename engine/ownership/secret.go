@@ -1,0 +1,33 @@
+package ownership
+
+import (
+	"encoding/base64"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+
+// foldStringData moves the plain text of a Secret into its data, as the API server
+// does. Applied as it is, stringData would be owned and data would not: neither a
+// changed value would be noticed nor a removed key deleted.
+func foldStringData(u *unstructured.Unstructured) {
+	text, _ := u.Object["stringData"].(map[string]any)
+	if u.GroupVersionKind() != secretKind || len(text) == 0 {
+		return
+	}
+	data := map[string]any{}
+	if given, ok := u.Object["data"].(map[string]any); ok {
+		data = given
+	}
+	for key, value := range text {
+		plain, ok := value.(string)
+		if !ok {
+			return // the API server says what is wrong with it
+		}
+		data[key] = base64.StdEncoding.EncodeToString([]byte(plain))
+	}
+	delete(u.Object, "stringData")
+	u.Object["data"] = data
+}

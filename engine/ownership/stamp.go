@@ -1,0 +1,154 @@
+package ownership
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+)
+
+// A Desired is an object as it is applied.
+type Desired struct {
+	Component string
+	Object    string
+	Manifest  *unstructured.Unstructured
+	// Digest is the digest of the manifest, and the value of its AppliedMark.
+	Digest string
+	// Key is what its digests are made with, and Content what Content returns of it.
+	Key, Content string
+	Policy       program.Policy
+	// Position is where the package renders it.
+	Position program.Position
+}
+
+// Ref returns the object's identity.
+func (d Desired) Ref() cluster.Ref { return cluster.RefOf(d.Manifest) }
+
+// A Place is where an object is and may be.
+type Place struct {
+	Scope cluster.Scope
+	Reach program.Reach
+	// After are the components that the object's own depends on.
+	After []string
+	// Key is what the digests of the object are made with: the salt of a Secret, which it
+	// is given, and "" for what rests on no Secret.
+	Key string
+}
+
+// Stamp returns a rendered object with the engine's marks: namespace, owner
+// label and annotations, the controller reference where one is allowed, and the
+// digest. It errors when the manifest cannot be an object of that owner.
+func Stamp(owner Owner, component string, object program.Object, at Place) (Desired, error) {
+	d := Desired{Component: component, Object: object.Name, Policy: object.Policy, Position: object.Position}
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object.Manifest)}
+	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
+	if err := Within(at.Reach, owner, cluster.RefOf(u)); err != nil {
+		return d, fmt.Errorf("object %s: %w", object.Name, err)
+	}
+	if problem := wrongName(component); problem != "" {
+		return d, fmt.Errorf("object %s: the name of its component %s", object.Name, problem)
+	}
+	if err := EntryOf(object, owner.Namespace, at.Scope).Check(); err != nil {
+		return d, fmt.Errorf("object %s: its %w", object.Name, err)
+	}
+	foldStringData(u)
+	Mark(u, owner)
+	annotate(u, ComponentMark, component+"/"+object.Name)
+	if len(at.After) > 0 {
+		annotate(u, AfterMark, strings.Join(at.After, ","))
+	}
+	if object.Policy.Adopt {
+		annotate(u, AdoptMark, adopts)
+	}
+	switch {
+	case object.Policy.Delete == orphan:
+		annotate(u, DeleteMark, orphan) // it outlives its owner: a reference would delete it
+	case !outside(u.GetNamespace(), owner):
+		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})
+	}
+	if u.GetKind() == secretKind.Kind && at.Key != "" {
+		annotate(u, SaltMark, at.Key)
+	}
+	digest, err := program.Digest(at.Key, u.Object)
+	if err != nil {
+		return d, fmt.Errorf("object %s: %w", object.Name, err)
+	}
+	annotate(u, AppliedMark, digest)
+	d.Manifest, d.Digest, d.Key, d.Content = u, digest, at.Key, Content(u.GroupVersionKind().GroupKind(), u.Object, at.Key)
+	return d, nil
+}
+
+// outside reports whether an object is where its owner's garbage collection does
+// not reach: that is forbidden for a namespaced owner of objects elsewhere.
+func outside(namespace string, owner Owner) bool {
+	return owner.Namespace != "" && namespace != owner.Namespace
+}
+
+// Within returns nil if an owner may have an object as far as a package reaches, and a
+// *program.OutOfReachError otherwise: whoever may write a resource of a namespace could
+// otherwise reach beyond what they may do themselves. The namespace of ref is empty if and
+// only if the object is cluster-scoped.
+func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
+	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
+}
+
+// Mark writes the owner's label and annotations on an object.
+func Mark(u *unstructured.Unstructured, owner Owner) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[OwnerMark] = owner.Label()
+	u.SetLabels(labels)
+	annotate(u, OwnerMark, owner.String())
+	annotate(u, UIDMark, string(owner.UID))
+}
+
+// Remark writes the engine's marks and the reference to the owner, as an object is wanted
+// with them, on a live one, and leaves the rest of it as it is.
+func Remark(live *unstructured.Unstructured, want Desired) {
+	labels := live.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[OwnerMark] = want.Manifest.GetLabels()[OwnerMark]
+	live.SetLabels(labels)
+	for _, mark := range []string{OwnerMark, UIDMark, ComponentMark, AfterMark, DeleteMark, AdoptMark, SaltMark} {
+		if value := want.Manifest.GetAnnotations()[mark]; value != "" {
+			annotate(live, mark, value)
+		}
+	}
+	refs := live.GetOwnerReferences()
+	for _, ref := range want.Manifest.GetOwnerReferences() {
+		if !slices.ContainsFunc(refs, func(has metav1.OwnerReference) bool { return has.UID == ref.UID }) {
+			refs = append(refs, ref)
+		}
+	}
+	live.SetOwnerReferences(refs)
+}
+
+func annotate(u *unstructured.Unstructured, key, value string) {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	u.SetAnnotations(annotations)
+}
+
+func reference(owner Owner) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{
+		APIVersion:         owner.GroupVersion().String(),
+		Kind:               owner.Kind,
+		Name:               owner.Name,
+		UID:                owner.UID,
+		Controller:         &yes,
+		BlockOwnerDeletion: &yes,
+	}
+}

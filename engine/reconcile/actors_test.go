@@ -1,0 +1,99 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+)
+
+// act is one thing that a person does.
+func act(t *testing.T, m *cluster.Memory, spec map[string]any) {
+	t.Helper()
+	ref := cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name}
+	cr, err := m.Read(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec["deleted"] == true {
+		if err := m.Delete(t.Context(), ref, cr.GetUID()); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if cr == nil {
+		cr = &unstructured.Unstructured{Object: map[string]any{}}
+		cr.SetGroupVersionKind(shopKind)
+		cr.SetNamespace(shopKey.Namespace)
+		cr.SetName(shopKey.Name)
+	}
+	cr.Object["spec"] = spec
+	if _, err := m.Put("person", cr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// playControllers does what the controllers of Kubernetes do.
+func playControllers(t *testing.T, m *cluster.Memory) {
+	t.Helper()
+	makeAvailable(t, m)
+	completeJobs(t, m)
+}
+
+// completeJobs does what the Job controller does, in the end.
+func completeJobs(t *testing.T, m *cluster.Memory) {
+	t.Helper()
+	endJobs(t, m, "Complete")
+}
+
+func endJobs(t *testing.T, m *cluster.Memory, condition string) {
+	t.Helper()
+	for _, u := range objects(t, m, "Job") {
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "R", "message": "it ended"}}}
+		if _, err := m.Put("controller", u); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// makeAvailable does what the controllers of Deployments and of budgets do.
+func makeAvailable(t *testing.T, m *cluster.Memory) {
+	t.Helper()
+	for _, u := range objects(t, m, "PodDisruptionBudget") {
+		u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
+		if _, err := m.Put("controller", u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, u := range objects(t, m, "Deployment") {
+		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+		u.Object["status"] = map[string]any{
+			"observedGeneration": u.GetGeneration(), "replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
+			"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
+		}
+		if _, err := m.Put("controller", u); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func read(t *testing.T, m *cluster.Memory, ref cluster.Ref) *unstructured.Unstructured {
+	t.Helper()
+	ref.Version = "v1"
+	u, err := m.Read(t.Context(), ref)
+	if err != nil || u == nil {
+		t.Fatalf("reading %s: %v", ref, err)
+	}
+	return u
+}
+
+func objects(t *testing.T, m *cluster.Memory, kind string) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for _, ref := range m.Refs() {
+		if ref.Kind == kind {
+			out = append(out, read(t, m, ref))
+		}
+	}
+	return out
+}

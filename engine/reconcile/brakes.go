@@ -1,0 +1,247 @@
+package reconcile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// The limits within which the writes of one resource stay, whatever others do, and
+// whatever its package makes of what it reads. Who changes the resource or its package
+// begins anew.
+var (
+	// objectBrake is for each object: five corrections in a minute are at once.
+	objectBrake = brake{allowed: 5, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
+	// stateBrake is for what a status says at once: that something became ready, or
+	// failed.
+	stateBrake = brake{allowed: 10, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
+	// progressBrake is for the rest of a status, on top of progressEvery. Twenty in a row
+	// are a minute of progress.
+	progressBrake = brake{allowed: 20, window: 90 * time.Second, first: 6 * time.Second, last: time.Minute, quiet: 30 * time.Second}
+	// storeBrake is for what the engine goes by. It follows from all else that has a
+	// limit, but for a spec that changes all the time, and a status that others wipe.
+	storeBrake = brake{allowed: 120, window: time.Minute, first: time.Second, last: 10 * time.Second, quiet: 30 * time.Second}
+	// causeBrake is for beginning anew: what changes a resource so often is no person.
+	causeBrake = brake{allowed: 10, window: time.Minute, first: time.Minute, last: time.Minute, quiet: time.Minute}
+)
+
+// brakes remembers what was written lately, by resource; its zero value is ready for
+// use. After a restart everybody begins anew.
+type brakes struct {
+	mu        sync.Mutex
+	resources map[types.NamespacedName]*history
+	swept     time.Time
+}
+
+// A history is what was written of one resource.
+type history struct {
+	// cause is what its writes follow from besides what is there.
+	cause  string
+	causes turn
+	// stored, state and progress are the writes of the status by their weight.
+	stored, state, progress turn
+	rebuilds                turn
+	// objects are by component and name, and what a component has more and more of by
+	// its name.
+	objects map[string]*corrections
+}
+
+// corrections are the writes of one object, with the reason of the last.
+type corrections struct {
+	turn
+	why rollout.Correction
+}
+
+// of returns the history of a resource. The caller has the lock.
+func (b *brakes) of(key types.NamespacedName) *history {
+	h := b.resources[key]
+	if h == nil {
+		if b.resources == nil {
+			b.resources = map[types.NamespacedName]*history{}
+		}
+		h = &history{objects: map[string]*corrections{}}
+		b.resources[key] = h
+	}
+	return h
+}
+
+// begin notes what a rollout follows from. Something new is acted upon at once.
+func (b *brakes) begin(key types.NamespacedName, cause string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sweep(now)
+	h := b.of(key)
+	if h.cause == cause {
+		return
+	}
+	h.cause = cause
+	if causeBrake.want(&h.causes, now) > 0 {
+		return
+	}
+	causeBrake.went(&h.causes, now)
+	h.objects, h.state, h.progress = map[string]*corrections{}, turn{}, turn{}
+}
+
+// sweep forgets what says nothing any more, now and then.
+func (b *brakes) sweep(now time.Time) {
+	if now.Sub(b.swept) < time.Minute {
+		return
+	}
+	b.swept = now
+	for _, h := range b.resources {
+		for name, c := range h.objects {
+			if objectBrake.idle(&c.turn, now) {
+				delete(h.objects, name)
+			}
+		}
+	}
+}
+
+func (b *brakes) forget(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.resources, key)
+}
+
+// status returns how long a change of a status has to wait, or 0.
+func (b *brakes) status(key types.NamespacedName, w status.Weight, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(key)
+	switch w {
+	case status.NoChange:
+		stateBrake.rest(&h.state, now)
+		progressBrake.rest(&h.progress, now)
+		storeBrake.rest(&h.stored, now)
+	case status.ProgressOnly:
+		return progressBrake.want(&h.progress, now)
+	case status.StateOnly:
+		return stateBrake.want(&h.state, now)
+	case status.Substance:
+		return storeBrake.want(&h.stored, now)
+	}
+	return 0
+}
+
+// reported notes that a status was written.
+func (b *brakes) reported(key types.NamespacedName, w status.Weight, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(key)
+	switch w {
+	case status.ProgressOnly:
+		progressBrake.went(&h.progress, now)
+	case status.StateOnly:
+		stateBrake.went(&h.state, now)
+	case status.Substance:
+		storeBrake.went(&h.stored, now)
+	case status.NoChange:
+	}
+}
+
+// A tooOften says that a resource has to wait before anything is done about it.
+type tooOften struct{ wait time.Duration }
+
+// Error says why.
+func (e *tooOften) Error() string {
+	return "its status was written too often: somebody changes it, or its spec, all the time"
+}
+
+// protect returns a tooOften when the inventory must not be stored now.
+func (b *brakes) protect(key types.NamespacedName, now time.Time) error {
+	if wait := b.status(key, status.Substance, now); wait > 0 {
+		return &tooOften{wait}
+	}
+	b.reported(key, status.Substance, now)
+	return nil
+}
+
+// rebuild notes that the inventory of a resource is rebuilt, which asks for every kind
+// there is. It errors with a tooOften.
+func (b *brakes) rebuild(key types.NamespacedName, now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(key)
+	if wait := stateBrake.want(&h.rebuilds, now); wait > 0 {
+		return &tooOften{wait}
+	}
+	stateBrake.went(&h.rebuilds, now)
+	return nil
+}
+
+// pacer is what one rollout of a resource is told of the writes before it.
+type pacer struct {
+	*brakes
+	key types.NamespacedName
+	now func() time.Time
+	// grown are the components of which this rollout has written a new object.
+	grown map[string]bool
+}
+
+var _ rollout.Pacer = (*pacer)(nil)
+
+// Look implements rollout.Pacer.
+func (p *pacer) Look(component, object string, need rollout.Need) rollout.Pace {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, known := p.of(p.key).objects[component+"/"+object]
+	if !known && !p.grown[component] {
+		c, known = p.of(p.key).objects[component]
+		known = known && need == rollout.Wanted
+	}
+	if !known {
+		return rollout.Pace{}
+	}
+	look := objectBrake.rest
+	if need == rollout.Wanted {
+		look = objectBrake.want
+	}
+	wait := look(&c.turn, p.now())
+	if wait == 0 && c.pause == 0 {
+		return rollout.Pace{}
+	}
+	return rollout.Pace{Times: c.count, Why: c.why, Wait: wait, Longest: objectBrake.last}
+}
+
+// Wrote implements rollout.Pacer.
+func (p *pacer) Wrote(component, object string, why rollout.Correction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.of(p.key)
+	note := func(name string, why rollout.Correction) {
+		if h.objects[name] == nil {
+			h.objects[name] = &corrections{}
+		}
+		objectBrake.went(&h.objects[name].turn, p.now())
+		h.objects[name].why = why
+	}
+	if h.objects[component+"/"+object] == nil && !p.grown[component] {
+		p.grown[component] = true
+		note(component, rollout.Correction{Verb: why.Verb, Grows: true})
+	}
+	note(component+"/"+object, why)
+}
+
+// cause returns what a rollout follows from besides what is there: whatever a person or
+// a program changes to have another one.
+func (s *state) cause(in rollout.Input) string {
+	_, digest := s.identify()
+	patches := map[string]int64{}
+	for _, p := range s.patches {
+		patches[string(p.object.GetUID())] = p.object.GetGeneration()
+	}
+	config, err := json.Marshal(in.Config)
+	if err != nil {
+		return "" // it came from YAML
+	}
+	all := fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], patches, string(config))
+	sum := sha256.Sum256([]byte(all)) // a configuration may be long, and is nobody's business
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,80 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/program"
+	"sigs.k8s.io/yaml"
+)
+
+// configuration is what a resource is configured with, and what that was read from.
+type configuration struct {
+	layers []program.Layer
+	inputs []program.Input
+}
+
+// config returns the configuration of a resource: the operator's ConfigMap, under
+// the key of the package's name, below the resource's annotation. A ConfigMap that
+// is not there is none. It errors with a configError when a layer is no YAML; if that is
+// the annotation, what it returns is the ConfigMap's.
+func (s *state) config(ctx context.Context) (configuration, error) {
+	var out configuration
+	if s.ConfigMap.Name != "" && s.Inputs != nil {
+		from := program.Input{Name: "config", Kind: configMapKind, Namespace: s.ConfigMap.Namespace, Object: s.ConfigMap.Name}
+		found, err := s.Inputs.Read(ctx, s.key(), from)
+		if err != nil {
+			return out, fmt.Errorf("%s: configuration: %w", s.owner, err)
+		}
+		out.inputs = append(out.inputs, from)
+		key := s.program.Name() + ".yaml"
+		for _, o := range found.Objects {
+			data, _ := o["data"].(map[string]any)
+			text, _ := data[key].(string)
+			layer, err := parsedLayer(fmt.Sprintf("ConfigMap %s, key %s", s.ConfigMap, key), text)
+			if err != nil {
+				return out, &configError{cause: err}
+			}
+			out.add(layer)
+		}
+	}
+	layer, err := parsedLayer("annotation "+AnnotationConfig, s.cr.GetAnnotations()[AnnotationConfig])
+	if err != nil {
+		return out, &configError{cause: err, tenant: true}
+	}
+	layer.Tenant = true
+	out.add(layer)
+	return out, nil
+}
+
+var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+
+// configError says that a layer of configuration is no YAML.
+type configError struct {
+	cause error
+	// tenant says that the layer is the resource's own, and the others are right.
+	tenant bool
+}
+
+// Error names the layer.
+func (e *configError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *configError) Unwrap() error { return e.cause }
+
+// parsedLayer parses one layer. It errors with its origin.
+func parsedLayer(origin, text string) (program.Layer, error) {
+	layer := program.Layer{Origin: origin}
+	if err := yaml.Unmarshal([]byte(text), &layer.Values); err != nil {
+		return layer, fmt.Errorf("%s: %w", origin, err)
+	}
+	return layer, nil
+}
+
+// add puts a layer over the others, unless it is empty.
+func (c *configuration) add(layer program.Layer) {
+	if len(layer.Values) > 0 {
+		c.layers = append(c.layers, layer)
+	}
+}

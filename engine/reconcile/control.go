@@ -1,0 +1,103 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/status"
+)
+
+// The annotations by which a person controls the reconciliation of one resource.
+const (
+	// AnnotationPaused set to "true" stops everything but deletion. Setting it to
+	// anything else, or removing it, acts at once.
+	AnnotationPaused = "operetta.dev/paused"
+	// AnnotationReconcileAt asks for a reconcile whenever its value changes; the
+	// value that was acted upon is in status.lastHandledReconcileAt.
+	AnnotationReconcileAt = "operetta.dev/reconcile-at"
+	// AnnotationSkipHooks set to "true" deletes a resource whose hooks before
+	// deletion fail, where the administrator allows that.
+	AnnotationSkipHooks = "operetta.dev/skip-hooks"
+	// AnnotationConfig holds configuration of the package for one resource, as YAML.
+	AnnotationConfig = "operetta.dev/config"
+	// AnnotationLogLevel set to "debug" logs every decision about this resource, where the
+	// administrator allows that.
+	AnnotationLogLevel = "operetta.dev/log-level"
+)
+
+// Administrative are the annotations by which whoever may write a resource does something
+// to others: to who relies on a hook, and to who reads the log. They count only where
+// [Lifecycle.Allow] has them.
+var Administrative = []string{AnnotationSkipHooks, AnnotationLogLevel}
+
+// allowed returns the value of an administrative annotation, or "" where it counts for
+// nothing.
+func (l *Lifecycle) allowed(cr *unstructured.Unstructured, annotation string) string {
+	if !slices.Contains(l.Allow, annotation) {
+		return ""
+	}
+	return cr.GetAnnotations()[annotation]
+}
+
+// skipsHooks reports whether a resource is deleted although its hooks before deletion fail.
+func (s *state) skipsHooks() bool { return s.allowed(s.cr, AnnotationSkipHooks) == "true" }
+
+// withoutHooks says how a resource is deleted without its hooks before deletion.
+func (s *state) withoutHooks() string {
+	if slices.Contains(s.Allow, AnnotationSkipHooks) {
+		return fmt.Sprintf("the annotation %s: \"true\" deletes without them", AnnotationSkipHooks)
+	}
+	return fmt.Sprintf("an operator that runs with --allow-annotations=skip-hooks deletes without them what has the annotation %s: \"true\"", AnnotationSkipHooks)
+}
+
+// paused reports whether a person has paused the resource.
+func (s *state) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] == "true" }
+
+// asked reports whether a person has asked for a reconcile since the last one.
+func (s *state) asked() bool {
+	at := s.cr.GetAnnotations()[AnnotationReconcileAt]
+	return at != "" && at != s.before["lastHandledReconcileAt"]
+}
+
+// pause says that the resource is paused, and does nothing else.
+func (s *state) pause(ctx context.Context) (time.Duration, error) {
+	after := status.Paused(s.before, s.cr.GetGeneration(), s.Now())
+	if !status.Same(s.before, after) {
+		if err := s.write(ctx, after); err != nil {
+			return 0, err
+		}
+	}
+	return 0, s.patchesPaused(ctx)
+}
+
+// leveled returns a log that shows the details of a resource whose annotation asks
+// for them, whatever the level of the process.
+func leveled(log logr.Logger, level string) logr.Logger {
+	if level != "debug" || log.GetSink() == nil {
+		return log
+	}
+	return log.WithSink(raised{log.GetSink()})
+}
+
+// raised is a sink that takes every detail for information.
+type raised struct{ logr.LogSink }
+
+// Enabled implements logr.LogSink.
+func (raised) Enabled(int) bool { return true }
+
+// Info implements logr.LogSink.
+func (r raised) Info(_ int, msg string, keysAndValues ...any) {
+	r.LogSink.Info(0, msg, keysAndValues...)
+}
+
+// WithValues implements logr.LogSink.
+func (r raised) WithValues(keysAndValues ...any) logr.LogSink {
+	return raised{r.LogSink.WithValues(keysAndValues...)}
+}
+
+// WithName implements logr.LogSink.
+func (r raised) WithName(name string) logr.LogSink { return raised{r.LogSink.WithName(name)} }

@@ -1,0 +1,162 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
+)
+
+// errCrash is what every call answers once the process is dead, and errLost what a
+// write answers that was carried out and whose response was lost.
+var (
+	errCrash = errors.New("the process is dead")
+	errLost  = errors.New("timeout: the response was lost")
+)
+
+// A fault says what goes wrong at which write; 0 is never.
+type fault struct {
+	crashAfter []int
+	loseAt     int
+	// away means that the process stays dead until the person has done the next
+	// thing.
+	away bool
+}
+
+// String is the plan's name, by which a test replays it.
+func (f fault) String() string {
+	if f.loseAt > 0 {
+		return fmt.Sprintf("response of write %d lost", f.loseAt)
+	}
+	parts := make([]string, len(f.crashAfter))
+	for i, k := range f.crashAfter {
+		parts[i] = fmt.Sprint(k)
+	}
+	name := "crash after write " + strings.Join(parts, " then ")
+	if f.away {
+		name += " and away for a while"
+	}
+	return name
+}
+
+// faulty is a cluster and store whose writes can go wrong.
+type faulty struct {
+	*cluster.Memory
+	writes int
+	total  int
+	// verbs counts the writes by what they were.
+	verbs map[string]int
+	fault fault
+	dead  bool
+}
+
+// write carries a write out and makes it go wrong when it is its turn.
+func (f *faulty) write(verb string, do func() error) error {
+	if f.dead {
+		return errCrash
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	f.writes++
+	f.total++
+	f.verbs[verb]++
+	if len(f.fault.crashAfter) > 0 && f.writes == f.fault.crashAfter[0] {
+		f.dead = true
+		return errCrash
+	}
+	if f.total == f.fault.loseAt {
+		return errLost
+	}
+	return nil
+}
+
+// restart is a new process.
+func (f *faulty) restart() {
+	f.dead = false
+	f.writes = 0
+	f.fault.crashAfter = f.fault.crashAfter[1:]
+}
+
+func (f *faulty) Apply(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
+	err = f.write("apply", func() error {
+		out, err = f.Memory.Apply(ctx, o)
+		return err
+	})
+	return out, err
+}
+
+func (f *faulty) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
+	return f.write("delete", func() error { return f.Memory.Delete(ctx, ref, uid) })
+}
+
+func (f *faulty) Replace(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
+	err = f.write("replace", func() error {
+		out, err = f.Memory.Replace(ctx, o)
+		return err
+	})
+	return out, err
+}
+
+func (f *faulty) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
+	return f.write("relinquish", func() error { return f.Memory.Relinquish(ctx, fields) })
+}
+
+func (f *faulty) Probe(ctx context.Context, o *unstructured.Unstructured) error {
+	if f.dead {
+		return errCrash
+	}
+	return f.Memory.Probe(ctx, o)
+}
+
+func (f *faulty) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if f.dead {
+		return nil, errCrash
+	}
+	return f.Memory.Get(ctx, ref)
+}
+
+func (f *faulty) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if f.dead {
+		return nil, errCrash
+	}
+	return f.Memory.Read(ctx, ref)
+}
+
+// faultyStore is the store of a faulty cluster for one kind.
+type faultyStore struct {
+	*faulty
+	store *reconcile.MemoryStore
+}
+
+// storeOf returns the store of a faulty cluster for a kind.
+func storeOf(f *faulty, kind schema.GroupVersionKind) faultyStore {
+	return faultyStore{f, &reconcile.MemoryStore{Kind: kind, Memory: f.Memory}}
+}
+
+func (s faultyStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	if s.dead {
+		return nil, errCrash
+	}
+	return s.store.Get(ctx, key)
+}
+
+func (s faultyStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
+	return s.write("status", func() error { return s.store.ApplyStatus(ctx, u) })
+}
+
+func (s faultyStore) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
+	return s.write("finalizers", func() error { return s.store.ApplyFinalizers(ctx, u) })
+}
+
+// quiet records nothing.
+type quiet struct{}
+
+func (quiet) Record(*unstructured.Unstructured, rollout.Event) {}

@@ -1,0 +1,208 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// slowEvaluation is how long an evaluation may take. That of an honest resource takes
+// milliseconds, so that a machine would have to be a thousand times too slow for one.
+const slowEvaluation = 10 * time.Second
+
+// slowRollout is how long all evaluations of one rollout may take: there is one for each
+// layer of components at least.
+const slowRollout = 6 * slowEvaluation
+
+// evaluationBrake is for evaluations of one resource that turn out to be beyond a limit:
+// whoever changes what it asks for has it evaluated at once, five times in ten minutes.
+var evaluationBrake = brake{allowed: 5, window: 10 * time.Minute, first: time.Minute, last: time.Hour, quiet: time.Hour}
+
+// What was beyond a limit is evaluated again though nothing has changed, as it may have
+// been the machine: after the first of these pauses, which then grow up to the last.
+const (
+	limitedFirst = 5 * time.Minute
+	limitedLast  = 4 * time.Hour
+)
+
+// limited remembers which evaluations were beyond a limit, by resource; its zero value is
+// ready for use. After a restart the status of a resource remembers.
+type limited struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*limitation
+}
+
+// A limitation is what is known of the evaluations of one resource.
+type limitation struct {
+	// cause is what the last one beyond a limit followed from, versions are the versions of
+	// the sessions, and says is what was said.
+	cause    string
+	versions map[string]bool
+	says     string
+	// until is when it is tried again, and pause how long that is in all.
+	until time.Time
+	pause time.Duration
+	turn  turn
+}
+
+func (l *limited) forget(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.of, key)
+}
+
+// about returns what is known of a resource, and whether it was unknown. The caller has the
+// lock.
+func (l *limited) about(key types.NamespacedName) (known *limitation, fresh bool) {
+	if l.of == nil {
+		l.of = map[types.NamespacedName]*limitation{}
+	}
+	known = l.of[key]
+	if known == nil {
+		known, fresh = &limitation{versions: map[string]bool{}}, true
+		l.of[key] = known
+	}
+	return known, fresh
+}
+
+// bounded is the package of one resource, which is not evaluated again while it would be
+// beyond a limit again.
+type bounded struct {
+	Package
+	s *state
+	// cause is what a rollout follows from besides what is there.
+	cause string
+	// spent is what the evaluations of the rollout have taken.
+	spent time.Duration
+	// again is when to try again what was not evaluated now, or 0.
+	again time.Duration
+	// doubtful is what was said of the last evaluation if it may have been the machine that
+	// was slow, as it was not tried again since; or "".
+	doubtful string
+}
+
+// tookLonger is said of an evaluation that was too slow.
+const tookLonger = "took longer than the limit of"
+
+var _ rollout.Locator = (*bounded)(nil)
+
+// Evaluate returns what the package says. It errors with a LimitError also when that took
+// too long, and when the same evaluation was beyond a limit before.
+func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
+	b.doubtful = ""
+	version := b.Version(session)
+	if says := b.recall(version); says != "" {
+		return program.Rollout{}, &program.LimitError{Evaluated: true, Text: says}
+	}
+	clock := b.s.Clock
+	if clock == nil {
+		clock = time.Now
+	}
+	begun := clock()
+	out, err := b.Package.Evaluate(session)
+	took := clock().Sub(begun)
+	b.spent += took
+	limit, over := errors.AsType[*program.LimitError](err)
+	switch {
+	case over && !limit.Evaluated:
+		return out, err // to count again costs nothing
+	case over:
+	case took > slowEvaluation:
+		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluation %s %s", tookLonger, slowEvaluation)}
+	case b.spent > slowRollout:
+		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluations %s %s for all of a rollout", tookLonger, slowRollout)}
+	default:
+		return out, err
+	}
+	b.keep(version, limit.Text)
+	b.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "took", took, "again", b.again)
+	return program.Rollout{}, limit
+}
+
+// recall returns what is said of an evaluation that is not to be tried now, or "".
+func (b *bounded) recall(version string) string {
+	l, now := &b.s.limited, b.s.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, fresh := l.about(b.s.key())
+	if says := b.s.rememberedLimit(); fresh && says != "" {
+		at.cause, at.versions[version], at.says = b.cause, true, says
+		at.pause, at.until = limitedFirst, now.Add(limitedFirst)
+	}
+	wait := time.Duration(0)
+	if at.cause == b.cause && at.versions[version] {
+		wait = at.until.Sub(now)
+	}
+	if evaluationBrake.idle(&at.turn, now) {
+		at.turn = turn{}
+	}
+	// What is skipped because a deleted resource was not evaluated is lost, and it is evaluated
+	// once at most that is beyond a limit: then its objects go.
+	if b.s.cr.GetDeletionTimestamp() == nil && evaluationBrake.on(&at.turn, now) {
+		wait = max(wait, at.turn.latest().Add(max(at.turn.pause, evaluationBrake.first)).Sub(now))
+	}
+	if wait <= 0 {
+		return ""
+	}
+	b.again = wait
+	b.doubt(at)
+	return at.says
+}
+
+// keep remembers an evaluation that was beyond a limit.
+func (b *bounded) keep(version, says string) {
+	l, now := &b.s.limited, b.s.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, _ := l.about(b.s.key())
+	if at.cause != b.cause {
+		at.cause, at.versions, at.pause = b.cause, map[string]bool{}, 0
+	}
+	if at.versions[version] {
+		at.pause = min(limitedLast, max(limitedFirst, 2*at.pause))
+	} else {
+		at.pause = limitedFirst
+		evaluationBrake.went(&at.turn, now)
+	}
+	at.versions[version], at.says = true, says
+	at.until = now.Add(at.pause)
+	b.again = at.pause
+	b.doubt(at)
+}
+
+func (b *bounded) doubt(at *limitation) {
+	if at.pause == limitedFirst && strings.Contains(at.says, tookLonger) {
+		b.doubtful = at.says
+	}
+}
+
+// Locate implements rollout.Locator.
+func (b *bounded) Locate(s program.Session, component, object, path string) program.Position {
+	if l, ok := b.Package.(rollout.Locator); ok {
+		return l.Locate(s, component, object, path)
+	}
+	return program.Position{}
+}
+
+// rememberedLimit returns what the status says of an evaluation beyond a limit, if it is
+// about what the resource and its package are now. Whoever forges it keeps nobody's
+// resource from being evaluated but their own, and not for long. The deletion of a
+// resource is a generation of its own, with the same spec.
+func (s *state) rememberedLimit() string {
+	_, digest := s.identify()
+	was, _, _ := unstructured.NestedString(s.before, "package", "digest")
+	observed, _, _ := unstructured.NestedInt64(s.before, "observedGeneration")
+	same := observed == s.cr.GetGeneration() || s.cr.GetDeletionTimestamp() != nil && observed == s.cr.GetGeneration()-1
+	if !same || was != digest || s.asked() {
+		return ""
+	}
+	return status.Stalled(s.before, status.ReasonEvaluationLimit)
+}

@@ -1,0 +1,369 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
+)
+
+// costly is a package that renders as many objects as the spec, or a ConfigMap, says. It
+// counts its evaluations, each of which may take a while.
+type costly struct {
+	*program.Program
+	b           *bench
+	takes       func(program.Session) time.Duration
+	evaluations int
+}
+
+// Evaluate implements reconcile.Package.
+func (c *costly) Evaluate(s program.Session) (program.Rollout, error) {
+	c.evaluations++
+	if c.takes != nil {
+		c.b.now = c.b.now.Add(c.takes(s))
+	}
+	return c.Program.Evaluate(s)
+}
+
+const fanout = `
+components: one: objects: {for i, _ in *cr.spec.list | [] {"c\(i)": {apiVersion: "v1", kind: "ConfigMap", metadata: name: "c\(i)"}}}
+components: last: {dependsOn: one: {}, objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "last"}}
+`
+
+func ones(n int) []any { return slices.Repeat([]any{int64(1)}, n) }
+
+// stepsOf takes steps with a package, as events would, and returns the last wait.
+func (b *bench) stepsOf(n int, p reconcile.Package) time.Duration {
+	b.t.Helper()
+	var again time.Duration
+	for range n {
+		b.now = b.now.Add(time.Second)
+		var err error
+		if again, err = b.life.Step(b.t.Context(), shopKey, p); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return again
+}
+
+func TestWhatIsBeyondALimitIsEvaluatedAgainWhenSomethingHasChanged(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason      string
+		change      func(b *bench)
+		evaluations int // in ten steps after the change
+	}{
+		"nothing changes":     {"it would only be beyond the limit again", func(*bench) {}, 0},
+		"an object is gone":   {"it is restored when the resource is right", func(b *bench) { b.remove("ConfigMap", "c0") }, 0},
+		"the process is new":  {"the status remembers", (*bench).restart, 0},
+		"four minutes pass":   {"it is too early", func(b *bench) { b.now = b.now.Add(4 * time.Minute) }, 0},
+		"six minutes pass":    {"it may have been the machine", func(b *bench) { b.now = b.now.Add(6 * time.Minute) }, 1},
+		"a person asks":       {"they may know why", func(b *bench) { b.annotate(reconcile.AnnotationReconcileAt, "now") }, 1},
+		"another spec is bad": {"it may have been the correction", func(b *bench) { act(b.t, b.memory, map[string]any{"list": ones(601)}) }, 1},
+		"configuration":       {"it may be the correction", func(b *bench) { b.annotate(reconcile.AnnotationConfig, "a: 1") }, 1},
+		"a new process, and another spec": {"what is remembered is about another one", func(b *bench) {
+			b.restart()
+			act(b.t, b.memory, map[string]any{"list": ones(601)})
+		}, 1},
+		"a new process, and six minutes": {"it may have been the machine", func(b *bench) {
+			b.restart()
+			b.stepsOf(1, &costly{Program: b.program, b: b})
+			b.now = b.now.Add(6 * time.Minute)
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, fanout+"config: {...}\n")
+			p := &costly{Program: b.program, b: b}
+			act(t, b.memory, map[string]any{"list": ones(3)})
+			b.rest()
+			act(t, b.memory, map[string]any{"list": ones(600)})
+			if again := b.stepsOf(10, p); p.evaluations != 1 || again <= 0 || again > 5*time.Minute {
+				t.Fatalf("in ten steps it was evaluated %d times, want once; the last one comes again after %s", p.evaluations, again)
+			}
+			b.expect("601 objects are too many", "False EvaluationLimit", "renders at least 600 objects", "most of them in component one", "500 are the limit")
+			if got := len(objects(t, b.memory, "ConfigMap")); got != 4 {
+				t.Errorf("%d ConfigMaps, want the 4 from before", got)
+			}
+			p.evaluations = 0
+			row.change(b)
+			b.stepsOf(10, p)
+			if p.evaluations != row.evaluations {
+				t.Errorf("%s: it was evaluated %d times, want %d", row.reason, p.evaluations, row.evaluations)
+			}
+			b.expect("it is as it was", "False EvaluationLimit", "500 are the limit")
+			act(t, b.memory, map[string]any{"list": ones(2)})
+			b.rest()
+			b.expect("it was corrected", "True Ready")
+			if got := len(objects(t, b.memory, "ConfigMap")); got != 3 {
+				t.Errorf("%d ConfigMaps, want 3: what is too much was pruned", got)
+			}
+		})
+	}
+}
+
+func TestAnEvaluationThatTakesTooLongIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, fanout)
+	b.rest()
+	p := &costly{Program: b.program, b: b, takes: func(program.Session) time.Duration { return 11 * time.Second }}
+	act(t, b.memory, map[string]any{"list": ones(3)})
+	b.stepsOf(10, p)
+	b.expect("it took 11 seconds", "False EvaluationLimit", "took longer than the limit of 10s")
+	b.restart()
+	b.stepsOf(10, p)
+	if p.evaluations != 1 {
+		t.Errorf("it was evaluated %d times, want once", p.evaluations)
+	}
+	for _, pause := range []time.Duration{5, 10, 20, 40} {
+		before := p.evaluations
+		b.now = b.now.Add((pause - 1) * time.Minute)
+		if b.stepsOf(1, p); p.evaluations != before {
+			t.Errorf("it was evaluated within %d minutes", pause)
+		}
+		b.now = b.now.Add(2 * time.Minute)
+		if b.stepsOf(1, p); p.evaluations != before+1 {
+			t.Errorf("it was evaluated %d times after %d minutes, want once", p.evaluations-before, pause)
+		}
+	}
+	p.takes = nil // it was the machine
+	b.now = b.now.Add(2 * time.Hour)
+	b.stepsOf(10, p)
+	b.expect("the machine is fast again", "True Ready")
+}
+
+func TestARolloutWhoseEvaluationsTakeTooLongTogetherIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	var layers strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&layers, "components: l%d: {objects: o: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: \"l%d\", data: size: \"\\(cr.spec.size)\"}, dependsOn: {if %d > 0 {l%d: {}}}}\n", i, i, i, max(0, i-1))
+	}
+	b := newBench(t, layers.String())
+	p := &costly{Program: b.program, b: b, takes: func(program.Session) time.Duration { return 9 * time.Second }}
+	b.stepsOf(10, p)
+	b.expect("twenty evaluations of 9 seconds", "False EvaluationLimit", "took longer than the limit of 1m0s for all of a rollout")
+	if p.evaluations > 8 {
+		t.Errorf("it was evaluated %d times", p.evaluations)
+	}
+}
+
+// Who changes a resource all the time has it evaluated a few times, and then now and then.
+func TestAResourceThatIsBeyondALimitInNewWaysIsEvaluatedInPauses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, fanout)
+	p := &costly{Program: b.program, b: b}
+	for i := range 600 {
+		act(t, b.memory, map[string]any{"list": ones(501 + i)})
+		b.stepsOf(1, p)
+	}
+	if p.evaluations > 10 {
+		t.Errorf("600 changes in ten minutes were evaluated %d times", p.evaluations)
+	}
+}
+
+func TestAnInputThatIsTooMuchIsReadAgainWhenItChanges(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+inputs: it: {apiVersion: "v1", kind: "ConfigMap", name: "settings"}
+components: one: objects: {for k, _ in *inputs.it.object.data | {} {(k): {apiVersion: "v1", kind: "ConfigMap", metadata: name: k}}}
+`)
+	set := func(n int) {
+		data := map[string]any{}
+		for i := range n {
+			data[fmt.Sprint("k", i)] = "v"
+		}
+		b.put(settings(shopKey.Namespace, "settings", data))
+	}
+	p := &costly{Program: b.program, b: b}
+	for _, row := range []struct {
+		keys  int
+		ready string
+	}{{3, "True Ready"}, {600, "False EvaluationLimit"}, {4, "True Ready"}, {11_000, "False EvaluationLimit"}, {2, "True Ready"}} {
+		set(row.keys)
+		b.stepsOf(10, p)
+		b.now = b.now.Add(time.Minute)
+		b.expect(fmt.Sprintf("the input has %d keys", row.keys), row.ready)
+	}
+}
+
+func TestTeardownNeedsNoEvaluationThatIsBeyondALimit(t *testing.T) {
+	t.Parallel()
+	for name, pkg := range map[string]string{
+		"without hooks": fanout,
+		"with hooks": fanout + `hooks: beforeDelete: bye: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bye"}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, pkg)
+			act(t, b.memory, map[string]any{"list": ones(3)})
+			b.rest()
+			act(t, b.memory, map[string]any{"list": ones(600)})
+			p := &costly{Program: b.program, b: b}
+			b.stepsOf(3, p)
+			b.restart()
+			p.evaluations = 0
+			act(t, b.memory, map[string]any{"deleted": true})
+			for range 10 {
+				b.stepsOf(1, p)
+				b.memory.CollectGarbage()
+			}
+			if p.evaluations != 0 {
+				t.Errorf("it was evaluated %d times", p.evaluations)
+			}
+			if b.find("Shop", shopKey.Name) != nil || len(objects(t, b.memory, "ConfigMap")) > 0 {
+				t.Errorf("%v are left", b.memory.Refs())
+			}
+		})
+	}
+}
+
+func TestHooksBeforeDeletionAreNotSkippedBecauseOfASlowMoment(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		slow    int // how many evaluations are
+		restart bool
+		skipped bool
+	}{
+		"a slow moment":            {1, false, false},
+		"a slow moment, a restart": {1, true, false},
+		"slow for ever":            {1000, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, fanout+`hooks: beforeDelete: bye: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bye"}
+`)
+			act(t, b.memory, map[string]any{"list": ones(3)})
+			b.rest()
+			left := row.slow
+			p := &costly{Program: b.program, b: b, takes: func(program.Session) time.Duration {
+				if left--; left >= 0 {
+					return 11 * time.Second
+				}
+				return time.Millisecond
+			}}
+			act(t, b.memory, map[string]any{"deleted": true})
+			again := b.stepsOf(3, p)
+			if b.find("ConfigMap", "c0") == nil || again <= 0 || again > 5*time.Minute || p.evaluations != 1 {
+				t.Fatalf("after one slow evaluation of %d it comes again after %s, and objects are %v", p.evaluations, again, b.memory.Refs())
+			}
+			if row.restart {
+				b.restart()
+				b.stepsOf(1, p)
+			}
+			for range 10 {
+				b.now = b.now.Add(6 * time.Minute)
+				b.stepsOf(1, p)
+				b.memory.CollectGarbage()
+			}
+			skipped := slices.ContainsFunc(b.events, func(e rollout.Event) bool { return e.Reason == "HooksSkipped" })
+			if b.find("Shop", shopKey.Name) != nil || skipped != row.skipped {
+				t.Errorf("hooks were skipped: %v, want %v; what is left is %v", skipped, row.skipped, b.memory.Refs())
+			}
+		})
+	}
+}
+
+// small is a store that takes only so much of a resource, as etcd does.
+type small struct {
+	reconcile.Store
+	takes    int
+	attempts int
+}
+
+// ApplyStatus implements reconcile.Store.
+func (s *small) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
+	s.attempts++
+	if text := fmt.Sprint(u.Object); len(text) > s.takes {
+		return &apierrors.StatusError{ErrStatus: internalError("etcdserver: request is too large")}
+	}
+	return s.Store.ApplyStatus(ctx, u)
+}
+
+func TestAStatusThatIsTooLargeIsNotTriedForEver(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		takes int
+		ready string
+	}{
+		"a smaller one fits": {4000, "False StatusTooLarge"},
+		"none fits":          {10, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, fanout)
+			store := &small{Store: b.life.Store, takes: row.takes}
+			b.life.Store = store
+			act(t, b.memory, map[string]any{"list": ones(100), "text": strings.Repeat("x", 1<<20)})
+			b.load(fanout + "limits: bytes: 1_500_000\n")
+			if again := b.stepsOf(20, b.program); again != 5*time.Minute {
+				t.Errorf("it comes again after %s", again)
+			}
+			if store.attempts > 2 {
+				t.Errorf("the status was written %d times, want once, and once less of it", store.attempts)
+			}
+			if got := len(objects(t, b.memory, "ConfigMap")); got != 0 {
+				t.Errorf("%d ConfigMaps were written, and nobody would know of them", got)
+			}
+			if got, _ := b.condition("Ready"); got != row.ready {
+				t.Errorf("Ready is %q, want %q", got, row.ready)
+			}
+			if len(b.events) == 0 || b.events[0].Reason != "StatusTooLarge" {
+				t.Errorf("events are %v", b.events)
+			}
+			store.takes = 1 << 30
+			b.now = b.now.Add(5 * time.Minute)
+			b.rest()
+			b.expect("there is room now", "True Ready")
+		})
+	}
+}
+
+// A log of what was beyond a limit tells how often it was evaluated.
+func TestAnEvaluationBeyondALimitIsLogged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, fanout)
+	var lines []string
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	act(t, b.memory, map[string]any{"list": ones(600)})
+	for range 5 {
+		b.now = b.now.Add(time.Second)
+		if _, err := b.life.Step(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := slices.DeleteFunc(lines, func(l string) bool { return !strings.Contains(l, "an evaluation was beyond its limit") })
+	if len(said) != 1 {
+		t.Errorf("it was logged %d times", len(said))
+	}
+}
+
+// internalError is what an API server says when its store does not take an object.
+func internalError(message string) metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}
+}
+
+// annotate sets an annotation of the resource.
+func (b *bench) annotate(key, value string) {
+	b.t.Helper()
+	cr := b.find("Shop", shopKey.Name)
+	all := cr.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	cr.SetAnnotations(all)
+	b.put(cr.Object)
+}

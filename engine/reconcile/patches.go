@@ -1,0 +1,162 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/rollout"
+)
+
+// Patches keeps the patches of a cluster. A patch is about one resource, so the
+// lifecycle of that resource's kind is the one writer of its status.
+type Patches interface {
+	// List returns the patches of a namespace, including what this process wrote. The
+	// caller must not change them.
+	List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error)
+	// ApplyStatus writes the status of a patch; one that is gone has none.
+	ApplyStatus(ctx context.Context, patch *unstructured.Unstructured) error
+}
+
+// foundPatch is a patch and the object that it was read from.
+type foundPatch struct {
+	patch.Patch
+	object *unstructured.Unstructured
+}
+
+// patchesOf returns the patches that are about a resource. One that is being deleted
+// is gone. It errors rather than going without them: that would take their changes
+// back.
+func (l *Lifecycle) patchesOf(ctx context.Context, key types.NamespacedName) ([]foundPatch, error) {
+	if l.Patches == nil || key.Namespace == "" {
+		return nil, nil
+	}
+	all, err := l.Patches.List(ctx, key.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: reading its patches: %w", l.Kind.Kind, key, err)
+	}
+	var out []foundPatch
+	for _, u := range all {
+		if p := patch.Parse(u); u.GetDeletionTimestamp() == nil && p.Targets(l.Kind.GroupKind(), key.Name) {
+			out = append(out, foundPatch{p, u})
+		}
+	}
+	return out, nil
+}
+
+func parsed(found []foundPatch) []patch.Patch {
+	var out []patch.Patch
+	for _, f := range found {
+		out = append(out, f.Patch)
+	}
+	return out
+}
+
+// reportPatches tells each patch what came of it. Where nothing was rendered, a patch
+// that was judged before keeps what it says: the objects are as they were.
+func (s *state) reportPatches(ctx context.Context, result rollout.Result) error {
+	reports := map[string]patch.Report{}
+	for _, r := range result.Patches {
+		reports[r.Patch.Name] = r
+	}
+	var failures []error
+	for _, f := range s.patches {
+		r, judged := reports[f.Name]
+		if !judged {
+			r = patch.Whole(f.Patch, patch.NotRendered, result.Completion.Fault.Message)
+		}
+		if judged || f.isNew() {
+			failures = append(failures, s.writePatch(ctx, f, s.redactedReport(r)))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// isNew reports whether a patch has not been judged since it was changed.
+func (f foundPatch) isNew() bool {
+	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
+	return patch.Observed(before) != f.Generation
+}
+
+// patchesPaused tells new patches of a paused resource that they have to wait.
+func (s *state) patchesPaused(ctx context.Context) error {
+	found, err := s.patchesOf(ctx, s.key())
+	failures := []error{err}
+	for _, f := range found {
+		if f.isNew() {
+			failures = append(failures, s.writePatch(ctx, f, patch.Whole(f.Patch, patch.TargetPaused, s.owner.String()+" is paused")))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// targetMissing tells the patches of a resource that there is none.
+func (l *Lifecycle) targetMissing(ctx context.Context, key types.NamespacedName) error {
+	found, err := l.patchesOf(ctx, key)
+	failures := []error{err}
+	for _, f := range found {
+		message := fmt.Sprintf("there is no %s %s", l.Kind.Kind, key)
+		failures = append(failures, l.writePatch(ctx, f, patch.Whole(f.Patch, patch.TargetNotFound, message)))
+	}
+	return errors.Join(failures...)
+}
+
+// writePatch stores what came of a patch, if that is news.
+func (l *Lifecycle) writePatch(ctx context.Context, f foundPatch, r patch.Report) error {
+	return f.write(ctx, l.Patches, r, l.Now())
+}
+
+func (f foundPatch) write(ctx context.Context, to Patches, r patch.Report, now time.Time) error {
+	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
+	after := patch.Status(before, r, now)
+	if patch.Same(before, after) {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": after}}
+	u.SetGroupVersionKind(patch.Kind)
+	u.SetNamespace(f.Namespace)
+	u.SetName(f.Name)
+	u.SetUID(f.object.GetUID())
+	if err := to.ApplyStatus(ctx, u); err != nil {
+		return fmt.Errorf("patch %s/%s: writing the status: %w", f.Namespace, f.Name, err)
+	}
+	return nil
+}
+
+// Unmatched tells a patch that no lifecycle looks at why that is. Whatever a lifecycle
+// has said of it, perhaps that of another process, is left as it is.
+func Unmatched(ctx context.Context, to Patches, u *unstructured.Unstructured, reason patch.Reason, message string, now time.Time) error {
+	f := foundPatch{patch.Parse(u), u}
+	before, _, _ := unstructured.NestedMap(u.Object, "status")
+	switch patch.ReasonOf(before) {
+	case "", patch.NoSuchKind, patch.TargetClusterScoped:
+	default:
+		if !f.isNew() {
+			return nil
+		}
+	}
+	return f.write(ctx, to, patch.Whole(f.Patch, reason, message), now)
+}
+
+// MemoryPatches keeps patches in a cluster in memory.
+type MemoryPatches struct {
+	Memory *cluster.Memory
+}
+
+var _ Patches = MemoryPatches{}
+
+// List implements Patches.
+func (m MemoryPatches) List(_ context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+	return m.Memory.Select(patch.Kind, namespace, nil), nil
+}
+
+// ApplyStatus implements Patches.
+func (m MemoryPatches) ApplyStatus(_ context.Context, u *unstructured.Unstructured) error {
+	m.Memory.ApplyStatus(u)
+	return nil
+}

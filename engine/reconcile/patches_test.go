@@ -1,0 +1,270 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+)
+
+// putPatch writes a patch as a person does: a merge into an object of shop.
+func putPatch(t *testing.T, m *cluster.Memory, name, target, address string, merge map[string]any) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": target},
+		"patches": []any{map[string]any{"address": address, "strategicMerge": merge}},
+	}}}
+	u.SetGroupVersionKind(patch.Kind)
+	u.SetNamespace(shopKey.Namespace)
+	u.SetName(name)
+	if _, err := m.Put("person", u); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func patchRef(name string) cluster.Ref {
+	return cluster.Ref{GroupVersionKind: patch.Kind, Namespace: shopKey.Namespace, Name: name}
+}
+
+// removePatch deletes a patch.
+func removePatch(t *testing.T, m *cluster.Memory, name string) {
+	t.Helper()
+	u, err := m.Read(t.Context(), patchRef(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Delete(t.Context(), patchRef(name), u.GetUID()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectPatch compares the reason and generation of a patch's condition.
+func expectPatch(t *testing.T, m *cluster.Memory, name, reason string) {
+	t.Helper()
+	u, err := m.Read(t.Context(), patchRef(name))
+	if err != nil || u == nil {
+		t.Fatalf("patch %s: %v", name, err)
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if len(conditions) != 1 {
+		t.Fatalf("patch %s has the status %v, want the reason %s", name, u.Object["status"], reason)
+	}
+	c, _ := conditions[0].(map[string]any)
+	want := map[string]any{"status": fmt.Sprint(map[bool]string{true: "True", false: "False"}[reason == "Applied"]), "reason": reason, "observedGeneration": u.GetGeneration()}
+	got := map[string]any{"status": c["status"], "reason": c["reason"], "observedGeneration": c["observedGeneration"]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("patch %s: %v (-want +got):\n%s", name, c["message"], diff)
+	}
+}
+
+// patchable is a settled resource whose cluster serves patches.
+func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Lifecycle) {
+	t.Helper()
+	p, c := loadShop(t), settled(t)
+	c.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
+	l := newLife(c)
+	l.Patches = reconcile.MemoryPatches{Memory: c.Memory}
+	return p, c, l
+}
+
+// step takes the resource so many steps, and returns what was written by them.
+func step(t *testing.T, p *program.Program, c *faulty, l *reconcile.Lifecycle, times int) []string {
+	t.Helper()
+	before := len(c.Changes())
+	for range times {
+		if _, err := l.Step(t.Context(), shopKey, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out []string
+	for _, change := range c.Changes()[before:] {
+		out = append(out, change.String())
+	}
+	return out
+}
+
+var threeReplicas = map[string]any{"spec": map[string]any{"replicas": int64(3)}}
+
+func replicas(t *testing.T, c *faulty) int64 {
+	t.Helper()
+	n, _, _ := unstructured.NestedInt64(objects(t, c.Memory, "Deployment")[0].Object, "spec", "replicas")
+	return n
+}
+
+func TestAPatchIsAppliedReportedAndReverted(t *testing.T) {
+	t.Parallel()
+	p, c, l := patchable(t)
+	putPatch(t, c.Memory, "more", "my", "web.deployment", threeReplicas)
+	putPatch(t, c.Memory, "typo", "my", "web.deploy", threeReplicas)
+	writes := step(t, p, c, l, 1)
+	if diff := cmp.Diff([]string{"update Deployment default/shop", "update Shop default/my", "update Patch default/more", "update Patch default/typo"}, writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	expectPatch(t, c.Memory, "more", "Applied")
+	expectPatch(t, c.Memory, "typo", "NoSuchObject")
+	if n := replicas(t, c); n != 3 {
+		t.Errorf("there are %d replicas", n)
+	}
+	if diff := cmp.Diff([]any{"more"}, crStatus(t, c)["patches"]); diff != "" {
+		t.Errorf("the resource's status (-want +got):\n%s", diff)
+	}
+	if writes := step(t, p, c, l, 3); len(writes) > 0 {
+		t.Errorf("at rest there are writes: %q", writes)
+	}
+
+	removePatch(t, c.Memory, "more")
+	if writes := step(t, p, c, l, 1); len(writes) != 2 || writes[0] != "update Deployment default/shop" {
+		t.Errorf("the way back takes %q, want one write and the status", writes)
+	}
+	if n := replicas(t, c); n != 1 {
+		t.Errorf("without the patch there are %d replicas", n)
+	}
+	if got := crStatus(t, c)["patches"]; got != nil {
+		t.Errorf("the resource still names %v", got)
+	}
+}
+
+func TestAPatchOfAResourceThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	p, c, l := patchable(t)
+	act(t, c.Memory, deleted)
+	settle(t, c, p, true)
+	putPatch(t, c.Memory, "early", "my", "web.deployment", threeReplicas)
+	putPatch(t, c.Memory, "other", "another", "web.deployment", threeReplicas)
+	step(t, p, c, l, 1)
+	expectPatch(t, c.Memory, "early", "TargetNotFound")
+	if u, _ := c.Memory.Read(t.Context(), patchRef("other")); u.Object["status"] != nil {
+		t.Errorf("a patch of another resource was told %v", u.Object["status"])
+	}
+	act(t, c.Memory, map[string]any{})
+	step(t, p, c, l, 1)
+	if n := replicas(t, c); n != 3 {
+		t.Errorf("once the resource is there, it has %d replicas", n)
+	}
+}
+
+func TestANewPatchOfAResourceThatIsNotRolledOut(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		why    string
+		stop   func(*testing.T, *faulty)
+		reason string
+	}{
+		"paused": {
+			"a person has said that nothing is to be changed",
+			func(t *testing.T, c *faulty) {
+				t.Helper()
+				annotate(t, c.Memory, reconcile.AnnotationPaused, "true")
+			}, "TargetPaused",
+		},
+		"invalid": {
+			"nothing is rendered for a spec that is wrong",
+			func(t *testing.T, c *faulty) {
+				t.Helper()
+				act(t, c.Memory, map[string]any{"size": "many"})
+			}, "NotRendered",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, c, l := patchable(t)
+			putPatch(t, c.Memory, "old", "my", "web.deployment", threeReplicas)
+			step(t, p, c, l, 1)
+			tc.stop(t, c)
+			putPatch(t, c.Memory, "new", "my", "web.service", map[string]any{"spec": map[string]any{"type": "NodePort"}})
+			writes := step(t, p, c, l, 2)
+			expectPatch(t, c.Memory, "new", tc.reason)
+			expectPatch(t, c.Memory, "old", "Applied")
+			if n := strings.Count(strings.Join(writes, "\n"), "Patch"); n != 1 {
+				t.Errorf("%s: writes are %q", tc.why, writes)
+			}
+			if diff := cmp.Diff([]any{"old"}, crStatus(t, c)["patches"]); diff != "" {
+				t.Errorf("%s: the resource forgets what is in effect (-want +got):\n%s", tc.why, diff)
+			}
+		})
+	}
+}
+
+// unreadable keeps patches that cannot be read.
+type unreadable struct{ reconcile.Patches }
+
+// List implements reconcile.Patches.
+func (unreadable) List(context.Context, string) ([]*unstructured.Unstructured, error) {
+	return nil, &cluster.KindUnreadableError{Kind: patch.Kind, Cause: errors.New("it is forbidden")}
+}
+
+func TestPatchesThatCannotBeReadAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, timed)
+	b.rest()
+	act(t, b.memory, map[string]any{"size": int64(2)})
+	b.life.Patches = unreadable{}
+	if _, err := b.step(); err == nil {
+		t.Error("it is not tried again")
+	}
+	b.expect("whoever waits is told why", "False KindUnreadable", "operetta.dev/v1alpha1 Patch cannot be read: it is forbidden")
+	if got := b.data("web", "size"); got != "1" {
+		t.Errorf("size is %s: without its patches a resource would lose their changes", got)
+	}
+	b.life.Patches = nil
+	b.rest()
+	b.expect("they can be read", "True Ready")
+	if got := b.data("web", "size"); got != "2" {
+		t.Errorf("size is %s", got)
+	}
+}
+
+func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		why string
+		// before is the reason that it has, and of another generation of it.
+		before patch.Reason
+		stale  bool
+		want   string
+	}{
+		"new":                          {"nobody has said anything", "", false, "NoSuchKind"},
+		"known":                        {"it is said again, and differently", patch.TargetClusterScoped, false, "NoSuchKind"},
+		"applied elsewhere":            {"another process serves the kind", patch.Applied, false, "Applied"},
+		"applied before it was edited": {"what was said is about another target", patch.Applied, true, "NoSuchKind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := cluster.NewMemory()
+			m.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
+			putPatch(t, m, "fix", "my", "web.deployment", threeReplicas)
+			u, _ := m.Read(t.Context(), patchRef("fix"))
+			if row.before != "" {
+				r := patch.Whole(patch.Parse(u), row.before, "")
+				if row.before == patch.Applied {
+					r.Unmatched = nil
+				}
+				if row.stale {
+					r.Patch.Generation--
+				}
+				u.Object["status"] = patch.Status(nil, r, time.Unix(1, 0))
+				m.ApplyStatus(u)
+			}
+			writes := len(m.Changes())
+			for range 2 {
+				u, _ = m.Read(t.Context(), patchRef("fix"))
+				if err := reconcile.Unmatched(t.Context(), reconcile.MemoryPatches{Memory: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expectPatch(t, m, "fix", row.want)
+			if n := len(m.Changes()) - writes; n > 1 {
+				t.Errorf("%s: it was told %d times", row.why, n)
+			}
+		})
+	}
+}

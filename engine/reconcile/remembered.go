@@ -1,0 +1,144 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// An unreadable says why a part of the status that the engine goes by cannot be read.
+// To act without it would lose objects, or run hooks again.
+type unreadable struct {
+	path, problem string
+	// remedy is what to do about it.
+	remedy string
+}
+
+// Error says where it is.
+func (e *unreadable) Error() string { return e.path + " " + e.problem }
+
+// What becomes of a field of the status once it was removed.
+const (
+	fieldInventory  = "inventory"
+	fieldHooks      = "hooks"
+	remedyInventory = "remove status.inventory, and it is rebuilt from the marks of the objects"
+	remedyHooks     = "remove status.hooks, and hooks that have run run again"
+)
+
+// recall reads what earlier steps have stored in the status. It errors with an
+// unreadable.
+func (s *state) recall() error {
+	var err error
+	if s.inventory, err = decodeInventory(s.before); err != nil {
+		return err
+	}
+	s.finished, err = decodeHooks(s.before)
+	return err
+}
+
+// unreadableAgain is when to look again at a status that cannot be read: a person may
+// correct it, which changes no generation.
+const unreadableAgain = time.Minute
+
+// refuse says that the status cannot be read, and does nothing else. What cannot be
+// read stays as it is: it may be all that is known of some objects.
+func (s *state) refuse(ctx context.Context, why *unreadable) (time.Duration, error) {
+	deleting := s.cr.GetDeletionTimestamp() != nil
+	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
+	after := s.frozen(status.ReasonStatusUnreadable, message)
+	if deleting {
+		return unreadableAgain, s.heldUp(ctx, after, message)
+	}
+	if err := s.say(ctx, after); err != nil {
+		return 0, err
+	}
+	return unreadableAgain, nil
+}
+
+// frozen returns the status of a resource that a fault has stopped. What the engine goes by
+// stays as it is, whatever it is.
+func (s *state) frozen(reason status.Reason, message string) map[string]any {
+	after := s.build(status.Completion{
+		Change: status.Unchanged, Deleting: s.cr.GetDeletionTimestamp() != nil,
+		Fault: status.Component{State: status.Failed, Reason: reason, Message: message},
+	})
+	for _, field := range []string{fieldInventory, fieldHooks} {
+		delete(after, field)
+		if raw, ok := s.before[field]; ok {
+			after[field] = raw
+		}
+	}
+	return after
+}
+
+// say writes a status if it says something new.
+func (s *state) say(ctx context.Context, after map[string]any) error {
+	before := s.before
+	if status.Same(before, after) {
+		return nil
+	}
+	if err := s.write(ctx, after); err != nil {
+		return err
+	}
+	s.recordTransition(before, after)
+	return nil
+}
+
+// decodeInventory reads the inventory of a status.
+func decodeInventory(s map[string]any) (ownership.Inventory, error) {
+	path := "status." + fieldInventory
+	raw, ok := s[fieldInventory]
+	if !ok {
+		return nil, nil
+	}
+	list, isList := raw.([]any)
+	if !isList {
+		return nil, &unreadable{path, "is not a list", remedyInventory}
+	}
+	out, err := ownership.Decode(list)
+	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
+		return nil, &unreadable{path + wrong.Path, wrong.Problem, remedyInventory}
+	}
+	return out, err
+}
+
+// encodeHooks returns the hooks as JSON values, sorted by name.
+func encodeHooks(finished map[string]rollout.Finish) []any {
+	var out []any
+	for _, name := range slices.Sorted(maps.Keys(finished)) {
+		hook := map[string]any{"name": name, "state": string(finished[name].State)}
+		if digest := finished[name].Digest; digest != "" {
+			hook["digest"] = digest
+		}
+		out = append(out, hook)
+	}
+	return out
+}
+
+// decodeHooks reads the hooks of a status.
+func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
+	path := "status." + fieldHooks
+	all, ok := s[fieldHooks].([]any)
+	if !ok && s[fieldHooks] != nil {
+		return nil, &unreadable{path, "is not a list", remedyHooks}
+	}
+	out := map[string]rollout.Finish{}
+	for i, h := range all {
+		m, ok := h.(map[string]any)
+		if !ok {
+			return nil, &unreadable{fmt.Sprintf("%s[%d]", path, i), "is not an object", remedyHooks}
+		}
+		name, _ := m["name"].(string)
+		digest, _ := m["digest"].(string)
+		state, _ := m["state"].(string)
+		out[name] = rollout.Finish{Digest: digest, State: status.State(state)}
+	}
+	return out, nil
+}

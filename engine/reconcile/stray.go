@@ -1,0 +1,111 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/redact"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// attendance is how long the deletion of a stray is left to a process that does run
+// the package. A rollout that such a process is in the middle of has to end before
+// the first object goes, or it would create one that nobody knows of any more.
+const attendance = 10 * time.Second
+
+// StepStray takes a resource one step further whose package is not here, and returns
+// what Step returns. One that is being deleted is torn down from its inventory; all
+// else needs the package.
+func (l *Lifecycle) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	redactor := redact.New()
+	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepStray(ctx, key, redactor) })
+}
+
+func (l *Lifecycle) stepStray(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+	s, err := l.fetch(ctx, key, nil, redactor)
+	wrong, unread := errors.AsType[*unreadable](err)
+	if err != nil && !unread {
+		return 0, err
+	}
+	if s == nil || !s.ending() {
+		return 0, nil
+	}
+	if left := attendance - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
+		return left, nil
+	}
+	if unread {
+		return s.refuse(ctx, wrong)
+	}
+	if s.before["observedGeneration"] == nil {
+		s.finished[deletionBegun] = rollout.Finish{State: status.Waiting} // with its status it lost its hooks
+	}
+	if why := s.hooksDue(); why != "" {
+		return 0, s.hold(ctx, why)
+	}
+	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	return s.deleteObjects(ctx)
+}
+
+// ending reports whether the resource is being deleted and waits for the engine.
+func (s *state) ending() bool {
+	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
+}
+
+// hooksDue says which hooks have to run before the first object may go, or "".
+func (s *state) hooksDue() string {
+	begun := s.finished[deletionBegun].State
+	switch {
+	case begun == status.Verified || s.skipsHooks():
+		return ""
+	case begun == status.Waiting && s.inventory.Len() > 0:
+		return "its status was lost, and with it whether hooks come before its deletion"
+	}
+	var due []string
+	for _, name := range slices.Sorted(maps.Keys(s.finished)) {
+		if strings.HasPrefix(name, beforeDeletion) && s.finished[name].State != status.Verified {
+			due = append(due, name)
+		}
+	}
+	if len(due) == 0 {
+		return ""
+	}
+	return strings.Join(due, ", ") + " must run first"
+}
+
+// beforeDeletion begins the names of the hooks that run before deletion.
+const beforeDeletion = "hooks." + string(program.BeforeDelete) + "."
+
+// hold says what a deletion waits for that cannot begin without the package.
+func (s *state) hold(ctx context.Context, why string) error {
+	name, _ := s.identify()
+	if name == "" {
+		name = "of its kind"
+	}
+	message := fmt.Sprintf("%s, and package %s is not run here; run it; %s", why, name, s.withoutHooks())
+	after := s.build(status.Completion{
+		Deleting: true, Change: status.Unchanged,
+		Fault: status.Component{State: status.Failed, Reason: status.ReasonPackageMissing, Message: message},
+	})
+	return s.heldUp(ctx, after, message)
+}
+
+// heldUp stores the status of a deletion that does not go on, and says so once.
+func (s *state) heldUp(ctx context.Context, after map[string]any, message string) error {
+	if status.Same(s.before, after) {
+		return nil
+	}
+	if err := s.write(ctx, after); err != nil {
+		return err
+	}
+	s.log.Info("DeletionHeld", "message", message)
+	s.record(rollout.Event{Reason: "DeletionHeld", Warning: true, Message: "The deletion was held: " + message})
+	return nil
+}

@@ -1,0 +1,82 @@
+package vet
+
+import (
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/program"
+)
+
+// rules are all that is looked for.
+var rules = []func(*view) program.Faults{
+	references,
+	edges,
+	hookEdges,
+	cycles,
+	rendering,
+	waitsForItself,
+	identities,
+	attributes,
+	untrusted,
+	defaults,
+	comparisons,
+	unsupported,
+	patchables,
+}
+
+// warned are all that is warned of: what is right and probably not meant.
+var warned = []func(*view) program.Faults{
+	copies,
+	growth,
+}
+
+// Package returns what is wrong with a package, by position.
+func Package(p *program.Program) program.Faults { return newView(p).apply(rules) }
+
+// Warnings returns what is right and probably not meant, by position. Each is a line of the
+// author's, in the form of a fault.
+func Warnings(p *program.Program) program.Faults { return newView(p).apply(warned) }
+
+// All returns what Package and Warnings do, for the price of one of them.
+func All(p *program.Program) (faults, warnings program.Faults) {
+	v := newView(p)
+	return v.apply(rules), v.apply(warned)
+}
+
+func newView(p *program.Program) *view {
+	return &view{Program: p, template: p.Template(), samples: samples(p)}
+}
+
+// apply returns what some rules find, by position.
+func (v *view) apply(rules []func(*view) program.Faults) program.Faults {
+	var out program.Faults
+	for _, rule := range rules {
+		out = append(out, rule(v)...)
+	}
+	return out.Sorted()
+}
+
+// A view is a program with what several rules look at.
+type view struct {
+	*program.Program
+	// template is the package without a custom resource.
+	template []program.Component
+	// samples are evaluations with custom resources made up from the schema.
+	samples []sample
+}
+
+// missing reports whether a name cannot be there below a path of the text, and
+// which names are.
+func (v *view) missing(name string, path ...string) (known []string, missing bool) {
+	known, open := v.Names(path...)
+	return known, !open && !slices.Contains(known, name)
+}
+
+// joined returns a path in CUE's notation.
+func joined(path ...string) string { return program.Reference{Path: path}.String() }
+
+// waits reports whether a text says that a component's own live objects are not
+// there yet.
+func waits(text, component string) bool {
+	return strings.Contains(text, joined("live", component)+" is not there yet")
+}

@@ -1,0 +1,34 @@
+package vet_test
+
+import (
+	"testing"
+
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
+	"operetta.dev/test/golden"
+)
+
+// TestPackage checks the package of each golden file, and compares the faults.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) {
+		s, err := source.New(c.FS("module"), "shop", nil)
+		if err != nil {
+			c.Fatal(err)
+		}
+		p, err := program.Load(s)
+		if err != nil {
+			c.Fatalf("not a question of the check: %v", err)
+		}
+		faults := vet.Package(p)
+		if c.File("warnings") != nil {
+			c.Want("warnings", vet.Warnings(p).Error())
+		}
+		if len(faults) == 0 {
+			c.Want("want", "no faults")
+			return
+		}
+		c.Want("want", faults.Error())
+	})
+}

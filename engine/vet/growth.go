@@ -1,0 +1,89 @@
+package vet
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+
+	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
+)
+
+// growth warns of what a user can make an evaluation spend without limit: whoever may create one
+// resource takes the time and the memory from all others with it. It does not know what
+// live objects and inputs hold.
+func growth(v *view) program.Faults {
+	var out program.Faults
+	for _, g := range v.Growths(limitsOfSpec, limitsOfConfig) {
+		message, warned := judge(g)
+		if !warned {
+			continue
+		}
+		out = append(out, program.Fault{Position: g.Position, Path: g.Amount.From, Message: message, Hint: limitHint(g)})
+	}
+	return out
+}
+
+// limitsOfSpec returns the limits that the definition has for a field.
+func limitsOfSpec(schema cue.Value, within int) program.Interval {
+	return program.Interval(crd.LimitsOf(schema, within))
+}
+
+// limitsOfConfig returns the limits that the author has written. A configuration is stored where
+// nothing else limits it, but in a single ConfigMap or annotation: one loop over all that
+// fits into it is cheap, and one loop in another is not.
+func limitsOfConfig(schema cue.Value, _ int) program.Interval {
+	out := program.Interval(crd.WrittenLimitsOf(schema))
+	if schema.IncompleteKind()&cue.NumberKind == 0 {
+		out.High = min(out.High, program.MaxGrowth)
+	}
+	return out
+}
+
+const template = "text/template.Execute"
+
+// judge says what is wrong with a growth, if it is too large.
+func judge(g program.Growth) (string, bool) {
+	what := path.Base(g.Function)
+	switch {
+	case g.Function == template:
+		return "the text of " + what + " comes from the user, and a template can run for ever", !g.Amount.Finite
+	case !g.Amount.Beyond(limitOf(g.Function)):
+		return "", false
+	case math.IsInf(g.Amount.High, 1) || math.IsInf(g.Amount.Low, -1):
+		return g.Source + " grows with it, and it has no limit", true
+	}
+	return fmt.Sprintf("%s grows with it, up to %.15g steps", g.Source, max(g.Amount.High, -g.Amount.Low)), true
+}
+
+// limitOf returns up to how much of it a function is cheap: some hundred milliseconds.
+func limitOf(function string) float64 {
+	switch path.Base(function) {
+	case "strings.Repeat":
+		return 1 << 20
+	case "json.Unmarshal", "json.UnmarshalStream", "yaml.Unmarshal", "yaml.UnmarshalStream":
+		return 1 << 16
+	}
+	return program.MaxGrowth
+}
+
+// limitHint says how to limit the field that a growth rests on.
+func limitHint(g program.Growth) string {
+	kind := g.Amount.Kind
+	switch {
+	case g.Function == template:
+		return "let the user choose among texts of the package, or interpolate them"
+	case kind&cue.StringKind != 0 && slices.Contains([]string{"list.Range", "list.Repeat", "math/bits.Lsh"}, g.Function):
+		return "make it a number with limits, as in int & >=1 & <=100"
+	case kind&cue.ListKind != 0:
+		return "add a limit, as in [...string] & list.MaxItems(100)"
+	case kind&cue.StructKind != 0:
+		return "add a limit, as in {[string]: string} & struct.MaxFields(100)"
+	case kind&cue.StringKind != 0:
+		return "add a limit, as in string & strings.MaxRunes(1000)"
+	}
+	return "add limits, as in int & >=1 & <=100"
+}

@@ -1,0 +1,83 @@
+package vet_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
+)
+
+// TestNamesThatDoubleEachOtherAreFollowedOnce has 2^40 ways from a loop to the number that
+// drives it.
+func TestNamesThatDoubleEachOtherAreFollowedOnce(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	text.WriteString(`package shop
+
+import (
+	"list"
+
+	"operetta.dev/schemas/operator"
+)
+
+operator.#Controller
+
+group: "shop.example"
+kind:  "Shop"
+versions: v1: spec: #Spec
+cr: spec: #Spec
+#Spec: n: int | *1
+_a40: cr.spec.n
+`)
+	for i := range 40 {
+		fmt.Fprintf(&text, "_a%d: [_a%d, _a%d][0]\n", i, i+1, i+1)
+	}
+	text.WriteString("_numbers: list.Range(0, _a0, 1)\n")
+	wantOneWarning(t, text.String())
+}
+
+// TestStructsThatEmbedEachOtherHaveAnEnd has structs that are as CUE allows them.
+func TestStructsThatEmbedEachOtherHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	wantOneWarning(t, `package shop
+
+import (
+	"list"
+
+	"operetta.dev/schemas/operator"
+)
+
+operator.#Controller
+
+group: "shop.example"
+kind:  "Shop"
+versions: v1: spec: #Spec
+cr: spec: #Spec
+#Spec: n: int | *1
+_a: {_a, _b, x: cr.spec.n, y: [string]: int}
+_b: {_a}
+_numbers: [list.Range(0, _a.x, 1), list.Range(0, _b.y.z, 1), [for v in _b.y {v}]]
+`)
+}
+
+// wantOneWarning has a package judged of which only the number of its spec is to be warned of.
+func wantOneWarning(t *testing.T, text string) {
+	t.Helper()
+	files := fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}}
+	s, err := source.New(files, "shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := vet.Warnings(p)
+	if len(got) != 1 || got[0].Path != "cr.spec.n" {
+		t.Errorf("got %v", got)
+	}
+}

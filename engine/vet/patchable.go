@@ -1,0 +1,33 @@
+package vet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/program"
+)
+
+// patchables finds fields that a package opens to patches, and that no patch ever changes.
+func patchables(v *view) program.Faults {
+	var out program.Faults
+	for _, c := range v.template {
+		for _, o := range c.Objects {
+			for _, path := range slices.Sorted(maps.Keys(o.Patchable)) {
+				if !slices.ContainsFunc(patch.Fixed(), func(fixed string) bool {
+					return path == fixed || strings.HasPrefix(path, fixed+".") || strings.HasPrefix(path, fixed+"[]")
+				}) {
+					continue
+				}
+				f := v.at("components", c.Name, "policy", o.Name)
+				f.Path = joined("components", c.Name, "policy", o.Name, "patchable", path)
+				f.Message = fmt.Sprintf("no patch ever changes %s", path)
+				f.Hint = "remove it: it says which object it is, and whose"
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+package vet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+)
+
+// Types returns what the complete Kubernetes types find wrong with a package, by
+// position, beside what is known of it already. The package may have any other fault.
+//
+// Each object is held against the type of its kind: as the package alone tells it, and as
+// the samples render it. What else is made from these types, such as a template that
+// nothing uses, is found as stock cue vet finds it: by compiling the package with them.
+func Types(s *source.Snapshot, known program.Faults) program.Faults {
+	complete, err := s.Complete()
+	if err != nil {
+		return program.Faults{{Message: err.Error()}}
+	}
+	p, _, err := program.Suspect(s)
+	if err != nil {
+		return nil // it is known
+	}
+	kinds := program.NewKinds(complete)
+	found := p.TypeFaults(kinds, nil)
+	for _, s := range samples(p) {
+		found = append(found, beside(p.TypeFaults(kinds, &s.session), found)...)
+	}
+	found = slices.DeleteFunc(found, func(f program.Fault) bool {
+		return slices.ContainsFunc(known, func(k program.Fault) bool { return k.Path == f.Path && k.Message == f.Message })
+	})
+	found = append(found, beside(compiled(complete), found, known)...)
+	return merged(found)
+}
+
+// compiled returns the faults of a package that is compiled with the complete types.
+func compiled(complete *source.Snapshot) program.Faults {
+	p, found, err := program.Suspect(complete)
+	if faults, ok := errors.AsType[program.Faults](err); ok {
+		return faults
+	}
+	if err != nil {
+		return program.Faults{{Message: "with the complete Kubernetes types: " + err.Error()}}
+	}
+	for i, f := range found {
+		if near, ok := p.Similar(f); ok {
+			found[i].Hint = near
+		}
+	}
+	return found
+}
+
+// beside returns the faults that others do not have: of the same field, or of a field
+// around it. CUE reports a struct that should not be there at its inner fields.
+func beside(faults program.Faults, others ...program.Faults) program.Faults {
+	known := map[string]bool{}
+	for _, o := range slices.Concat(others...) {
+		known[o.Path] = true
+		if rendered(o) {
+			known[belowObjects(o.Path)] = true
+			known[belowObjects(o.Path)+" "+o.Position.String()] = true
+		}
+	}
+	delete(known, "")
+	return slices.DeleteFunc(slices.Clone(faults), func(f program.Fault) bool {
+		return known[f.Path] || within(f.Path, known) || !rendered(f) && inTemplate(f, known)
+	})
+}
+
+// inTemplate reports whether a fault of a definition is known of what is made from it.
+func inTemplate(f program.Fault, known map[string]bool) bool {
+	below := belowObjects(f.Path)
+	return below != "" && (known[below+" "+f.Position.String()] || within(below, known))
+}
+
+// within reports whether a path leads into one that is known.
+func within(path string, known map[string]bool) bool {
+	for at := len(path) - 1; at > 0; at-- {
+		if (path[at] == '.' || path[at] == '[') && known[path[:at]] {
+			return true
+		}
+	}
+	return false
+}
+
+// belowObjects returns a path from the object on, or "".
+func belowObjects(path string) string {
+	_, below, _ := strings.Cut(path, ".objects.")
+	return below
+}
+
+// A site is what faults share that are one: a field in a line of the text.
+type site struct {
+	position   program.Position
+	name, text string
+}
+
+// merged returns each fault once that several places of a package share, such as two
+// components that are made from one template.
+func merged(faults program.Faults) program.Faults {
+	var out program.Faults
+	first := map[site]int{}
+	others := map[int][]string{}
+	seen := map[program.Fault]bool{}
+	for _, f := range faults {
+		is := site{f.Position, last(f.Path), f.Message}
+		i, known := first[is]
+		switch {
+		case !known || f.Position.File == "":
+			first[is] = len(out)
+			out = append(out, f)
+		case out[i].Path != f.Path && rendered(f) && !seen[f]:
+			others[i] = append(others[i], f.Path)
+		}
+		seen[f] = true
+	}
+	for i, paths := range others {
+		out[i].Hint = joinHints(out[i].Hint, alsoAt(paths))
+	}
+	return out.Sorted()
+}
+
+// rendered reports whether a fault is one of a component or hook.
+func rendered(f program.Fault) bool {
+	return strings.HasPrefix(f.Path, "components.") || strings.HasPrefix(f.Path, "hooks.")
+}
+
+// last returns the last name of a path.
+func last(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+
+func alsoAt(paths []string) string {
+	if len(paths) == 1 {
+		return "also at " + paths[0]
+	}
+	return fmt.Sprintf("also at %s and %d more places", paths[0], len(paths)-1)
+}
+
+func joinHints(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,65 @@
+package vet_test
+
+import (
+	"errors"
+	"testing"
+	"testing/fstest"
+
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
+	"operetta.dev/test/golden"
+)
+
+// TestTypes checks the package of each golden file with the complete Kubernetes types, and
+// compares the faults.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	golden.Run(t, "testdata/types/*.txtar", func(c *golden.Case) {
+		s, err := source.New(c.FS("module"), "shop", nil)
+		if err != nil {
+			c.Fatal(err)
+		}
+		p, err := program.Load(s)
+		if err != nil {
+			c.Fatalf("not a question of the types: %v", err)
+		}
+		known := vet.Package(p)
+		if len(known) > 0 {
+			c.Fatalf("not a question of the types: %v", known)
+		}
+		faults := vet.Types(s, known)
+		if len(faults) == 0 {
+			c.Want("want", "no faults")
+			return
+		}
+		c.Want("want", faults.Error())
+	})
+}
+
+// TestTypesOfWhatIsKnown shows that what is wrong without the types is said once.
+func TestTypesOfWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{"shop/shop.cue": {Data: []byte(`package shop
+
+import "operetta.dev/schemas/operator"
+
+operator.#Controller
+group: "shop.example"
+kind:  "Shop"
+versions: v1: spec: {}
+componets: {}
+`)}}
+	s, err := source.New(files, "shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = program.Load(s)
+	known, ok := errors.AsType[program.Faults](err)
+	if !ok {
+		t.Fatalf("the package is wrong, and loading it says %v", err)
+	}
+	if more := vet.Types(s, known); len(more) > 0 {
+		t.Errorf("said twice: %v", more)
+	}
+}
