@@ -217,7 +217,7 @@ func TestEveryFieldOfTheStatusIsExplained(t *testing.T) {
 
 func TestEveryEventIsExplained(t *testing.T) {
 	var coded []string
-	for _, folder := range []string{"rollout", "lifecycle"} {
+	for _, folder := range []string{"rollout", "reconcile"} {
 		for _, f := range goFiles(t, folder) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				for _, reason := range eventReasons(n) {

@@ -11,7 +11,7 @@ var mark = regexp.MustCompile("`operetta\\.dev/[a-z-]+`")
 
 func TestEveryMarkIsInTheReference(t *testing.T) {
 	var coded []string
-	for _, folder := range []string{"lifecycle", "plan", "program", "rollout", "controller", "crd"} {
+	for _, folder := range []string{"reconcile", "ownership", "program", "rollout", "controller", "crd"} {
 		for _, f := range goFiles(t, folder) {
 			for _, text := range literals(f) {
 				// The schemas are CUE packages.

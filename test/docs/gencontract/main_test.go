@@ -9,9 +9,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
 )
 
 const root = "../../.."
@@ -71,7 +71,7 @@ func TestWhatIsMarkedAsNotSupportedIsRefused(t *testing.T) {
 	}
 	for path, text := range uses {
 		t.Run(path, func(t *testing.T) {
-			faults := check.Package(load(t, text))
+			faults := vet.Package(load(t, text))
 			refused := slices.ContainsFunc(faults, func(f program.Fault) bool { return strings.HasSuffix(f.Message, " is not supported yet") })
 			if !refused {
 				t.Errorf("it is not refused, there are only %v", faults)

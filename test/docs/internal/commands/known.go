@@ -28,6 +28,10 @@ var Played = []string{
 	"kubectl get webapp nginx-app",
 	"kubectl get webapp nginx-app -o yaml",
 	"kubectl describe webapp nginx-app",
+	`kubectl get webapp nginx-app -o jsonpath='{range .status.components[*]}{.name}{"\t"}{.state}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'`,
+	"kubectl get pods -l app.kubernetes.io/name=nginx-app",
+	"kubectl describe deployment nginx-app",
+	"kubectl get events --sort-by=.lastTimestamp",
 }
 
 // Left are the commands that are not run, each with the reason.
@@ -39,12 +43,12 @@ var Left = map[string]string{
 	"operetta install ./cue/webapp --operator-user alice":                                           "the same; the flags are tested in cmd/operetta",
 	"operetta install ./cue/webapp -n team-a --operator-user system:serviceaccount:team-a:operetta": "the same",
 	"operetta run ./guestbook":                                                                      "the package is the reader's own",
-	"go install ./cmd/operetta":                                        "it writes into a folder of the user; make build compiles the same",
-	"docker build -t operetta:latest .":                                "it needs Docker; test/image builds the image without it",
-	"kind load docker-image operetta:latest":                           "it needs Docker",
-	"kubectl -n operetta-system logs deployment/operetta":              "the nodes of the test run no containers",
-	"make manifests":                                                                                "a target of kubebuilder, which the page compares with",
-	"go test ./engine/...":                                                                          "it is a part of make test, which runs this test",
-	"go test ./test/attack":                                                                         "it is a part of make test, which runs this test",
-	"go test ./test/e2e":                                                                            "it is a part of make test, which runs this test",
+	"go install ./cmd/operetta":                                                                     "it writes into a folder of the user; make build compiles the same",
+	"docker build -t operetta:latest .":                                                             "it needs Docker; test/image builds the image without it",
+	"kubectl auth can-i create deployments --as system:serviceaccount:operetta-system:operetta":     "its exit code is the answer, which is no until docs/install.md is played",
+	"kubectl -n operetta-system logs deployment/operetta":                                           "the nodes of the test run no containers",
+	"make manifests":        "a target of kubebuilder, which the page compares with",
+	"go test ./engine/...":  "it is a part of make test, which runs this test",
+	"go test ./test/attack": "it is a part of make test, which runs this test",
+	"go test ./test/e2e":    "it is a part of make test, which runs this test",
 }
