@@ -373,7 +373,7 @@ func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(r.out)
-	for _, ref := range r.world.Memory.Refs() {
+	for _, ref := range r.world.Cluster.Refs() {
 		if !r.given[ref] {
 			printLine(r.out, "left  %s", r.name(ref))
 		}

@@ -117,7 +117,7 @@ func TestWhatIsRelinquishedStaysWithoutAnOwner(t *testing.T) {
 	u := apply(t, s, parse(t, s, deployment))
 	fields := parse(t, s, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 3}}`)
 	fields.SetUID(u.GetUID())
-	if err := s.Relinquish(t.Context(), fields); err != nil {
+	if err := s.HandOver(t.Context(), fields); err != nil {
 		t.Fatal(err)
 	}
 	without := parse(t, s, deployment)
@@ -209,7 +209,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 			reason: "as an apply",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
 				u.SetUID("another")
-				return s.Relinquish(t.Context(), u)
+				return s.HandOver(t.Context(), u)
 			},
 			want: apierrors.IsConflict,
 		},
@@ -287,7 +287,7 @@ func TestAReadDoesNotWaitForWhatNoCacheWillHold(t *testing.T) {
 	apply(t, s, u)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := s.Get(ctx, cluster.RefOf(u)); err != nil {
+	if _, err := s.GetCached(ctx, cluster.RefOf(u)); err != nil {
 		t.Error(err)
 	}
 }
@@ -439,13 +439,13 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 	s := clustertest.New(t)
 	for _, text := range []string{configMap, widget, deployment} {
 		u := parse(t, s, text)
-		u.SetLabels(map[string]string{ownership.OwnerMark: s.Namespace})
+		u.SetLabels(map[string]string{ownership.OwnerLabel: s.Namespace})
 		apply(t, s, u)
 	}
 	unlabelled := parse(t, s, configMap)
 	unlabelled.SetName("b")
 	apply(t, s, unlabelled)
-	found, err := s.Owned(t.Context(), "", ownership.OwnerMark, s.Namespace)
+	found, err := s.Owned(t.Context(), "", ownership.OwnerLabel, s.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +462,7 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for namespace, want := range map[string]int{s.Namespace: len(got), "kube-system": 0} {
-		if found, err := s.Owned(t.Context(), namespace, ownership.OwnerMark, s.Namespace); err != nil || len(found) != want {
+		if found, err := s.Owned(t.Context(), namespace, ownership.OwnerLabel, s.Namespace); err != nil || len(found) != want {
 			t.Errorf("in namespace %s are %d, and an error %v, want %d", namespace, len(found), err, want)
 		}
 	}

@@ -40,7 +40,7 @@ func (d *definitions) learn(u *unstructured.Unstructured) {
 	}
 }
 
-// refuse is a cluster.Refusal: of definitions and of what they define.
+// refuse is a memory.Refusal: of definitions and of what they define.
 func (d *definitions) refuse(before, after *unstructured.Unstructured) error {
 	if after == nil {
 		return nil

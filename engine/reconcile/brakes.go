@@ -111,7 +111,7 @@ func (b *brakes) forget(key types.NamespacedName) {
 }
 
 // status returns how long a change of a status has to wait, or 0.
-func (b *brakes) status(key types.NamespacedName, w status.Weight, now time.Time) time.Duration {
+func (b *brakes) status(key types.NamespacedName, w status.Significance, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
@@ -131,7 +131,7 @@ func (b *brakes) status(key types.NamespacedName, w status.Weight, now time.Time
 }
 
 // reported notes that a status was written.
-func (b *brakes) reported(key types.NamespacedName, w status.Weight, now time.Time) {
+func (b *brakes) reported(key types.NamespacedName, w status.Significance, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -207,7 +208,7 @@ scope: "Cluster"
 components: a: objects: role: {apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: name: "a"}
 components: b: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: {name: "b", namespace: "elsewhere"}}}
 `)
-	b.memory = cluster.NewMemory()
+	b.memory = memory.New()
 	b.memory.Serve(shopKind.GroupKind(), cluster.ClusterScoped)
 	b.restart()
 	key := types.NamespacedName{Name: "my"}

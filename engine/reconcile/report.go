@@ -21,7 +21,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	before := s.before
 	after := s.build(result.Completion)
 	s.recordObjects(result.Events)
-	weight := status.Weigh(before, after)
+	weight := status.CompareSignificance(before, after)
 	wait := s.brakes.status(s.key(), weight, s.Now())
 	switch weight {
 	case status.NoChange:
@@ -201,7 +201,7 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
-		return status.Ours(all, func(field string) bool {
+		return status.EngineOwned(all, func(field string) bool {
 			_, owned := fields.Status["f:"+field]
 			return owned
 		})

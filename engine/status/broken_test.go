@@ -65,7 +65,7 @@ func TestBrokenPackageChangesWhatIsSaidAndNothingThatIsRemembered(t *testing.T) 
 	if !status.Same(said, status.NotServed(said, 2, now.Add(time.Hour), "x.cue:1")) {
 		t.Error("the same fault is said anew")
 	}
-	for _, w := range []status.Weight{status.Weigh(said, again), status.Weigh(asked, good)} {
+	for _, w := range []status.Significance{status.CompareSignificance(said, again), status.CompareSignificance(asked, good)} {
 		if w != status.Substance && w != status.StateOnly {
 			t.Errorf("an answer is held back as %s", w)
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -81,7 +82,7 @@ func (l *live) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error
 		return err
 	}
 	err := eventually(ctx, "the garbage collector to look at "+ref.String(), func() error {
-		u, err := l.Read(ctx, ref)
+		u, err := l.GetLive(ctx, ref)
 		if err == nil && u != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents) && !l.dependents(uid) {
 			err = errors.New("it has not yet")
 		}
@@ -115,11 +116,11 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 		return nil
 	}
 	return eventually(ctx, "the cache to hold "+ref.String(), func() error {
-		want, err := l.Read(ctx, ref)
+		want, err := l.GetLive(ctx, ref)
 		if err != nil {
 			return err
 		}
-		if want != nil && want.GetLabels()[ownership.OwnerMark] == "" {
+		if want != nil && want.GetLabels()[ownership.OwnerLabel] == "" {
 			want = nil // it is not for the cache
 		}
 		got := object(ref.GroupVersionKind, "", "")
@@ -144,7 +145,7 @@ func (l *live) put(ctx context.Context, manager string, u *unstructured.Unstruct
 		return nil, err
 	}
 	out := u.DeepCopy()
-	before, err := l.Read(ctx, ref)
+	before, err := l.GetLive(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err
@@ -199,7 +200,7 @@ func (l *live) withdraw(ctx context.Context, kind schema.GroupVersionKind) error
 	return l.plane.withdraw(ctx, kind)
 }
 
-func (l *live) refuse(r cluster.Refusal) { l.plane.webhook.refuse(l.namespace, r) }
+func (l *live) refuse(r memory.Admission) { l.plane.webhook.refuse(l.namespace, r) }
 
 func (l *live) terminate(ctx context.Context) error {
 	if err := l.plane.admin.Delete(ctx, object(namespaceKind, "", l.namespace)); err != nil {

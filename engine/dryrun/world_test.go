@@ -152,7 +152,7 @@ func TestASubsystemIsReadyWhenItsOperatorSaysSo(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("G1: deletion goes through both, backwards (-want +got):\n%s", diff)
 			}
-			if left := w.Memory.Refs(); len(left) != 0 {
+			if left := w.Cluster.Refs(); len(left) != 0 {
 				t.Errorf("left behind: %v", left)
 			}
 		})
@@ -195,7 +195,7 @@ components: crd: objects: o: {
 	if ready, why := w.Ready(refOf("Parent")); !ready {
 		t.Error(why)
 	}
-	for _, u := range w.Memory.Objects() {
+	for _, u := range w.Cluster.Objects() {
 		if j := verify.Object(u, "ready"); j.Health != verify.Ready {
 			t.Errorf("%s is %s: %s", u.GetKind(), j.Health, j.Message)
 		}
@@ -281,7 +281,7 @@ func TestWhatWasReadFromAClusterIsTakenAsItWasThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := dryrun.New(types.NamespacedName{}, load(t, "Child", row.body))
-			for _, u := range there.Memory.Objects() {
+			for _, u := range there.Cluster.Objects() {
 				u.SetUID("live-" + u.GetUID())
 				owners := u.GetOwnerReferences()
 				for i := range owners {

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
@@ -56,14 +57,14 @@ type Step struct {
 
 // World is a cluster in memory with operators. It is for one goroutine.
 type World struct {
-	// Memory holds the objects.
-	Memory *cluster.Memory
+	// Cluster holds the objects.
+	Cluster *memory.Cluster
 	// Events are what the operators recorded, in order.
 	Events []rollout.Event
 
 	operators   []operator
 	definitions *definitions
-	watch       *cluster.Watch
+	watch       *memory.Watch
 	due         due
 	steps       int
 	now         time.Time
@@ -73,19 +74,19 @@ type World struct {
 type operator struct {
 	kind      schema.GroupVersionKind
 	program   *program.Program
-	lifecycle *reconcile.Lifecycle
+	lifecycle *reconcile.Reconciler
 	reads     *reading
 }
 
 // New returns a world with an operator for each package. The operators are
 // configured by a ConfigMap, if it names one that is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
-	w := &World{Memory: cluster.NewMemory(), now: time.Unix(0, 0).UTC(), due: due{}}
+	w := &World{Cluster: memory.New(), now: time.Unix(0, 0).UTC(), due: due{}}
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
-	w.Memory.Refuse(w.definitions.refuse)
-	w.Memory.Validate()
-	w.Memory.Namespaces(always...)
-	w.watch = w.Memory.Watch()
+	w.Cluster.Refuse(w.definitions.refuse)
+	w.Cluster.Validate()
+	w.Cluster.Namespaces(always...)
+	w.watch = w.Cluster.Watch()
 	kinds := map[schema.GroupKind]bool{}
 	for _, p := range programs {
 		kind := p.GroupVersionKind()
@@ -94,21 +95,21 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 		if p.Meta().ClusterScoped {
 			scope = cluster.ClusterScoped
 		}
-		w.Memory.Serve(kind.GroupKind(), scope)
+		w.Cluster.Serve(kind.GroupKind(), scope)
 	}
-	w.Memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
+	w.Cluster.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
 		kind := p.GroupVersionKind()
-		reads := &reading{reconcile.MemoryInputs{Memory: w.Memory}, map[types.NamespacedName][]program.Input{}}
-		w.operators = append(w.operators, operator{kind, p, &reconcile.Lifecycle{
+		reads := &reading{reconcile.MemoryInputs{Cluster: w.Cluster}, map[types.NamespacedName][]program.Input{}}
+		w.operators = append(w.operators, operator{kind, p, &reconcile.Reconciler{
 			Kind:      kind,
-			Store:     &reconcile.MemoryStore{Kind: kind, Memory: w.Memory},
-			Cluster:   everyKind{w.Memory},
+			Store:     &reconcile.MemoryStore{Kind: kind, Cluster: w.Cluster},
+			Cluster:   everyKind{w.Cluster},
 			Inputs:    reads,
 			Recorder:  recorder{w},
 			Now:       func() time.Time { return w.now },
 			ConfigMap: config,
-			Patches:   reconcile.MemoryPatches{Memory: w.Memory},
+			Patches:   reconcile.MemoryPatches{Cluster: w.Cluster},
 			Parallel:  1,
 			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
 		}, reads})
@@ -133,8 +134,8 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 	if _, err := w.Scope(object.GroupVersionKind()); err != nil {
 		return nil, err
 	}
-	w.Memory.Namespaces(object.GetNamespace())
-	out, err := w.Memory.Restore("person", object)
+	w.Cluster.Namespaces(object.GetNamespace())
+	out, err := w.Cluster.Restore("person", object)
 	if err == nil && object.GroupVersionKind().GroupKind() == definitionKind {
 		w.define(out) // what is put next may be of its kind
 	}
@@ -143,7 +144,7 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 
 // Get returns an object, or nil.
 func (w *World) Get(ref cluster.Ref) *unstructured.Unstructured {
-	u, err := w.Memory.Read(context.Background(), ref)
+	u, err := w.Cluster.GetLive(context.Background(), ref)
 	if err != nil {
 		return nil
 	}
@@ -156,7 +157,7 @@ func (w *World) Delete(ref cluster.Ref) error {
 	if u == nil {
 		return fmt.Errorf("there is no %s", ref)
 	}
-	return w.Memory.Remove(ref, u.GetUID())
+	return w.Cluster.Remove(ref, u.GetUID())
 }
 
 // Ready reports whether a resource is ready, and says why when it is not.
@@ -278,7 +279,7 @@ func (w *World) step(ctx context.Context, o operator, r resource) Step {
 // resources are the custom resources of an operator.
 func (w *World) resources(o operator) []cluster.Ref {
 	var out []cluster.Ref
-	for _, ref := range w.Memory.Refs() {
+	for _, ref := range w.Cluster.Refs() {
 		if ref.GroupKind() == o.kind.GroupKind() {
 			ref.Version = o.kind.Version
 			out = append(out, ref)
@@ -338,5 +339,5 @@ func (w *World) Serves(kind schema.GroupKind) bool {
 
 // Scope returns where the objects of a kind live.
 func (w *World) Scope(kind schema.GroupVersionKind) (cluster.Scope, error) {
-	return everyKind{w.Memory}.Scope(context.Background(), kind)
+	return everyKind{w.Cluster}.Scope(context.Background(), kind)
 }

@@ -1,4 +1,4 @@
-package cluster
+package memory
 
 import (
 	"context"
@@ -8,29 +8,30 @@ import (
 	"strings"
 	"time"
 
+	"operetta.dev/engine/cluster"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Apply implements Cluster.
-func (m *Memory) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return m.applyAs(ctx, FieldManager, object, m.store)
+func (m *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.applyAs(ctx, cluster.FieldManager, object, m.store)
 }
 
-// Relinquish implements Cluster.
-func (m *Memory) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	_, err := m.applyAs(ctx, relinquisher, fields, m.store)
+// HandOver implements Cluster.
+func (m *Cluster) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	_, err := m.applyAs(ctx, cluster.HandOverManager, fields, m.store)
 	return err
 }
 
 // A keeper keeps what a write has made of an object, and returns what is answered.
 type keeper func(live, next *unstructured.Unstructured) *unstructured.Unstructured
 
-func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
-	ref := RefOf(object)
+func (m *Cluster) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
+	ref := cluster.RefOf(object)
 	if _, err := m.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
@@ -38,13 +39,13 @@ func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructur
 	defer m.mu.Unlock()
 	live := m.objects[ref.Identity()]
 	if uid := object.GetUID(); uid != "" && (live == nil || live.GetUID() != uid) {
-		return nil, fmt.Errorf("%s: applying: %w", ref, conflict(ref, "the UID in the precondition (%s) is not that of an existing object", uid))
+		return nil, fmt.Errorf("%s: applying: %w", ref, cluster.Conflict(ref, "the UID in the precondition (%s) is not that of an existing object", uid))
 	}
 	if object.GetUID() == "" && live != nil {
-		return nil, alreadyExists(ref)
+		return nil, cluster.AlreadyExists(ref)
 	}
 	if err := m.judge.readable(withoutServerFields(object)); err != nil {
-		return nil, failure(ref, "applying", err)
+		return nil, cluster.WrapError(ref, "applying", err)
 	}
 	merged, err := m.fields.apply(live, object, manager)
 	if wrong := m.fields.schemaFault(object); err != nil && wrong != nil {
@@ -54,49 +55,49 @@ func (m *Memory) applyAs(ctx context.Context, manager string, object *unstructur
 		err = m.admit(live, merged)
 	}
 	if err != nil {
-		return nil, failure(ref, "applying", err)
+		return nil, cluster.WrapError(ref, "applying", err)
 	}
 	return keep(live, merged), nil
 }
 
 // Replace implements Cluster.
-func (m *Memory) Replace(_ context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (m *Cluster) Replace(_ context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return m.replace(object, m.store)
 }
 
-func (m *Memory) replace(object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
+func (m *Cluster) replace(object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ref := RefOf(object)
+	ref := cluster.RefOf(object)
 	live := m.objects[ref.Identity()]
 	switch {
 	case live == nil:
-		return nil, fmt.Errorf("%s: replacing: %w", ref, apierrors.NewNotFound(resourceOf(ref), ref.Name))
+		return nil, fmt.Errorf("%s: replacing: %w", ref, apierrors.NewNotFound(cluster.ResourceOf(ref), ref.Name))
 	case live.GetUID() != object.GetUID() || live.GetResourceVersion() != object.GetResourceVersion():
-		return nil, fmt.Errorf("%s: replacing: %w", ref, conflict(ref, "it has been modified or replaced"))
+		return nil, fmt.Errorf("%s: replacing: %w", ref, cluster.Conflict(ref, "it has been modified or replaced"))
 	}
 	next := object.DeepCopy()
 	if delete(next.Object, "status"); live.Object["status"] != nil {
 		next.Object["status"] = live.Object["status"]
 	}
-	return m.update(FieldManager, live, next, keep)
+	return m.update(cluster.FieldManager, live, next, keep)
 }
 
 // Put writes an object as somebody else, as a whole and with its status: as a
 // controller does, or a person with kubectl edit. It returns the result.
-func (m *Memory) Put(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (m *Cluster) Put(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.update(manager, m.objects[RefOf(object).Identity()], object, m.store)
+	return m.update(manager, m.objects[cluster.RefOf(object).Identity()], object, m.store)
 }
 
 // Restore writes an object that was read from a cluster as it was there: with its UID, its
 // generation and, if it has them, the owners of its fields; otherwise these are those of
 // the field manager. An object that is there, or that has no UID, is written as by Put.
-func (m *Memory) Restore(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (m *Cluster) Restore(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	live := m.objects[RefOf(object).Identity()]
+	live := m.objects[cluster.RefOf(object).Identity()]
 	if live != nil || object.GetUID() == "" {
 		return m.update(manager, live, object, m.store)
 	}
@@ -104,26 +105,26 @@ func (m *Memory) Restore(manager string, object *unstructured.Unstructured) (*un
 	if len(next.GetManagedFields()) == 0 {
 		merged, err := m.fields.update(nil, next, manager)
 		if err != nil {
-			return nil, failure(RefOf(object), "updating", err)
+			return nil, cluster.WrapError(cluster.RefOf(object), "updating", err)
 		}
 		next = merged
 	}
-	return m.keep(Created, nil, next), nil
+	return m.keep(cluster.Created, nil, next), nil
 }
 
-func (m *Memory) update(manager string, live, next *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
+func (m *Cluster) update(manager string, live, next *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
 	merged, err := m.fields.update(live, next, manager)
 	if err == nil {
 		err = m.admit(live, merged)
 	}
 	if err != nil {
-		return nil, failure(RefOf(next), "updating", err)
+		return nil, cluster.WrapError(cluster.RefOf(next), "updating", err)
 	}
 	return keep(live, merged), nil
 }
 
 // Probe implements Cluster.
-func (m *Memory) Probe(_ context.Context, object *unstructured.Unstructured) error {
+func (m *Cluster) Probe(_ context.Context, object *unstructured.Unstructured) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	probe := withoutServerFields(object)
@@ -132,28 +133,19 @@ func (m *Memory) Probe(_ context.Context, object *unstructured.Unstructured) err
 		err = m.admit(nil, probe)
 	}
 	if err != nil {
-		return failure(RefOf(object), "probing", err)
+		return cluster.WrapError(cluster.RefOf(object), "probing", err)
 	}
 	return nil
 }
 
-func conflict(ref Ref, format string, args ...any) error {
-	return apierrors.NewConflict(resourceOf(ref), ref.Name, fmt.Errorf(format, args...))
-}
-
-// resourceOf is about what an API server calls a kind in an error.
-func resourceOf(ref Ref) schema.GroupResource {
-	return schema.GroupResource{Group: ref.Group, Resource: strings.ToLower(ref.Kind)}
-}
-
 // store keeps a new state of an object, with what the API server sets, and returns
 // a copy. A state that says nothing new changes nothing.
-func (m *Memory) store(live, next *unstructured.Unstructured) *unstructured.Unstructured {
+func (m *Cluster) store(live, next *unstructured.Unstructured) *unstructured.Unstructured {
 	if live == nil {
 		next.SetUID(types.UID("uid-" + strconv.FormatInt(m.version+1, 10)))
 		next.SetGeneration(firstGeneration(next.GroupVersionKind()))
 		next.SetCreationTimestamp(m.now())
-		return m.keep(Created, nil, next)
+		return m.keep(cluster.Created, nil, next)
 	}
 	next.SetUID(live.GetUID())
 	next.SetCreationTimestamp(live.GetCreationTimestamp())
@@ -167,10 +159,10 @@ func (m *Memory) store(live, next *unstructured.Unstructured) *unstructured.Unst
 		countUp(next)
 	}
 	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
-		m.keep(Deleted, live, live.DeepCopy())
+		m.keep(cluster.Deleted, live, live.DeepCopy())
 		return next.DeepCopy()
 	}
-	return m.keep(Updated, live, next)
+	return m.keep(cluster.Updated, live, next)
 }
 
 // countUp counts a generation, of kinds that do.
@@ -181,33 +173,33 @@ func countUp(u *unstructured.Unstructured) {
 }
 
 // now is no clock: the order of changes is time enough, and the same every time.
-func (m *Memory) now() metav1.Time { return metav1.NewTime(time.Unix(m.version+1, 0).UTC()) }
+func (m *Cluster) now() metav1.Time { return metav1.NewTime(time.Unix(m.version+1, 0).UTC()) }
 
 // keep keeps what a change has made of an object, reports it, and returns a copy.
-func (m *Memory) keep(verb Verb, before, next *unstructured.Unstructured) *unstructured.Unstructured {
+func (m *Cluster) keep(verb cluster.Verb, before, next *unstructured.Unstructured) *unstructured.Unstructured {
 	m.version++
 	next.SetResourceVersion(strconv.FormatInt(m.version, 10))
-	ref := RefOf(next)
-	if verb == Deleted {
+	ref := cluster.RefOf(next)
+	if verb == cluster.Deleted {
 		delete(m.objects, ref.Identity())
 		m.belongs.note(ref.Identity(), before, nil)
 	} else {
 		m.objects[ref.Identity()] = next
 		m.belongs.note(ref.Identity(), before, next)
 	}
-	m.events = append(m.events, Event{Change: Change{Verb: verb, Ref: ref}, Before: before, Object: next})
+	m.events = append(m.events, cluster.Event{Change: cluster.Change{Verb: verb, Ref: ref}, Before: before, Object: next})
 	return next.DeepCopy()
 }
 
 // ApplyStatus replaces the status of an object with that UID; it does nothing when
 // there is none.
-func (m *Memory) ApplyStatus(object *unstructured.Unstructured) {
+func (m *Cluster) ApplyStatus(object *unstructured.Unstructured) {
 	m.amend(object, func(live *unstructured.Unstructured) { live.Object["status"] = object.Object["status"] })
 }
 
 // ApplyFinalizers replaces the finalizers below a prefix of an object with that
 // UID by those that object has; it does nothing when there is none.
-func (m *Memory) ApplyFinalizers(object *unstructured.Unstructured, prefix string) {
+func (m *Cluster) ApplyFinalizers(object *unstructured.Unstructured, prefix string) {
 	m.amend(object, func(live *unstructured.Unstructured) {
 		others := slices.DeleteFunc(live.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, prefix) })
 		live.SetFinalizers(append(others, object.GetFinalizers()...))
@@ -215,10 +207,10 @@ func (m *Memory) ApplyFinalizers(object *unstructured.Unstructured, prefix strin
 }
 
 // amend changes a part of an object that apply does not reach.
-func (m *Memory) amend(object *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+func (m *Cluster) amend(object *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	live := m.objects[RefOf(object).Identity()]
+	live := m.objects[cluster.RefOf(object).Identity()]
 	if live == nil || live.GetUID() != object.GetUID() {
 		return
 	}

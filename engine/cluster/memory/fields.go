@@ -1,10 +1,12 @@
-package cluster
+package memory
 
 import (
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+
+	"operetta.dev/engine/cluster"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,7 +68,7 @@ func (f *fieldManagers) update(live, object *unstructured.Unstructured, manager 
 
 // schemaFault returns what contradicts the type of an object's kind, or nil.
 func (f *fieldManagers) schemaFault(object *unstructured.Unstructured) error {
-	return schemaErrorOf(f.known, object)
+	return cluster.CheckSchema(f.known, object)
 }
 
 func orEmpty(live, object *unstructured.Unstructured) runtime.Object {

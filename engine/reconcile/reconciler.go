@@ -69,9 +69,9 @@ var _ Package = (*program.Program)(nil)
 // defaultParallel is how many components of one resource are applied at once.
 const defaultParallel = 4
 
-// A Lifecycle steps the resources of one kind. It is safe for concurrent use, for
+// A Reconciler steps the resources of one kind. It is safe for concurrent use, for
 // one resource at a time.
-type Lifecycle struct {
+type Reconciler struct {
 	Kind     schema.GroupVersionKind
 	Store    Store
 	Cluster  cluster.Cluster
@@ -119,7 +119,7 @@ type Lifecycle struct {
 
 // state is what one step works on.
 type state struct {
-	*Lifecycle
+	*Reconciler
 	log       logr.Logger
 	program   Package // nil for a stray
 	cr        *unstructured.Unstructured
@@ -135,7 +135,7 @@ type state struct {
 // Step takes a resource one step further with a package, and returns when to come
 // again without an event, 0 for never, which is valid also with an error. It errors when
 // something has to be tried again.
-func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
+func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
 	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
 	if large, ok := errors.AsType[*statusTooLarge](err); ok {
@@ -145,7 +145,7 @@ func (l *Lifecycle) Step(ctx context.Context, key types.NamespacedName, p Packag
 	return again, redactor.Error(err)
 }
 
-func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
+func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p, redactor)
 	wrong, unread := errors.AsType[*unreadable](err)
 	often, restless := errors.AsType[*tooOften](err)
@@ -180,7 +180,7 @@ func (l *Lifecycle) step(ctx context.Context, key types.NamespacedName, p Packag
 
 // fetch reads the custom resource; it returns nil when there is none. With an unreadable
 // it returns both.
-func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
+func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
 	cr, err := l.Store.Get(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
@@ -189,11 +189,11 @@ func (l *Lifecycle) fetch(ctx context.Context, key types.NamespacedName, p Packa
 		return nil, nil
 	}
 	s := &state{
-		Lifecycle: l,
-		log:       redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
-		redactor:  redactor,
-		program:   p,
-		cr:        cr,
+		Reconciler: l,
+		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
+		redactor:   redactor,
+		program:    p,
+		cr:         cr,
 		owner: ownership.Owner{
 			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.StrayReach,
 		},
@@ -224,7 +224,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
-	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerMark, s.owner.Label())
+	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
 	}
@@ -336,7 +336,7 @@ func (s *state) expire(c *status.Completion) time.Duration {
 // expired returns a component that has had its time as a failed one, and any other
 // as it is, with the time that it has left, or 0 when there is no limit.
 func (s *state) expired(c status.Component) (status.Component, time.Duration) {
-	if c.Timeout == 0 || c.Settled() || c.State == status.Failed {
+	if c.Timeout == 0 || c.Done() || c.State == status.Failed {
 		return c, 0
 	}
 	now := s.Now()

@@ -1,7 +1,9 @@
-package cluster
+package memory
 
 import (
 	"slices"
+
+	"operetta.dev/engine/cluster"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -47,17 +49,17 @@ var generational = map[string][]string{
 var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // builtin returns the scope of one of Kubernetes' own kinds.
-func builtin(kind schema.GroupVersionKind) (Scope, bool) {
+func builtin(kind schema.GroupVersionKind) (cluster.Scope, bool) {
 	if kind.GroupKind() == definitions {
-		return ClusterScoped, true
+		return cluster.ClusterScoped, true
 	}
 	if !scheme.Scheme.Recognizes(kind) {
 		return "", false
 	}
 	if slices.Contains(clusterScoped[kind.Group], kind.Kind) {
-		return ClusterScoped, true
+		return cluster.ClusterScoped, true
 	}
-	return Namespaced, true
+	return cluster.Namespaced, true
 }
 
 // firstGeneration is the generation of a new object. Every custom resource has one.

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/test/clustertest"
 )
 
@@ -15,7 +16,7 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	// The writes of this one would be dry runs; that they are made shows which.
-	r := &cluster.Rehearsal{Cluster: cluster.NewMemory()}
+	r := &cluster.ServerDryRun{Cluster: memory.New()}
 	want := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"},
 	}}
@@ -24,7 +25,7 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref := cluster.RefOf(want)
-	if got, err := r.Get(ctx, ref); err != nil || got != made {
+	if got, err := r.GetCached(ctx, ref); err != nil || got != made {
 		t.Errorf("got %v, error %v, want what the apply returned", got, err)
 	}
 	want.SetUID(made.GetUID())
@@ -34,7 +35,7 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 	if err := r.Delete(ctx, ref, made.GetUID()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.Read(ctx, ref); err != nil || got != nil {
+	if got, err := r.GetLive(ctx, ref); err != nil || got != nil {
 		t.Errorf("got %v, error %v, want it gone", got, err)
 	}
 	var changes []string
@@ -47,11 +48,11 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 }
 
 // dryRuns is a cluster whose writes are dry runs.
-type dryRuns struct{ *cluster.Memory }
+type dryRuns struct{ *memory.Cluster }
 
 // Apply implements cluster.Cluster: on a copy of what is there.
 func (d dryRuns) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	elsewhere := cluster.NewMemory()
+	elsewhere := memory.New()
 	elsewhere.Validate()
 	elsewhere.Namespaces("default")
 	for _, there := range d.Objects() {
@@ -62,13 +63,13 @@ func (d dryRuns) Apply(ctx context.Context, u *unstructured.Unstructured) (*unst
 	return elsewhere.Apply(ctx, u)
 }
 
-// Relinquish implements cluster.Cluster.
-func (dryRuns) Relinquish(context.Context, *unstructured.Unstructured) error { return nil }
+// HandOver implements cluster.Cluster.
+func (dryRuns) HandOver(context.Context, *unstructured.Unstructured) error { return nil }
 
 func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 	t.Parallel()
-	memory := cluster.NewMemory()
-	r := &cluster.Rehearsal{Cluster: dryRuns{memory}}
+	memory := memory.New()
+	r := &cluster.ServerDryRun{Cluster: dryRuns{memory}}
 	there := given(t, deployment)
 	there, err := memory.Apply(t.Context(), there)
 	if err != nil {
@@ -76,7 +77,7 @@ func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 	}
 	fields := given(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 3}}`)
 	fields.SetUID(there.GetUID())
-	if err := r.Relinquish(t.Context(), fields); err != nil {
+	if err := r.HandOver(t.Context(), fields); err != nil {
 		t.Fatal(err)
 	}
 	want := given(t, deployment)
@@ -97,7 +98,7 @@ func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 
 func TestARehearsalKnowsTheNamespacesThatItWouldHaveMade(t *testing.T) {
 	t.Parallel()
-	r := &cluster.Rehearsal{Cluster: dryRuns{cluster.NewMemory()}}
+	r := &cluster.ServerDryRun{Cluster: dryRuns{memory.New()}}
 	there, wrong := given(t, configMap), given(t, configMap)
 	there.SetNamespace("new")
 	wrong.SetNamespace("new")

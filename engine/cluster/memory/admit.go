@@ -1,8 +1,10 @@
-package cluster
+package memory
 
 import (
 	"fmt"
 	"slices"
+
+	"operetta.dev/engine/cluster"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +21,7 @@ type judge interface {
 	// readable errors when the object cannot be applied.
 	readable(u *unstructured.Unstructured) error
 	// written errors when the object cannot become what a write makes of it.
-	written(before, after *unstructured.Unstructured, scope Scope) error
+	written(before, after *unstructured.Unstructured, scope cluster.Scope) error
 }
 
 // lenient finds nothing wrong.
@@ -27,24 +29,24 @@ type lenient struct{}
 
 func (lenient) readable(*unstructured.Unstructured) error { return nil }
 
-func (lenient) written(_, _ *unstructured.Unstructured, _ Scope) error { return nil }
+func (lenient) written(_, _ *unstructured.Unstructured, _ cluster.Scope) error { return nil }
 
 // strict goes by package validate.
 type strict struct{ types managedfields.TypeConverter }
 
 func (s strict) readable(u *unstructured.Unstructured) error {
-	if wrong := schemaErrorOf(s.types, u); wrong != nil {
+	if wrong := cluster.CheckSchema(s.types, u); wrong != nil {
 		return wrong
 	}
 	return validate.Readable(u)
 }
 
-func (strict) written(before, after *unstructured.Unstructured, scope Scope) error {
-	return validate.Written(before, after, scope == Namespaced)
+func (strict) written(before, after *unstructured.Unstructured, scope cluster.Scope) error {
+	return validate.Written(before, after, scope == cluster.Namespaced)
 }
 
 // admit validates a write as an API server does, and asks the refusal.
-func (m *Memory) admit(before, after *unstructured.Unstructured) error {
+func (m *Cluster) admit(before, after *unstructured.Unstructured) error {
 	if err := m.validate(before, after); err != nil || m.refuse == nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func (m *Memory) admit(before, after *unstructured.Unstructured) error {
 }
 
 // validate refuses what cannot be.
-func (m *Memory) validate(before, after *unstructured.Unstructured) error {
+func (m *Cluster) validate(before, after *unstructured.Unstructured) error {
 	switch {
 	case after == nil:
 		return nil
@@ -76,19 +78,19 @@ func (m *Memory) validate(before, after *unstructured.Unstructured) error {
 
 // begins refuses to create anything in a namespace that is not there, or that is being
 // deleted.
-func (m *Memory) begins(u *unstructured.Unstructured) error {
+func (m *Cluster) begins(u *unstructured.Unstructured) error {
 	namespace := u.GetNamespace()
 	if namespace == "" {
 		return nil
 	}
-	ns := m.objects[Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Namespace"}, Name: namespace}]
+	ns := m.objects[cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Namespace"}, Name: namespace}]
 	switch {
 	case ns == nil && m.namespaces != nil && !m.namespaces[namespace]:
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, namespace)
 	case ns == nil || ns.GetDeletionTimestamp() == nil:
 		return nil
 	}
-	err := apierrors.NewForbidden(resourceOf(RefOf(u)), u.GetName(), fmt.Errorf("namespace %s is being deleted", namespace))
+	err := apierrors.NewForbidden(cluster.ResourceOf(cluster.RefOf(u)), u.GetName(), fmt.Errorf("namespace %s is being deleted", namespace))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 	return err
 }

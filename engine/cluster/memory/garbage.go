@@ -1,31 +1,33 @@
-package cluster
+package memory
 
 import (
 	"maps"
 	"slices"
+
+	"operetta.dev/engine/cluster"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// belongings are what the garbage collector has to know, so that it need not look at
+// ownerIndex are what the garbage collector has to know, so that it need not look at
 // every object each time.
-type belongings struct {
+type ownerIndex struct {
 	// there are the objects that exist.
 	there map[types.UID]bool
 	// of are the objects that refer to an owner.
-	of map[types.UID]map[Ref]bool
+	of map[types.UID]map[cluster.Ref]bool
 	// waiting are the objects that are deleted in the foreground.
-	waiting map[Ref]bool
+	waiting map[cluster.Ref]bool
 }
 
-func newBelongings() belongings {
-	return belongings{there: map[types.UID]bool{}, of: map[types.UID]map[Ref]bool{}, waiting: map[Ref]bool{}}
+func newBelongings() ownerIndex {
+	return ownerIndex{there: map[types.UID]bool{}, of: map[types.UID]map[cluster.Ref]bool{}, waiting: map[cluster.Ref]bool{}}
 }
 
 // note takes over a change of an object; after is nil when it is gone.
-func (b belongings) note(ref Ref, before, after *unstructured.Unstructured) {
+func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructured) {
 	if before != nil {
 		delete(b.there, before.GetUID())
 		for _, o := range before.GetOwnerReferences() {
@@ -41,7 +43,7 @@ func (b belongings) note(ref Ref, before, after *unstructured.Unstructured) {
 	b.there[after.GetUID()] = true
 	for _, o := range after.GetOwnerReferences() {
 		if b.of[o.UID] == nil {
-			b.of[o.UID] = map[Ref]bool{}
+			b.of[o.UID] = map[cluster.Ref]bool{}
 		}
 		b.of[o.UID][ref] = true
 	}
@@ -56,7 +58,7 @@ func waits(u *unstructured.Unstructured) bool {
 }
 
 // suspects are the objects that the garbage collector may have to do something about.
-func (b belongings) suspects() []Ref {
+func (b ownerIndex) suspects() []cluster.Ref {
 	out := maps.Clone(b.waiting)
 	for owner, refs := range b.of {
 		if !b.there[owner] {
@@ -69,7 +71,7 @@ func (b belongings) suspects() []Ref {
 // CollectGarbage does what Kubernetes' garbage collector does, until nothing is left to
 // do: it deletes what belongs to objects that are gone, and in a deletion in the
 // foreground what the object waits for.
-func (m *Memory) CollectGarbage() {
+func (m *Cluster) CollectGarbage() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for before := int64(-1); before != m.version; {
@@ -83,7 +85,7 @@ func (m *Memory) CollectGarbage() {
 }
 
 // collect does what there is to do about one object. What is refused stays.
-func (m *Memory) collect(u *unstructured.Unstructured) {
+func (m *Cluster) collect(u *unstructured.Unstructured) {
 	if !waits(u) {
 		owned := func(o metav1.OwnerReference) bool { return m.belongs.there[o.UID] }
 		if len(u.GetOwnerReferences()) > 0 && !slices.ContainsFunc(u.GetOwnerReferences(), owned) {
@@ -104,7 +106,7 @@ func (m *Memory) collect(u *unstructured.Unstructured) {
 }
 
 // dependents returns what has to be gone before an owner goes.
-func (m *Memory) dependents(owner types.UID) []*unstructured.Unstructured {
+func (m *Cluster) dependents(owner types.UID) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, ref := range sortedRefs(m.belongs.of[owner]) {
 		u := m.objects[ref]
