@@ -17,10 +17,8 @@
 FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 
-# The modules change less often than the source, so they are a layer of their own. The
-# module below test is one that go.mod replaces by its folder.
+# The modules change less often than the source, so they are a layer of their own.
 COPY go.mod go.sum ./
-COPY test/controlplane/go.mod test/controlplane/
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 
 COPY . .

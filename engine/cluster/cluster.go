@@ -30,8 +30,8 @@ const FieldManager = "operetta"
 // order. It is part of the product's contract.
 const TeardownFinalizer = "operetta.dev/teardown"
 
-// relinquisher is the name under which fields stay that the engine has given up.
-const relinquisher = FieldManager + "-relinquished"
+// HandOverManager is the name under which fields stay that the engine has given up.
+const HandOverManager = FieldManager + "-relinquished"
 
 // A Ref identifies one object.
 type Ref struct {
@@ -71,13 +71,13 @@ const (
 
 // A Cluster reads and writes objects. Methods are safe for concurrent use.
 type Cluster interface {
-	// Get returns an object as last observed, including what this process wrote,
+	// GetCached returns an object as last observed, including what this process wrote,
 	// or nil when it does not exist. The caller must not change it.
-	Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
+	GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
 
-	// Read returns an object as the API server has it now, or nil when it does
+	// GetLive returns an object as the API server has it now, or nil when it does
 	// not exist.
-	Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
+	GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
 
 	// Apply writes an object by server-side apply as FieldManager and returns
 	// the result. With a UID in the object it fails with a conflict unless
@@ -86,10 +86,10 @@ type Cluster interface {
 	// refused with a SchemaError, where that can be told.
 	Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-	// Relinquish takes over fields of an object, with the values that they have,
+	// HandOver takes over fields of an object, with the values that they have,
 	// under a name of its own: what the engine then no longer applies stays as it
 	// is until somebody else changes it. It takes a UID as Apply does.
-	Relinquish(ctx context.Context, fields *unstructured.Unstructured) error
+	HandOver(ctx context.Context, fields *unstructured.Unstructured) error
 
 	// Replace writes an object as a whole over the one with its UID and resource
 	// version, as FieldManager, and returns the result.

@@ -101,11 +101,7 @@ func (l *Live) createdLately(ctx context.Context, ref Ref) error {
 	if err != nil || u == nil {
 		return err
 	}
-	return alreadyExists(ref)
-}
-
-func alreadyExists(ref Ref) error {
-	return fmt.Errorf("%s: applying: %w", ref, apierrors.NewAlreadyExists(resourceOf(ref), ref.Name))
+	return AlreadyExists(ref)
 }
 
 // handBackTries bounds how often an object is put back while others write it as well.
@@ -122,7 +118,7 @@ func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) e
 	if was != nil && maps.Equal(was.GetAnnotations(), taken.GetAnnotations()) && equality.Semantic.DeepEqual(was.GetOwnerReferences(), taken.GetOwnerReferences()) {
 		// It had the same marks before: an earlier request has created it, whose answer was
 		// lost, and this one may have changed nothing. The write before is somebody else's.
-		return alreadyExists(ref)
+		return AlreadyExists(ref)
 	}
 	now := taken
 	for range handBackTries {
@@ -136,13 +132,13 @@ func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) e
 			break
 		}
 		if !apierrors.IsConflict(err) {
-			return failure(ref, "putting back what it was", err)
+			return WrapError(ref, "putting back what it was", err)
 		}
 		if now, err = get(ctx, l.Direct, ref); err != nil {
 			return err
 		}
 	}
-	return alreadyExists(ref)
+	return AlreadyExists(ref)
 }
 
 // before returns an object as it was before its last write, or nil when that was its

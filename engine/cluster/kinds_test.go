@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/test/clustertest"
 )
 
@@ -31,7 +32,7 @@ func TestKindsAreServedOrNot(t *testing.T) {
 		}
 	}
 	u := parse(t, s, `{apiVersion: `+gadget.GroupVersion().String()+`, kind: Gadget, metadata: {name: a}}`)
-	if _, err := s.Get(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
+	if _, err := s.GetCached(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
 		t.Errorf("reading one: %v", err)
 	}
 	if _, err := s.Apply(t.Context(), u); !cluster.IsKindNotServed(err) {
@@ -43,7 +44,7 @@ func TestKindsAreServedOrNot(t *testing.T) {
 	if _, err := s.Apply(t.Context(), u); !cluster.IsKindNotServed(err) {
 		t.Errorf("applying one of a kind that is gone: %v", err)
 	}
-	if _, err := s.Read(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
+	if _, err := s.GetLive(t.Context(), cluster.RefOf(u)); !cluster.IsKindNotServed(err) {
 		t.Errorf("reading one of a kind that is gone: %v", err)
 	}
 }
@@ -52,7 +53,7 @@ func TestKindsAreServedOrNot(t *testing.T) {
 // it says nothing, on an API server all.
 func TestMemoryKnowsWhereObjectsLive(t *testing.T) {
 	t.Parallel()
-	s, memory := clustertest.New(t), cluster.NewMemory()
+	s, memory := clustertest.New(t), memory.New()
 	known := 0
 	for kind := range scheme.Scheme.AllKnownTypes() {
 		want, err := s.Scope(t.Context(), kind)
@@ -157,6 +158,7 @@ func TestSomeKindsHaveNoGeneration(t *testing.T) {
 		s := clustertest.New(t)
 		u := parse(t, s, manifest)
 		t.Run(u.GetKind(), func(t *testing.T) {
+			t.Parallel()
 			if got := apply(t, s, u).GetGeneration(); got != want {
 				t.Errorf("got generation %d, want %d", got, want)
 			}

@@ -43,8 +43,8 @@ type Live struct {
 
 var _ Cluster = (*Live)(nil)
 
-// Get implements Cluster.
-func (l *Live) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+// GetCached implements Cluster.
+func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 	return get(ctx, l.Client, ref)
 }
 
-// Read implements Cluster.
-func (l *Live) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+// GetLive implements Cluster.
+func (l *Live) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func get(ctx context.Context, r client.Reader, ref Ref) (*unstructured.Unstructu
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failure(ref, "reading", err)
+		return nil, WrapError(ref, "reading", err)
 	}
 	return u, nil
 }
@@ -113,7 +113,7 @@ func (l *Live) applyForced(ctx context.Context, object *unstructured.Unstructure
 	if wrong := l.schemaFault(ctx, object, err); wrong != nil {
 		return nil, wrong
 	}
-	return nil, failure(RefOf(object), "applying", err)
+	return nil, WrapError(RefOf(object), "applying", err)
 }
 
 // DryRun implements Cluster. It reads and writes without the cache, which never sees what
@@ -139,11 +139,11 @@ func (l *Live) List(ctx context.Context, kind schema.GroupVersionKind, namespace
 	return out, nil
 }
 
-// Relinquish implements Cluster.
-func (l *Live) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(relinquisher), client.ForceOwnership)
+// HandOver implements Cluster.
+func (l *Live) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(HandOverManager), client.ForceOwnership)
 	if err != nil {
-		return failure(RefOf(fields), "relinquishing", err)
+		return WrapError(RefOf(fields), "relinquishing", err)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (l *Live) Relinquish(ctx context.Context, fields *unstructured.Unstructured
 func (l *Live) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	out := object.DeepCopy()
 	if err := l.Direct.Update(ctx, out, client.FieldOwner(FieldManager)); err != nil {
-		return nil, failure(RefOf(object), "replacing", err)
+		return nil, WrapError(RefOf(object), "replacing", err)
 	}
 	return out, nil
 }
@@ -164,7 +164,7 @@ func (l *Live) Probe(ctx context.Context, object *unstructured.Unstructured) err
 	probe.SetGenerateName("operetta-probe-")
 	probe.SetUID("")
 	if err := l.Direct.Create(ctx, probe, client.DryRunAll); err != nil {
-		return failure(RefOf(object), "probing", err)
+		return WrapError(RefOf(object), "probing", err)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 		return nil
 	}
 	if err != nil {
-		return failure(ref, "deleting", err)
+		return WrapError(ref, "deleting", err)
 	}
 	return nil
 }
@@ -295,62 +295,4 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 		return ClusterScoped, nil
 	}
 	return Namespaced, nil
-}
-
-// failure wraps an error with the object's identity. What the API server says
-// about a Secret may quote its content, so of that only the reason is kept.
-func failure(ref Ref, doing string, err error) error {
-	if unserved(err) {
-		return &KindNotServedError{Kind: ref.GroupVersionKind}
-	}
-	if wrong, ok := errors.AsType[*SchemaError](err); ok {
-		return wrong // it names the object, and withholds by itself
-	}
-	if replaced(err) {
-		err = conflict(ref, "there is another object of that name: %w", err)
-	}
-	if ref.Kind != "Secret" {
-		return fmt.Errorf("%s: %s: %w", ref, doing, err)
-	}
-	reason := apierrors.ReasonForError(err)
-	if reason == metav1.StatusReasonUnknown {
-		reason = "failed"
-	}
-	return &withheldError{text: fmt.Sprintf("%s: %s: %s (the message is withheld, it may quote the Secret)", ref, doing, reason), cause: err}
-}
-
-// unserved reports whether nobody knows a kind, or the API server not the path of a
-// request: its definition has gone since it was looked up, and lookups are kept. What
-// is known and absent, such as a namespace, is answered with a status of its own.
-func unserved(err error) bool {
-	return meta.IsNoMatchError(err) || (apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
-}
-
-// replaced reports whether an API server refuses an apply because the object has
-// another UID than the apply says. It calls that an invalid change of the UID, which
-// would read as a fault of the manifest.
-func replaced(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsInvalid(err) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
-}
-
-// withheldError keeps an error for errors.As and hides its text.
-type withheldError struct {
-	text  string
-	cause error
-}
-
-// Error returns what may be shown.
-func (e *withheldError) Error() string { return e.text }
-
-// Unwrap returns the hidden error.
-func (e *withheldError) Unwrap() error { return e.cause }
-
-// IsKindNotServed reports whether an error is a KindNotServedError.
-func IsKindNotServed(err error) bool {
-	var e *KindNotServedError
-	return errors.As(err, &e)
 }

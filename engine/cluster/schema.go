@@ -123,16 +123,16 @@ func (l *Live) schemaFault(ctx context.Context, object *unstructured.Unstructure
 	if err != nil || types == nil {
 		return nil // the server's own answer has to do
 	}
-	return schemaErrorOf(types, object)
+	return CheckSchema(types, object)
 }
 
 // maxFieldFaults bounds how many undeclared fields of one object are looked for.
 const maxFieldFaults = 20
 
-// schemaErrorOf returns a SchemaError for an object that contradicts the types of its
+// CheckSchema returns a SchemaError for an object that contradicts the types of its
 // kind, and nil for one that does not, or whose kind they do not have. The library ends at
 // the first undeclared field of a struct, whichever that is: it is asked again without it.
-func schemaErrorOf(types managedfields.TypeConverter, object *unstructured.Unstructured) error {
+func CheckSchema(types managedfields.TypeConverter, object *unstructured.Unstructured) error {
 	out := &SchemaError{Ref: RefOf(object)}
 	rest := object.DeepCopy()
 	for len(out.Fields) < maxFieldFaults {

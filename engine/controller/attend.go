@@ -29,12 +29,12 @@ type watcher struct {
 	kind       strayKind
 	resources  cache.Cache
 	reader     client.Client
-	life       *reconcile.Lifecycle
+	life       *reconcile.Reconciler
 	controller controller.Controller
 }
 
 // newWatcher returns what takes steps with the resources of a kind, and watches nothing yet.
-func (s *strays) newWatcher(k strayKind, name string, kindStep func(*reconcile.Lifecycle) step) (*watcher, error) {
+func (s *strays) newWatcher(k strayKind, name string, kindStep func(*reconcile.Reconciler) step) (*watcher, error) {
 	m := s.manager
 	w := &watcher{strays: s, kind: k}
 	options := cacheOptions(m.manager)
@@ -47,7 +47,7 @@ func (s *strays) newWatcher(k strayKind, name string, kindStep func(*reconcile.L
 	if w.reader, err = cachedClient(m.manager, w.resources); err != nil {
 		return nil, err
 	}
-	w.life = &reconcile.Lifecycle{
+	w.life = &reconcile.Reconciler{
 		Kind: k.GroupVersionKind, Store: m.store(k.GroupVersionKind, w.reader), Recorder: m.recorder(), Now: time.Now,
 		StrayReach: k.reach,
 		Allow:      m.options.Allow,
@@ -79,7 +79,7 @@ func (w *watcher) run(ctx context.Context) {
 
 // control returns what watches a kind and tears its strays down, until its context ends.
 func (s *strays) control(k strayKind) (func(context.Context), error) {
-	w, err := s.newWatcher(k, "stray", func(l *reconcile.Lifecycle) step { return l.StepStray })
+	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) step { return l.StepStray })
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *strays) controlBroken(k strayKind) (run func(context.Context), wake wak
 	elsewhere := func() {
 		s.log.Info("another process serves the kind of a package that is broken here, and what is broken is not said in its resources", "package", k.pkg, "kind", k.GroupKind().String())
 	}
-	w, err := s.newWatcher(k, "broken", func(l *reconcile.Lifecycle) step {
+	w, err := s.newWatcher(k, "broken", func(l *reconcile.Reconciler) step {
 		u := newUnserved(l, func() string { return s.faultOf(k.pkg) }, elsewhere)
 		return s.stepOf(l, u)
 	})
@@ -131,7 +131,7 @@ func (w *watcher) wakeAll(ctx context.Context, done <-chan struct{}, woken chan<
 
 // stepOf returns the step of a resource whose package is broken. One that is being deleted
 // is a stray.
-func (s *strays) stepOf(l *reconcile.Lifecycle, u *unserved) step {
+func (s *strays) stepOf(l *reconcile.Reconciler, u *unserved) step {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 		cr, err := l.Store.Get(ctx, key)
 		switch {

@@ -154,7 +154,7 @@ const (
 // them, and knows better. The question is a condition of one resource, which that process
 // takes away.
 type unserved struct {
-	life  *reconcile.Lifecycle
+	life  *reconcile.Reconciler
 	fault func() string
 	// elsewhere is called when another process turns out to serve the kind.
 	elsewhere func()
@@ -170,7 +170,7 @@ type unserved struct {
 	late map[types.NamespacedName]time.Time
 }
 
-func newUnserved(l *reconcile.Lifecycle, fault func() string, elsewhere func()) *unserved {
+func newUnserved(l *reconcile.Reconciler, fault func() string, elsewhere func()) *unserved {
 	return &unserved{
 		life: l, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
 		said: map[types.NamespacedName]types.UID{}, late: map[types.NamespacedName]time.Time{},

@@ -65,7 +65,7 @@ func newKiosk(t *testing.T) *kiosk {
 		u.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		k.store.of[nameOf(u)] = u
 	}
-	l := &reconcile.Lifecycle{Kind: kind, Store: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
+	l := &reconcile.Reconciler{Kind: kind, Store: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
 	k.unserved = newUnserved(l, func() string { return k.wrong }, func() { k.elsewhere++ })
 	k.now = func() time.Time { return k.at }
 	return k

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/source"
@@ -175,7 +176,7 @@ func TestAStepThatWroteIsFollowedByAnother(t *testing.T) {
 		steps  []int // of each reconcile
 		again  time.Duration
 		want   string // what ConfigMap b says in the end
-		refuse cluster.Refusal
+		refuse memory.Admission
 	}{
 		"nothing rests on what was written": {
 			"one look is enough, and none is needed later",
@@ -213,7 +214,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			memory := cluster.NewMemory()
+			memory := memory.New()
 			memory.Serve(parsed(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind(), cluster.Namespaced)
 			put(t, memory, "{apiVersion: example.com/v1, kind: Shop, metadata: {namespace: default, name: shop}}")
 			put(t, memory, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: north}, data: {name: far}}")
@@ -223,10 +224,10 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			memory.Refuse(row.refuse)
 			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
 			own, now := &echoes{}, time.Unix(1000, 0)
-			store := &counted{Store: &reconcile.MemoryStore{Kind: p.GroupVersionKind(), Memory: memory}}
-			r := &reconciler{own: own, lifecycle: &reconcile.Lifecycle{
+			store := &counted{Store: &reconcile.MemoryStore{Kind: p.GroupVersionKind(), Cluster: memory}}
+			r := &reconciler{own: own, lifecycle: &reconcile.Reconciler{
 				Kind: p.GroupVersionKind(), Store: store, Cluster: echoing{memory, own}, Recorder: unrecorded{},
-				Inputs: reconcile.MemoryInputs{Memory: memory}, Now: func() time.Time { return now },
+				Inputs: reconcile.MemoryInputs{Cluster: memory}, Now: func() time.Time { return now },
 			}}
 			r.use(p)
 			var got []int
@@ -242,7 +243,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			if diff := cmp.Diff(row.steps, got); diff != "" || again != row.again {
 				t.Errorf("%s: again after %s; steps (-want +got):\n%s", row.reason, again, diff)
 			}
-			b, err := memory.Read(t.Context(), cluster.RefOf(parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: b}}")))
+			b, err := memory.GetLive(t.Context(), cluster.RefOf(parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: b}}")))
 			if text, _, _ := unstructured.NestedString(b.Object, "data", "text"); err != nil || text != row.want {
 				t.Errorf("%s: it says %q (error %v), want %q", row.reason, text, err, row.want)
 			}
@@ -268,7 +269,7 @@ func chainOfInputs(links int) string {
 	return out.String()
 }
 
-func put(t *testing.T, m *cluster.Memory, text string) {
+func put(t *testing.T, m *memory.Cluster, text string) {
 	t.Helper()
 	if _, err := m.Put("person", parsed(t, text)); err != nil {
 		t.Fatal(err)

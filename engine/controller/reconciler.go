@@ -23,7 +23,7 @@ import (
 // is current when a reconcile begins.
 type reconciler struct {
 	program   atomic.Pointer[program.Memo]
-	lifecycle *reconcile.Lifecycle
+	lifecycle *reconcile.Reconciler
 	own       *echoes
 }
 

@@ -26,7 +26,7 @@ import (
 // be reconciled after the resource that it belongs to.
 type Rehearsal struct {
 	client  client.Client
-	cluster *cluster.Rehearsal
+	cluster *cluster.ServerDryRun
 	options Options
 	// mask hides the Secrets that were read and would be written.
 	mask *diff.Mask
@@ -56,7 +56,7 @@ func NewRehearsal(config *rest.Config, options Options, programs ...*program.Pro
 		options:    options,
 		mask:       mask,
 		subsystems: newSubsystems(direct, options.Log, func(kind schema.GroupKind) bool { return served[kind] }),
-		cluster:    &cluster.Rehearsal{Cluster: learning{live, mask}},
+		cluster:    &cluster.ServerDryRun{Cluster: learning{live, mask}},
 	}, nil
 }
 
@@ -100,7 +100,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	s := &rehearsedStore{resource: resource.DeepCopy()}
 	before := len(r.cluster.Changes())
 	now := time.Now()
-	l := &reconcile.Lifecycle{
+	l := &reconcile.Reconciler{
 		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client, r.mask}, ConfigMap: r.options.ConfigMap, Allow: r.options.Allow, Parallel: 1,
 		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
 		Subsystem: r.subsystems.has, NewSalt: func() string { return program.FixedSalt },
@@ -119,9 +119,9 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 // it is while it waits for its finalizers.
 func (r *Rehearsal) Written(ctx context.Context, change cluster.Change) (*unstructured.Unstructured, error) {
 	if change.Verb != "delete" {
-		return r.cluster.Read(ctx, change.Ref)
+		return r.cluster.GetLive(ctx, change.Ref)
 	}
-	u, err := r.cluster.Cluster.Read(ctx, change.Ref)
+	u, err := r.cluster.Cluster.GetLive(ctx, change.Ref)
 	if err != nil || u == nil {
 		return nil, err
 	}
@@ -165,16 +165,16 @@ type learning struct {
 	mask *diff.Mask
 }
 
-// Get implements cluster.Cluster.
-func (l learning) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	u, err := l.Cluster.Get(ctx, ref)
+// GetCached implements cluster.Cluster.
+func (l learning) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := l.Cluster.GetCached(ctx, ref)
 	l.mask.Learn(u)
 	return u, err
 }
 
-// Read implements cluster.Cluster.
-func (l learning) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	u, err := l.Cluster.Read(ctx, ref)
+// GetLive implements cluster.Cluster.
+func (l learning) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := l.Cluster.GetLive(ctx, ref)
 	l.mask.Learn(u)
 	return u, err
 }

@@ -68,7 +68,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 func (m *Manager) control(s *served, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	others := newRivals(m.servedTwice)
-	l := &reconcile.Lifecycle{
+	l := &reconcile.Reconciler{
 		Kind:      gvk,
 		Store:     rivalStore{m.store(gvk, m.manager.GetClient()), others},
 		Recorder:  m.recorder(),

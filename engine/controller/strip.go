@@ -34,7 +34,7 @@ const (
 const strippedField = "~stripped"
 
 // marks are the annotations of the engine.
-var marks = []string{ownership.OwnerMark, ownership.UIDMark, ownership.ComponentMark, ownership.AfterMark, ownership.DeleteMark, ownership.AdoptMark, ownership.AppliedMark}
+var marks = []string{ownership.OwnerAnnotation, ownership.UIDMark, ownership.ComponentMark, ownership.AfterMark, ownership.DeleteMark, ownership.AdoptMark, ownership.AppliedMark}
 
 // stripObject is the transformation of a cache of objects that have owners.
 func stripObject(object any) (any, error) {
@@ -54,15 +54,15 @@ func stripObject(object any) (any, error) {
 		}
 	}
 	out.SetAnnotations(kept)
-	if label, has := u.GetLabels()[ownership.OwnerMark]; has {
-		out.SetLabels(map[string]string{ownership.OwnerMark: label})
+	if label, has := u.GetLabels()[ownership.OwnerLabel]; has {
+		out.SetLabels(map[string]string{ownership.OwnerLabel: label})
 	}
 	return out, nil
 }
 
 // limitOf returns how large an object is at most that a cache keeps as it is.
 func limitOf(u *unstructured.Unstructured) int {
-	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerMark]); marked {
+	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); marked {
 		return keptWhole
 	}
 	return keptUnmarked

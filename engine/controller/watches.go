@@ -120,7 +120,7 @@ func cachedUID(from cache.Cache, kind schema.GroupVersionKind) func(types.Namesp
 // requests returns the custom resource of this package that an object belongs to. Marks can
 // be written by anybody: an object where the resource can have none is not its own.
 func (w *watches) requests(_ context.Context, o client.Object) []ctrl.Request {
-	kind, key, ok := ownership.ParseOwner(o.GetAnnotations()[ownership.OwnerMark])
+	kind, key, ok := ownership.ParseOwner(o.GetAnnotations()[ownership.OwnerAnnotation])
 	if !ok || kind != w.owner.GroupKind {
 		return nil
 	}

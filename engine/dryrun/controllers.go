@@ -9,17 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/status"
 )
 
 // everyKind is a cluster that serves every kind that it is asked about.
-type everyKind struct{ *cluster.Memory }
+type everyKind struct{ *memory.Cluster }
 
 // Scope implements cluster.Cluster. An unknown kind is namespaced, unless its name
 // says that it is not.
 func (e everyKind) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
-	scope, err := e.Memory.Scope(ctx, kind)
+	scope, err := e.Cluster.Scope(ctx, kind)
 	if !cluster.IsKindNotServed(err) {
 		return scope, err
 	}
@@ -34,11 +35,11 @@ func (e everyKind) Scope(ctx context.Context, kind schema.GroupVersionKind) (clu
 // play does to every object what its controller would do in the end: it makes it as
 // healthy as it can be, and takes away what belongs to nobody any more.
 func (w *World) play() {
-	w.Memory.CollectGarbage()
-	for _, u := range w.Memory.Objects() {
+	w.Cluster.CollectGarbage()
+	for _, u := range w.Cluster.Objects() {
 		next := u.DeepCopy()
 		if w.healthy(next) {
-			_, _ = w.Memory.Put("controller", next) // what it read it can write
+			_, _ = w.Cluster.Put("controller", next) // what it read it can write
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (w *World) define(u *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
-	w.Memory.Serve(schema.GroupKind{Group: group, Kind: kind}, cluster.Scope(scope))
+	w.Cluster.Serve(schema.GroupKind{Group: group, Kind: kind}, cluster.Scope(scope))
 	w.definitions.learn(u)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
@@ -15,7 +16,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 	other.Name = "other"
 	annotate := func(value string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{ownership.OwnerMark: value})
+			u.SetAnnotations(map[string]string{ownership.OwnerAnnotation: value})
 			if value == "" {
 				u.SetAnnotations(nil)
 			}
@@ -23,7 +24,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 	}
 	label := func(value string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
-			u.SetLabels(map[string]string{ownership.OwnerMark: value})
+			u.SetLabels(map[string]string{ownership.OwnerLabel: value})
 			if value == "" {
 				u.SetLabels(nil)
 			}
@@ -59,7 +60,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := stamp(t, rendered(program.Policy{Delete: "orphan"})) // it has no reference
-			m := cluster.NewMemory()
+			m := memory.New()
 			live, err := m.Apply(t.Context(), d.Manifest)
 			if err != nil {
 				t.Fatal(err)
@@ -74,7 +75,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 			if live, err = m.Put("somebody", live); err != nil {
 				t.Fatal(err)
 			}
-			got, whose := ownership.Situate(live, owner.Knowing(inv))
+			got, whose := ownership.Classify(live, owner.WithInventory(inv))
 			if got != row.want || whose != row.whose {
 				t.Errorf("%s: got %s %q, want %s %q", row.reason, got, whose, row.want, row.whose)
 			}

@@ -93,8 +93,14 @@ func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) 
 			t.to(e.Y, path, depth, found)
 			return
 		}
-	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		t.chain(e.(ast.Expr), path, depth, found)
+	case *ast.Ident:
+		t.chain(e, path, depth, found)
+		return
+	case *ast.SelectorExpr:
+		t.chain(e, path, depth, found)
+		return
+	case *ast.IndexExpr:
+		t.chain(e, path, depth, found)
 		return
 	}
 	if len(path) == 0 {

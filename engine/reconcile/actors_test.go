@@ -5,13 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 )
 
 // act is one thing that a person does.
-func act(t *testing.T, m *cluster.Memory, spec map[string]any) {
+func act(t *testing.T, m *memory.Cluster, spec map[string]any) {
 	t.Helper()
 	ref := cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name}
-	cr, err := m.Read(t.Context(), ref)
+	cr, err := m.GetLive(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,19 +35,19 @@ func act(t *testing.T, m *cluster.Memory, spec map[string]any) {
 }
 
 // playControllers does what the controllers of Kubernetes do.
-func playControllers(t *testing.T, m *cluster.Memory) {
+func playControllers(t *testing.T, m *memory.Cluster) {
 	t.Helper()
 	makeAvailable(t, m)
 	completeJobs(t, m)
 }
 
 // completeJobs does what the Job controller does, in the end.
-func completeJobs(t *testing.T, m *cluster.Memory) {
+func completeJobs(t *testing.T, m *memory.Cluster) {
 	t.Helper()
 	endJobs(t, m, "Complete")
 }
 
-func endJobs(t *testing.T, m *cluster.Memory, condition string) {
+func endJobs(t *testing.T, m *memory.Cluster, condition string) {
 	t.Helper()
 	for _, u := range objects(t, m, "Job") {
 		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "R", "message": "it ended"}}}
@@ -57,7 +58,7 @@ func endJobs(t *testing.T, m *cluster.Memory, condition string) {
 }
 
 // makeAvailable does what the controllers of Deployments and of budgets do.
-func makeAvailable(t *testing.T, m *cluster.Memory) {
+func makeAvailable(t *testing.T, m *memory.Cluster) {
 	t.Helper()
 	for _, u := range objects(t, m, "PodDisruptionBudget") {
 		u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
@@ -77,17 +78,17 @@ func makeAvailable(t *testing.T, m *cluster.Memory) {
 	}
 }
 
-func read(t *testing.T, m *cluster.Memory, ref cluster.Ref) *unstructured.Unstructured {
+func read(t *testing.T, m *memory.Cluster, ref cluster.Ref) *unstructured.Unstructured {
 	t.Helper()
 	ref.Version = "v1"
-	u, err := m.Read(t.Context(), ref)
+	u, err := m.GetLive(t.Context(), ref)
 	if err != nil || u == nil {
 		t.Fatalf("reading %s: %v", ref, err)
 	}
 	return u
 }
 
-func objects(t *testing.T, m *cluster.Memory, kind string) []*unstructured.Unstructured {
+func objects(t *testing.T, m *memory.Cluster, kind string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
 	for _, ref := range m.Refs() {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
@@ -22,16 +23,16 @@ var errAway = errors.New("the API server is away")
 
 // unwatchable is a cluster that cannot observe some kinds. It can read them.
 type unwatchable struct {
-	*cluster.Memory
+	*memory.Cluster
 	kinds []string
 }
 
-// Get implements cluster.Cluster.
-func (u unwatchable) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+// GetCached implements cluster.Cluster.
+func (u unwatchable) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if slices.Contains(u.kinds, ref.Kind) {
 		return nil, errAway
 	}
-	return u.Memory.Get(ctx, ref)
+	return u.Cluster.GetCached(ctx, ref)
 }
 
 // illegible is what cannot be read of what packages do not own.

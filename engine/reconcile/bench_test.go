@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
@@ -20,8 +21,8 @@ import (
 // sets.
 type bench struct {
 	t       *testing.T
-	memory  *cluster.Memory
-	life    *reconcile.Lifecycle
+	memory  *memory.Cluster
+	life    *reconcile.Reconciler
 	program *program.Program
 	now     time.Time
 	events  []rollout.Event
@@ -47,7 +48,7 @@ var configKey = types.NamespacedName{Namespace: "operators", Name: "settings"}
 // newBench returns a bench with a resource of an empty spec.
 func newBench(t *testing.T, body string) *bench {
 	t.Helper()
-	b := &bench{t: t, memory: cluster.NewMemory(), now: time.Unix(1000, 0).UTC()}
+	b := &bench{t: t, memory: memory.New(), now: time.Unix(1000, 0).UTC()}
 	b.memory.Serve(shopKind.GroupKind(), cluster.Namespaced)
 	b.restart()
 	b.load(body)
@@ -57,10 +58,10 @@ func newBench(t *testing.T, body string) *bench {
 
 // restart is a new process.
 func (b *bench) restart() {
-	b.life = &reconcile.Lifecycle{
+	b.life = &reconcile.Reconciler{
 		Kind: shopKind, Store: newStore(b.memory), Cluster: b.memory, Recorder: b, Now: func() time.Time { return b.now },
 		Clock:  func() time.Time { return b.now },
-		Inputs: reconcile.MemoryInputs{Memory: b.memory}, ConfigMap: configKey,
+		Inputs: reconcile.MemoryInputs{Cluster: b.memory}, ConfigMap: configKey,
 		Allow: reconcile.Administrative,
 	}
 }

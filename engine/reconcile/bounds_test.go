@@ -11,7 +11,7 @@ import (
 	"cuelang.org/go/cue/cuecontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/ownership"
@@ -111,10 +111,10 @@ func TestHooksAreBoundedByTheDefinitionAsByWhoReadsThem(t *testing.T) {
 func TestAThousandObjectsThatWaitFitIntoAStatus(t *testing.T) {
 	t.Parallel()
 	owner := ownership.Owner{GroupVersionKind: shopKind, Namespace: "default", Name: "shop", UID: "uid"}
-	memory := cluster.NewMemory()
+	memory := memory.New()
 	front := &unstructured.Unstructured{Object: settings("default", "front", nil)}
 	front.SetFinalizers([]string{"example.com/backup"})
-	front.SetAnnotations(map[string]string{ownership.OwnerMark: owner.String()})
+	front.SetAnnotations(map[string]string{ownership.OwnerAnnotation: owner.String()})
 	front.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: shopKind.GroupVersion().String(), Kind: shopKind.Kind, Name: owner.Name, UID: owner.UID}})
 	if _, err := memory.Put("operetta", front); err != nil {
 		t.Fatal(err)

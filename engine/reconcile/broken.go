@@ -16,7 +16,7 @@ import (
 // which is served, and reports whether it says so now. Nothing else is done to it, and nothing
 // at all to one that is deleted or paused. It errors when the status cannot be written, also
 // when it was changed meanwhile.
-func (l *Lifecycle) NotServed(ctx context.Context, key types.NamespacedName, fault string) (bool, error) {
+func (l *Reconciler) NotServed(ctx context.Context, key types.NamespacedName, fault string) (bool, error) {
 	s, err := l.fetchUnserved(ctx, key)
 	if err != nil || s == nil {
 		return false, err
@@ -34,7 +34,7 @@ func (l *Lifecycle) NotServed(ctx context.Context, key types.NamespacedName, fau
 
 // Ask asks by the status of a resource whether another process serves it, and reports
 // whether there is anything to ask about. Whoever serves it takes the question away.
-func (l *Lifecycle) Ask(ctx context.Context, key types.NamespacedName) (bool, error) {
+func (l *Reconciler) Ask(ctx context.Context, key types.NamespacedName) (bool, error) {
 	s, err := l.fetchUnserved(ctx, key)
 	if err != nil || s == nil {
 		return false, err
@@ -59,7 +59,7 @@ func ServedTwice() rollout.Event {
 
 // fetchUnserved reads a resource that is neither deleted nor paused; nil is none. What its
 // status remembers is not interpreted: it stays as it is.
-func (l *Lifecycle) fetchUnserved(ctx context.Context, key types.NamespacedName) (*state, error) {
+func (l *Reconciler) fetchUnserved(ctx context.Context, key types.NamespacedName) (*state, error) {
 	cr, err := l.Store.Get(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
@@ -68,10 +68,10 @@ func (l *Lifecycle) fetchUnserved(ctx context.Context, key types.NamespacedName)
 		return nil, nil
 	}
 	s := &state{
-		Lifecycle: l,
-		log:       leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel)),
-		cr:        cr,
-		owner:     ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
+		Reconciler: l,
+		log:        leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel)),
+		cr:         cr,
+		owner:      ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
 	}
 	if s.paused() {
 		return nil, nil

@@ -31,12 +31,12 @@ const (
 
 // Administrative are the annotations by which whoever may write a resource does something
 // to others: to who relies on a hook, and to who reads the log. They count only where
-// [Lifecycle.Allow] has them.
+// [Reconciler.Allow] has them.
 var Administrative = []string{AnnotationSkipHooks, AnnotationLogLevel}
 
 // allowed returns the value of an administrative annotation, or "" where it counts for
 // nothing.
-func (l *Lifecycle) allowed(cr *unstructured.Unstructured, annotation string) string {
+func (l *Reconciler) allowed(cr *unstructured.Unstructured, annotation string) string {
 	if !slices.Contains(l.Allow, annotation) {
 		return ""
 	}

@@ -7,12 +7,13 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/status"
 )
 
 // annotate sets an annotation of the resource as a person does.
-func annotate(t *testing.T, m *cluster.Memory, key, value string) {
+func annotate(t *testing.T, m *memory.Cluster, key, value string) {
 	t.Helper()
 	cr := read(t, m, cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name})
 	cr.SetAnnotations(map[string]string{key: value})
@@ -31,7 +32,7 @@ func settled(t *testing.T) *faulty {
 // crStatus returns the resource's status.
 func crStatus(t *testing.T, c *faulty) map[string]any {
 	t.Helper()
-	cr := read(t, c.Memory, cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name})
+	cr := read(t, c.Cluster, cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name})
 	s, _, _ := unstructured.NestedMap(cr.Object, "status")
 	return s
 }
@@ -49,22 +50,22 @@ func hasCondition(s map[string]any, kind, value string) bool {
 func TestAPausedResourceIsLeftAloneAndSaysSo(t *testing.T) {
 	t.Parallel()
 	p, c := loadShop(t), settled(t)
-	annotate(t, c.Memory, reconcile.AnnotationPaused, "true")
-	deployment := objects(t, c.Memory, "Deployment")[0]
-	if err := c.Memory.Delete(t.Context(), cluster.RefOf(deployment), deployment.GetUID()); err != nil {
+	annotate(t, c.Cluster, reconcile.AnnotationPaused, "true")
+	deployment := objects(t, c.Cluster, "Deployment")[0]
+	if err := c.Cluster.Delete(t.Context(), cluster.RefOf(deployment), deployment.GetUID()); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, c, p, true)
-	if n := len(objects(t, c.Memory, "Deployment")); n != 0 {
+	if n := len(objects(t, c.Cluster, "Deployment")); n != 0 {
 		t.Error("a paused resource was repaired")
 	}
 	if s := crStatus(t, c); !hasCondition(s, status.ConditionPaused, "True") {
 		t.Errorf("no condition says that it is paused: %v", s["conditions"])
 	}
 
-	annotate(t, c.Memory, reconcile.AnnotationPaused, "false")
+	annotate(t, c.Cluster, reconcile.AnnotationPaused, "false")
 	settle(t, c, p, true)
-	if n := len(objects(t, c.Memory, "Deployment")); n != 1 {
+	if n := len(objects(t, c.Cluster, "Deployment")); n != 1 {
 		t.Error("it was not repaired after the pause")
 	}
 	if s := crStatus(t, c); hasCondition(s, status.ConditionPaused, "True") || !hasCondition(s, status.ConditionReady, "True") {
@@ -75,8 +76,8 @@ func TestAPausedResourceIsLeftAloneAndSaysSo(t *testing.T) {
 func TestAPausedResourceCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	p, c := loadShop(t), settled(t)
-	annotate(t, c.Memory, reconcile.AnnotationPaused, "true")
-	act(t, c.Memory, deleted)
+	annotate(t, c.Cluster, reconcile.AnnotationPaused, "true")
+	act(t, c.Cluster, deleted)
 	settle(t, c, p, true)
 	if left := c.Refs(); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
@@ -86,7 +87,7 @@ func TestAPausedResourceCanBeDeleted(t *testing.T) {
 func TestAForcedReconcileIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	p, c := loadShop(t), settled(t)
-	annotate(t, c.Memory, reconcile.AnnotationReconcileAt, "2026-01-01")
+	annotate(t, c.Cluster, reconcile.AnnotationReconcileAt, "2026-01-01")
 	settle(t, c, p, true)
 	if got := crStatus(t, c)["lastHandledReconcileAt"]; got != "2026-01-01" {
 		t.Errorf("got %v, want the annotation's value", got)
@@ -111,7 +112,7 @@ func TestTheLogLevelOfOneResource(t *testing.T) {
 	if n := step(); n != 0 {
 		t.Errorf("%d lines are logged at rest", n)
 	}
-	annotate(t, c.Memory, reconcile.AnnotationLogLevel, "debug")
+	annotate(t, c.Cluster, reconcile.AnnotationLogLevel, "debug")
 	if n := step(); n != 4 {
 		t.Errorf("%d lines are logged, want one for each component", n)
 	}

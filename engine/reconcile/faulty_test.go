@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 )
@@ -48,7 +49,7 @@ func (f fault) String() string {
 
 // faulty is a cluster and store whose writes can go wrong.
 type faulty struct {
-	*cluster.Memory
+	*memory.Cluster
 	writes int
 	total  int
 	// verbs counts the writes by what they were.
@@ -87,47 +88,47 @@ func (f *faulty) restart() {
 
 func (f *faulty) Apply(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
 	err = f.write("apply", func() error {
-		out, err = f.Memory.Apply(ctx, o)
+		out, err = f.Cluster.Apply(ctx, o)
 		return err
 	})
 	return out, err
 }
 
 func (f *faulty) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
-	return f.write("delete", func() error { return f.Memory.Delete(ctx, ref, uid) })
+	return f.write("delete", func() error { return f.Cluster.Delete(ctx, ref, uid) })
 }
 
 func (f *faulty) Replace(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
 	err = f.write("replace", func() error {
-		out, err = f.Memory.Replace(ctx, o)
+		out, err = f.Cluster.Replace(ctx, o)
 		return err
 	})
 	return out, err
 }
 
-func (f *faulty) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	return f.write("relinquish", func() error { return f.Memory.Relinquish(ctx, fields) })
+func (f *faulty) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	return f.write("relinquish", func() error { return f.Cluster.HandOver(ctx, fields) })
 }
 
 func (f *faulty) Probe(ctx context.Context, o *unstructured.Unstructured) error {
 	if f.dead {
 		return errCrash
 	}
-	return f.Memory.Probe(ctx, o)
+	return f.Cluster.Probe(ctx, o)
 }
 
-func (f *faulty) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f *faulty) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if f.dead {
 		return nil, errCrash
 	}
-	return f.Memory.Get(ctx, ref)
+	return f.Cluster.GetCached(ctx, ref)
 }
 
-func (f *faulty) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f *faulty) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if f.dead {
 		return nil, errCrash
 	}
-	return f.Memory.Read(ctx, ref)
+	return f.Cluster.GetLive(ctx, ref)
 }
 
 // faultyStore is the store of a faulty cluster for one kind.
@@ -138,7 +139,7 @@ type faultyStore struct {
 
 // storeOf returns the store of a faulty cluster for a kind.
 func storeOf(f *faulty, kind schema.GroupVersionKind) faultyStore {
-	return faultyStore{f, &reconcile.MemoryStore{Kind: kind, Memory: f.Memory}}
+	return faultyStore{f, &reconcile.MemoryStore{Kind: kind, Cluster: f.Cluster}}
 }
 
 func (s faultyStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {

@@ -23,16 +23,16 @@ func (f *frozen) freeze(t *testing.T) {
 	t.Helper()
 	f.view = map[cluster.Ref]*unstructured.Unstructured{}
 	for _, ref := range f.Refs() {
-		f.view[ref.Identity()] = read(t, f.Memory, ref)
+		f.view[ref.Identity()] = read(t, f.Cluster, ref)
 	}
 }
 
 // thaw lets the cache catch up.
 func (f *frozen) thaw() { f.view = nil }
 
-func (f *frozen) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f *frozen) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if f.view == nil {
-		return f.faulty.Get(ctx, ref)
+		return f.faulty.GetCached(ctx, ref)
 	}
 	if u := f.view[ref.Identity()]; u != nil {
 		return u.DeepCopy(), nil
@@ -47,20 +47,20 @@ type frozenStore struct {
 }
 
 func (s frozenStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	return s.cache.Get(ctx, cluster.Ref{GroupVersionKind: shopKind, Namespace: key.Namespace, Name: key.Name})
+	return s.cache.GetCached(ctx, cluster.Ref{GroupVersionKind: shopKind, Namespace: key.Namespace, Name: key.Name})
 }
 
-// TestReadsOfAFrozenCacheDoNoHarm is B1: the cache stands still for 1, 3 or 10
+// TestB1ReadsOfAFrozenCacheDoNoHarm is B1: the cache stands still for 1, 3 or 10
 // steps, from each step of a workload on, and each object is created and deleted as
 // often as without that.
-func TestReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
+func TestB1ReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
 	t.Parallel()
 	scene{program: loadShop(t)}.sweepFrozen(t, workloads)
 }
 
-// TestReadsOfAFrozenCacheRunNoHookTwice is B1 for hooks, where once too often is a
+// TestB1ReadsOfAFrozenCacheRunNoHookTwice is B1 for hooks, where once too often is a
 // migration that is run again.
-func TestReadsOfAFrozenCacheRunNoHookTwice(t *testing.T) {
+func TestB1ReadsOfAFrozenCacheRunNoHookTwice(t *testing.T) {
 	t.Parallel()
 	scene{program: load(t, hooked)}.sweepFrozen(t, hookedWorkloads)
 }
@@ -74,7 +74,7 @@ func (s scene) sweepFrozen(t *testing.T, all map[string]workload) {
 			t.Parallel()
 			want, _ := s.liveThrough(t, w, fault{})
 			for _, steps := range []int{1, 3, 10} {
-				for from := 0; from < 6; from += stride { //nolint:modernize // the stride is 1 only without the race detector
+				for from := 0; from < 6; from += stride {
 					t.Run(fmt.Sprintf("frozen for %d steps from step %d", steps, from), func(t *testing.T) {
 						if diff := cmp.Diff(want, s.liveFrozen(t, w, from, steps)); diff != "" {
 							t.Errorf("(-fresh +frozen):\n%s", diff)
@@ -95,7 +95,7 @@ func (s scene) liveFrozen(t *testing.T, w workload, from, steps int) outcome {
 	process := s.start(c)
 	process.shops.Cluster, process.shops.Store = f, frozenStore{storeOf(c, shopKind), f}
 	for _, spec := range w {
-		act(t, c.Memory, spec)
+		act(t, c.Cluster, spec)
 		for i := range 40 {
 			if i == from {
 				f.freeze(t)
@@ -105,11 +105,11 @@ func (s scene) liveFrozen(t *testing.T, w workload, from, steps int) outcome {
 			}
 			before := len(c.Changes())
 			err := process.step(t)
-			s.control(t, c.Memory)
+			s.control(t, c.Cluster)
 			if err == nil && len(c.Changes()) == before && i > from+steps {
 				break
 			}
 		}
 	}
-	return observe(t, c.Memory)
+	return observe(t, c.Cluster)
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/reconcile"
 )
 
@@ -32,7 +33,7 @@ func FuzzStep(f *testing.F) {
 	f.Add(`{"conditions":[5,{"type":5},{"type":"Stalled","status":"True","lastTransitionTime":"never"}],"components":[null,{"name":{}}],"hooks":[{}],"patches":5,"versions":[]}`, "{: [", "limits: {a: 1e400}")
 	f.Add(`{"observedGeneration":"x","phase":{},"inventory":[{"component":"/","objects":[{"kind":"ConfigMap","version":"v1","name":"bystander","object":"x"}],"after":["/"]}]}`, "5", "text: &a [*a]")
 	f.Fuzz(func(t *testing.T, status, annotation, settingsText string) {
-		b := &bench{t: t, memory: cluster.NewMemory(), program: loader.program, now: time.Unix(1000, 0).UTC()}
+		b := &bench{t: t, memory: memory.New(), program: loader.program, now: time.Unix(1000, 0).UTC()}
 		b.memory.Serve(shopKind.GroupKind(), cluster.Namespaced)
 		b.restart()
 		act(t, b.memory, map[string]any{})

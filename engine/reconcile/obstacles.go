@@ -91,7 +91,7 @@ func (b below) look(ctx context.Context, namespace string, labels map[string]str
 			continue
 		}
 		for _, name := range verify.Claims(pod) {
-			claim, err := b.Cluster.Read(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
+			claim, err := b.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
 			if phase, _, _ := unstructured.NestedString(objectOf(claim), "status", "phase"); err == nil && phase != "Bound" {
 				why += "; PersistentVolumeClaim " + name + unbound(claim, phase)
 			}

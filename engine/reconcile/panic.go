@@ -18,7 +18,7 @@ import (
 // recovered takes a step. A panic in it becomes what the status of the resource says and an
 // error, so that it is tried again: the process serves others as well, and a status that
 // stayed as it was might say Ready of what nobody looks after.
-func (l *Lifecycle) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, step func() (time.Duration, error)) (again time.Duration, err error) {
+func (l *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, step func() (time.Duration, error)) (again time.Duration, err error) {
 	fault := caught(func() { again, err = step() })
 	if fault == nil {
 		return again, err
@@ -50,18 +50,18 @@ func logPanic(log logr.Logger, fault *rollout.PanicError) {
 
 // sayInternal says in the status of a resource that the operator has a fault. It reads
 // nothing of the resource that it can do without: what is in there may have been the cause.
-func (l *Lifecycle) sayInternal(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
+func (l *Reconciler) sayInternal(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
 	cr, err := l.Store.Get(ctx, key)
 	if err != nil || cr == nil {
 		return err
 	}
 	s := &state{
-		Lifecycle: l,
-		log:       redactor.Log(logr.FromContextOrDiscard(ctx)),
-		redactor:  redactor,
-		program:   p,
-		cr:        cr,
-		owner:     ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
+		Reconciler: l,
+		log:        redactor.Log(logr.FromContextOrDiscard(ctx)),
+		redactor:   redactor,
+		program:    p,
+		cr:         cr,
+		owner:      ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
 	}
 	s.before = ownStatus(cr)
 	return s.say(ctx, s.frozen(status.ReasonInternalError, fault.Error()))

@@ -53,14 +53,14 @@ type (
 	}
 )
 
-func (f fragileCluster) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f fragileCluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	f.at("Get " + ref.Name)
-	return f.Cluster.Get(ctx, ref)
+	return f.Cluster.GetCached(ctx, ref)
 }
 
-func (f fragileCluster) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f fragileCluster) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	f.at("Read " + ref.Name)
-	return f.Cluster.Read(ctx, ref)
+	return f.Cluster.GetLive(ctx, ref)
 }
 
 func (f fragileCluster) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -130,7 +130,7 @@ func TestAPanicInAStepIsSaidAndTriedAgain(t *testing.T) {
 			row.begin(b)
 			at := panics(row.call)
 			b.life.Cluster, b.life.Store = fragileCluster{b.memory, at}, fragileStore{newStore(b.memory), at}
-			b.life.Patches, b.life.Recorder = fragilePatches{reconcile.MemoryPatches{Memory: b.memory}, at}, fragileRecorder{b, at}
+			b.life.Patches, b.life.Recorder = fragilePatches{reconcile.MemoryPatches{Cluster: b.memory}, at}, fragileRecorder{b, at}
 
 			var log strings.Builder
 			ctx := logr.NewContext(t.Context(), funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}))

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rollout"
 )
@@ -32,7 +32,7 @@ type foundPatch struct {
 // patchesOf returns the patches that are about a resource. One that is being deleted
 // is gone. It errors rather than going without them: that would take their changes
 // back.
-func (l *Lifecycle) patchesOf(ctx context.Context, key types.NamespacedName) ([]foundPatch, error) {
+func (l *Reconciler) patchesOf(ctx context.Context, key types.NamespacedName) ([]foundPatch, error) {
 	if l.Patches == nil || key.Namespace == "" {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (s *state) patchesPaused(ctx context.Context) error {
 }
 
 // targetMissing tells the patches of a resource that there is none.
-func (l *Lifecycle) targetMissing(ctx context.Context, key types.NamespacedName) error {
+func (l *Reconciler) targetMissing(ctx context.Context, key types.NamespacedName) error {
 	found, err := l.patchesOf(ctx, key)
 	failures := []error{err}
 	for _, f := range found {
@@ -107,7 +107,7 @@ func (l *Lifecycle) targetMissing(ctx context.Context, key types.NamespacedName)
 }
 
 // writePatch stores what came of a patch, if that is news.
-func (l *Lifecycle) writePatch(ctx context.Context, f foundPatch, r patch.Report) error {
+func (l *Reconciler) writePatch(ctx context.Context, f foundPatch, r patch.Report) error {
 	return f.write(ctx, l.Patches, r, l.Now())
 }
 
@@ -145,18 +145,18 @@ func Unmatched(ctx context.Context, to Patches, u *unstructured.Unstructured, re
 
 // MemoryPatches keeps patches in a cluster in memory.
 type MemoryPatches struct {
-	Memory *cluster.Memory
+	Cluster *memory.Cluster
 }
 
 var _ Patches = MemoryPatches{}
 
 // List implements Patches.
 func (m MemoryPatches) List(_ context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	return m.Memory.Select(patch.Kind, namespace, nil), nil
+	return m.Cluster.Select(patch.Kind, namespace, nil), nil
 }
 
 // ApplyStatus implements Patches.
 func (m MemoryPatches) ApplyStatus(_ context.Context, u *unstructured.Unstructured) error {
-	m.Memory.ApplyStatus(u)
+	m.Cluster.ApplyStatus(u)
 	return nil
 }

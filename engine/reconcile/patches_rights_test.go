@@ -36,12 +36,12 @@ func TestAttackPatch(t *testing.T) {
 			if _, err := c.Put("person", u); err != nil {
 				t.Fatal(err)
 			}
-			before := objects(t, c.Memory, "Deployment")[0].GetResourceVersion()
-			putPatch(t, c.Memory, "good", "my", "web.service", map[string]any{"spec": map[string]any{"type": "NodePort"}})
+			before := objects(t, c.Cluster, "Deployment")[0].GetResourceVersion()
+			putPatch(t, c.Cluster, "good", "my", "web.service", map[string]any{"spec": map[string]any{"type": "NodePort"}})
 			step(t, p, c, l, 1)
-			expectPatch(t, c.Memory, "evil", tc.reason)
-			expectPatch(t, c.Memory, "good", "Applied")
-			if after := objects(t, c.Memory, "Deployment")[0].GetResourceVersion(); after != before {
+			expectPatch(t, c.Cluster, "evil", tc.reason)
+			expectPatch(t, c.Cluster, "good", "Applied")
+			if after := objects(t, c.Cluster, "Deployment")[0].GetResourceVersion(); after != before {
 				t.Error("the Deployment was written")
 			}
 			if writes := step(t, p, c, l, 3); len(writes) > 0 {

@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 )
 
 // putPatch writes a patch as a person does: a merge into an object of shop.
-func putPatch(t *testing.T, m *cluster.Memory, name, target, address string, merge map[string]any) {
+func putPatch(t *testing.T, m *memory.Cluster, name, target, address string, merge map[string]any) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": target},
@@ -36,9 +37,9 @@ func patchRef(name string) cluster.Ref {
 }
 
 // removePatch deletes a patch.
-func removePatch(t *testing.T, m *cluster.Memory, name string) {
+func removePatch(t *testing.T, m *memory.Cluster, name string) {
 	t.Helper()
-	u, err := m.Read(t.Context(), patchRef(name))
+	u, err := m.GetLive(t.Context(), patchRef(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +49,9 @@ func removePatch(t *testing.T, m *cluster.Memory, name string) {
 }
 
 // expectPatch compares the reason and generation of a patch's condition.
-func expectPatch(t *testing.T, m *cluster.Memory, name, reason string) {
+func expectPatch(t *testing.T, m *memory.Cluster, name, reason string) {
 	t.Helper()
-	u, err := m.Read(t.Context(), patchRef(name))
+	u, err := m.GetLive(t.Context(), patchRef(name))
 	if err != nil || u == nil {
 		t.Fatalf("patch %s: %v", name, err)
 	}
@@ -67,17 +68,17 @@ func expectPatch(t *testing.T, m *cluster.Memory, name, reason string) {
 }
 
 // patchable is a settled resource whose cluster serves patches.
-func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Lifecycle) {
+func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Reconciler) {
 	t.Helper()
 	p, c := loadShop(t), settled(t)
 	c.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	l := newLife(c)
-	l.Patches = reconcile.MemoryPatches{Memory: c.Memory}
+	l.Patches = reconcile.MemoryPatches{Cluster: c.Cluster}
 	return p, c, l
 }
 
 // step takes the resource so many steps, and returns what was written by them.
-func step(t *testing.T, p *program.Program, c *faulty, l *reconcile.Lifecycle, times int) []string {
+func step(t *testing.T, p *program.Program, c *faulty, l *reconcile.Reconciler, times int) []string {
 	t.Helper()
 	before := len(c.Changes())
 	for range times {
@@ -96,21 +97,21 @@ var threeReplicas = map[string]any{"spec": map[string]any{"replicas": int64(3)}}
 
 func replicas(t *testing.T, c *faulty) int64 {
 	t.Helper()
-	n, _, _ := unstructured.NestedInt64(objects(t, c.Memory, "Deployment")[0].Object, "spec", "replicas")
+	n, _, _ := unstructured.NestedInt64(objects(t, c.Cluster, "Deployment")[0].Object, "spec", "replicas")
 	return n
 }
 
 func TestAPatchIsAppliedReportedAndReverted(t *testing.T) {
 	t.Parallel()
 	p, c, l := patchable(t)
-	putPatch(t, c.Memory, "more", "my", "web.deployment", threeReplicas)
-	putPatch(t, c.Memory, "typo", "my", "web.deploy", threeReplicas)
+	putPatch(t, c.Cluster, "more", "my", "web.deployment", threeReplicas)
+	putPatch(t, c.Cluster, "typo", "my", "web.deploy", threeReplicas)
 	writes := step(t, p, c, l, 1)
 	if diff := cmp.Diff([]string{"update Deployment default/shop", "update Shop default/my", "update Patch default/more", "update Patch default/typo"}, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	expectPatch(t, c.Memory, "more", "Applied")
-	expectPatch(t, c.Memory, "typo", "NoSuchObject")
+	expectPatch(t, c.Cluster, "more", "Applied")
+	expectPatch(t, c.Cluster, "typo", "NoSuchObject")
 	if n := replicas(t, c); n != 3 {
 		t.Errorf("there are %d replicas", n)
 	}
@@ -121,7 +122,7 @@ func TestAPatchIsAppliedReportedAndReverted(t *testing.T) {
 		t.Errorf("at rest there are writes: %q", writes)
 	}
 
-	removePatch(t, c.Memory, "more")
+	removePatch(t, c.Cluster, "more")
 	if writes := step(t, p, c, l, 1); len(writes) != 2 || writes[0] != "update Deployment default/shop" {
 		t.Errorf("the way back takes %q, want one write and the status", writes)
 	}
@@ -136,16 +137,16 @@ func TestAPatchIsAppliedReportedAndReverted(t *testing.T) {
 func TestAPatchOfAResourceThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	p, c, l := patchable(t)
-	act(t, c.Memory, deleted)
+	act(t, c.Cluster, deleted)
 	settle(t, c, p, true)
-	putPatch(t, c.Memory, "early", "my", "web.deployment", threeReplicas)
-	putPatch(t, c.Memory, "other", "another", "web.deployment", threeReplicas)
+	putPatch(t, c.Cluster, "early", "my", "web.deployment", threeReplicas)
+	putPatch(t, c.Cluster, "other", "another", "web.deployment", threeReplicas)
 	step(t, p, c, l, 1)
-	expectPatch(t, c.Memory, "early", "TargetNotFound")
-	if u, _ := c.Memory.Read(t.Context(), patchRef("other")); u.Object["status"] != nil {
+	expectPatch(t, c.Cluster, "early", "TargetNotFound")
+	if u, _ := c.Cluster.GetLive(t.Context(), patchRef("other")); u.Object["status"] != nil {
 		t.Errorf("a patch of another resource was told %v", u.Object["status"])
 	}
-	act(t, c.Memory, map[string]any{})
+	act(t, c.Cluster, map[string]any{})
 	step(t, p, c, l, 1)
 	if n := replicas(t, c); n != 3 {
 		t.Errorf("once the resource is there, it has %d replicas", n)
@@ -163,27 +164,27 @@ func TestANewPatchOfAResourceThatIsNotRolledOut(t *testing.T) {
 			"a person has said that nothing is to be changed",
 			func(t *testing.T, c *faulty) {
 				t.Helper()
-				annotate(t, c.Memory, reconcile.AnnotationPaused, "true")
+				annotate(t, c.Cluster, reconcile.AnnotationPaused, "true")
 			}, "TargetPaused",
 		},
 		"invalid": {
 			"nothing is rendered for a spec that is wrong",
 			func(t *testing.T, c *faulty) {
 				t.Helper()
-				act(t, c.Memory, map[string]any{"size": "many"})
+				act(t, c.Cluster, map[string]any{"size": "many"})
 			}, "NotRendered",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, c, l := patchable(t)
-			putPatch(t, c.Memory, "old", "my", "web.deployment", threeReplicas)
+			putPatch(t, c.Cluster, "old", "my", "web.deployment", threeReplicas)
 			step(t, p, c, l, 1)
 			tc.stop(t, c)
-			putPatch(t, c.Memory, "new", "my", "web.service", map[string]any{"spec": map[string]any{"type": "NodePort"}})
+			putPatch(t, c.Cluster, "new", "my", "web.service", map[string]any{"spec": map[string]any{"type": "NodePort"}})
 			writes := step(t, p, c, l, 2)
-			expectPatch(t, c.Memory, "new", tc.reason)
-			expectPatch(t, c.Memory, "old", "Applied")
+			expectPatch(t, c.Cluster, "new", tc.reason)
+			expectPatch(t, c.Cluster, "old", "Applied")
 			if n := strings.Count(strings.Join(writes, "\n"), "Patch"); n != 1 {
 				t.Errorf("%s: writes are %q", tc.why, writes)
 			}
@@ -239,10 +240,10 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := cluster.NewMemory()
+			m := memory.New()
 			m.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 			putPatch(t, m, "fix", "my", "web.deployment", threeReplicas)
-			u, _ := m.Read(t.Context(), patchRef("fix"))
+			u, _ := m.GetLive(t.Context(), patchRef("fix"))
 			if row.before != "" {
 				r := patch.Whole(patch.Parse(u), row.before, "")
 				if row.before == patch.Applied {
@@ -256,8 +257,8 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 			}
 			writes := len(m.Changes())
 			for range 2 {
-				u, _ = m.Read(t.Context(), patchRef("fix"))
-				if err := reconcile.Unmatched(t.Context(), reconcile.MemoryPatches{Memory: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
+				u, _ = m.GetLive(t.Context(), patchRef("fix"))
+				if err := reconcile.Unmatched(t.Context(), reconcile.MemoryPatches{Cluster: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 )
 
 // treated is the workload of the sweep over policies: an object that is replaced as a
@@ -92,7 +92,7 @@ func loadTreated(t *testing.T) scene {
 
 // setTreated prepares what the package meets: an object of another controller, and an
 // API server that does not let one of its objects be changed.
-func setTreated(t *testing.T, m *cluster.Memory) {
+func setTreated(t *testing.T, m *memory.Cluster) {
 	t.Helper()
 	boss := &unstructured.Unstructured{Object: settings("default", "boss", nil)}
 	boss, err := m.Put("somebody", boss)
@@ -120,7 +120,7 @@ func setTreated(t *testing.T, m *cluster.Memory) {
 
 // guardDoors does what a controller of load balancers does: a Service has its finalizer,
 // and keeps it for a while when it is deleted.
-func guardDoors(t *testing.T, m *cluster.Memory) {
+func guardDoors(t *testing.T, m *memory.Cluster) {
 	t.Helper()
 	const guard, closing = "example.com/balancer", "example.com/closing"
 	for _, u := range objects(t, m, "Service") {
@@ -140,9 +140,9 @@ func guardDoors(t *testing.T, m *cluster.Memory) {
 	}
 }
 
-// TestPoliciesSurviveACrashAfterEveryWrite is A1 and A2 for every way of writing an
+// TestA1A2PoliciesSurviveACrashAfterEveryWrite is A1 and A2 for every way of writing an
 // object, and for a deletion that goes through the resource of another operator.
-func TestPoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
+func TestA1A2PoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	s := loadTreated(t)
 	left, c := s.liveThrough(t, treatedWorkloads["W3 and W4 rename, delete"], fault{})
@@ -168,10 +168,10 @@ func TestPoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
 	s.sweep(t, treatedWorkloads)
 }
 
-// TestPoliciesLeakNothingWhenTheSpecChangesMeanwhile is A3 for those. Whether there is
+// TestA3PoliciesLeakNothingWhenTheSpecChangesMeanwhile is A3 for those. Whether there is
 // an object to be left behind, to be handed over or to be taken depends on how far the
 // first process came.
-func TestPoliciesLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
+func TestA3PoliciesLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := loadTreated(t)
 	s.chance = []string{"-kept", "/taken"}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/status"
 )
 
@@ -161,10 +162,10 @@ func TestAnObjectThatIsWrongIsAFailure(t *testing.T) {
 }
 
 // unread is a cluster that answers no read.
-type unread struct{ *cluster.Memory }
+type unread struct{ *memory.Cluster }
 
-// Get implements cluster.Cluster.
-func (unread) Get(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
+// GetCached implements cluster.Cluster.
+func (unread) GetCached(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
 	return nil, context.DeadlineExceeded
 }
 

@@ -92,7 +92,7 @@ func TestNothingThatLeavesAStepShowsASecret(t *testing.T) {
 			b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "data": map[string]any{"k": encodedCanary}})
 			b.memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 			putPatch(t, b.memory, "quote", shopKey.Name, "config.o", map[string]any{"data": map[string]any{"more": "x"}})
-			b.life.Cluster, b.life.Patches = quoting{b.memory, passing}, reconcile.MemoryPatches{Memory: b.memory}
+			b.life.Cluster, b.life.Patches = quoting{b.memory, passing}, reconcile.MemoryPatches{Cluster: b.memory}
 
 			var said strings.Builder
 			log := funcr.NewJSON(func(line string) { said.WriteString("log " + line + "\n") }, funcr.Options{Verbosity: 10})

@@ -24,12 +24,12 @@ const attendance = 10 * time.Second
 // StepStray takes a resource one step further whose package is not here, and returns
 // what Step returns. One that is being deleted is torn down from its inventory; all
 // else needs the package.
-func (l *Lifecycle) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (l *Reconciler) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	redactor := redact.New()
 	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepStray(ctx, key, redactor) })
 }
 
-func (l *Lifecycle) stepStray(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+func (l *Reconciler) stepStray(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, nil, redactor)
 	wrong, unread := errors.AsType[*unreadable](err)
 	if err != nil && !unread {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/source"
@@ -92,6 +94,15 @@ var (
 	shopKey  = types.NamespacedName{Namespace: "default", Name: "my"}
 )
 
+// stride is how many writes a sweep goes on from one plan to the next: `make test` runs every
+// plan in a stage of its own, and some of them with the other tests and with the race detector.
+var stride = func() int {
+	if os.Getenv("OPERETTA_TEST_SWEEP") != "" {
+		return 1
+	}
+	return 7
+}()
+
 // A workload is what a person does to the resource, one thing after the other.
 type workload []map[string]any
 
@@ -124,7 +135,7 @@ type scene struct {
 	// part is the package of what the first one renders, or nil.
 	part *program.Program
 	// set prepares the cluster, and play is what its controllers do besides.
-	set, play func(t *testing.T, m *cluster.Memory)
+	set, play func(t *testing.T, m *memory.Cluster)
 	// chance are the objects that are left by what was done on the way, and not by how
 	// it ended, by the end of their name.
 	chance []string
@@ -140,10 +151,10 @@ func (s scene) liveThrough(t *testing.T, w workload, f fault) (outcome, *faulty)
 	t.Helper()
 	c := s.open(t, f)
 	for i, spec := range w {
-		act(t, c.Memory, spec)
+		act(t, c.Cluster, spec)
 		s.settle(t, c, i == len(w)-1)
 	}
-	return observe(t, c.Memory), c
+	return observe(t, c.Cluster), c
 }
 
 // decided returns an end state without what depends on the way to it.
@@ -157,11 +168,11 @@ func (s scene) decided(o outcome) map[string]any {
 // open returns the cluster of a scene.
 func (s scene) open(t *testing.T, f fault) *faulty {
 	t.Helper()
-	c := &faulty{Memory: cluster.NewMemory(), fault: f, verbs: map[string]int{}}
+	c := &faulty{Cluster: memory.New(), fault: f, verbs: map[string]int{}}
 	c.Serve(shopKind.GroupKind(), cluster.Namespaced)
 	c.Serve(partKind.GroupKind(), cluster.Namespaced)
 	if s.set != nil {
-		s.set(t, c.Memory)
+		s.set(t, c.Cluster)
 	}
 	return c
 }
@@ -192,7 +203,7 @@ func (s scene) settle(t *testing.T, c *faulty, last bool) {
 			process = s.start(c)
 			continue
 		}
-		s.control(t, c.Memory)
+		s.control(t, c.Cluster)
 		if err == nil && len(c.Changes()) == before {
 			return
 		}
@@ -201,7 +212,7 @@ func (s scene) settle(t *testing.T, c *faulty, last bool) {
 }
 
 // control does what the controllers of the cluster do.
-func (s scene) control(t *testing.T, m *cluster.Memory) {
+func (s scene) control(t *testing.T, m *memory.Cluster) {
 	t.Helper()
 	m.CollectGarbage()
 	playControllers(t, m)
@@ -214,7 +225,7 @@ func (s scene) control(t *testing.T, m *cluster.Memory) {
 type process struct {
 	scene
 	cluster      *faulty
-	shops, parts *reconcile.Lifecycle
+	shops, parts *reconcile.Reconciler
 	// remembers is the package with what its last evaluation came to.
 	remembers *program.Memo
 }
@@ -234,7 +245,7 @@ func (p *process) step(t *testing.T) error {
 		return err
 	}
 	failures := []error{err}
-	for _, u := range objects(t, p.cluster.Memory, partKind.Kind) {
+	for _, u := range objects(t, p.cluster.Cluster, partKind.Kind) {
 		_, err := p.parts.Step(t.Context(), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, p.part)
 		failures = append(failures, err)
 	}
@@ -243,9 +254,9 @@ func (p *process) step(t *testing.T) error {
 
 // newLife is the engine of a new process. Its clock jumps, so that no progress is
 // held back, and its writes have the same order every time.
-func newLife(c *faulty) *reconcile.Lifecycle {
+func newLife(c *faulty) *reconcile.Reconciler {
 	now := time.Unix(0, 0)
-	return &reconcile.Lifecycle{
+	return &reconcile.Reconciler{
 		Kind: shopKind, Store: storeOf(c, shopKind), Cluster: c, Recorder: quiet{}, Parallel: 1,
 		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return k == partKind.GroupKind(), nil },
 		Now: func() time.Time {
@@ -255,13 +266,13 @@ func newLife(c *faulty) *reconcile.Lifecycle {
 	}
 }
 
-func newStore(m *cluster.Memory) *reconcile.MemoryStore {
-	return &reconcile.MemoryStore{Kind: shopKind, Memory: m}
+func newStore(m *memory.Cluster) *reconcile.MemoryStore {
+	return &reconcile.MemoryStore{Kind: shopKind, Cluster: m}
 }
 
 // observe reads the end state without what differs from run to run, and the
 // summary of creations and deletions.
-func observe(t *testing.T, m *cluster.Memory) outcome {
+func observe(t *testing.T, m *memory.Cluster) outcome {
 	t.Helper()
 	out := outcome{State: map[string]any{}, Counts: map[string]int{}}
 	for _, ref := range m.Refs() {
@@ -324,11 +335,11 @@ func loadShop(t *testing.T) *program.Program {
 	return load(t, shop)
 }
 
-// TestSurvivesACrashAfterEveryWrite is A1 and A2: the process dies after each
+// TestA1A2SurvivesACrashAfterEveryWrite is A1 and A2: the process dies after each
 // single write, or the response of the write is lost, and the end is the same, with
 // each object created and deleted as often as without the fault. A failing plan is
 // replayed by the name of its subtest.
-func TestSurvivesACrashAfterEveryWrite(t *testing.T) {
+func TestA1A2SurvivesACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	scene{program: loadShop(t)}.sweep(t, workloads)
 }
@@ -359,10 +370,10 @@ func (s scene) sweep(t *testing.T, all map[string]workload, oracles ...func(t *t
 	}
 }
 
-// TestLeaksNothingWhenTheSpecChangesMeanwhile is A3: the process dies after each
+// TestA3LeaksNothingWhenTheSpecChangesMeanwhile is A3: the process dies after each
 // single write, and the spec is another when it comes back. What the dead one wrote
 // and the new spec does not want has to go: no object may be forgotten.
-func TestLeaksNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
+func TestA3LeaksNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	scene{program: loadShop(t)}.sweepAway(t, workloads)
 }
@@ -391,8 +402,8 @@ func (s scene) sweepAway(t *testing.T, all map[string]workload) {
 	}
 }
 
-// TestSurvivesASecondCrash is A4: another crash while recovering from the first.
-func TestSurvivesASecondCrash(t *testing.T) {
+// TestA4SurvivesASecondCrash is A4: another crash while recovering from the first.
+func TestA4SurvivesASecondCrash(t *testing.T) {
 	t.Parallel()
 	p := loadShop(t)
 	w := workloads["W4 delete while it rolls out"]

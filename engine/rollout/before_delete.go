@@ -59,7 +59,7 @@ func HooksSkipped(why string) Event {
 
 // pendingHooks returns the hooks that have not succeeded, in the author's order.
 func (r *run) pendingHooks() []status.Component {
-	return slices.DeleteFunc(r.components(), status.Component.Settled)
+	return slices.DeleteFunc(r.components(), status.Component.Done)
 }
 
 // hopelessHooks says why none of the hooks that are still to end ever will, or "".
@@ -93,7 +93,7 @@ func (r *run) namespaceGoing(ctx context.Context) bool {
 	if slices.ContainsFunc(r.failures, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }) {
 		return true
 	}
-	u, err := r.Cluster.Read(ctx, cluster.Ref{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Name: r.in.Owner.Namespace})
+	u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Name: r.in.Owner.Namespace})
 	return err == nil && u != nil && u.GetDeletionTimestamp() != nil
 }
 

@@ -18,12 +18,12 @@ import (
 // blindfolded is a cluster whose namespaces may not be read.
 type blindfolded struct{ cluster.Cluster }
 
-// Read implements cluster.Cluster.
-func (b blindfolded) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+// GetLive implements cluster.Cluster.
+func (b blindfolded) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if ref.Kind == "Namespace" {
 		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, ref.Name, nil)
 	}
-	return b.Cluster.Read(ctx, ref)
+	return b.Cluster.GetLive(ctx, ref)
 }
 
 const backup = `

@@ -86,7 +86,7 @@ func TestAForgedInventoryDeletesNothing(t *testing.T) {
 			}
 			for _, e := range forged[0].Objects {
 				ref := e.Ref(w.owner.Namespace)
-				if left, err := w.site.Read(t.Context(), scopeless(ref)); left == nil || left.GetDeletionTimestamp() != nil {
+				if left, err := w.site.GetLive(t.Context(), scopeless(ref)); left == nil || left.GetDeletionTimestamp() != nil {
 					t.Errorf("%s is gone: %v", ref, err)
 				}
 				want := remove.reason
@@ -138,14 +138,14 @@ func scopeless(ref cluster.Ref) cluster.Ref {
 	return ref
 }
 
-// Get implements cluster.Cluster.
-func (c pathless) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	return c.Cluster.Get(ctx, scopeless(ref))
+// GetCached implements cluster.Cluster.
+func (c pathless) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	return c.Cluster.GetCached(ctx, scopeless(ref))
 }
 
-// Read implements cluster.Cluster.
-func (c pathless) Read(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	return c.Cluster.Read(ctx, scopeless(ref))
+// GetLive implements cluster.Cluster.
+func (c pathless) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	return c.Cluster.GetLive(ctx, scopeless(ref))
 }
 
 // TestAPackageSeesNothingThatAForgedInventoryNames: it could put into its status what its

@@ -380,6 +380,6 @@ func TestHooksBeforeDeletionAreNotSkippedBecauseTheClusterIsAway(t *testing.T) {
 // away is a cluster that answers no read.
 type away struct{ cluster.Cluster }
 
-func (away) Get(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
+func (away) GetCached(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
 	return nil, context.DeadlineExceeded
 }

@@ -52,7 +52,7 @@ func (r *run) look(ctx context.Context, places []place) (bool, error) {
 	for i, p := range places {
 		group.Go(func() error {
 			failures[i] = guarded(func() error {
-				u, err := r.Cluster.Get(ctx, p.ref)
+				u, err := r.Cluster.GetCached(ctx, p.ref)
 				if cluster.IsKindNotServed(err) {
 					return nil // such a kind has no objects
 				}
@@ -100,7 +100,7 @@ func unread(failures []error) error {
 // see records a live object if it is the resource's own: a package never sees
 // the objects of others under its names.
 func (r *run) see(component, object string, u *unstructured.Unstructured) {
-	situation, _ := ownership.Situate(u, r.in.Owner)
+	situation, _ := ownership.Classify(u, r.in.Owner)
 	if (situation != ownership.Owned && situation != ownership.Terminating) || (situation == ownership.Terminating && r.isGone(u)) {
 		delete(r.live[component], object)
 		return

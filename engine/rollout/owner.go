@@ -25,15 +25,15 @@ func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownershi
 	return out, left
 }
 
-// settleOwner settles whose an object is where that depends on what else is there.
-func (r *run) settleOwner(ctx context.Context, s *step) error {
+// resolveOwnership settles whose an object is where that depends on what else is there.
+func (r *run) resolveOwnership(ctx context.Context, s *step) error {
 	switch s.action.Verb {
-	case ownership.Keep, ownership.Refuse, ownership.Await:
+	case ownership.Keep, ownership.Refuse, ownership.WaitForDeletion:
 		return nil
 	case ownership.Create:
 		return r.restorable(ctx, s)
-	case ownership.Contest:
-		return r.inherit(ctx, s)
+	case ownership.Conflict:
+		return r.adoptFromDeletedOwner(ctx, s)
 	case ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	return r.adoptable(ctx, s)
@@ -45,12 +45,12 @@ func (r *run) settleOwner(ctx context.Context, s *step) error {
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
 func (r *run) adoptable(ctx context.Context, s *step) error {
-	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.Unreferred(s.live, r.in.Owner) {
+	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.LacksOwnerReference(s.live, r.in.Owner) {
 		return nil
 	}
 	going, err := r.ownerGoing(ctx)
 	if going {
-		s.action = ownership.Action{Verb: ownership.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
@@ -64,7 +64,7 @@ func (r *run) restorable(ctx context.Context, s *step) error {
 	}
 	going, err := r.ownerGoing(ctx)
 	if going {
-		s.action = ownership.Action{Verb: ownership.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (r *run) restorable(ctx context.Context, s *step) error {
 // another one of the same name by now.
 func (r *run) ownerGoing(ctx context.Context) (bool, error) {
 	o := r.in.Owner
-	u, err := r.Cluster.Read(ctx, cluster.Ref{GroupVersionKind: o.GroupVersionKind, Namespace: o.Namespace, Name: o.Name})
+	u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: o.GroupVersionKind, Namespace: o.Namespace, Name: o.Name})
 	if cluster.IsKindNotServed(err) {
 		return false, nil // a rehearsal has no resources
 	}
@@ -90,7 +90,7 @@ func (s step) onlyMarks() bool {
 
 // mark marks an object anew whose content its policy leaves as it is.
 func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	live, err := r.Cluster.Read(ctx, s.want.Ref())
+	live, err := r.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil {
 		return nil, err
 	}
@@ -101,16 +101,16 @@ func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, err
 	return r.Cluster.Replace(ctx, live)
 }
 
-// inherit adopts an object that another resource would keep if that one is gone, as
+// adoptFromDeletedOwner adopts an object that another resource would keep if that one is gone, as
 // it is when the object was left behind. Only resources of the own kind are looked
 // for: the operator may not read others, and those are taken to be there.
-func (r *run) inherit(ctx context.Context, s *step) error {
+func (r *run) adoptFromDeletedOwner(ctx context.Context, s *step) error {
 	claim, _ := ownership.ClaimOn(s.live)
-	if claim.Proof == ownership.ByReference || claim.Kind != r.in.Owner.GroupKind() {
+	if claim.Evidence == ownership.ByReference || claim.Kind != r.in.Owner.GroupKind() {
 		return nil
 	}
 	ref := cluster.Ref{GroupVersionKind: r.in.Owner.GroupVersionKind, Namespace: claim.Key.Namespace, Name: claim.Key.Name}
-	u, err := r.Cluster.Read(ctx, ref)
+	u, err := r.Cluster.GetLive(ctx, ref)
 	if cluster.IsKindNotServed(err) || apierrors.IsForbidden(err) {
 		return nil
 	}

@@ -25,11 +25,11 @@ func (f fragile) Apply(ctx context.Context, u *unstructured.Unstructured) (*unst
 	return f.Cluster.Apply(ctx, u)
 }
 
-func (f fragile) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (f fragile) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if ref.Name == f.read {
 		panic("value of " + f.read)
 	}
-	return f.Cluster.Get(ctx, ref)
+	return f.Cluster.GetCached(ctx, ref)
 }
 
 func TestAPanicStopsTheComponentThatItIsIn(t *testing.T) {

@@ -20,12 +20,12 @@ type blind struct {
 	kinds []string
 }
 
-// Get implements cluster.Cluster.
-func (b blind) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+// GetCached implements cluster.Cluster.
+func (b blind) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	if slices.Contains(b.kinds, ref.Kind) {
 		return nil, &cluster.KindUnreadableError{Kind: ref.GroupVersionKind, Cause: errors.New("it is forbidden")}
 	}
-	return b.Cluster.Get(ctx, ref)
+	return b.Cluster.GetCached(ctx, ref)
 }
 
 // leaning has components that look different when an object of another is not there.

@@ -18,9 +18,9 @@ type watching struct {
 	watched map[string]bool
 }
 
-func (w watching) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (w watching) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	w.watched[ref.Kind] = true
-	return w.Cluster.Get(ctx, ref)
+	return w.Cluster.GetCached(ctx, ref)
 }
 
 func (w watching) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {

@@ -291,8 +291,8 @@ func isAny(schema cue.Value) bool { return schema.IncompleteKind() == cue.TopKin
 // members returns the schemas of the fields or elements of a value.
 func members(schema cue.Value) []cue.Value {
 	var out []cue.Value
-	for _, any := range []cue.Selector{cue.AnyIndex, cue.AnyString} {
-		if m := schema.LookupPath(cue.MakePath(any)); m.Exists() {
+	for _, each := range []cue.Selector{cue.AnyIndex, cue.AnyString} {
+		if m := schema.LookupPath(cue.MakePath(each)); m.Exists() {
 			out = append(out, m)
 		}
 	}

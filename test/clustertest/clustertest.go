@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 )
 
 // LiveEnv is the variable that has tests run on an API server, whatever its value.
@@ -64,7 +65,7 @@ type backend interface {
 	// terminate begins the deletion of the site's namespace, which does not end.
 	terminate(ctx context.Context) error
 	// refuse makes the cluster ask before it writes; nil allows everything.
-	refuse(r cluster.Refusal)
+	refuse(r memory.Admission)
 	// events returns what has changed since the last call.
 	events(ctx context.Context) ([]cluster.Event, error)
 }
@@ -94,7 +95,7 @@ func New(t *testing.T) *Site {
 	if plane != nil {
 		return plane.newSite(t)
 	}
-	memory := cluster.NewMemory()
+	memory := memory.New()
 	memory.Validate()
 	for _, kind := range always {
 		memory.Serve(kind.GroupKind(), cluster.Namespaced)
@@ -110,6 +111,7 @@ var (
 
 // namespaceOf returns a new name of a namespace for a test.
 func namespaceOf(t *testing.T) string {
+	t.Helper()
 	name := unlikely.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
 	return fmt.Sprintf("%.40s-%d", name, sites.Add(1))
 }
@@ -144,7 +146,7 @@ func (s *Site) Remove(object *unstructured.Unstructured) {
 // Find returns an object as it is, or nil.
 func (s *Site) Find(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	s.t.Helper()
-	u, err := s.Read(s.t.Context(), cluster.Ref{GroupVersionKind: kind, Namespace: s.Namespace, Name: name})
+	u, err := s.GetLive(s.t.Context(), cluster.Ref{GroupVersionKind: kind, Namespace: s.Namespace, Name: name})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -191,7 +193,7 @@ func (s *Site) withdraw(ctx context.Context, kind schema.GroupVersionKind) {
 
 // Refuse makes the cluster ask before it creates, updates or deletes anything, as it
 // asks webhooks; nil allows everything again.
-func (s *Site) Refuse(r cluster.Refusal) { s.backend.refuse(r) }
+func (s *Site) Refuse(r memory.Admission) { s.backend.refuse(r) }
 
 // Terminate begins the deletion of the namespace, which does not end: there is no
 // controller that would see to it.

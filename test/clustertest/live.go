@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -37,29 +38,28 @@ func (l *live) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	if _, err := l.plane.cache.GetInformer(ctx, object(kind, "", "")); err != nil {
 		return err
 	}
-	_, err := l.record(kind)
-	return err
+	return l.record(kind)
 }
 
-// record returns the recording of a kind, which begins with the first call.
-func (l *live) record(kind schema.GroupVersionKind) (*recording, error) {
+// record records a kind from the first call on.
+func (l *live) record(kind schema.GroupVersionKind) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r, ok := l.recordings[kind]; ok {
-		return r, nil
+	if _, ok := l.recordings[kind]; ok {
+		return nil
 	}
 	r, err := l.plane.record(l.ctx, kind, l.namespace)
 	if err != nil {
-		return nil, fmt.Errorf("recording %s: %w", kind.Kind, err)
+		return fmt.Errorf("recording %s: %w", kind.Kind, err)
 	}
 	l.recordings[kind] = r
-	return r, nil
+	return nil
 }
 
 // Apply implements cluster.Cluster, and records what it does.
 func (l *live) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if _, err := l.Scope(ctx, u.GroupVersionKind()); err == nil {
-		if _, err := l.record(u.GroupVersionKind()); err != nil {
+		if err := l.record(u.GroupVersionKind()); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func (l *live) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error
 		return err
 	}
 	err := eventually(ctx, "the garbage collector to look at "+ref.String(), func() error {
-		u, err := l.Read(ctx, ref)
+		u, err := l.GetLive(ctx, ref)
 		if err == nil && u != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents) && !l.dependents(uid) {
 			err = errors.New("it has not yet")
 		}
@@ -115,11 +115,11 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 		return nil
 	}
 	return eventually(ctx, "the cache to hold "+ref.String(), func() error {
-		want, err := l.Read(ctx, ref)
+		want, err := l.GetLive(ctx, ref)
 		if err != nil {
 			return err
 		}
-		if want != nil && want.GetLabels()[ownership.OwnerMark] == "" {
+		if want != nil && want.GetLabels()[ownership.OwnerLabel] == "" {
 			want = nil // it is not for the cache
 		}
 		got := object(ref.GroupVersionKind, "", "")
@@ -140,11 +140,11 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 
 func (l *live) put(ctx context.Context, manager string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ref := cluster.RefOf(u)
-	if _, err := l.record(ref.GroupVersionKind); err != nil {
+	if err := l.record(ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
 	out := u.DeepCopy()
-	before, err := l.Read(ctx, ref)
+	before, err := l.GetLive(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err
@@ -199,7 +199,7 @@ func (l *live) withdraw(ctx context.Context, kind schema.GroupVersionKind) error
 	return l.plane.withdraw(ctx, kind)
 }
 
-func (l *live) refuse(r cluster.Refusal) { l.plane.webhook.refuse(l.namespace, r) }
+func (l *live) refuse(r memory.Admission) { l.plane.webhook.refuse(l.namespace, r) }
 
 func (l *live) terminate(ctx context.Context) error {
 	if err := l.plane.admin.Delete(ctx, object(namespaceKind, "", l.namespace)); err != nil {

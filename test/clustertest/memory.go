@@ -7,20 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/ownership"
 )
 
 // inMemory is the backend of a cluster in memory.
 type inMemory struct {
-	*cluster.Memory
+	*memory.Cluster
 
-	watch *cluster.Watch
+	watch *memory.Watch
 }
 
-// Get implements cluster.Cluster: a cache holds what has the owner's label alone.
-func (m *inMemory) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	u, err := m.Memory.Get(ctx, ref)
-	if u != nil && u.GetLabels()[ownership.OwnerMark] == "" {
+// GetCached implements cluster.Cluster: a cache holds what has the owner's label alone.
+func (m *inMemory) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := m.Cluster.GetCached(ctx, ref)
+	if u != nil && u.GetLabels()[ownership.OwnerLabel] == "" {
 		return nil, err
 	}
 	return u, err
@@ -29,7 +30,7 @@ func (m *inMemory) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unst
 // Delete implements cluster.Cluster, and gives the garbage collector its turn.
 func (m *inMemory) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
 	defer m.CollectGarbage()
-	return m.Memory.Delete(ctx, ref, uid)
+	return m.Cluster.Delete(ctx, ref, uid)
 }
 
 func (m *inMemory) put(_ context.Context, manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -62,7 +63,7 @@ func (m *inMemory) withdraw(_ context.Context, kind schema.GroupVersionKind) err
 	return nil
 }
 
-func (m *inMemory) refuse(r cluster.Refusal) { m.Refuse(r) }
+func (m *inMemory) refuse(r memory.Admission) { m.Refuse(r) }
 
 func (m *inMemory) events(context.Context) ([]cluster.Event, error) { return m.watch.Next(), nil }
 

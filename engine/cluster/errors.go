@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// WrapError wraps an error with the object's identity. What the API server says
+// about a Secret may quote its content, so of that only the reason is kept.
+func WrapError(ref Ref, doing string, err error) error {
+	if unserved(err) {
+		return &KindNotServedError{Kind: ref.GroupVersionKind}
+	}
+	if wrong, ok := errors.AsType[*SchemaError](err); ok {
+		return wrong // it names the object, and withholds by itself
+	}
+	if replaced(err) {
+		err = Conflict(ref, "there is another object of that name: %w", err)
+	}
+	if ref.Kind != "Secret" {
+		return fmt.Errorf("%s: %s: %w", ref, doing, err)
+	}
+	reason := apierrors.ReasonForError(err)
+	if reason == metav1.StatusReasonUnknown {
+		reason = "failed"
+	}
+	return &withheldError{text: fmt.Sprintf("%s: %s: %s (the message is withheld, it may quote the Secret)", ref, doing, reason), cause: err}
+}
+
+// unserved reports whether nobody knows a kind, or the API server not the path of a
+// request: its definition has gone since it was looked up, and lookups are kept. What
+// is known and absent, such as a namespace, is answered with a status of its own.
+func unserved(err error) bool {
+	return meta.IsNoMatchError(err) || (apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
+}
+
+// replaced reports whether an API server refuses an apply because the object has
+// another UID than the apply says. It calls that an invalid change of the UID, which
+// would read as a fault of the manifest.
+func replaced(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
+// withheldError keeps an error for errors.As and hides its text.
+type withheldError struct {
+	text  string
+	cause error
+}
+
+// Error returns what may be shown.
+func (e *withheldError) Error() string { return e.text }
+
+// Unwrap returns the hidden error.
+func (e *withheldError) Unwrap() error { return e.cause }
+
+// IsKindNotServed reports whether an error is a KindNotServedError.
+func IsKindNotServed(err error) bool {
+	var e *KindNotServedError
+	return errors.As(err, &e)
+}
+
+// AlreadyExists returns the error of a creation that found an object of that name.
+func AlreadyExists(ref Ref) error {
+	return fmt.Errorf("%s: applying: %w", ref, apierrors.NewAlreadyExists(ResourceOf(ref), ref.Name))
+}
+
+// Conflict returns the error of a write that is refused because the object is another than it says.
+func Conflict(ref Ref, format string, args ...any) error {
+	return apierrors.NewConflict(ResourceOf(ref), ref.Name, fmt.Errorf(format, args...))
+}
+
+// ResourceOf returns about what an API server calls a kind in an error.
+func ResourceOf(ref Ref) schema.GroupResource {
+	return schema.GroupResource{Group: ref.Group, Resource: strings.ToLower(ref.Kind)}
+}

@@ -1,0 +1,61 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"operetta.dev/engine/cluster"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Delete implements Cluster. Like that of an API server it is in the foreground: what
+// has dependents waits until the garbage collector has deleted those.
+func (m *Cluster) Delete(_ context.Context, ref cluster.Ref, uid types.UID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[ref.Identity()]
+	if live == nil || live.GetUID() != uid {
+		return nil
+	}
+	next := live.DeepCopy()
+	// Without dependents the garbage collector would only look, and let it go.
+	if !slices.Contains(live.GetFinalizers(), cluster.TeardownFinalizer) && len(m.dependents(uid)) > 0 {
+		next.SetFinalizers(append(next.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	}
+	return m.remove(live, next)
+}
+
+// Remove deletes the object with that UID as a person does: what belongs to it follows
+// when the garbage is collected.
+func (m *Cluster) Remove(ref cluster.Ref, uid types.UID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[ref.Identity()]
+	if live == nil || live.GetUID() != uid {
+		return nil
+	}
+	return m.remove(live, live.DeepCopy())
+}
+
+// remove deletes an object whose finalizers are those of next.
+func (m *Cluster) remove(live, next *unstructured.Unstructured) error {
+	if live.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if err := m.admit(live, nil); err != nil {
+		return fmt.Errorf("%s: deleting: %w", cluster.RefOf(live), err)
+	}
+	if len(next.GetFinalizers()) == 0 {
+		m.keep(cluster.Deleted, live, next)
+		return nil
+	}
+	now := m.now()
+	next.SetDeletionTimestamp(&now)
+	countUp(next)
+	m.keep(cluster.Updated, live, next)
+	return nil
+}

@@ -1,0 +1,120 @@
+package memory
+
+import (
+	"maps"
+	"slices"
+
+	"operetta.dev/engine/cluster"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ownerIndex are what the garbage collector has to know, so that it need not look at
+// every object each time.
+type ownerIndex struct {
+	// there are the objects that exist.
+	there map[types.UID]bool
+	// of are the objects that refer to an owner.
+	of map[types.UID]map[cluster.Ref]bool
+	// waiting are the objects that are deleted in the foreground.
+	waiting map[cluster.Ref]bool
+}
+
+func newBelongings() ownerIndex {
+	return ownerIndex{there: map[types.UID]bool{}, of: map[types.UID]map[cluster.Ref]bool{}, waiting: map[cluster.Ref]bool{}}
+}
+
+// note takes over a change of an object; after is nil when it is gone.
+func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructured) {
+	if before != nil {
+		delete(b.there, before.GetUID())
+		for _, o := range before.GetOwnerReferences() {
+			if delete(b.of[o.UID], ref); len(b.of[o.UID]) == 0 {
+				delete(b.of, o.UID)
+			}
+		}
+	}
+	delete(b.waiting, ref)
+	if after == nil {
+		return
+	}
+	b.there[after.GetUID()] = true
+	for _, o := range after.GetOwnerReferences() {
+		if b.of[o.UID] == nil {
+			b.of[o.UID] = map[cluster.Ref]bool{}
+		}
+		b.of[o.UID][ref] = true
+	}
+	if waits(after) {
+		b.waiting[ref] = true
+	}
+}
+
+// waits reports whether an object goes once its dependents are gone.
+func waits(u *unstructured.Unstructured) bool {
+	return u.GetDeletionTimestamp() != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents)
+}
+
+// suspects are the objects that the garbage collector may have to do something about.
+func (b ownerIndex) suspects() []cluster.Ref {
+	out := maps.Clone(b.waiting)
+	for owner, refs := range b.of {
+		if !b.there[owner] {
+			maps.Copy(out, refs)
+		}
+	}
+	return sortedRefs(out)
+}
+
+// CollectGarbage does what Kubernetes' garbage collector does, until nothing is left to
+// do: it deletes what belongs to objects that are gone, and in a deletion in the
+// foreground what the object waits for.
+func (m *Cluster) CollectGarbage() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for before := int64(-1); before != m.version; {
+		before = m.version
+		for _, ref := range m.belongs.suspects() {
+			if u := m.objects[ref]; u != nil {
+				m.collect(u)
+			}
+		}
+	}
+}
+
+// collect does what there is to do about one object. What is refused stays.
+func (m *Cluster) collect(u *unstructured.Unstructured) {
+	if !waits(u) {
+		owned := func(o metav1.OwnerReference) bool { return m.belongs.there[o.UID] }
+		if len(u.GetOwnerReferences()) > 0 && !slices.ContainsFunc(u.GetOwnerReferences(), owned) {
+			_ = m.remove(u, u.DeepCopy())
+		}
+		return
+	}
+	dependents := m.dependents(u.GetUID())
+	for _, d := range dependents {
+		_ = m.remove(d, d.DeepCopy())
+	}
+	if len(dependents) > 0 {
+		return
+	}
+	next := u.DeepCopy()
+	next.SetFinalizers(slices.DeleteFunc(next.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerDeleteDependents }))
+	m.store(u, next)
+}
+
+// dependents returns what has to be gone before an owner goes.
+func (m *Cluster) dependents(owner types.UID) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, ref := range sortedRefs(m.belongs.of[owner]) {
+		u := m.objects[ref]
+		if slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+			return o.UID == owner && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion
+		}) {
+			out = append(out, u)
+		}
+	}
+	return out
+}

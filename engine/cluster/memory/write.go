@@ -1,0 +1,220 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"operetta.dev/engine/cluster"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Apply implements Cluster.
+func (m *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.applyAs(ctx, cluster.FieldManager, object, m.store)
+}
+
+// HandOver implements Cluster.
+func (m *Cluster) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	_, err := m.applyAs(ctx, cluster.HandOverManager, fields, m.store)
+	return err
+}
+
+// A keeper keeps what a write has made of an object, and returns what is answered.
+type keeper func(live, next *unstructured.Unstructured) *unstructured.Unstructured
+
+func (m *Cluster) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
+	ref := cluster.RefOf(object)
+	if _, err := m.Scope(ctx, ref.GroupVersionKind); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[ref.Identity()]
+	if uid := object.GetUID(); uid != "" && (live == nil || live.GetUID() != uid) {
+		return nil, fmt.Errorf("%s: applying: %w", ref, cluster.Conflict(ref, "the UID in the precondition (%s) is not that of an existing object", uid))
+	}
+	if object.GetUID() == "" && live != nil {
+		return nil, cluster.AlreadyExists(ref)
+	}
+	if err := m.judge.readable(withoutServerFields(object)); err != nil {
+		return nil, cluster.WrapError(ref, "applying", err)
+	}
+	merged, err := m.fields.apply(live, object, manager)
+	if wrong := m.fields.schemaFault(object); err != nil && wrong != nil {
+		return nil, wrong
+	}
+	if err == nil {
+		err = m.admit(live, merged)
+	}
+	if err != nil {
+		return nil, cluster.WrapError(ref, "applying", err)
+	}
+	return keep(live, merged), nil
+}
+
+// Replace implements Cluster.
+func (m *Cluster) Replace(_ context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.replace(object, m.store)
+}
+
+func (m *Cluster) replace(object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ref := cluster.RefOf(object)
+	live := m.objects[ref.Identity()]
+	switch {
+	case live == nil:
+		return nil, fmt.Errorf("%s: replacing: %w", ref, apierrors.NewNotFound(cluster.ResourceOf(ref), ref.Name))
+	case live.GetUID() != object.GetUID() || live.GetResourceVersion() != object.GetResourceVersion():
+		return nil, fmt.Errorf("%s: replacing: %w", ref, cluster.Conflict(ref, "it has been modified or replaced"))
+	}
+	next := object.DeepCopy()
+	if delete(next.Object, "status"); live.Object["status"] != nil {
+		next.Object["status"] = live.Object["status"]
+	}
+	return m.update(cluster.FieldManager, live, next, keep)
+}
+
+// Put writes an object as somebody else, as a whole and with its status: as a
+// controller does, or a person with kubectl edit. It returns the result.
+func (m *Cluster) Put(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.update(manager, m.objects[cluster.RefOf(object).Identity()], object, m.store)
+}
+
+// Restore writes an object that was read from a cluster as it was there: with its UID, its
+// generation and, if it has them, the owners of its fields; otherwise these are those of
+// the field manager. An object that is there, or that has no UID, is written as by Put.
+func (m *Cluster) Restore(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[cluster.RefOf(object).Identity()]
+	if live != nil || object.GetUID() == "" {
+		return m.update(manager, live, object, m.store)
+	}
+	next := object.DeepCopy()
+	if len(next.GetManagedFields()) == 0 {
+		merged, err := m.fields.update(nil, next, manager)
+		if err != nil {
+			return nil, cluster.WrapError(cluster.RefOf(object), "updating", err)
+		}
+		next = merged
+	}
+	return m.keep(cluster.Created, nil, next), nil
+}
+
+func (m *Cluster) update(manager string, live, next *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
+	merged, err := m.fields.update(live, next, manager)
+	if err == nil {
+		err = m.admit(live, merged)
+	}
+	if err != nil {
+		return nil, cluster.WrapError(cluster.RefOf(next), "updating", err)
+	}
+	return keep(live, merged), nil
+}
+
+// Probe implements Cluster.
+func (m *Cluster) Probe(_ context.Context, object *unstructured.Unstructured) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	probe := withoutServerFields(object)
+	err := m.judge.readable(probe)
+	if err == nil {
+		err = m.admit(nil, probe)
+	}
+	if err != nil {
+		return cluster.WrapError(cluster.RefOf(object), "probing", err)
+	}
+	return nil
+}
+
+// store keeps a new state of an object, with what the API server sets, and returns
+// a copy. A state that says nothing new changes nothing.
+func (m *Cluster) store(live, next *unstructured.Unstructured) *unstructured.Unstructured {
+	if live == nil {
+		next.SetUID(types.UID("uid-" + strconv.FormatInt(m.version+1, 10)))
+		next.SetGeneration(firstGeneration(next.GroupVersionKind()))
+		next.SetCreationTimestamp(m.now())
+		return m.keep(cluster.Created, nil, next)
+	}
+	next.SetUID(live.GetUID())
+	next.SetCreationTimestamp(live.GetCreationTimestamp())
+	next.SetDeletionTimestamp(live.GetDeletionTimestamp())
+	next.SetGeneration(live.GetGeneration())
+	next.SetResourceVersion(live.GetResourceVersion())
+	if same(live, next) {
+		return live.DeepCopy()
+	}
+	if !sameSpec(live, next) {
+		countUp(next)
+	}
+	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
+		m.keep(cluster.Deleted, live, live.DeepCopy())
+		return next.DeepCopy()
+	}
+	return m.keep(cluster.Updated, live, next)
+}
+
+// countUp counts a generation, of kinds that do.
+func countUp(u *unstructured.Unstructured) {
+	if g := u.GetGeneration(); g > 0 {
+		u.SetGeneration(g + 1)
+	}
+}
+
+// now is no clock: the order of changes is time enough, and the same every time.
+func (m *Cluster) now() metav1.Time { return metav1.NewTime(time.Unix(m.version+1, 0).UTC()) }
+
+// keep keeps what a change has made of an object, reports it, and returns a copy.
+func (m *Cluster) keep(verb cluster.Verb, before, next *unstructured.Unstructured) *unstructured.Unstructured {
+	m.version++
+	next.SetResourceVersion(strconv.FormatInt(m.version, 10))
+	ref := cluster.RefOf(next)
+	if verb == cluster.Deleted {
+		delete(m.objects, ref.Identity())
+		m.belongs.note(ref.Identity(), before, nil)
+	} else {
+		m.objects[ref.Identity()] = next
+		m.belongs.note(ref.Identity(), before, next)
+	}
+	m.events = append(m.events, cluster.Event{Change: cluster.Change{Verb: verb, Ref: ref}, Before: before, Object: next})
+	return next.DeepCopy()
+}
+
+// ApplyStatus replaces the status of an object with that UID; it does nothing when
+// there is none.
+func (m *Cluster) ApplyStatus(object *unstructured.Unstructured) {
+	m.amend(object, func(live *unstructured.Unstructured) { live.Object["status"] = object.Object["status"] })
+}
+
+// ApplyFinalizers replaces the finalizers below a prefix of an object with that
+// UID by those that object has; it does nothing when there is none.
+func (m *Cluster) ApplyFinalizers(object *unstructured.Unstructured, prefix string) {
+	m.amend(object, func(live *unstructured.Unstructured) {
+		others := slices.DeleteFunc(live.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, prefix) })
+		live.SetFinalizers(append(others, object.GetFinalizers()...))
+	})
+}
+
+// amend changes a part of an object that apply does not reach.
+func (m *Cluster) amend(object *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.objects[cluster.RefOf(object).Identity()]
+	if live == nil || live.GetUID() != object.GetUID() {
+		return
+	}
+	next := live.DeepCopy()
+	change(next)
+	m.store(live, next)
+}

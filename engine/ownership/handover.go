@@ -1,0 +1,30 @@
+package ownership
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// ReplicasToHandOver returns the fields that the engine owns, that the package renders no
+// longer, and that must keep their value all the same; nil when there are none.
+//
+// It is the number of replicas: a package stops to render it when an autoscaler
+// takes over. Like every field that nobody applies any more it would be removed,
+// and then defaulted to one, which takes a running application down.
+func ReplicasToHandOver(want Desired, live *unstructured.Unstructured) *unstructured.Unstructured {
+	replicas := []string{"spec", "replicas"}
+	value, exists, _ := unstructured.NestedInt64(live.Object, replicas...)
+	_, rendered, _ := unstructured.NestedFieldNoCopy(want.Manifest.Object, replicas...)
+	owned := ownedFields(live, operationsOf(want.Policy)...)
+	if !exists || rendered || owned == nil || !owned.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
+		return nil
+	}
+	ref := cluster.RefOf(live)
+	out := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": value}}}
+	out.SetGroupVersionKind(want.Manifest.GroupVersionKind())
+	out.SetNamespace(ref.Namespace)
+	out.SetName(ref.Name)
+	out.SetUID(live.GetUID())
+	return out
+}

@@ -1,0 +1,376 @@
+// Package reconcile takes one custom resource one step through its life: it
+// fetches the resource, rolls its package out or tears its objects down, and
+// stores what came of it. It knows no queue, no watch and no controller-runtime,
+// so that the same life can be lived on an API server and in memory.
+//
+//	             ┌─ deleted ──> Teardown ──────────┐
+//	fetch ─> ────┤                                 ├─> status, finalizer, events
+//	             └─ there ───> rollout (protect) ──┘
+//
+// What must survive a crash is stored before it is needed: the finalizer, then the
+// inventory, then the objects. Each write is idempotent, and a step that was cut
+// off anywhere is completed by the next.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/redact"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// A Store keeps custom resources. Writes name the UID of the resource, and do
+// nothing to another one of its name.
+type Store interface {
+	// Get returns a resource including what this process wrote, or nil.
+	Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error)
+	// ApplyStatus writes the status of a resource; one that is gone has none.
+	ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error
+	// ApplyFinalizers makes the engine's finalizers of a resource those that it
+	// has. It is no error to take them from a resource that is gone.
+	ApplyFinalizers(ctx context.Context, resource *unstructured.Unstructured) error
+}
+
+// A Recorder makes events of a resource known to people.
+type Recorder interface {
+	// Record makes one event known.
+	Record(resource *unstructured.Unstructured, event rollout.Event)
+}
+
+// Package is the version of a package that resources are reconciled with.
+type Package interface {
+	rollout.Evaluator
+	// Name identifies it in status.
+	Name() string
+	// Digest tells its content from that of others of that name.
+	Digest() string
+	// Reach is where its objects may be.
+	Reach() program.Reach
+	// Version identifies what it sees of a session but for the live objects.
+	Version(session program.Session) string
+	// MayRun reports whether there may be hooks of a phase.
+	MayRun(phase program.Phase) bool
+}
+
+var _ Package = (*program.Program)(nil)
+
+// defaultParallel is how many components of one resource are applied at once.
+const defaultParallel = 4
+
+// A Reconciler steps the resources of one kind. It is safe for concurrent use, for
+// one resource at a time.
+type Reconciler struct {
+	Kind     schema.GroupVersionKind
+	Store    Store
+	Cluster  cluster.Cluster
+	Recorder Recorder
+	Now      func() time.Time
+	// Clock measures how long evaluations take; nil is time.Now.
+	Clock func() time.Time
+	// Inputs reads what packages do not own; nil reads nothing.
+	Inputs rollout.Inputs
+	// ConfigMap names the operator's configuration; its zero value is none.
+	ConfigMap types.NamespacedName
+	// Allow are the administrative annotations that count.
+	Allow []string
+	// StrayReach is where the objects of a resource may be whose package is not here; nil is
+	// not known.
+	StrayReach *program.Reach
+	// Parallel is how many components of one resource are applied at once; 0 is a
+	// few, and 1 makes the order of writes the same every time.
+	Parallel int
+	// Subsystem reports whether a kind is that of a package, of this process or of
+	// another; nil knows none.
+	Subsystem func(context.Context, schema.GroupKind) (bool, error)
+	// Ended returns the last state of an object that has ended and is gone, as the engine
+	// of package rollout asks for it; nil knows none.
+	Ended func(cluster.Ref) *unstructured.Unstructured
+	// Patches keeps what changes the rendering of resources; nil keeps none.
+	Patches Patches
+	// PackageFault returns what is wrong with the present files of the package, while an
+	// earlier version of it serves, or ""; nil is nothing.
+	PackageFault func() string
+
+	// List lists objects, to say why a workload is not ready; nil never says.
+	List Lister
+	// NewSalt returns the salt of a Secret that has none; nil is a random one.
+	NewSalt func() string
+
+	pace       pace
+	salts      salts
+	rejections rejections
+	obstacles  obstacles
+	brakes     brakes
+	limited    limited
+	oversized  oversized
+}
+
+// state is what one step works on.
+type state struct {
+	*Reconciler
+	log       logr.Logger
+	program   Package // nil for a stray
+	cr        *unstructured.Unstructured
+	before    map[string]any
+	owner     ownership.Owner
+	inventory ownership.Inventory
+	finished  map[string]rollout.Finish
+	patches   []foundPatch
+	// redactor knows the Secrets that the step has come across.
+	redactor *redact.Redactor
+}
+
+// Step takes a resource one step further with a package, and returns when to come
+// again without an event, 0 for never, which is valid also with an error. It errors when
+// something has to be tried again.
+func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
+	redactor := redact.New()
+	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
+	if large, ok := errors.AsType[*statusTooLargeError](err); ok {
+		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
+		return rollout.RejectedAgain, nil
+	}
+	return again, redactor.Error(err)
+}
+
+func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
+	s, err := l.fetch(ctx, key, p, redactor)
+	wrong, unread := errors.AsType[*unreadable](err)
+	often, restless := errors.AsType[*tooOftenError](err)
+	switch {
+	case restless:
+		return often.wait, nil
+	case unread && s.paused() && s.cr.GetDeletionTimestamp() == nil:
+		return s.pause(ctx)
+	case unread:
+		return s.refuse(ctx, wrong)
+	case err != nil:
+		return 0, err
+	case s == nil:
+		l.pace.forget(key)
+		l.rejections.forget(key)
+		l.salts.forget(key)
+		l.obstacles.settle(key, l.Now())
+		l.brakes.forget(key)
+		l.limited.forget(key)
+		l.oversized.forget(key)
+		if l.Inputs != nil {
+			l.Inputs.Forget(key)
+		}
+		return 0, l.targetMissing(ctx, key)
+	case s.cr.GetDeletionTimestamp() != nil:
+		return s.teardown(ctx)
+	case s.paused():
+		return s.pause(ctx)
+	}
+	return s.rollOut(ctx)
+}
+
+// fetch reads the custom resource; it returns nil when there is none. With an unreadable
+// it returns both.
+func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
+	cr, err := l.Store.Get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
+	}
+	if cr == nil {
+		return nil, nil
+	}
+	s := &state{
+		Reconciler: l,
+		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
+		redactor:   redactor,
+		program:    p,
+		cr:         cr,
+		owner: ownership.Owner{
+			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.StrayReach,
+		},
+	}
+	if p != nil {
+		reach := p.Reach()
+		s.owner.Reach = &reach
+	}
+	s.before = ownStatus(cr)
+	if err := s.recall(); err != nil {
+		return s, err
+	}
+	if err := s.rebuild(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.owner, err)
+	}
+	s.know()
+	return s, nil
+}
+
+// rebuild finds the objects of a resource whose inventory was wiped, alone or with the
+// status: it was reconciled before, has the finalizer of one with objects, or was
+// changed since it was created.
+func (s *state) rebuild(ctx context.Context) error {
+	had := s.before["observedGeneration"] != nil || slices.Contains(s.cr.GetFinalizers(), Finalizer) || s.cr.GetGeneration() > 1
+	if _, known := s.before[fieldInventory]; known || !had {
+		return nil
+	}
+	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
+		return err // somebody wipes it again and again
+	}
+	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
+	if err != nil {
+		return fmt.Errorf("rebuilding the inventory: %w", err)
+	}
+	inventory, skipped := ownership.Rebuild(s.owner, objects)
+	s.inventory = inventory
+	var events []rollout.Event
+	for _, o := range skipped {
+		events = append(events, rollout.Event{Reason: "MarksIgnored", Warning: true, Message: fmt.Sprintf("Ignored the marks of %s: %s", o.Ref, o.Why)})
+	}
+	s.recordObjects(events)
+	return nil
+}
+
+// rollOut runs the package once and reports what came of it.
+func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
+	in, err := s.input(ctx)
+	if bad, ok := errors.AsType[*configError](err); ok {
+		return s.notBegun(ctx, status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}, nil)
+	}
+	if err != nil {
+		return s.notBegun(ctx, rollout.Unanswered(err), err)
+	}
+	bounded := s.bounded(in)
+	result, failure := s.engine(bounded).Run(ctx, in)
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.again), s.obstacles.settle(s.key(), s.Now()))
+	return s.conclude(ctx, result, failure)
+}
+
+// notBegun reports a rollout that cannot begin: the running objects stay as they are.
+func (s *state) notBegun(ctx context.Context, fault status.Component, failure error) (time.Duration, error) {
+	result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
+	result.Completion.Change = status.Unchanged
+	result.Completion.Fault = fault
+	return s.conclude(ctx, result, failure)
+}
+
+func (s *state) bounded(in rollout.Input) *bounded {
+	return &bounded{Package: s.program, s: s, cause: s.cause(in)}
+}
+
+func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
+	parallel := s.Parallel
+	if parallel == 0 {
+		parallel = defaultParallel
+	}
+	return &rollout.Engine{
+		Package: p, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Obstacles: below{s},
+		Ended:     s.Ended,
+	}
+}
+
+// input gathers what a rollout starts from.
+func (s *state) input(ctx context.Context) (rollout.Input, error) {
+	var err error
+	if s.patches, err = s.patchesOf(ctx, s.key()); err != nil {
+		return rollout.Input{}, err
+	}
+	config, err := s.config(ctx)
+	in := rollout.Input{
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
+		Patches: parsed(s.patches), Redactor: s.redactor,
+		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
+		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
+	}
+	s.brakes.begin(s.key(), s.cause(in), s.Now())
+	in.Pacer = &pacer{&s.brakes, s.key(), s.Now, map[string]bool{}}
+	return in, err
+}
+
+// conclude stores what came of a rollout.
+func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
+	if large, ok := errors.AsType[*statusTooLargeError](failure); ok {
+		return 0, large
+	}
+	s.inventory, s.finished = result.Inventory, result.Finished
+	for _, fault := range result.Panics {
+		logPanic(s.log, fault)
+	}
+	s.salts.retain(s.key(), s.inventory)
+	for _, c := range result.Completion.Components {
+		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
+	}
+	if result.Teardown {
+		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+			return 0, err
+		}
+	}
+	due := earliest(result.RequeueAfter, s.expire(&result.Completion))
+	again, err := s.report(ctx, result)
+	if err != nil {
+		return due, errors.Join(failure, err)
+	}
+	return earliest(due, again), errors.Join(failure, s.reportPatches(ctx, result))
+}
+
+// expire turns components that have waited longer than their timeout into failed
+// ones, and returns when the next one will be.
+func (s *state) expire(c *status.Completion) time.Duration {
+	var next time.Duration
+	for i, comp := range c.Components {
+		late, left := s.expired(comp)
+		c.Components[i] = late
+		next = earliest(next, left)
+	}
+	return next
+}
+
+// expired returns a component that has had its time as a failed one, and any other
+// as it is, with the time that it has left, or 0 when there is no limit.
+func (s *state) expired(c status.Component) (status.Component, time.Duration) {
+	if c.Timeout == 0 || c.Done() || c.State == status.Failed {
+		return c, 0
+	}
+	now := s.Now()
+	if left := c.Timeout - now.Sub(status.Since(s.before, c, s.cr.GetGeneration(), now)); left > 0 {
+		return c, left
+	}
+	return c.TimedOut(), 0
+}
+
+// earliest returns the shorter of two waits, of which 0 is none.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// protect stores an inventory before its objects are written, and before that the
+// finalizer, if garbage collection would not do.
+func (s *state) protect(ctx context.Context, p rollout.Protection) error {
+	if p.Teardown {
+		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+			return err
+		}
+	}
+	if err := s.brakes.protect(s.key(), s.Now()); err != nil {
+		return err
+	}
+	stored := s.inventory
+	s.inventory, s.finished = p.Inventory, p.Finished
+	after := s.build(p.Preview)
+	if size := s.sizeWith(after); size > maxResource {
+		s.inventory = stored
+		return s.writeLess(ctx, fmt.Errorf("the resource would have %d bytes with it, and %d are the limit", size, maxResource))
+	}
+	return s.write(ctx, after)
+}
