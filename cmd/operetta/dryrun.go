@@ -228,9 +228,9 @@ func (r *rehearsal) show(step dryrun.Step) {
 		r.mask.Learn(c.Before, c.Object)
 	}
 	phase, _ := step.Status["phase"].(string)
-	printLine(r.out, "step %d  %s  %s", step.Number, r.name(step.Resource), r.phase(phase))
+	printLinef(r.out, "step %d  %s  %s", step.Number, r.name(step.Resource), r.phase(phase))
 	for _, c := range step.Changes {
-		printLine(r.out, "  %s %s", r.sign(c.Verb), r.name(c.Ref))
+		printLinef(r.out, "  %s %s", r.sign(c.Verb), r.name(c.Ref))
 		r.fields(c)
 	}
 	components, _ := step.Status["components"].([]any)
@@ -240,13 +240,13 @@ func (r *rehearsal) show(step dryrun.Step) {
 		if text, _ := m["message"].(string); text != "" {
 			line += ", " + r.mask.Text(text)
 		}
-		printLine(r.out, "%s", line)
+		printLinef(r.out, "%s", line)
 	}
 	if len(step.Played) > 0 {
-		printLine(r.out, "  %s", r.ink.dim("simulated: "+r.mask.Text(names(step.Played))+" become ready"))
+		printLinef(r.out, "  %s", r.ink.dim("simulated: "+r.mask.Text(names(step.Played))+" become ready"))
 	}
 	if step.Err != nil {
-		printLine(r.out, "  %s %s", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
+		printLinef(r.out, "  %s %s", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
 	}
 }
 
@@ -261,14 +261,14 @@ func (r *rehearsal) fields(c cluster.Event) {
 	all := r.mask.Fields(c.Before, c.Object)
 	for i, f := range all {
 		if i == maxFields {
-			printLine(r.out, "      and %d more", len(all)-i)
+			printLinef(r.out, "      and %d more", len(all)-i)
 			return
 		}
 		line := f.String()
 		if c.Verb == cluster.Created {
 			line = f.Path + ": " + f.After
 		}
-		printLine(r.out, "      %s", line)
+		printLinef(r.out, "      %s", line)
 	}
 }
 
@@ -324,7 +324,7 @@ func (r *rehearsal) conclude(errs io.Writer) error {
 	for _, ref := range r.resources {
 		r.tree(ref, "", "")
 		if ready, why := r.world.Ready(ref); !ready {
-			printLine(errs, "operetta: %s does not become ready: %s", r.name(ref), r.mask.Text(why))
+			printLinef(errs, "operetta: %s does not become ready: %s", r.name(ref), r.mask.Text(why))
 			err = errReported
 		}
 	}
@@ -338,14 +338,14 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 	if ready, _ := r.world.Ready(ref); !ready {
 		word = r.ink.bad("not ready")
 	}
-	printLine(r.out, "%s%s  %s", first, r.name(ref), word)
+	printLinef(r.out, "%s%s  %s", first, r.name(ref), word)
 	components := r.world.Owned(ref)
 	for i, c := range components {
 		branch, trunk := "├─ ", "│  "
 		if i == len(components)-1 {
 			branch, trunk = "└─ ", "   "
 		}
-		printLine(r.out, "%s%s%s", rest, branch, c.Name)
+		printLinef(r.out, "%s%s%s", rest, branch, c.Name)
 		for j, o := range c.Objects {
 			leaf, stem := "├─ ", "│  "
 			if j == len(c.Objects)-1 {
@@ -355,7 +355,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 				r.tree(o, rest+trunk+leaf, rest+trunk+stem)
 				continue
 			}
-			printLine(r.out, "%s%s%s%s", rest, trunk, leaf, r.name(o))
+			printLinef(r.out, "%s%s%s%s", rest, trunk, leaf, r.name(o))
 		}
 	}
 }
@@ -364,7 +364,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.resources {
-		printLine(r.out, "delete  %s", r.name(ref))
+		printLinef(r.out, "delete  %s", r.name(ref))
 		if err := r.world.Delete(ref); err != nil {
 			return err
 		}
@@ -375,14 +375,14 @@ func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.world.Cluster.Refs() {
 		if !r.given[ref] {
-			printLine(r.out, "left  %s", r.name(ref))
+			printLinef(r.out, "left  %s", r.name(ref))
 		}
 	}
 	for _, ref := range r.resources {
 		if u := r.world.Get(ref); u != nil {
 			message, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 			_, why := r.world.Ready(ref)
-			printLine(errs, "operetta: %s is not gone: %s: %s", r.name(ref), message, r.mask.Text(why))
+			printLinef(errs, "operetta: %s is not gone: %s: %s", r.name(ref), message, r.mask.Text(why))
 			return errReported
 		}
 	}

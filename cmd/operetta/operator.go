@@ -143,7 +143,7 @@ func (o *operator) tryAll(ctx context.Context, dirs []string) <-chan attempt {
 	return tried
 }
 
-// minSlots is how many packages are looked at at once, whatever the machine is: one of
+// minSlots is how many packages are looked at together, whatever the machine is: one of
 // them may only be waiting for its time to run out.
 const minSlots = 4
 

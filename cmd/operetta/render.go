@@ -167,13 +167,13 @@ func explain(w io.Writer, out render.Output) {
 	for _, c := range out.Components {
 		switch c.State {
 		case render.Rendered:
-			printLine(w, "%s: %s", c.Name, ink.good(count(len(c.Objects), "object")))
+			printLinef(w, "%s: %s", c.Name, ink.good(count(len(c.Objects), "object")))
 			for _, wait := range c.Waits {
-				printLine(w, "%s: %s %s", c.Name, ink.warn("waits"), wait)
+				printLinef(w, "%s: %s %s", c.Name, ink.warn("waits"), wait)
 			}
 		case render.Invalid:
 			// Its faults are printed with all others, at the end.
-			printLine(w, "%s: %s", c.Name, ink.bad("invalid, not rendered"))
+			printLinef(w, "%s: %s", c.Name, ink.bad("invalid, not rendered"))
 		case render.Excluded:
 			explainState(w, c, ink.dim("excluded"))
 		case render.Held:
@@ -183,19 +183,19 @@ func explain(w io.Writer, out render.Output) {
 		}
 	}
 	for _, h := range out.Hooks {
-		printLine(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+		printLinef(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
 	}
 	for _, a := range out.Absent {
-		printLine(w, "note: %s", a)
+		printLinef(w, "note: %s", a)
 	}
 	for _, u := range out.Unmatched {
-		printLine(w, "note: live object %s matches no rendered object", u)
+		printLinef(w, "note: live object %s matches no rendered object", u)
 	}
 }
 
 func explainState(w io.Writer, c render.Component, state string) {
 	for _, reason := range c.Because {
-		printLine(w, "%s: %s: %s", c.Name, state, reason)
+		printLinef(w, "%s: %s: %s", c.Name, state, reason)
 	}
 }
 

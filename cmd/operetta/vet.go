@@ -83,7 +83,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 		}
 	}
 	if !v.quiet {
-		printLine(s.out, "%s", summary(len(dirs), faults, warnings))
+		printLinef(s.out, "%s", summary(len(dirs), faults, warnings))
 	}
 	if faults > 0 || v.strict && warnings > 0 {
 		return errReported
@@ -94,7 +94,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 // printEdges prints the edges of a package, one a line.
 func printEdges(w io.Writer, edges []string) {
 	for _, e := range edges {
-		printLine(w, "%s", e)
+		printLinef(w, "%s", e)
 	}
 }
 
@@ -110,7 +110,7 @@ func summary(packages, faults, warnings int) string {
 // printWarnings prints one warning a line.
 func printWarnings(w io.Writer, warnings program.Faults) {
 	for _, f := range warnings {
-		printLine(w, "%s: warning: %s", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
+		printLinef(w, "%s: warning: %s", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
 	}
 }
 

@@ -55,6 +55,7 @@ func hoard() {
 	var all []int
 	for n := 0; ; n++ {
 		all = append(all, n)
+		runtime.KeepAlive(all)
 	}
 }
 

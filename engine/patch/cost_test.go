@@ -45,7 +45,7 @@ func TestPatchesThatAreWithinTheirSizesCostLittle(t *testing.T) {
 		"short lists that are merged": {patch.TooMany, func(i int) patch.Change {
 			return patch.Change{StrategicMerge: environment(fmt.Sprint("e", i, "-"), 200)}
 		}},
-		"many operations": {"", func(i int) patch.Change {
+		"many operations": {"", func(int) patch.Change {
 			out := patch.Change{}
 			for range 1000 {
 				out.Operations = append(out.Operations, patch.Operation{Op: "add", Path: pod + "/tolerations", Value: listed(3, "{}")})
