@@ -236,7 +236,7 @@ components: wide: objects: class: {apiVersion: "networking.k8s.io/v1", kind: "In
 				if err == nil && slices.Contains(outcomes(r), "q wide.class: Applied") {
 					t.Errorf("unknown %d times: the Patch reached an object outside of its namespace", times)
 				}
-				u, _ := w.site.Read(t.Context(), cluster.Ref{GroupVersionKind: ingressClass, Name: w.owner.Namespace + "-wide"})
+				u, _ := w.site.GetLive(t.Context(), cluster.Ref{GroupVersionKind: ingressClass, Name: w.owner.Namespace + "-wide"})
 				if u != nil && u.GetLabels()["text"] != "plain" {
 					t.Errorf("unknown %d times: the Patch changed an object outside of its namespace", times)
 				}
