@@ -30,7 +30,7 @@ const (
 	fieldInventory  = "inventory"
 	fieldHooks      = "hooks"
 	remedyInventory = "remove status.inventory, and it is rebuilt from the marks of the objects"
-	remedyHooks     = "remove status.hooks, and those that have run are run again"
+	remedyHooks     = "remove status.hooks; completed hooks will then run again"
 )
 
 // recall reads what earlier steps have stored in the status. It errors with an

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,19 +19,17 @@ import (
 	"operetta.dev/test/internal/binary"
 )
 
-// built is the binary under test, which the tests of this package build once.
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := filepath.Abs(root)
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", append(append([]string{"build"}, binary.Flags...), "-o", binary.Path, "./cmd/operetta")...)
-	build.Dir, build.Env = dir, append(os.Environ(), binary.Environment...)
+// built builds the binary and returns its path. Go caches what it compiles.
+func built(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "operetta")
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build"}, binary.Flags...), "-o", path, "./cmd/operetta")...)
+	build.Dir, build.Env = root, append(os.Environ(), binary.Environment...)
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", errors.New(string(out))
+		t.Fatalf("building the binary: %v\n%s", err, out)
 	}
-	return filepath.Join(dir, binary.Path), nil
-})
+	return path
+}
 
 // writeFiles writes the CUE and YAML files of a page into a folder. The first version of a
 // file is kept.
@@ -66,11 +63,7 @@ func writeFiles(t *testing.T, dir, page string) {
 // rendered returns the objects that the package of a page renders for a resource.
 func rendered(t *testing.T, dir string, args ...string) []*unstructured.Unstructured {
 	t.Helper()
-	operetta, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), operetta, append([]string{"render"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), built(t), append([]string{"render"}, args...)...)
 	var complaint bytes.Buffer
 	cmd.Dir, cmd.Stderr = dir, &complaint
 	out, err := cmd.Output()

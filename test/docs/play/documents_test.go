@@ -3,6 +3,7 @@ package play
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"operetta.dev/test/docs/internal/commands"
@@ -28,6 +29,15 @@ func TestThePageOnInstallingDoesWhatItSays(t *testing.T) {
 	}
 	s.exports = append(append(s.exports, exports...), `export PATH="$PWD/bin:$PATH"`)
 	s.play("docs/install.md")
+	if len(s.operators) != 1 {
+		t.Fatalf("the page has started %d operators", len(s.operators))
+	}
+	log := s.operators[0].output()
+	// What comes after the roles are deleted is refused, and should be.
+	served, _, _ := strings.Cut(log, "hellos.example.com is forbidden")
+	if strings.Contains(served, "forbidden") {
+		t.Errorf("the roles of the page do not suffice:\n%s", log)
+	}
 }
 
 // TestThePageOnARepositoryOfYourOwnDoesWhatItSays starts with an empty folder, and with the

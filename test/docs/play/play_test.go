@@ -26,6 +26,8 @@ type stage struct {
 	t       *testing.T
 	dir     string
 	exports []string
+	// operators are those that the document has started.
+	operators []*child
 }
 
 // newStage returns a stage with nothing on it but the folder of the binary.
@@ -191,6 +193,7 @@ func (s *stage) operate(line string) error {
 	if err != nil {
 		return err
 	}
+	s.operators = append(s.operators, c)
 	s.t.Cleanup(func() {
 		c.end()
 		if s.t.Failed() {
