@@ -32,33 +32,32 @@ const (
 )
 
 const dryRunLong = `
-With --dry-run there is no cluster: the custom resources of -f are rolled out in memory, where
-Deployments, Jobs and the like become healthy as soon as they were written. Every step is
-shown, with what was written and what the rest waits for. Other objects of the files are
-there from the start, as the package's inputs are, and so are their namespaces; what is
-written to any other namespace needs it. Objects are refused for what every API server
-refuses of Kubernetes' own kinds, and of custom resources whose definition is in the files or
-written by the package. Access, quotas, webhooks and what is left to a certain cluster are not
-looked at. With --delete, the resources are deleted afterwards.
+With --dry-run there is no cluster. The custom resources of -f are rolled out in memory, where
+Deployments, Jobs and the like become healthy as soon as they are written. Each step is
+shown with what it writes and what the rest waits for. Other objects in the files exist from
+the start, and so do their namespaces; any other namespace must be created first. Objects are
+refused if every API server would refuse them: built-in kinds, and custom resources whose CRD
+is in the files or rendered by the package. Permissions, quotas and webhooks are not checked.
+With --delete, the resources are deleted at the end.
 
-With --dry-run=server the cluster is asked what it would make of the next reconcile, and nothing
-is written to it: of the custom resources of -f as if they were applied, or else of those that it
-has. That shows what a changed package would do before it does it.
+With --dry-run=server, the API server is asked what the next reconcile would change; nothing is
+written. It covers the custom resources of -f as if they were applied, or else those in the
+cluster. Use it to see what a changed package would do.
 
-Both show what changes of an object field by field. Values of Secrets are never shown, only that
-they differ. Both exit with 1 if a component fails, whatever the reason, is refused by the
-cluster, or needs somebody to do something; without a cluster also if a resource does not become
-ready or does not go. A dry run on the server shows one reconcile, where it is no failure to wait
-for what was just written.`
+Both print the changes of each object field by field. Values of Secrets are never shown, only
+that they differ. Both exit with 1 if a component fails, the cluster refuses it, or it needs
+manual action. Without a cluster, they also exit with 1 if a resource does not become ready or
+is not deleted. A dry run on the server shows one reconcile, so waiting for what was just
+written is no failure.`
 
 // addFlags adds the flags.
 func (d *dryRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(&choice{value: &d.mode, values: []string{dryRunClient, dryRunServer}}, "dry-run", "show what would be done: in memory, without a cluster, or by dry runs of the API server")
+	f.Var(&choice{value: &d.mode, values: []string{dryRunClient, dryRunServer}}, "dry-run", "show what would be done: in memory (client), or by dry runs on the API server (server)")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 	complete(cmd, "dry-run", []string{dryRunClient, dryRunServer})
-	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is the standard input")
-	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources")
+	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is standard input")
+	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources at the end")
 	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
 		panic(err) // the flag was added above
 	}
@@ -70,9 +69,9 @@ func (d *dryRun) check() error {
 	case d.mode == dryRunClient && len(d.files) == 0:
 		return usageError{fmt.Errorf("-f is missing: name the file with the custom resources")}
 	case d.mode == "" && len(d.files) > 0:
-		return usageError{fmt.Errorf("-f is for --dry-run; on a cluster, custom resources are applied with kubectl")}
+		return usageError{fmt.Errorf("-f needs --dry-run; on a cluster, apply custom resources with kubectl")}
 	case d.mode == "" && d.remove:
-		return usageError{fmt.Errorf("--delete is for --dry-run; on a cluster, custom resources are deleted with kubectl")}
+		return usageError{fmt.Errorf("--delete needs --dry-run; on a cluster, delete custom resources with kubectl")}
 	}
 	return nil
 }
@@ -182,7 +181,7 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 		}
 	}
 	if len(given) == 0 {
-		return nil, nil, fmt.Errorf("%s: there is no custom resource of the packages in it", strings.Join(f.dryRun.files, ", "))
+		return nil, nil, fmt.Errorf("%s: no custom resource of the packages in this file", strings.Join(f.dryRun.files, ", "))
 	}
 	return given, others, nil
 }
@@ -244,7 +243,7 @@ func (r *rehearsal) show(step dryrun.Step) {
 		printLinef(r.out, "%s", line)
 	}
 	if len(step.Played) > 0 {
-		printLinef(r.out, "  %s", r.ink.dim("then controllers act on "+r.mask.Text(names(step.Played))))
+		printLinef(r.out, "  %s", r.ink.dim("simulated: "+r.mask.Text(names(step.Played))+" become ready"))
 	}
 	if step.Err != nil {
 		printLinef(r.out, "  %s %s", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))

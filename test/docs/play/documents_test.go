@@ -1,6 +1,8 @@
 package play
 
 import (
+	"fmt"
+	"path/filepath"
 	"testing"
 
 	"operetta.dev/test/docs/internal/commands"
@@ -12,6 +14,32 @@ func TestTheReadmeDoesWhatItSays(t *testing.T) {
 
 func TestTheTutorialDoesWhatItSays(t *testing.T) {
 	newStage(t).play("docs/tutorial.md")
+}
+
+// TestThePageOnInstallingDoesWhatItSays has the package of the README and the folder config,
+// as its reader has.
+func TestThePageOnInstallingDoesWhatItSays(t *testing.T) {
+	s := newStage(t)
+	s.copyRepository("config")
+	s.writeFiles("README.md")
+	exports, err := startedPlayground(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.exports = append(append(s.exports, exports...), `export PATH="$PWD/bin:$PATH"`)
+	s.play("docs/install.md")
+}
+
+// TestThePageOnARepositoryOfYourOwnDoesWhatItSays starts with an empty folder, and with the
+// path of the repository in a variable, as its reader does.
+func TestThePageOnARepositoryOfYourOwnDoesWhatItSays(t *testing.T) {
+	s := newStage(t)
+	checkout, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.exports = append(s.exports, `export PATH="$PWD/bin:$PATH"`, fmt.Sprintf("export OPERETTA=%q", checkout))
+	s.play("docs/own-repository.md")
 }
 
 // TestTheCommandsOfTheOtherPagesWork runs the commands of the other pages, where a reader has
