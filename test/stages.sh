@@ -30,7 +30,7 @@ sweeps='^Test(A1A2|A3|A4|B1)'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile)'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more.
-fuzz_time=20s
+fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
 
 # shellcheck disable=SC2086,SC2046 # lists of packages are several words
 

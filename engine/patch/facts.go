@@ -49,15 +49,15 @@ func (f facts) of(kind schema.GroupKind, manifest map[string]any) {
 }
 
 // add notes a value; null is the same as none.
-func (f facts) add(path []string, v any) *fact {
+func (f facts) add(path []string, v any) {
 	if v == nil {
-		return nil
+		return
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		text = fmt.Append(nil, err) // it was read from JSON
 	}
-	return f.note(path, string(text))
+	f.note(path, string(text))
 }
 
 func (f facts) note(path []string, value string) *fact {

@@ -100,7 +100,7 @@ var stride = func() int {
 	if os.Getenv("OPERETTA_TEST_SWEEP") != "" {
 		return 1
 	}
-	return 7
+	return 31
 }()
 
 // A workload is what a person does to the resource, one thing after the other.

@@ -324,6 +324,17 @@ func isWritten(schema cue.Value) bool {
 	return false
 }
 
+// namesOf returns the names of the objects of some kinds that a sample has.
+func namesOf(s sample, kinds []string) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range s.objects() {
+		if slices.Contains(kinds, p.Identity.Kind) {
+			out[p.Identity.Name] = true
+		}
+	}
+	return out
+}
+
 // ownNames reports whether what a field names is, in all samples that have the field, an
 // object that the package makes itself.
 func (v *view) ownNames(o program.Written, d danger) bool {
@@ -332,12 +343,7 @@ func (v *view) ownNames(o program.Written, d danger) bool {
 	}
 	some := false
 	for _, s := range v.samples {
-		own := map[string]bool{}
-		for _, p := range s.objects() {
-			if slices.Contains(d.named, p.Identity.Kind) {
-				own[p.Identity.Name] = true
-			}
-		}
+		own := namesOf(s, d.named)
 		for _, p := range s.objects() {
 			if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, p.Identity.Kind) {
 				continue

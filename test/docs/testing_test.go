@@ -96,7 +96,7 @@ func testsByScenario(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	found := map[string]map[string][]string{} // id, folder, tests
-	for _, name := range strings.Fields(string(names)) {
+	for name := range strings.FieldsSeq(string(names)) {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
 		if os.IsNotExist(err) {
 			continue // deleted, and not yet committed
