@@ -21,7 +21,7 @@ cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play'
 apart='./test/controlplane/... ./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/dryrun ./engine/dryrun/diff ./engine/program
-	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/docs ./test/eval
+	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/eval
 	./test/internal/screen'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
