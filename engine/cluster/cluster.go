@@ -30,8 +30,8 @@ const FieldManager = "operetta"
 // order. It is part of the product's contract.
 const TeardownFinalizer = "operetta.dev/teardown"
 
-// RelinquishManager is the name under which fields stay that the engine has given up.
-const RelinquishManager = FieldManager + "-relinquished"
+// HandOverManager is the name under which fields stay that the engine has given up.
+const HandOverManager = FieldManager + "-relinquished"
 
 // A Ref identifies one object.
 type Ref struct {
@@ -86,10 +86,10 @@ type Cluster interface {
 	// refused with a SchemaError, where that can be told.
 	Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-	// Relinquish takes over fields of an object, with the values that they have,
+	// HandOver takes over fields of an object, with the values that they have,
 	// under a name of its own: what the engine then no longer applies stays as it
 	// is until somebody else changes it. It takes a UID as Apply does.
-	Relinquish(ctx context.Context, fields *unstructured.Unstructured) error
+	HandOver(ctx context.Context, fields *unstructured.Unstructured) error
 
 	// Replace writes an object as a whole over the one with its UID and resource
 	// version, as FieldManager, and returns the result.

@@ -33,7 +33,7 @@ func parse(t *testing.T, s *clustertest.Site, text string) *unstructured.Unstruc
 		t.Fatal(err)
 	}
 	u.SetNamespace(s.Namespace)
-	set(t, u, "test", "metadata", "labels", ownership.OwnerMark) // what the engine writes has it
+	set(t, u, "test", "metadata", "labels", ownership.OwnerLabel) // what the engine writes has it
 	return u
 }
 

@@ -139,9 +139,9 @@ func (l *Live) List(ctx context.Context, kind schema.GroupVersionKind, namespace
 	return out, nil
 }
 
-// Relinquish implements Cluster.
-func (l *Live) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(RelinquishManager), client.ForceOwnership)
+// HandOver implements Cluster.
+func (l *Live) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(HandOverManager), client.ForceOwnership)
 	if err != nil {
 		return WrapError(RefOf(fields), "relinquishing", err)
 	}

@@ -117,7 +117,7 @@ func TestWhatIsRelinquishedStaysWithoutAnOwner(t *testing.T) {
 	u := apply(t, s, parse(t, s, deployment))
 	fields := parse(t, s, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 3}}`)
 	fields.SetUID(u.GetUID())
-	if err := s.Relinquish(t.Context(), fields); err != nil {
+	if err := s.HandOver(t.Context(), fields); err != nil {
 		t.Fatal(err)
 	}
 	without := parse(t, s, deployment)
@@ -166,6 +166,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply to another object of the name": {
 			reason: "it was replaced in the meantime",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID("another")
 				_, err := s.Apply(t.Context(), u)
 				return err
@@ -175,6 +176,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply to an object that is gone": {
 			reason: "it must not come back",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID(live(s, u).GetUID())
 				u.SetName("gone")
 				_, err := s.Apply(t.Context(), u)
@@ -185,6 +187,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply without a UID": {
 			reason: "it means an object that is not there yet",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				u.Object["data"] = map[string]any{"k": "another"}
 				u.SetAnnotations(map[string]string{"operetta.dev/owner": "somebody else"})
@@ -199,6 +202,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply to the object": {
 			reason: "it is the one",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID(live(s, u).GetUID())
 				_, err := s.Apply(t.Context(), u)
 				return err
@@ -208,14 +212,16 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"relinquishing fields of another object": {
 			reason: "as an apply",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID("another")
-				return s.Relinquish(t.Context(), u)
+				return s.HandOver(t.Context(), u)
 			},
 			want: apierrors.IsConflict,
 		},
 		"a replacement of another object": {
 			reason: "as an apply",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				now := live(s, u)
 				now.SetUID("another")
 				_, err := s.Replace(t.Context(), now)
@@ -226,6 +232,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a replacement of an older version": {
 			reason: "somebody's change would be lost",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				now := before.DeepCopy()
 				now.SetLabels(map[string]string{"a": "b"})
@@ -238,6 +245,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a replacement of an object that is gone": {
 			reason: "it must not come back",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				s.Remove(before)
 				_, err := s.Replace(t.Context(), before)
@@ -248,6 +256,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a deletion of another object": {
 			reason: "that one was not meant",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				err := s.Delete(t.Context(), cluster.RefOf(u), "another")
 				if live(s, u) == nil {
 					t.Error("it is gone")
@@ -259,6 +268,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a deletion of an object that is gone": {
 			reason: "that is what was wanted",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				s.Remove(before)
 				return s.Delete(t.Context(), cluster.RefOf(u), before.GetUID())
@@ -439,13 +449,13 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 	s := clustertest.New(t)
 	for _, text := range []string{configMap, widget, deployment} {
 		u := parse(t, s, text)
-		u.SetLabels(map[string]string{ownership.OwnerMark: s.Namespace})
+		u.SetLabels(map[string]string{ownership.OwnerLabel: s.Namespace})
 		apply(t, s, u)
 	}
 	unlabelled := parse(t, s, configMap)
 	unlabelled.SetName("b")
 	apply(t, s, unlabelled)
-	found, err := s.Owned(t.Context(), "", ownership.OwnerMark, s.Namespace)
+	found, err := s.Owned(t.Context(), "", ownership.OwnerLabel, s.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +472,7 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for namespace, want := range map[string]int{s.Namespace: len(got), "kube-system": 0} {
-		if found, err := s.Owned(t.Context(), namespace, ownership.OwnerMark, s.Namespace); err != nil || len(found) != want {
+		if found, err := s.Owned(t.Context(), namespace, ownership.OwnerLabel, s.Namespace); err != nil || len(found) != want {
 			t.Errorf("in namespace %s are %d, and an error %v, want %d", namespace, len(found), err, want)
 		}
 	}

@@ -68,7 +68,7 @@ func newChildren(mgr manager.Manager, namespace string, remembered *wholes, log 
 // open returns the space of a namespace, or of all. Its cache holds only what the
 // engine has written, by its label: the memory does not grow with what else is there.
 func (c *children) open(namespace string) (space, error) {
-	ours, err := labels.Parse(ownership.OwnerMark)
+	ours, err := labels.Parse(ownership.OwnerLabel)
 	if err != nil {
 		return space{}, err
 	}
@@ -182,13 +182,13 @@ func (s *spread) Apply(ctx context.Context, object *unstructured.Unstructured) (
 	return out, err
 }
 
-// Relinquish implements cluster.Cluster.
-func (s *spread) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
+// HandOver implements cluster.Cluster.
+func (s *spread) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
 	live, err := s.at(ctx, fields.GetNamespace())
 	if err != nil {
 		return err
 	}
-	return live.Relinquish(ctx, fields)
+	return live.HandOver(ctx, fields)
 }
 
 // Delete implements cluster.Cluster.

@@ -52,7 +52,7 @@ func keyOfOwn(o client.Object) (echoKey, bool) {
 	if !ok {
 		return echoKey{}, false
 	}
-	_, owner, ok := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerMark])
+	_, owner, ok := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation])
 	return echoKey{cluster.RefOf(u).Identity(), owner}, ok
 }
 
@@ -150,7 +150,7 @@ func (e *echoes) without(inner handler.TypedEventHandler[client.Object, ctrl.Req
 		},
 		UpdateFunc: func(ctx context.Context, u event.TypedUpdateEvent[client.Object], q queue) {
 			before, after := u.ObjectOld, u.ObjectNew
-			changedHands := before.GetAnnotations()[ownership.OwnerMark] != after.GetAnnotations()[ownership.OwnerMark]
+			changedHands := before.GetAnnotations()[ownership.OwnerAnnotation] != after.GetAnnotations()[ownership.OwnerAnnotation]
 			if changedHands || before.GetResourceVersion() == after.GetResourceVersion() {
 				inner.Update(ctx, u, q)
 				return

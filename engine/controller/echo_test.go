@@ -176,7 +176,7 @@ func TestAStepThatWroteIsFollowedByAnother(t *testing.T) {
 		steps  []int // of each reconcile
 		again  time.Duration
 		want   string // what ConfigMap b says in the end
-		refuse memory.Refusal
+		refuse memory.Admission
 	}{
 		"nothing rests on what was written": {
 			"one look is enough, and none is needed later",

@@ -26,7 +26,7 @@ import (
 // be reconciled after the resource that it belongs to.
 type Rehearsal struct {
 	client  client.Client
-	cluster *cluster.Rehearsal
+	cluster *cluster.ServerDryRun
 	options Options
 	// mask hides the Secrets that were read and would be written.
 	mask *diff.Mask
@@ -56,7 +56,7 @@ func NewRehearsal(config *rest.Config, options Options, programs ...*program.Pro
 		options:    options,
 		mask:       mask,
 		subsystems: newSubsystems(direct, options.Log, func(kind schema.GroupKind) bool { return served[kind] }),
-		cluster:    &cluster.Rehearsal{Cluster: learning{live, mask}},
+		cluster:    &cluster.ServerDryRun{Cluster: learning{live, mask}},
 	}, nil
 }
 

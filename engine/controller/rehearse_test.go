@@ -20,7 +20,7 @@ func TestADryRunHidesTheSecretsThatItReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			memory, mask := memory.New(), &diff.Mask{}
-			r := &cluster.Rehearsal{Cluster: learning{memory, mask}}
+			r := &cluster.ServerDryRun{Cluster: learning{memory, mask}}
 			if u, err := read(r); u != nil || err != nil {
 				t.Fatalf("before it is there, it is %v (error %v)", u, err)
 			}

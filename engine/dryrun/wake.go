@@ -97,7 +97,7 @@ func sides(e cluster.Event) []*unstructured.Unstructured {
 func owners(kind schema.GroupKind, e cluster.Event) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, u := range sides(e) {
-		if of, key, ok := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerMark]); ok && of == kind {
+		if of, key, ok := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); ok && of == kind {
 			out = append(out, key)
 		}
 	}

@@ -37,7 +37,7 @@ func TestAnEventWakesExactlyWhomItConcerns(t *testing.T) {
 	t.Parallel()
 	owned := func(by string) func(u *unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{ownership.OwnerMark: "Shop.example.com default/" + by})
+			u.SetAnnotations(map[string]string{ownership.OwnerAnnotation: "Shop.example.com default/" + by})
 		}
 	}
 	labelled := func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"app": "x"}) }

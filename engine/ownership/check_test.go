@@ -77,7 +77,7 @@ func TestTheOrderOfTheLargestInventoryIsFoundInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	inv.Backwards()
+	inv.DeletionOrder()
 	t.Logf("%s", time.Since(began))
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)

@@ -16,30 +16,30 @@ type Claim struct {
 	Key  types.NamespacedName
 	// Mark is the resource as a person writes it.
 	Mark string
-	// Proof is what shows that the resource is still there.
-	Proof Proof
+	// Evidence is what shows that the resource is still there.
+	Evidence Evidence
 }
 
-// Proof says how sure it is that the owner in an object's marks exists.
-type Proof string
+// Evidence says how sure it is that the owner in an object's marks exists.
+type Evidence string
 
 // The proofs.
 const (
 	// ByReference: the object refers to it, and the garbage collector takes what
 	// refers to nobody.
-	ByReference Proof = "ByReference"
+	ByReference Evidence = "ByReference"
 	// ByMark: only a mark speaks of it, which may have outlived it.
-	ByMark Proof = "ByMark"
+	ByMark Evidence = "ByMark"
 )
 
 // ClaimOn returns the claim on an object, if there is one.
 func ClaimOn(live *unstructured.Unstructured) (Claim, bool) {
 	marks := live.GetAnnotations()
-	kind, key, ok := ParseOwner(marks[OwnerMark])
+	kind, key, ok := ParseOwner(marks[OwnerAnnotation])
 	if !ok || marks[AdoptMark] != adopts {
 		return Claim{}, false
 	}
-	c := Claim{Kind: kind, Key: key, Mark: marks[OwnerMark], Proof: ByMark}
+	c := Claim{Kind: kind, Key: key, Mark: marks[OwnerAnnotation], Evidence: ByMark}
 	for _, ref := range live.GetOwnerReferences() {
 		if ref.Controller == nil || !*ref.Controller {
 			continue
@@ -47,7 +47,7 @@ func ClaimOn(live *unstructured.Unstructured) (Claim, bool) {
 		if ref.Kind != kind.Kind || ref.Name != key.Name || !strings.HasPrefix(ref.APIVersion, kind.Group+"/") {
 			return Claim{}, false // it was taken by a controller that leaves no marks
 		}
-		c.Proof = ByReference
+		c.Evidence = ByReference
 	}
 	return c, true
 }

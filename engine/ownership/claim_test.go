@@ -24,15 +24,15 @@ func TestOfTwoThatAdoptTheOneThatHasTheObjectKeepsIt(t *testing.T) {
 		mine   program.Policy
 		edit   func(*unstructured.Unstructured)
 		want   ownership.Action
-		proof  ownership.Proof
+		proof  ownership.Evidence
 	}{
 		"both adopt": {
 			reason: "they would take it from each other for ever", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true},
-			want: ownership.Action{Verb: ownership.Contest, Reason: kept}, proof: ownership.ByReference,
+			want: ownership.Action{Verb: ownership.Conflict, Reason: kept}, proof: ownership.ByReference,
 		},
 		"both adopt, and nothing but marks is left of the owner": {
 			reason: "it may be gone", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true}, edit: unreferred,
-			want: ownership.Action{Verb: ownership.Contest, Reason: kept}, proof: ownership.ByMark,
+			want: ownership.Action{Verb: ownership.Conflict, Reason: kept}, proof: ownership.ByMark,
 		},
 		"the owner adopts": {
 			reason: "to say adopt would not help", theirs: program.Policy{Adopt: true},
@@ -51,7 +51,7 @@ func TestOfTwoThatAdoptTheOneThatHasTheObjectKeepsIt(t *testing.T) {
 			edit: func(u *unstructured.Unstructured) {
 				u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "bystander", UID: "4"}})
 			},
-			want: ownership.Action{Verb: ownership.Contest, Reason: kept}, proof: ownership.ByMark,
+			want: ownership.Action{Verb: ownership.Conflict, Reason: kept}, proof: ownership.ByMark,
 		},
 	}
 	for name, row := range rows {
@@ -69,8 +69,8 @@ func TestOfTwoThatAdoptTheOneThatHasTheObjectKeepsIt(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 			}
 			claim, claimed := ownership.ClaimOn(live)
-			if claimed != (row.proof != "") || claim.Proof != row.proof {
-				t.Errorf("%s: the claim is %v, proved %q, wanted %q", row.reason, claim, claim.Proof, row.proof)
+			if claimed != (row.proof != "") || claim.Evidence != row.proof {
+				t.Errorf("%s: the claim is %v, proved %q, wanted %q", row.reason, claim, claim.Evidence, row.proof)
 			}
 		})
 	}

@@ -23,11 +23,11 @@ const (
 	Adopt Verb = "Adopt"
 	// Refuse: the object is somebody else's.
 	Refuse Verb = "Refuse"
-	// Contest: the object is another custom resource's, and both would adopt it. It
+	// Conflict: the object is another custom resource's, and both would adopt it. It
 	// is refused unless that resource turns out to be gone.
-	Contest Verb = "Contest"
-	// Await: the object has to disappear first.
-	Await Verb = "Await"
+	Conflict Verb = "Conflict"
+	// WaitForDeletion: the object has to disappear first.
+	WaitForDeletion Verb = "WaitForDeletion"
 )
 
 // An Action is what to do about an object, and why.
@@ -38,14 +38,14 @@ type Action struct {
 
 // Decide returns what to do about one object.
 func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
-	situation, whose := Situate(live, owner)
+	situation, whose := Classify(live, owner)
 	switch situation {
 	case Absent:
 		return Action{Verb: Create}
 	case Terminating:
-		return Action{Verb: Await, Reason: "it is still being deleted"}
+		return Action{Verb: WaitForDeletion, Reason: "it is still being deleted"}
 	case Predecessor:
-		return Action{Verb: Await, Reason: fmt.Sprintf("it belongs to a deleted %s of the same name and is about to be garbage-collected", owner.Kind)}
+		return Action{Verb: WaitForDeletion, Reason: fmt.Sprintf("it belongs to a deleted %s of the same name and is about to be garbage-collected", owner.Kind)}
 	case Foreign:
 		return decideForeign(want, live, whose)
 	case Unproven:
@@ -63,7 +63,7 @@ func decideForeign(want Desired, live *unstructured.Unstructured, whose string) 
 	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
 	switch {
 	case claimed && want.Policy.Adopt:
-		return Action{Verb: Contest, Reason: kept}
+		return Action{Verb: Conflict, Reason: kept}
 	case claimed:
 		return Action{Verb: Refuse, Reason: kept}
 	case want.Policy.Adopt:
@@ -75,7 +75,7 @@ func decideForeign(want Desired, live *unstructured.Unstructured, whose string) 
 // decideUnproven marks an object anew, whatever its policy: what has no marks is nobody's.
 func decideUnproven(live *unstructured.Unstructured) Action {
 	if live.GetDeletionTimestamp() != nil {
-		return Action{Verb: Await, Reason: "it is still being deleted"}
+		return Action{Verb: WaitForDeletion, Reason: "it is still being deleted"}
 	}
 	return Action{Verb: Repair, Reason: "the marks that prove whose it is are not there"}
 }

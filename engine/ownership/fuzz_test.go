@@ -40,7 +40,7 @@ func FuzzInventory(f *testing.F) {
 		if err != nil || !inv.Equal(again) {
 			t.Fatalf("it is another one when it is stored again: %v\n%s", err, cmp.Diff(inv, again))
 		}
-		order := inv.Backwards()
+		order := inv.DeletionOrder()
 		for _, g := range inv {
 			order.Blocked(g.Component, func(string) bool { return false })
 			for _, e := range g.Objects {

@@ -256,7 +256,7 @@ func (inv Inventory) Without(component string, entry Entry) Inventory {
 		}
 		g.Objects = slices.DeleteFunc(slices.Clone(g.Objects), func(e Entry) bool { return e.sameObject(entry) })
 		if len(g.Objects) == 0 {
-			return slices.Concat(inv[:i], inv[i+1:]).bridged(g)
+			return slices.Concat(inv[:i], inv[i+1:]).withoutComponent(g)
 		}
 		out = append(out, g)
 	}

@@ -30,26 +30,26 @@ func (inv Inventory) Linked(dependencies func(component string) []string) Invent
 	}
 	out := slices.Clone(inv)
 	for i, g := range out {
-		out[i].DependsOn = Nearest(g.Component, g.DependsOn, dependencies, func(component string) bool { return present[component] })
+		out[i].DependsOn = NearestMatching(g.Component, g.DependsOn, dependencies, func(component string) bool { return present[component] })
 	}
 	return out
 }
 
-// bridged returns the inventory with what a component that left it depended on in its
+// withoutComponent returns the inventory with what a component that left it depended on in its
 // place.
-func (inv Inventory) bridged(gone Group) Inventory {
+func (inv Inventory) withoutComponent(gone Group) Inventory {
 	out := slices.Clone(inv)
 	for i, g := range out {
-		out[i].DependsOn = Nearest(g.Component, g.DependsOn,
+		out[i].DependsOn = NearestMatching(g.Component, g.DependsOn,
 			func(string) []string { return gone.DependsOn },
 			func(component string) bool { return component != gone.Component })
 	}
 	return out
 }
 
-// Nearest returns those of a component's dependencies that count. One that does not
+// NearestMatching returns those of a component's dependencies that count. One that does not
 // stands for its own.
-func Nearest(component string, direct []string, dependencies func(string) []string, counts func(string) bool) []string {
+func NearestMatching(component string, direct []string, dependencies func(string) []string, counts func(string) bool) []string {
 	var out []string
 	seen := map[string]bool{component: true}
 	var visit func(names []string)
@@ -70,16 +70,16 @@ func Nearest(component string, direct []string, dependencies func(string) []stri
 	return out
 }
 
-// Backwards is the order in which the components of an inventory are deleted:
+// DeletionOrder is the order in which the components of an inventory are deleted:
 // dependents first.
-type Backwards struct {
+type DeletionOrder struct {
 	graph *graph.Graph[string, struct{}]
 }
 
-// Backwards returns the order of deletion. An inventory may go in a circle, when the
+// DeletionOrder returns the order of deletion. An inventory may go in a circle, when the
 // edges of two components are from different versions of the package: of those in it,
 // what the inventory has later goes first.
-func (inv Inventory) Backwards() Backwards {
+func (inv Inventory) DeletionOrder() DeletionOrder {
 	all, acyclic := graph.New[string, struct{}](), graph.New[string, struct{}]()
 	rank := map[string]int{}
 	for i, g := range inv {
@@ -104,7 +104,7 @@ func (inv Inventory) Backwards() Backwards {
 			}
 		}
 	}
-	return Backwards{acyclic}
+	return DeletionOrder{acyclic}
 }
 
 // eachEdge calls f for the edges between the nodes of a graph.
@@ -121,6 +121,6 @@ func (inv Inventory) eachEdge(nodes *graph.Graph[string, struct{}], f func(from,
 // Blocked returns the nearest of the components that go before one and of which
 // something remains to be deleted: while there are any, the component's own objects
 // stay.
-func (b Backwards) Blocked(component string, remains func(component string) bool) []string {
-	return Nearest(component, b.graph.Dependents(component), b.graph.Dependents, remains)
+func (b DeletionOrder) Blocked(component string, remains func(component string) bool) []string {
+	return NearestMatching(component, b.graph.Dependents(component), b.graph.Dependents, remains)
 }

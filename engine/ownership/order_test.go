@@ -72,7 +72,7 @@ func TestBackwardsHasNoCircle(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			order, got := row.inv.Backwards(), map[string][]string{}
+			order, got := row.inv.DeletionOrder(), map[string][]string{}
 			for _, g := range row.inv {
 				got[g.Component] = order.Blocked(g.Component, func(string) bool { return true })
 			}
@@ -82,7 +82,7 @@ func TestBackwardsHasNoCircle(t *testing.T) {
 		})
 	}
 	gone := func(c string) bool { return c != "b" }
-	if diff := cmp.Diff([]string{"c"}, inventoryOf("a:", "b: a", "c: b").Backwards().Blocked("a", gone)); diff != "" {
+	if diff := cmp.Diff([]string{"c"}, inventoryOf("a:", "b: a", "c: b").DeletionOrder().Blocked("a", gone)); diff != "" {
 		t.Errorf("nothing of b remains, and c comes before it (-want +got):\n%s", diff)
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 // The marks that the engine leaves on what it writes.
 const (
-	// OwnerMark is the label and the annotation that say which custom resource an
-	// object belongs to: the label as a digest, since names may be longer than a
-	// label's value, the annotation for people.
-	OwnerMark = "operetta.dev/owner"
+	// OwnerLabel has a digest of the custom resource that an object belongs to, since its
+	// name may be longer than the value of a label; OwnerAnnotation has it in words.
+	OwnerLabel      = "operetta.dev/owner"
+	OwnerAnnotation = OwnerLabel
 	// UIDMark is the annotation with the UID of that custom resource. What it says is
 	// known to whoever may read the resource or one of its objects, and to nobody else:
 	// the other marks can be written by anybody who knows names.
@@ -60,10 +60,10 @@ type Owner struct {
 	known map[cluster.Ref]string
 }
 
-// Knowing returns the owner with what its inventory says that it has written. Anybody who
+// WithInventory returns the owner with what its inventory says that it has written. Anybody who
 // may write the status of the owner says what is there, so that it proves nothing by
 // itself: it confirms what an object says.
-func (o Owner) Knowing(inv Inventory) Owner {
+func (o Owner) WithInventory(inv Inventory) Owner {
 	o.known = map[cluster.Ref]string{}
 	for _, g := range inv {
 		for _, e := range g.Objects {
@@ -106,7 +106,7 @@ func (o Owner) Searched() string {
 // for one that is being deleted.
 func (o Owner) Owns(object *unstructured.Unstructured) bool {
 	o.known = nil
-	situation, _ := Situate(object, o)
+	situation, _ := Classify(object, o)
 	return situation == Owned || situation == Terminating
 }
 
@@ -173,9 +173,9 @@ const (
 	OutOfReach Situation = "OutOfReach"
 )
 
-// Situate returns the situation of a live object, and for a foreign one whom it
+// Classify returns the situation of a live object, and for a foreign one whom it
 // belongs to.
-func Situate(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	switch {
 	case live == nil:
 		return Absent, ""
@@ -205,7 +205,7 @@ func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	if situation, whose := controlled(live, owner); situation != Absent {
 		return situation, whose
 	}
-	mark, label := live.GetAnnotations()[OwnerMark], live.GetLabels()[OwnerMark]
+	mark, label := live.GetAnnotations()[OwnerAnnotation], live.GetLabels()[OwnerLabel]
 	named := mark == owner.String() || label == owner.Label()
 	switch {
 	case mark != "" && mark != owner.String():
@@ -271,8 +271,8 @@ func writtenByEngine(live *unstructured.Unstructured) bool {
 	})
 }
 
-// Unreferred reports whether an object that should refer to its owner does not.
-func Unreferred(live *unstructured.Unstructured, owner Owner) bool {
+// LacksOwnerReference reports whether an object that should refer to its owner does not.
+func LacksOwnerReference(live *unstructured.Unstructured, owner Owner) bool {
 	return !refers(live, owner) && !outside(live.GetNamespace(), owner)
 }
 
@@ -281,7 +281,7 @@ func Unreferred(live *unstructured.Unstructured, owner Owner) bool {
 // does so for kubectl delete --cascade=orphan and leaves no other trace of it. Whoever
 // takes more away than that means something else.
 func Released(live *unstructured.Unstructured, owner Owner) bool {
-	return Unreferred(live, owner) && live.GetAnnotations()[OwnerMark] == owner.String()
+	return LacksOwnerReference(live, owner) && live.GetAnnotations()[OwnerAnnotation] == owner.String()
 }
 
 // managers names who wrote an object that has no owner.

@@ -16,7 +16,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 	other.Name = "other"
 	annotate := func(value string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{ownership.OwnerMark: value})
+			u.SetAnnotations(map[string]string{ownership.OwnerAnnotation: value})
 			if value == "" {
 				u.SetAnnotations(nil)
 			}
@@ -24,7 +24,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 	}
 	label := func(value string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
-			u.SetLabels(map[string]string{ownership.OwnerMark: value})
+			u.SetLabels(map[string]string{ownership.OwnerLabel: value})
 			if value == "" {
 				u.SetLabels(nil)
 			}
@@ -75,7 +75,7 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 			if live, err = m.Put("somebody", live); err != nil {
 				t.Fatal(err)
 			}
-			got, whose := ownership.Situate(live, owner.Knowing(inv))
+			got, whose := ownership.Classify(live, owner.WithInventory(inv))
 			if got != row.want || whose != row.whose {
 				t.Errorf("%s: got %s %q, want %s %q", row.reason, got, whose, row.want, row.whose)
 			}

@@ -35,7 +35,7 @@ func TestOnlyTheObjectItselfSaysWhoseItIs(t *testing.T) {
 	}
 	named := func(u *unstructured.Unstructured) {
 		marked(owner.UID)(u)
-		u.SetAnnotations(map[string]string{ownership.OwnerMark: owner.String()})
+		u.SetAnnotations(map[string]string{ownership.OwnerAnnotation: owner.String()})
 	}
 	refers := controlledBy("Shop", "shop", string(owner.UID))
 	wide, known, unknown, far := owner, owner, owner, owner
@@ -80,11 +80,11 @@ func TestOnlyTheObjectItselfSaysWhoseItIs(t *testing.T) {
 			forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{
 				Object: "o", APIVersion: "v1", Kind: "ConfigMap", Namespace: live.GetNamespace(), Name: "a", ClusterScoped: live.GetNamespace() == "", UID: "98765432",
 			}}}}
-			if got, _ := ownership.Situate(live, row.owner.Knowing(forged)); got != row.want {
+			if got, _ := ownership.Classify(live, row.owner.WithInventory(forged)); got != row.want {
 				t.Errorf("%s: it is %s, want %s", row.reason, got, row.want)
 			}
 			forged[0].Objects[0].UID = "01234567"
-			got, _ := ownership.Situate(live, row.owner.Knowing(forged))
+			got, _ := ownership.Classify(live, row.owner.WithInventory(forged))
 			confirmed := name == "the name in its marks" || name == "the name, elsewhere, within reach" // as an engine before this one has left it
 			if confirmed && got != ownership.Owned || !confirmed && got != row.want {
 				t.Errorf("%s: it is %s by the word of the inventory, want %s", row.reason, got, row.want)

@@ -45,7 +45,7 @@ type rebuilding struct {
 // add adds an object to the inventory, or returns why not. What names another owner is
 // not worth a word.
 func (b *rebuilding) add(u *unstructured.Unstructured) string {
-	switch situation, _ := Situate(u, b.owner); situation {
+	switch situation, _ := Classify(u, b.owner); situation {
 	case Owned, Terminating:
 	case Unproven:
 		return "its marks do not prove whose it is"

@@ -103,9 +103,9 @@ func Mark(u *unstructured.Unstructured, owner Owner) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[OwnerMark] = owner.Label()
+	labels[OwnerLabel] = owner.Label()
 	u.SetLabels(labels)
-	annotate(u, OwnerMark, owner.String())
+	annotate(u, OwnerAnnotation, owner.String())
 	annotate(u, UIDMark, string(owner.UID))
 }
 
@@ -116,9 +116,9 @@ func Remark(live *unstructured.Unstructured, want Desired) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[OwnerMark] = want.Manifest.GetLabels()[OwnerMark]
+	labels[OwnerLabel] = want.Manifest.GetLabels()[OwnerLabel]
 	live.SetLabels(labels)
-	for _, mark := range []string{OwnerMark, UIDMark, ComponentMark, AfterMark, DeleteMark, AdoptMark, SaltMark} {
+	for _, mark := range []string{OwnerAnnotation, UIDMark, ComponentMark, AfterMark, DeleteMark, AdoptMark, SaltMark} {
 		if value := want.Manifest.GetAnnotations()[mark]; value != "" {
 			annotate(live, mark, value)
 		}

@@ -106,8 +106,8 @@ func (f *faulty) Replace(ctx context.Context, o *unstructured.Unstructured) (out
 	return out, err
 }
 
-func (f *faulty) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	return f.write("relinquish", func() error { return f.Cluster.Relinquish(ctx, fields) })
+func (f *faulty) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	return f.write("relinquish", func() error { return f.Cluster.HandOver(ctx, fields) })
 }
 
 func (f *faulty) Probe(ctx context.Context, o *unstructured.Unstructured) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	before := s.before
 	after := s.build(result.Completion)
 	s.recordObjects(result.Events)
-	weight := status.Weigh(before, after)
+	weight := status.CompareSignificance(before, after)
 	wait := s.brakes.status(s.key(), weight, s.Now())
 	switch weight {
 	case status.NoChange:
@@ -102,7 +103,10 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
 	if s.oversized.recall(s.key(), s.sized(), s.Now()) {
-		return &statusTooLarge{errors.New("it was refused lately")}
+		return &statusTooLargeError{errors.New("it was refused lately")}
+	}
+	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
+		return s.writeLess(ctx, wrong) // nobody could read it again
 	}
 	err := s.Store.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {
@@ -201,7 +205,7 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
-		return status.Ours(all, func(field string) bool {
+		return status.EngineOwned(all, func(field string) bool {
 			_, owned := fields.Status["f:"+field]
 			return owned
 		})

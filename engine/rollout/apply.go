@@ -70,7 +70,7 @@ func (r *run) apply(ctx context.Context, want []ownership.Desired, c program.Com
 		if err != nil {
 			return out.refused(r.refusal(ctx, step{want: d}, err)).concluded(c.Name)
 		}
-		if refused, ok := inTheWay(c.Name, s); ok && !closed {
+		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
 			return out
 		}
@@ -96,7 +96,7 @@ func (r *run) performAll(ctx context.Context, component string, steps []step) ap
 		if apierrors.IsAlreadyExists(err) {
 			// Somebody was faster, and is asked whether that was the same resource.
 			if s, err = r.step(ctx, component, s.want); err == nil {
-				if refused, ok := inTheWay(component, s); ok {
+				if refused, ok := blockedOutcome(component, s); ok {
 					out.outcome = refused
 					return out
 				}
@@ -140,19 +140,19 @@ func (r *run) step(ctx context.Context, component string, d ownership.Desired) (
 		s.live = u
 	}
 	s.action = ownership.Decide(d, s.live, r.in.Owner)
-	err := r.settleOwner(ctx, &s)
+	err := r.resolveOwnership(ctx, &s)
 	s.held = r.mustWait(s)
 	return s, err
 }
 
-// inTheWay returns the outcome of a component one of whose objects cannot be
+// blockedOutcome returns the outcome of a component one of whose objects cannot be
 // written.
-func inTheWay(component string, s step) (status.Component, bool) {
+func blockedOutcome(component string, s step) (status.Component, bool) {
 	message := s.want.Ref().String() + ": " + s.action.Reason
 	switch s.action.Verb {
-	case ownership.Refuse, ownership.Contest:
+	case ownership.Refuse, ownership.Conflict:
 		return failed(component, status.ReasonOwnedByAnother, message), true
-	case ownership.Await:
+	case ownership.WaitForDeletion:
 		return waiting(component, status.ReasonObjectGoing, message+complaint(s.live)), true
 	case ownership.Keep, ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
@@ -169,7 +169,7 @@ func complaint(live *unstructured.Unstructured) string {
 
 // perform carries out one step.
 func (r *run) perform(ctx context.Context, s step, out *application) error {
-	if said, ok := r.recall(s); ok {
+	if said, ok := r.rememberedRefusal(s); ok {
 		return &recalledError{said}
 	}
 	switch s.action.Verb {
@@ -181,7 +181,7 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 			out.settled = append(out.settled, s.want)
 		}
 		return nil
-	case ownership.Refuse, ownership.Contest, ownership.Await:
+	case ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
 		return nil
 	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
@@ -208,12 +208,12 @@ func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, er
 		return r.mark(ctx, s)
 	}
 	if s.action.Verb == ownership.Adopt {
-		if err := r.oust(ctx, s); err != nil {
+		if err := r.removeForeignController(ctx, s); err != nil {
 			return nil, err
 		}
 	}
-	if fields := ownership.Relinquished(s.want, s.live); fields != nil {
-		if err := r.Cluster.Relinquish(ctx, fields); err != nil {
+	if fields := ownership.ReplicasToHandOver(s.want, s.live); fields != nil {
+		if err := r.Cluster.HandOver(ctx, fields); err != nil {
 			return nil, err
 		}
 	}
@@ -235,11 +235,11 @@ func (s step) send(ctx context.Context, to cluster.Cluster) (*unstructured.Unstr
 	return to.Replace(ctx, manifest)
 }
 
-// oust takes the reference to another controller off an object that is adopted: an
+// removeForeignController takes the reference to another controller off an object that is adopted: an
 // object has one at most, and an apply does not take away what others wrote. The marks
 // change with it, or an owner that goes by them would put its reference back at once.
 // Most often that owner is a resource of the engine, and the apply does it all.
-func (r *run) oust(ctx context.Context, s step) error {
+func (r *run) removeForeignController(ctx context.Context, s step) error {
 	live, err := r.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
 		return err

@@ -59,7 +59,7 @@ func HooksSkipped(why string) Event {
 
 // pendingHooks returns the hooks that have not succeeded, in the author's order.
 func (r *run) pendingHooks() []status.Component {
-	return slices.DeleteFunc(r.components(), status.Component.Settled)
+	return slices.DeleteFunc(r.components(), status.Component.Done)
 }
 
 // hopelessHooks says why none of the hooks that are still to end ever will, or "".

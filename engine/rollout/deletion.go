@@ -23,7 +23,7 @@ type deletion struct {
 	doomed    map[ownership.Entry]bool
 	// backwards is the order, of the inventory as it was at first: what has left it
 	// since holds nothing back.
-	backwards ownership.Backwards
+	backwards ownership.DeletionOrder
 	// teardown says that the owner is being deleted.
 	teardown bool
 
@@ -41,11 +41,11 @@ type deletion struct {
 	failures []error
 }
 
-// sweep goes over the inventory until nothing more can be deleted now. An object
+// deletePass goes over the inventory until nothing more can be deleted now. An object
 // leaves the inventory when it is confirmed to be absent, which frees what it
 // depended on.
-func (d *deletion) sweep(ctx context.Context) {
-	d.backwards, d.owner, d.unobserved = d.inventory.Backwards(), d.owner.Knowing(d.inventory), map[schema.GroupVersionKind]bool{}
+func (d *deletion) deletePass(ctx context.Context) {
+	d.backwards, d.owner, d.unobserved = d.inventory.DeletionOrder(), d.owner.WithInventory(d.inventory), map[schema.GroupVersionKind]bool{}
 	for progress := true; progress; {
 		progress = false
 		d.waits, d.order, d.later, d.refused = map[string][]string{}, nil, map[string][]string{}, map[string]bool{}
@@ -103,7 +103,7 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 	if err != nil {
 		return false, err
 	}
-	situation, whose := ownership.Situate(live, d.owner)
+	situation, whose := ownership.Classify(live, d.owner)
 	switch situation {
 	case ownership.Absent, ownership.Predecessor:
 		return true, nil // nothing of ours is there
@@ -111,7 +111,7 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 		d.leave(component, e, situation, whose)
 		return true, nil
 	case ownership.Terminating:
-		d.going(component, live)
+		d.noteTerminating(component, live)
 		return false, nil
 	case ownership.Owned:
 	}
@@ -134,7 +134,7 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 	if left == nil {
 		return true, nil
 	}
-	d.going(component, left)
+	d.noteTerminating(component, left)
 	return false, nil
 }
 
@@ -164,11 +164,11 @@ func outOfReach(ref cluster.Ref, component string) Event {
 	return Event{Reason: "OutOfReach", Warning: true, Message: fmt.Sprintf("Left %s of component %s alone: the package does not reach there, and the inventory alone proves nothing", ref, component)}
 }
 
-// going notes an object that is on its way out. One without the owner's label is in no
+// noteTerminating notes an object that is on its way out. One without the owner's label is in no
 // cache, as are those of a kind that cannot be observed: no event tells of its end.
-func (d *deletion) going(component string, u *unstructured.Unstructured) {
+func (d *deletion) noteTerminating(component string, u *unstructured.Unstructured) {
 	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers())+complaint(u))
-	if d.unobserved[u.GroupVersionKind()] || u.GetLabels()[ownership.OwnerMark] != d.owner.Label() {
+	if d.unobserved[u.GroupVersionKind()] || u.GetLabels()[ownership.OwnerLabel] != d.owner.Label() {
 		d.again = retryAfter
 	}
 }
@@ -176,7 +176,7 @@ func (d *deletion) going(component string, u *unstructured.Unstructured) {
 // replaced decides about an object that took the place of the one that was to be
 // deleted. It stays, unless it is the owner's as well.
 func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.Unstructured) (bool, error) {
-	if situation, whose := ownership.Situate(by, d.owner); situation == ownership.Foreign || situation == ownership.Unproven {
+	if situation, whose := ownership.Classify(by, d.owner); situation == ownership.Foreign || situation == ownership.Unproven {
 		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it was replaced by one that belongs to %s", ref, component, whose)})
 		return true, nil
 	}

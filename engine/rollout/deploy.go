@@ -54,7 +54,7 @@ func (r *run) again(ctx context.Context) error {
 		}
 	}
 	r.refuseDuplicates(ctx)
-	return r.store(ctx)
+	return r.recordObjects(ctx)
 }
 
 // applyLayer applies the components of a layer whose gate is open, some at a
@@ -147,7 +147,7 @@ func (r *run) noteChange(w write) {
 		r.eventf("Repaired", "Repaired %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
 	case ownership.Adopt:
 		r.eventf("Adopted", "Adopted %s of component %s: %s", w.want.Ref(), w.want.Component, w.reason)
-	case ownership.Keep, ownership.Refuse, ownership.Contest, ownership.Await:
+	case ownership.Keep, ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
 	}
 	switch {
 	case w.verb == ownership.Update && rescaled(w.before, w.result):

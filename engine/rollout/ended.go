@@ -71,7 +71,7 @@ func (r *run) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstru
 		return nil
 	}
 	last := r.Ended(ref)
-	if situation, _ := ownership.Situate(last, r.in.Owner); situation != ownership.Owned && situation != ownership.Terminating {
+	if situation, _ := ownership.Classify(last, r.in.Owner); situation != ownership.Owned && situation != ownership.Terminating {
 		return nil
 	}
 	return last

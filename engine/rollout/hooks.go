@@ -164,7 +164,7 @@ func (r *run) remains(ctx context.Context, c program.Component) string {
 // performHook applies a hook and judges it.
 func (r *run) performHook(ctx context.Context, c program.Component, digest string) error {
 	r.outcomes[c.Name] = status.Component{Name: c.Name, State: status.Applied, Reason: status.ReasonHooksRunning, Message: "being run"}
-	if err := r.guard(ctx, r.inventory.With(c.Name, nil, r.entries(ctx, c))); err != nil {
+	if err := r.recordBeforeWrite(ctx, r.inventory.With(c.Name, nil, r.entries(ctx, c))); err != nil {
 		return err
 	}
 	delete(r.outcomes, c.Name)

@@ -100,7 +100,7 @@ func unread(failures []error) error {
 // see records a live object if it is the resource's own: a package never sees
 // the objects of others under its names.
 func (r *run) see(component, object string, u *unstructured.Unstructured) {
-	situation, _ := ownership.Situate(u, r.in.Owner)
+	situation, _ := ownership.Classify(u, r.in.Owner)
 	if (situation != ownership.Owned && situation != ownership.Terminating) || (situation == ownership.Terminating && r.isGone(u)) {
 		delete(r.live[component], object)
 		return
@@ -163,7 +163,9 @@ func (r *run) evaluateOnce(ctx context.Context) error {
 		r.fault(status.ReasonInvalidConfig, oneLine(out.Misconfigured.Error()))
 		return errStop
 	}
-	r.patch(ctx)
+	if err := r.patch(ctx); err != nil {
+		return err
+	}
 	r.know()
 	return nil
 }

@@ -25,15 +25,15 @@ func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownershi
 	return out, left
 }
 
-// settleOwner settles whose an object is where that depends on what else is there.
-func (r *run) settleOwner(ctx context.Context, s *step) error {
+// resolveOwnership settles whose an object is where that depends on what else is there.
+func (r *run) resolveOwnership(ctx context.Context, s *step) error {
 	switch s.action.Verb {
-	case ownership.Keep, ownership.Refuse, ownership.Await:
+	case ownership.Keep, ownership.Refuse, ownership.WaitForDeletion:
 		return nil
 	case ownership.Create:
 		return r.restorable(ctx, s)
-	case ownership.Contest:
-		return r.inherit(ctx, s)
+	case ownership.Conflict:
+		return r.adoptFromDeletedOwner(ctx, s)
 	case ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	return r.adoptable(ctx, s)
@@ -45,12 +45,12 @@ func (r *run) settleOwner(ctx context.Context, s *step) error {
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
 func (r *run) adoptable(ctx context.Context, s *step) error {
-	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.Unreferred(s.live, r.in.Owner) {
+	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.LacksOwnerReference(s.live, r.in.Owner) {
 		return nil
 	}
 	going, err := r.ownerGoing(ctx)
 	if going {
-		s.action = ownership.Action{Verb: ownership.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
@@ -64,7 +64,7 @@ func (r *run) restorable(ctx context.Context, s *step) error {
 	}
 	going, err := r.ownerGoing(ctx)
 	if going {
-		s.action = ownership.Action{Verb: ownership.Await, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
@@ -101,12 +101,12 @@ func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, err
 	return r.Cluster.Replace(ctx, live)
 }
 
-// inherit adopts an object that another resource would keep if that one is gone, as
+// adoptFromDeletedOwner adopts an object that another resource would keep if that one is gone, as
 // it is when the object was left behind. Only resources of the own kind are looked
 // for: the operator may not read others, and those are taken to be there.
-func (r *run) inherit(ctx context.Context, s *step) error {
+func (r *run) adoptFromDeletedOwner(ctx context.Context, s *step) error {
 	claim, _ := ownership.ClaimOn(s.live)
-	if claim.Proof == ownership.ByReference || claim.Kind != r.in.Owner.GroupKind() {
+	if claim.Evidence == ownership.ByReference || claim.Kind != r.in.Owner.GroupKind() {
 		return nil
 	}
 	ref := cluster.Ref{GroupVersionKind: r.in.Owner.GroupVersionKind, Namespace: claim.Key.Namespace, Name: claim.Key.Name}

@@ -121,7 +121,7 @@ func needOf(v ownership.Verb) Need {
 	switch v {
 	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 		return Wanted
-	case ownership.Keep, ownership.Refuse, ownership.Contest, ownership.Await:
+	case ownership.Keep, ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
 	}
 	return InSync
 }

@@ -34,7 +34,7 @@ func (r *run) probe(ctx context.Context, steps []step) application {
 	steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !s.writes() })
 	dry := r.Cluster.DryRun()
 	for i, s := range steps {
-		if said, ok := r.recall(s); ok {
+		if said, ok := r.rememberedRefusal(s); ok {
 			out = out.refused(said)
 			continue
 		}

@@ -12,15 +12,15 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// protect stamps what may be applied and stores the inventory with it, before
+// desireObjects stamps what may be applied and stores the inventory with it, before
 // anything is written: an object that is not in it could be lost by a crash.
-func (r *run) protect(ctx context.Context) error {
+func (r *run) desireObjects(ctx context.Context) error {
 	r.desired = map[string][]ownership.Desired{}
 	for _, c := range r.rollout.Components {
 		r.stamp(ctx, c)
 	}
 	r.refuseDuplicates(ctx)
-	return r.store(ctx)
+	return r.recordObjects(ctx)
 }
 
 // stamp prepares the objects of a component that is rendered. What is in the way
@@ -39,7 +39,7 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 			continue
 		}
 		if err != nil {
-			r.refuse(c.Name, o.Name, err)
+			r.refuseKind(c.Name, o.Name, err)
 			return
 		}
 		d, err := ownership.Stamp(r.in.Owner, c.Name, o, ownership.Place{Scope: scope, Reach: r.Reach, After: r.dependencies(c.Name), Key: r.keyOf(c.Name, o)})
@@ -52,8 +52,8 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 	r.desired[c.Name] = out
 }
 
-// refuse records that an object's kind could not be looked up.
-func (r *run) refuse(component, object string, err error) {
+// refuseKind records that an object's kind could not be looked up.
+func (r *run) refuseKind(component, object string, err error) {
 	if cluster.IsKindNotServed(err) {
 		r.outcomes[component] = r.unserved(component, "object "+object+": "+err.Error())
 		return
@@ -62,10 +62,10 @@ func (r *run) refuse(component, object string, err error) {
 	r.outcomes[component] = retrying(component, "object "+object+": "+err.Error())
 }
 
-// store grows the inventory by what is to be applied, now or once its turn has
+// recordObjects grows the inventory by what is to be applied, now or once its turn has
 // come, and has it stored if it grew. An object that is not complete yet is
-// announced as soon as its identity is known, so that most rollouts store once.
-func (r *run) store(ctx context.Context) error {
+// announced as soon as its identity is known, so that most rollouts recordObjects once.
+func (r *run) recordObjects(ctx context.Context) error {
 	grown := r.inventory
 	for _, c := range r.rollout.Components {
 		if !r.open(c) {
@@ -73,7 +73,7 @@ func (r *run) store(ctx context.Context) error {
 		}
 		grown = grown.With(c.Name, r.deletedAfter(c.Name), r.entries(ctx, c))
 	}
-	return r.guard(ctx, grown.Linked(r.graph.Dependencies).Ordered(r.graph.Nodes()))
+	return r.recordBeforeWrite(ctx, grown.Linked(r.graph.Dependencies).Ordered(r.graph.Nodes()))
 }
 
 // entries returns the objects of a component that may be written. Where one of an unserved
@@ -131,7 +131,7 @@ func (r *run) relinked() ownership.Inventory {
 // dependencies returns what is deleted after a component: what it depends on, and in
 // place of what has no objects what that depends on. A hook depends on nothing.
 func (r *run) dependencies(component string) []string {
-	return ownership.Nearest(component, r.graph.Dependencies(component), r.graph.Dependencies, func(name string) bool {
+	return ownership.NearestMatching(component, r.graph.Dependencies(component), r.graph.Dependencies, func(name string) bool {
 		c, _ := r.component(name)
 		return len(c.Objects) > 0
 	})
@@ -141,18 +141,18 @@ func (r *run) dependencies(component string) []string {
 // 1.5 MiB for all of a resource, and somebody else may have written most of that.
 const maxInventory = 512 << 10
 
-// guard has a larger inventory stored before what is new in it is written.
-func (r *run) guard(ctx context.Context, grown ownership.Inventory) error {
+// recordBeforeWrite has a larger inventory stored before what is new in it is written.
+func (r *run) recordBeforeWrite(ctx context.Context, grown ownership.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
 	// An inventory that is too large already may change, and a hook may run before it goes.
 	if size := grown.Size(); size > max(maxInventory, r.inventory.Size()) && !r.deleting {
-		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
+		r.fault(status.ReasonStatusTooLarge, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
 		return errStop
 	}
 	if err := grown.Check(); err != nil {
-		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
+		r.fault(status.ReasonStatusTooLarge, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
 		return errStop
 	}
 	preview := r.preview(ctx)

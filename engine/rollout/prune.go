@@ -18,7 +18,7 @@ import (
 // so by its when: a package that lost its components or their objects by mistake must
 // not take the running ones with it.
 func (r *run) prune(ctx context.Context) error {
-	doomed := r.doomed(ctx)
+	doomed := r.toDelete(ctx)
 	if len(doomed) == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (r *run) prune(ctx context.Context) error {
 		return nil
 	}
 	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, doomed: doomed}
-	d.sweep(ctx)
+	d.deletePass(ctx)
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
@@ -46,10 +46,10 @@ func (r *run) rendersNothing() bool {
 	return len(r.excluded) == 0 && !slices.ContainsFunc(r.rollout.Components, func(c program.Component) bool { return len(c.Objects) > 0 })
 }
 
-// doomed returns the entries to delete. What a component does not render any
+// toDelete returns the entries to delete. What a component does not render any
 // more goes only after the component was applied: create before delete. What another
 // one renders has moved, and stays also as long as that may not be applied.
-func (r *run) doomed(ctx context.Context) map[ownership.Entry]bool {
+func (r *run) toDelete(ctx context.Context) map[ownership.Entry]bool {
 	out := map[ownership.Entry]bool{}
 	rendered := r.rendered(ctx)
 	for _, g := range r.inventory {
@@ -109,7 +109,7 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inv
 		}
 	}
 	d := &deletion{cluster: c, owner: owner, inventory: inventory, doomed: doomed, teardown: true}
-	d.sweep(ctx)
+	d.deletePass(ctx)
 	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.again}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
 	out.Completion.Components = d.components()

@@ -73,13 +73,13 @@ func (s step) writes() bool {
 	switch s.action.Verb {
 	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 		return true
-	case ownership.Keep, ownership.Refuse, ownership.Contest, ownership.Await:
+	case ownership.Keep, ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
 	}
 	return false
 }
 
-// recall returns what the API server has said to the same write before.
-func (r *run) recall(s step) (Refusal, bool) {
+// rememberedRefusal returns what the API server has said to the same write before.
+func (r *run) rememberedRefusal(s step) (Refusal, bool) {
 	if r.in.Rejections == nil || !s.writes() {
 		return Refusal{}, false
 	}

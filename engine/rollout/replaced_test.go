@@ -70,7 +70,7 @@ func TestB3AnObjectThatWasReplacedIsNotDeleted(t *testing.T) {
 			reason: "E6",
 			by: func(u *unstructured.Unstructured) {
 				unmarked(u)
-				u.SetAnnotations(map[string]string{ownership.OwnerMark: "Shop.example.com " + u.GetNamespace() + "/another"})
+				u.SetAnnotations(map[string]string{ownership.OwnerAnnotation: "Shop.example.com " + u.GetNamespace() + "/another"})
 			},
 			kept: true, events: []string{"Kept"},
 		},

@@ -226,14 +226,14 @@ var errStop = errors.New("the rollout is complete")
 // says that the cluster refused something and that it should be tried again.
 func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 	r := newRun(e, in)
-	r.through(ctx, r.observe, r.evaluate, r.decide, r.protect, r.deploy, r.afterDeploy, r.afterVerify, r.prune)
+	r.through(ctx, r.observe, r.evaluate, r.decide, r.desireObjects, r.deploy, r.afterDeploy, r.afterVerify, r.prune)
 	return r.finish(), errors.Join(r.failures...)
 }
 
 func newRun(e *Engine, in Input) *run {
 	in.Owner.Reach = &e.Reach
 	inventory, left := withinReach(in.Owner, in.Inventory)
-	in.Inventory, in.Owner = inventory, in.Owner.Knowing(inventory)
+	in.Inventory, in.Owner = inventory, in.Owner.WithInventory(inventory)
 	return &run{
 		result: Result{Events: left},
 		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,

@@ -37,7 +37,7 @@ const stripped = "everything, as kubectl replace with the original file does"
 var strips = map[string]func(u *unstructured.Unstructured){
 	"the annotation": func(u *unstructured.Unstructured) {
 		marks := u.GetAnnotations()
-		delete(marks, ownership.OwnerMark)
+		delete(marks, ownership.OwnerAnnotation)
 		u.SetAnnotations(marks)
 	},
 	"all annotations": func(u *unstructured.Unstructured) { u.SetAnnotations(nil) },
@@ -62,7 +62,7 @@ func TestE7WhatWasTakenOffAnObjectIsPutBack(t *testing.T) {
 				expectStates(t, result, "a: Verified Verified")
 				w.expectWrites("one write mends it", "update ConfigMap "+name)
 				after := w.object("ConfigMap", name)
-				if after.GetLabels()[ownership.OwnerMark] == "" || after.GetAnnotations()[ownership.OwnerMark] == "" || len(after.GetOwnerReferences()) != len(before.GetOwnerReferences()) {
+				if after.GetLabels()[ownership.OwnerLabel] == "" || after.GetAnnotations()[ownership.OwnerAnnotation] == "" || len(after.GetOwnerReferences()) != len(before.GetOwnerReferences()) {
 					t.Errorf("it has %v %v %v", after.GetLabels(), after.GetAnnotations(), after.GetOwnerReferences())
 				}
 				w.mustRun()
@@ -205,7 +205,7 @@ func TestWhatIsOnlyEverCreatedIsMarkedAnewBesideAChange(t *testing.T) {
 	w.spec["size"] = 2
 	w.mustRun()
 	w.expectWrites("the one is changed, and the other one marked", "update ConfigMap settings", "update Job setup")
-	if ownership.Unreferred(w.object("Job", "setup"), w.owner) {
+	if ownership.LacksOwnerReference(w.object("Job", "setup"), w.owner) {
 		t.Error("it does not refer to its owner")
 	}
 }

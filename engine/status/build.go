@@ -237,27 +237,27 @@ func normal(m map[string]any) map[string]any {
 	return out
 }
 
-// Weight says how soon a change of status has to be written.
-type Weight string
+// Significance says how soon a change of status has to be written.
+type Significance string
 
 // The weights.
 const (
 	// NoChange: there is nothing to write.
-	NoChange Weight = "None"
+	NoChange Significance = "None"
 	// ProgressOnly: only messages and the author's numbers changed. Such a change
 	// may be held back for a moment: pods become ready one by one, and each would
 	// cost a write.
-	ProgressOnly Weight = "Progress"
+	ProgressOnly Significance = "Progress"
 	// StateOnly: the status of a condition, or a component that is wrong or left out,
 	// changed as well.
-	StateOnly Weight = "State"
+	StateOnly Significance = "State"
 	// Substance: what the engine goes by changed, such as the generation or the
 	// inventory.
-	Substance Weight = "Substance"
+	Substance Significance = "Substance"
 )
 
-// Weigh compares a new status with the one before it.
-func Weigh(before, after map[string]any) Weight {
+// CompareSignificance compares a new status with the one before it.
+func CompareSignificance(before, after map[string]any) Significance {
 	if Same(before, after) {
 		return NoChange
 	}

@@ -161,8 +161,8 @@ func (c Component) awaits() State {
 // counts reports whether the component is part of what should be there.
 func (c Component) counts() bool { return c.State != Excluded && c.State != Deleting }
 
-// Settled reports whether nothing more is to be done about the component.
-func (c Component) Settled() bool { return c.State == Verified || c.State == Excluded }
+// Done reports whether nothing more is to be done about the component.
+func (c Component) Done() bool { return c.State == Verified || c.State == Excluded }
 
 // A Change is what one rollout did to the objects.
 type Change string
@@ -212,7 +212,7 @@ func (c Completion) Ready() bool {
 		return false
 	}
 	for _, comp := range c.Components {
-		if !comp.Settled() {
+		if !comp.Done() {
 			return false
 		}
 	}
@@ -249,7 +249,7 @@ func (c Completion) unsettled() []Component {
 		}
 		return n
 	}
-	out := slices.DeleteFunc(slices.Clone(c.Components), Component.Settled)
+	out := slices.DeleteFunc(slices.Clone(c.Components), Component.Done)
 	slices.SortStableFunc(out, func(a, b Component) int { return urgency(a) - urgency(b) })
 	return out
 }

@@ -9,7 +9,7 @@ import (
 // components returns what the status says of each component.
 func components(in Input, all []Component) []any {
 	blocks, limit := blockingOf(all), room(len(all))
-	before := map[string]said{}
+	before := map[string]previousComponent{}
 	for _, was := range known(in.Before, in.Generation) {
 		before[was.Name] = was
 	}
@@ -22,8 +22,8 @@ func components(in Input, all []Component) []any {
 		if c.TimedOutIn != "" {
 			m["timedOutIn"] = string(c.TimedOutIn)
 		}
-		if !c.Settled() {
-			m["since"] = before[c.Name].still(c, in.Now).UTC().Format(time.RFC3339)
+		if !c.Done() {
+			m["since"] = before[c.Name].transitionTime(c, in.Now).UTC().Format(time.RFC3339)
 		}
 		if waiting := blocks.by(i); len(waiting) > 0 {
 			m["blocks"] = Shorten(names(waiting), limit)
@@ -60,7 +60,7 @@ func blockingOf(all []Component) blocking {
 // by returns the components that wait for the one at a place, in the author's order.
 // For one that is settled nobody waits.
 func (b blocking) by(place int) []string {
-	if len(b.waiting[place]) == 0 || b.all[place].Settled() {
+	if len(b.waiting[place]) == 0 || b.all[place].Done() {
 		return nil
 	}
 	behind := make([]bool, len(b.all))
@@ -102,20 +102,20 @@ func names(all []string) string {
 func Since(before map[string]any, c Component, generation int64, now time.Time) time.Time {
 	for _, was := range known(before, generation) {
 		if was.Name == c.Name {
-			return was.still(c, now)
+			return was.transitionTime(c, now)
 		}
 	}
 	return now.Truncate(time.Second)
 }
 
-// said is what a status says of a component.
-type said struct {
+// previousComponent is what a status says of a component.
+type previousComponent struct {
 	Component
 	since time.Time
 }
 
-// still returns when a component came into its state, if that was said of it before.
-func (s said) still(c Component, now time.Time) time.Time {
+// transitionTime returns when a component came into its state, if that was said of it before.
+func (s previousComponent) transitionTime(c Component, now time.Time) time.Time {
 	if s.since.IsZero() || s.awaits() != c.awaits() {
 		return now.Truncate(time.Second)
 	}
@@ -124,16 +124,16 @@ func (s said) still(c Component, now time.Time) time.Time {
 
 // known returns what a status says of components, if it is about the same generation
 // of the spec.
-func known(before map[string]any, generation int64) []said {
+func known(before map[string]any, generation int64) []previousComponent {
 	if observed, _ := before["observedGeneration"].(int64); observed != generation {
 		return nil
 	}
-	var out []said
+	var out []previousComponent
 	for _, c := range list(before, "components") {
 		m, _ := c.(map[string]any)
 		text := func(field string) string { s, _ := m[field].(string); return s }
 		began, _ := time.Parse(time.RFC3339, text("since"))
-		out = append(out, said{since: began, Component: Component{
+		out = append(out, previousComponent{since: began, Component: Component{
 			Name: text("name"), State: State(text("state")), Reason: Reason(text("reason")), Message: text("message"),
 			TimedOutIn: State(text("timedOutIn")),
 		}})

@@ -88,7 +88,7 @@ func TestWhatMattersIsNeverHeldBack(t *testing.T) {
 	rows := map[string]struct {
 		reason string
 		change func(*status.Input)
-		want   status.Weight
+		want   status.Significance
 	}{
 		"nothing":               {"", func(*status.Input) {}, status.NoChange},
 		"a message":             {"a pod more", func(in *status.Input) { in.Completion.Components[1].Message = "2/3" }, status.ProgressOnly},
@@ -105,7 +105,7 @@ func TestWhatMattersIsNeverHeldBack(t *testing.T) {
 			t.Parallel()
 			in := status.Input{Completion: base(), Generation: 1, Before: before}
 			row.change(&in)
-			if got := status.Weigh(before, status.Build(in)); got != row.want {
+			if got := status.CompareSignificance(before, status.Build(in)); got != row.want {
 				t.Errorf("%s: got %s, want %s", row.reason, got, row.want)
 			}
 		})
@@ -257,7 +257,7 @@ func TestWhatCannotBeSeenAgainIsStoredAtOnce(t *testing.T) {
 	for name, row := range map[string]struct {
 		reason string
 		after  map[string]any
-		want   status.Weight
+		want   status.Significance
 	}{
 		"a digest": {"the object has it as well", map[string]any{"digest": "d"}, status.ProgressOnly},
 		"content":  {"the object may have ended before the next status", map[string]any{"content": "c"}, status.Substance},
@@ -265,7 +265,7 @@ func TestWhatCannotBeSeenAgainIsStoredAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := status.Weigh(said(map[string]any{}), said(row.after)); got != row.want {
+			if got := status.CompareSignificance(said(map[string]any{}), said(row.after)); got != row.want {
 				t.Errorf("%s: got %s, want %s", row.reason, got, row.want)
 			}
 		})

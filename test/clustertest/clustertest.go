@@ -65,7 +65,7 @@ type backend interface {
 	// terminate begins the deletion of the site's namespace, which does not end.
 	terminate(ctx context.Context) error
 	// refuse makes the cluster ask before it writes; nil allows everything.
-	refuse(r memory.Refusal)
+	refuse(r memory.Admission)
 	// events returns what has changed since the last call.
 	events(ctx context.Context) ([]cluster.Event, error)
 }
@@ -111,6 +111,7 @@ var (
 
 // namespaceOf returns a new name of a namespace for a test.
 func namespaceOf(t *testing.T) string {
+	t.Helper()
 	name := unlikely.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
 	return fmt.Sprintf("%.40s-%d", name, sites.Add(1))
 }
@@ -192,7 +193,7 @@ func (s *Site) withdraw(ctx context.Context, kind schema.GroupVersionKind) {
 
 // Refuse makes the cluster ask before it creates, updates or deletes anything, as it
 // asks webhooks; nil allows everything again.
-func (s *Site) Refuse(r memory.Refusal) { s.backend.refuse(r) }
+func (s *Site) Refuse(r memory.Admission) { s.backend.refuse(r) }
 
 // Terminate begins the deletion of the namespace, which does not end: there is no
 // controller that would see to it.

@@ -21,7 +21,7 @@ type inMemory struct {
 // GetCached implements cluster.Cluster: a cache holds what has the owner's label alone.
 func (m *inMemory) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	u, err := m.Cluster.GetCached(ctx, ref)
-	if u != nil && u.GetLabels()[ownership.OwnerMark] == "" {
+	if u != nil && u.GetLabels()[ownership.OwnerLabel] == "" {
 		return nil, err
 	}
 	return u, err
@@ -63,7 +63,7 @@ func (m *inMemory) withdraw(_ context.Context, kind schema.GroupVersionKind) err
 	return nil
 }
 
-func (m *inMemory) refuse(r memory.Refusal) { m.Refuse(r) }
+func (m *inMemory) refuse(r memory.Admission) { m.Refuse(r) }
 
 func (m *inMemory) events(context.Context) ([]cluster.Event, error) { return m.watch.Next(), nil }
 

@@ -100,7 +100,7 @@ func isSet(name string) bool {
 
 // connect connects as the operator does.
 func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
-	ours, err := labels.Parse(ownership.OwnerMark)
+	ours, err := labels.Parse(ownership.OwnerLabel)
 	if err != nil {
 		return err
 	}

@@ -27,12 +27,12 @@ const siteLabel = "operetta.dev/site"
 // webhook answers the API server with the refusals of the sites.
 type webhook struct {
 	mu       sync.Mutex
-	refusals map[string]memory.Refusal // by namespace
+	refusals map[string]memory.Admission // by namespace
 }
 
 // newWebhook starts a webhook, and waits until the API server asks it.
 func newWebhook(ctx context.Context, admin client.Client) (*webhook, error) {
-	w := &webhook{refusals: map[string]memory.Refusal{}}
+	w := &webhook{refusals: map[string]memory.Admission{}}
 	server := httptest.NewUnstartedServer(w)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that the end cuts
 	server.StartTLS()
@@ -76,7 +76,7 @@ func (w *webhook) settle(ctx context.Context, admin client.Client) error {
 }
 
 // refuse sets the refusal of a namespace; nil is none.
-func (w *webhook) refuse(namespace string, r memory.Refusal) {
+func (w *webhook) refuse(namespace string, r memory.Admission) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusals[namespace] = r

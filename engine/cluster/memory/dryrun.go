@@ -23,9 +23,9 @@ func (d dryRun) Apply(ctx context.Context, object *unstructured.Unstructured) (*
 	return d.applyAs(ctx, cluster.FieldManager, object, unkept)
 }
 
-// Relinquish implements Cluster.
-func (d dryRun) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	_, err := d.applyAs(ctx, cluster.RelinquishManager, fields, unkept)
+// HandOver implements Cluster.
+func (d dryRun) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	_, err := d.applyAs(ctx, cluster.HandOverManager, fields, unkept)
 	return err
 }
 

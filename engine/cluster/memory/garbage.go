@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// belongings are what the garbage collector has to know, so that it need not look at
+// ownerIndex are what the garbage collector has to know, so that it need not look at
 // every object each time.
-type belongings struct {
+type ownerIndex struct {
 	// there are the objects that exist.
 	there map[types.UID]bool
 	// of are the objects that refer to an owner.
@@ -22,12 +22,12 @@ type belongings struct {
 	waiting map[cluster.Ref]bool
 }
 
-func newBelongings() belongings {
-	return belongings{there: map[types.UID]bool{}, of: map[types.UID]map[cluster.Ref]bool{}, waiting: map[cluster.Ref]bool{}}
+func newBelongings() ownerIndex {
+	return ownerIndex{there: map[types.UID]bool{}, of: map[types.UID]map[cluster.Ref]bool{}, waiting: map[cluster.Ref]bool{}}
 }
 
 // note takes over a change of an object; after is nil when it is gone.
-func (b belongings) note(ref cluster.Ref, before, after *unstructured.Unstructured) {
+func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructured) {
 	if before != nil {
 		delete(b.there, before.GetUID())
 		for _, o := range before.GetOwnerReferences() {
@@ -58,7 +58,7 @@ func waits(u *unstructured.Unstructured) bool {
 }
 
 // suspects are the objects that the garbage collector may have to do something about.
-func (b belongings) suspects() []cluster.Ref {
+func (b ownerIndex) suspects() []cluster.Ref {
 	out := maps.Clone(b.waiting)
 	for owner, refs := range b.of {
 		if !b.there[owner] {

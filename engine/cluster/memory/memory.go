@@ -36,12 +36,12 @@ import (
 type Cluster struct {
 	mu      sync.Mutex
 	objects map[cluster.Ref]*unstructured.Unstructured
-	belongs belongings
+	belongs ownerIndex
 	served  map[schema.GroupKind]cluster.Scope
 	events  []cluster.Event
 	version int64
 	fields  *fieldManagers
-	refuse  Refusal
+	refuse  Admission
 	// judge says what is wrong with an object.
 	judge judge
 	// namespaces exist without an object; nil is all.
@@ -50,12 +50,12 @@ type Cluster struct {
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-// A Refusal refuses writes as admission does: it is given what is there and what
+// A Admission refuses writes as admission does: it is given what is there and what
 // is to be, either of which may be nil.
-type Refusal func(before, after *unstructured.Unstructured) error
+type Admission func(before, after *unstructured.Unstructured) error
 
 // Refuse makes the cluster refuse writes; nil refuses none.
-func (m *Cluster) Refuse(r Refusal) {
+func (m *Cluster) Refuse(r Admission) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refuse = r

@@ -21,9 +21,9 @@ func (m *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured) 
 	return m.applyAs(ctx, cluster.FieldManager, object, m.store)
 }
 
-// Relinquish implements Cluster.
-func (m *Cluster) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	_, err := m.applyAs(ctx, cluster.RelinquishManager, fields, m.store)
+// HandOver implements Cluster.
+func (m *Cluster) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	_, err := m.applyAs(ctx, cluster.HandOverManager, fields, m.store)
 	return err
 }
 

@@ -15,6 +15,7 @@ var rules = []func(*view) program.Faults{
 	rendering,
 	waitsForItself,
 	identities,
+	reads,
 	attributes,
 	untrusted,
 	defaults,
@@ -27,6 +28,7 @@ var rules = []func(*view) program.Faults{
 var warned = []func(*view) program.Faults{
 	copies,
 	growth,
+	cuts,
 }
 
 // Package returns what is wrong with a package, by position.

@@ -16,7 +16,7 @@ func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	// The writes of this one would be dry runs; that they are made shows which.
-	r := &cluster.Rehearsal{Cluster: memory.New()}
+	r := &cluster.ServerDryRun{Cluster: memory.New()}
 	want := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"},
 	}}
@@ -63,13 +63,13 @@ func (d dryRuns) Apply(ctx context.Context, u *unstructured.Unstructured) (*unst
 	return elsewhere.Apply(ctx, u)
 }
 
-// Relinquish implements cluster.Cluster.
-func (dryRuns) Relinquish(context.Context, *unstructured.Unstructured) error { return nil }
+// HandOver implements cluster.Cluster.
+func (dryRuns) HandOver(context.Context, *unstructured.Unstructured) error { return nil }
 
 func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 	t.Parallel()
 	memory := memory.New()
-	r := &cluster.Rehearsal{Cluster: dryRuns{memory}}
+	r := &cluster.ServerDryRun{Cluster: dryRuns{memory}}
 	there := given(t, deployment)
 	there, err := memory.Apply(t.Context(), there)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 	}
 	fields := given(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 3}}`)
 	fields.SetUID(there.GetUID())
-	if err := r.Relinquish(t.Context(), fields); err != nil {
+	if err := r.HandOver(t.Context(), fields); err != nil {
 		t.Fatal(err)
 	}
 	want := given(t, deployment)
@@ -98,7 +98,7 @@ func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 
 func TestARehearsalKnowsTheNamespacesThatItWouldHaveMade(t *testing.T) {
 	t.Parallel()
-	r := &cluster.Rehearsal{Cluster: dryRuns{memory.New()}}
+	r := &cluster.ServerDryRun{Cluster: dryRuns{memory.New()}}
 	there, wrong := given(t, configMap), given(t, configMap)
 	there.SetNamespace("new")
 	wrong.SetNamespace("new")

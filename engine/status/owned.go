@@ -2,11 +2,11 @@ package status
 
 import "slices"
 
-// Ours returns a status without what others have written into it: conditions of other
+// EngineOwned returns a status without what others have written into it: conditions of other
 // types, and fields that are neither the engine's nor owned by it as the author's. To
 // compare with what is theirs would be to write it for ever, and to take it over would
 // be to keep it for ever.
-func Ours(s map[string]any, owned func(field string) bool) map[string]any {
+func EngineOwned(s map[string]any, owned func(field string) bool) map[string]any {
 	out := map[string]any{}
 	for k, v := range s {
 		if slices.Contains(EngineFields, k) || owned(k) {

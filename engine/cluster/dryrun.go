@@ -13,10 +13,10 @@ import (
 	"operetta.dev/engine/cluster/validate"
 )
 
-// Rehearsal is a Cluster that changes nothing. Its writes are those of another one
+// ServerDryRun is a Cluster that changes nothing. Its writes are those of another one
 // that carries them out as dry runs, so that the API server's defaults, webhooks and
 // refusals are the real ones, and what they would have made is what is read afterwards.
-type Rehearsal struct {
+type ServerDryRun struct {
 	// Cluster reads, and writes nothing that it is told to.
 	Cluster
 
@@ -28,18 +28,18 @@ type Rehearsal struct {
 	changes []Event
 }
 
-var _ Cluster = (*Rehearsal)(nil)
+var _ Cluster = (*ServerDryRun)(nil)
 
 // Changes returns what would have been written, in order, with what is there before and
 // would be afterwards.
-func (r *Rehearsal) Changes() []Event {
+func (r *ServerDryRun) Changes() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.changes)
 }
 
 // note records what a write would have made.
-func (r *Rehearsal) note(verb Verb, ref Ref, before, made *unstructured.Unstructured) {
+func (r *ServerDryRun) note(verb Verb, ref Ref, before, made *unstructured.Unstructured) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.made == nil {
@@ -50,7 +50,7 @@ func (r *Rehearsal) note(verb Verb, ref Ref, before, made *unstructured.Unstruct
 }
 
 // known returns what a write would have made of an object, if there was one.
-func (r *Rehearsal) known(ref Ref) (*unstructured.Unstructured, bool) {
+func (r *ServerDryRun) known(ref Ref) (*unstructured.Unstructured, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	u, ok := r.made[ref.Identity()]
@@ -58,7 +58,7 @@ func (r *Rehearsal) known(ref Ref) (*unstructured.Unstructured, bool) {
 }
 
 // GetCached implements Cluster.
-func (r *Rehearsal) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+func (r *ServerDryRun) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if u, ok := r.known(ref); ok {
 		return u, nil
 	}
@@ -66,7 +66,7 @@ func (r *Rehearsal) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstr
 }
 
 // GetLive implements Cluster.
-func (r *Rehearsal) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+func (r *ServerDryRun) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if u, ok := r.known(ref); ok {
 		return u, nil
 	}
@@ -74,7 +74,7 @@ func (r *Rehearsal) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstruc
 }
 
 // Apply implements Cluster.
-func (r *Rehearsal) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *ServerDryRun) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ref := RefOf(object)
 	if object.GetUID() == "" {
 		out, err := r.Cluster.Apply(ctx, object)
@@ -104,16 +104,16 @@ func (r *Rehearsal) Apply(ctx context.Context, object *unstructured.Unstructured
 
 // wouldHaveNamespace reports whether an object was refused only because its namespace
 // would have been created before.
-func (r *Rehearsal) wouldHaveNamespace(ref Ref, err error) bool {
+func (r *ServerDryRun) wouldHaveNamespace(ref Ref, err error) bool {
 	namespace := Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Namespace"}, Name: ref.Namespace}
 	made, _ := r.known(namespace)
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return made != nil && ok && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
-// Relinquish implements Cluster.
-func (r *Rehearsal) Relinquish(ctx context.Context, fields *unstructured.Unstructured) error {
-	if err := r.Cluster.Relinquish(ctx, fields); err != nil {
+// HandOver implements Cluster.
+func (r *ServerDryRun) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	if err := r.Cluster.HandOver(ctx, fields); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -127,7 +127,7 @@ func (r *Rehearsal) Relinquish(ctx context.Context, fields *unstructured.Unstruc
 
 // keep puts back what was relinquished: as that was a dry run as well, a dry run of an
 // apply takes it away.
-func (r *Rehearsal) keep(ref Ref, made *unstructured.Unstructured) {
+func (r *ServerDryRun) keep(ref Ref, made *unstructured.Unstructured) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fields := r.kept[ref.Identity()]
@@ -144,7 +144,7 @@ func (r *Rehearsal) keep(ref Ref, made *unstructured.Unstructured) {
 }
 
 // Replace implements Cluster.
-func (r *Rehearsal) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *ServerDryRun) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before, err := r.GetLive(ctx, RefOf(object))
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (r *Rehearsal) Replace(ctx context.Context, object *unstructured.Unstructur
 
 // Delete implements Cluster. What has finalizers would go later, when whoever they are
 // for is done; here nobody waits for that.
-func (r *Rehearsal) Delete(ctx context.Context, ref Ref, uid types.UID) error {
+func (r *ServerDryRun) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	if err := r.Cluster.Delete(ctx, ref, uid); err != nil {
 		return err
 	}

@@ -6,13 +6,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Relinquished returns the fields that the engine owns, that the package renders no
+// ReplicasToHandOver returns the fields that the engine owns, that the package renders no
 // longer, and that must keep their value all the same; nil when there are none.
 //
 // It is the number of replicas: a package stops to render it when an autoscaler
 // takes over. Like every field that nobody applies any more it would be removed,
 // and then defaulted to one, which takes a running application down.
-func Relinquished(want Desired, live *unstructured.Unstructured) *unstructured.Unstructured {
+func ReplicasToHandOver(want Desired, live *unstructured.Unstructured) *unstructured.Unstructured {
 	replicas := []string{"spec", "replicas"}
 	value, exists, _ := unstructured.NestedInt64(live.Object, replicas...)
 	_, rendered, _ := unstructured.NestedFieldNoCopy(want.Manifest.Object, replicas...)
