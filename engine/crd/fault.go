@@ -9,17 +9,17 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// Fault is one thing that keeps a definition from becoming a CRD.
+// Fault is one reason why a definition cannot become a CRD.
 type Fault struct {
-	// Path is where it is, as CUE spells it: versions.v1.spec.replicas. List elements
-	// are [_], the values of a map [string].
+	// Path is the path of the field in CUE's notation: versions.v1.spec.replicas. List
+	// elements are [_], the values of a map [string].
 	Path string
-	// Pos is where it was written; not valid for what was not written in CUE.
+	// Pos is the position in the source. It is not valid if the fault is not in CUE.
 	Pos token.Pos
 	// Others are further paths with the same fault at the same position: a definition is
 	// often used more than once.
 	Others []string
-	// Problem says what is wrong, Hint what to write instead. Hint may be empty.
+	// Problem says what is wrong, and Hint what to write instead. Hint may be empty.
 	Problem, Hint string
 }
 
@@ -42,7 +42,7 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Error holds all faults of a definition, by version and by position. It is never empty.
+// Error holds all faults of a definition, sorted by position. It is never empty.
 type Error struct {
 	Faults []Fault
 }
@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives the single faults to errors.As.
+// Unwrap returns the faults, for errors.As.
 func (e *Error) Unwrap() []error {
 	errs := make([]error, len(e.Faults))
 	for i, f := range e.Faults {
@@ -65,7 +65,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// newError sorts faults in the order of the source, and says once what is wrong once.
+// newError sorts faults by position, and merges those with the same position and problem. It
+// returns nil if there are no faults.
 func newError(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
