@@ -80,7 +80,7 @@ func inventory() schemaProps {
 	group.Required = []string{"component"}
 	group.Properties["dependsOn"] = atomicList("The components that are deleted after this one.", name)
 	group.Properties["objects"] = atomicList("The objects.", entry)
-	return atomicList("The objects that the operator wrote for this resource. Deletion goes by it; do not edit it.", group)
+	return atomicList("The objects that the operator wrote for this resource. Deletion relies on it; do not edit it.", group)
 }
 
 // The bounds of the hooks in a status. Another client may have written the status, so the

@@ -102,9 +102,9 @@ func (g *generator) withinLimits(at location) bool {
 // struct is an error because of its fields, the faults are those of the fields.
 func (g *generator) reportBottom(at location, v, base cue.Value) {
 	before := len(g.faults)
-	if own := structLiterals(v); len(own) > 0 {
-		inside := at.enclosedBy(own)
-		g.reportConditionalFields(inside, own)
+	if literals := structLiterals(v); len(literals) > 0 {
+		inside := at.enclosedBy(literals)
+		g.reportConditionalFields(inside, literals)
 		g.addFields(inside, v, &schemaProps{})
 	}
 	err := v.Err()

@@ -19,12 +19,12 @@ func (g *generator) structSchema(at location, v cue.Value, p parts, attrs attrib
 		return nil
 	}
 	schema := &schemaProps{Type: "object"}
-	own := structLiterals(v)
-	inside := at.enclosedBy(own)
-	g.reportConditionalFields(inside, own)
+	literals := structLiterals(v)
+	inside := at.enclosedBy(literals)
+	g.reportConditionalFields(inside, literals)
 	if attrs.preserve {
 		schema.XPreserveUnknownFields = new(true)
-	} else if isOpen(v, own) {
+	} else if isOpen(v, literals) {
 		g.fault(at, "the struct is open (...), and the API server would drop all fields that are not declared",
 			"declare them, write a map ([string]: string), or @crd(preserveUnknownFields) to keep whatever is there")
 	}
@@ -40,8 +40,8 @@ func (g *generator) structSchema(at location, v cue.Value, p parts, attrs attrib
 
 // reportConditionalFields adds a fault for fields that exist only under a condition on
 // user input. Conditions on constants of the package are already evaluated.
-func (g *generator) reportConditionalFields(at location, own []*ast.StructLit) {
-	for _, l := range own {
+func (g *generator) reportConditionalFields(at location, literals []*ast.StructLit) {
+	for _, l := range literals {
 		for _, e := range l.Elts {
 			c, ok := e.(*ast.Comprehension)
 			if !ok {
@@ -62,18 +62,18 @@ func (g *generator) reportConditionalFields(at location, own []*ast.StructLit) {
 
 // isOpen reports whether the author wrote that a struct accepts any field. Every struct that
 // is not a definition accepts any field too, but not on purpose.
-func isOpen(v cue.Value, own []*ast.StructLit) bool {
-	return v.Allows(cue.AnyString) && (len(own) == 0 || hasEllipsis(own))
+func isOpen(v cue.Value, literals []*ast.StructLit) bool {
+	return v.Allows(cue.AnyString) && (len(literals) == 0 || hasEllipsis(literals))
 }
 
 // hasEllipsis reports whether an author wrote a "..." on purpose. A bare {...} beside
 // another literal only says "a struct"; schemas/operator has one for every spec.
-func hasEllipsis(own []*ast.StructLit) bool {
+func hasEllipsis(literals []*ast.StructLit) bool {
 	bare := func(l *ast.StructLit) bool { return len(l.Elts) == 1 }
-	return slices.ContainsFunc(own, func(l *ast.StructLit) bool {
+	return slices.ContainsFunc(literals, func(l *ast.StructLit) bool {
 		return slices.ContainsFunc(l.Elts, func(e ast.Decl) bool {
 			_, open := e.(*ast.Ellipsis)
-			return open && (len(own) == 1 || !bare(l))
+			return open && (len(literals) == 1 || !bare(l))
 		})
 	})
 }
