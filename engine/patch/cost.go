@@ -2,39 +2,40 @@ package patch
 
 import "encoding/json"
 
-// mostEffort is what all changes of a resource may cost in one evaluation, of which a
-// rollout has several: 256 changes of an object of 8 KiB are a quarter of it. A unit is about a
-// tenth of a microsecond, as measured.
-const mostEffort = 8 << 20
+// maxCost bounds the cost of all changes of a resource in one evaluation; a rollout has several
+// evaluations. 256 changes of an object of 8 KiB cost a quarter of it. A unit is about a tenth
+// of a microsecond, as measured.
+const maxCost = 8 << 20
 
-// What it costs to read an item of a list, beside its text, and to compare two.
+// The cost of reading an item of a list, in addition to its text, and of comparing two items.
 const (
-	perItem = 50
-	perPair = 4
+	itemCost       = 50
+	comparisonCost = 4
 )
 
-// deepest is how deep a patch may nest: what is noted of a field has the path to it.
-const deepest = 128
+// maxDepth bounds the nesting that a patch may produce, because each recorded field is stored
+// with its path.
+const maxDepth = 128
 
-// effort returns what it costs to make a change of an object: the object is read some
-// times, and a merge looks for each item of a list among all of another one.
-func (c Change) effort(manifest map[string]any) int {
-	text, _ := json.Marshal(manifest) // it was read from JSON
+// cost returns the cost of a change of an object: the object is read several times, and a merge
+// searches for each item of a list in another list.
+func (c Change) cost(manifest map[string]any) int {
+	text, _ := json.Marshal(manifest) // no error: it was decoded from JSON
 	change, _ := json.Marshal(c.StrategicMerge)
-	items, longest := itemsOf(c.StrategicMerge)
+	items, longest := countItems(c.StrategicMerge)
 	items += len(c.Operations)
 	for _, o := range c.Operations {
 		change = append(change, o.Value...)
 	}
-	has, other := itemsOf(manifest)
-	return len(text) + len(change) + perItem*(items+has) + perPair*items*max(longest, other)
+	has, other := countItems(manifest)
+	return len(text) + len(change) + itemCost*(items+has) + comparisonCost*items*max(longest, other)
 }
 
-// itemsOf returns how many items the lists in a value have in all, and how many the longest
-// has.
-func itemsOf(v any) (total, longest int) {
+// countItems returns the total number of items in the lists of a value, and the length of the
+// longest list.
+func countItems(v any) (total, longest int) {
 	each := func(inner any) {
-		n, long := itemsOf(inner)
+		n, long := countItems(inner)
 		total, longest = total+n, max(longest, long)
 	}
 	switch v := v.(type) {
@@ -51,7 +52,7 @@ func itemsOf(v any) (total, longest int) {
 	return total, longest
 }
 
-// depthOf returns how deep a value is nested.
+// depthOf returns the nesting depth of a value.
 func depthOf(v any) int {
 	deep := 0
 	switch v := v.(type) {

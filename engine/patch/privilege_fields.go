@@ -5,42 +5,43 @@ import (
 	"strings"
 )
 
-// rights are the fields, of whatever object, that give rights on the node, in the
-// cluster or to the data of others.
-var rights = []string{
-	// What a pod may do on its node, and as whom it runs there.
+// privilegeFields are the fields, of any kind, that give privileges on the node, in the cluster
+// or on the data of other users.
+var privilegeFields = []string{
+	// Privileges and user of a pod on its node.
 	"allowPrivilegeEscalation", "appArmorProfile", "capabilities", "fsGroup", "hostIP", "hostIPC", "hostNetwork", "hostPID", "hostPath",
 	"hostPort", "hostUsers", "podSecurityContext", "privileged", "procMount", "runAsGroup", "runAsNonRoot", "runAsUser",
 	"seLinuxOptions", "seccompProfile", "securityContext", "supplementalGroups", "sysctls", "windowsOptions",
-	// Where it runs, and before whom.
+	// Scheduling and priority.
 	"nodeName", "priorityClassName", "resourceClaims", "runtimeClassName",
-	// Storage of others.
+	// Storage of other users.
 	"dataSource", "dataSourceRef", "volumeName",
-	// Traffic of others.
+	// Traffic of other users.
 	"externalIPs", "externalName", "loadBalancerIP",
-	// Whom a role is given.
+	// Bindings of roles.
 	"clusterRoleRef", "roleRef",
 }
 
-// rightWords are parts of the names of fields that refer to a Secret, or to an identity.
-var rightWords = []string{"secret", "serviceaccount"}
+// privilegeWords are parts of the names of fields that refer to a Secret or to an identity.
+var privilegeWords = []string{"secret", "serviceaccount"}
 
-// probes are the fields in which a host is one that the node, and not the pod, talks to.
-var probes = []string{"grpc", "httpGet", "tcpSocket"}
+// probeFields are the fields in which the node, and not the pod, connects to a host.
+var probeFields = []string{"grpc", "httpGet", "tcpSocket"}
 
-// routes are the fields of whatever is no workload that say whose requests come in: a host that
-// another one has as well takes requests away from it, and another entrance is for others.
-var routes = []string{
+// routingFields are the fields of kinds other than workloads that decide which requests an
+// object receives. With the host of another object, it would receive requests meant for that
+// object; another gateway or ingress class exposes it to other clients.
+var routingFields = []string{
 	"defaultBackend", "fqdn", "gateways", "host", "hostname", "hostnames", "hosts", "ingressClassName", "parentRefs",
 }
 
-// workloads are the groups whose kinds have hosts only as what their pods are called, and
-// whom they talk to.
-var workloads = []string{"", "apps", "batch"}
+// workloadGroups are the API groups whose kinds route no requests: a host in them is the name of
+// a pod or a target of its connections.
+var workloadGroups = []string{"", "apps", "batch"}
 
-// rightMarks begin labels and annotations that give a pod an identity, take away what
-// confines it, or bring it the traffic of others.
-var rightMarks = []string{
+// privilegeKeyPrefixes are prefixes of labels and annotations that give a pod an identity, lift
+// its confinement, or route the traffic of other users to it.
+var privilegeKeyPrefixes = []string{
 	"azure.workload.identity/",
 	"container.apparmor.security.beta.kubernetes.io/",
 	"container.seccomp.security.alpha.kubernetes.io/",
@@ -55,8 +56,8 @@ var rightMarks = []string{
 	"seccomp.security.alpha.kubernetes.io/",
 }
 
-// givesRights reports whether a field gives rights, by its name.
-func givesRights(name string) bool {
+// isPrivilegeField reports whether a field of this name gives privileges.
+func isPrivilegeField(name string) bool {
 	lower := strings.ToLower(name)
-	return slices.Contains(rights, name) || slices.ContainsFunc(rightWords, func(w string) bool { return strings.Contains(lower, w) })
+	return slices.Contains(privilegeFields, name) || slices.ContainsFunc(privilegeWords, func(w string) bool { return strings.Contains(lower, w) })
 }

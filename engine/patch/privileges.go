@@ -11,221 +11,221 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// facts are what a manifest says in the fields that give rights, by path. They are
-// found by the names of fields, at any depth: a pod is part of many kinds, and of
-// kinds that nobody here knows.
-type facts struct {
-	byPath map[string]*fact
-	// routes says that the kind may have fields that say whose requests come in, and ingress
-	// that each of its rules without a host is for all of them.
-	routes, ingress bool
+// privileges are the values of the fields of a manifest that give privileges, by path. The
+// fields are found by name, at any depth: many kinds contain a pod template, also kinds that
+// the engine does not know.
+type privileges struct {
+	byPath map[string]*privilege
+	// hasRoutingFields says that the kind may have fields that decide which requests it
+	// receives. isIngress says that a rule without a host receives the requests of all hosts.
+	hasRoutingFields, isIngress bool
 }
 
-// A fact is what is said at one path. Items of a list that have no names share a path,
-// and have a value each: their order gives no rights.
-type fact struct {
+// A privilege is the values at one path. Items of a list that have no names share a path, and
+// add one value each: their order gives no privileges.
+type privilege struct {
 	path   []string
 	values []string
-	// container says that it is the security context of a container, which is known
-	// also of one without.
-	container bool
+	// isSecurityContext says that it is the security context of a container. It is recorded
+	// also for a container without one.
+	isSecurityContext bool
 }
 
-func newFacts() facts { return facts{byPath: map[string]*fact{}} }
+func newPrivileges() privileges { return privileges{byPath: map[string]*privilege{}} }
 
-// of collects what a manifest says.
-func (f facts) of(kind schema.GroupKind, manifest map[string]any) {
-	if isDenied(kind) {
-		f.leaves(nil, manifest)
+// addManifest records the privileges of a manifest.
+func (f privileges) addManifest(kind schema.GroupKind, manifest map[string]any) {
+	if isDeniedKind(kind) {
+		f.addLeaves(nil, manifest)
 		return
 	}
-	f.routes, f.ingress = !slices.Contains(workloads, kind.Group), kind.Kind == "Ingress"
+	f.hasRoutingFields, f.isIngress = !slices.Contains(workloadGroups, kind.Group), kind.Kind == "Ingress"
 	for _, name := range slices.Sorted(maps.Keys(manifest)) {
 		if kind == (schema.GroupKind{Kind: "ConfigMap"}) && (name == "data" || name == "binaryData") {
-			continue // their keys are the user's own words
+			continue // their keys are arbitrary
 		}
-		f.field(nil, name, manifest[name])
+		f.addField(nil, name, manifest[name])
 	}
 }
 
-// add notes a value; null is the same as none.
-func (f facts) add(path []string, v any) {
+// addValue records a value. Null counts as absent.
+func (f privileges) addValue(path []string, v any) {
 	if v == nil {
 		return
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		text = fmt.Append(nil, err) // it was read from JSON
+		text = fmt.Append(nil, err) // unreachable: the value was decoded from JSON
 	}
-	f.note(path, string(text))
+	f.record(path, string(text))
 }
 
-func (f facts) note(path []string, value string) *fact {
+func (f privileges) record(path []string, value string) *privilege {
 	key := fmt.Sprintf("%q", path)
 	if f.byPath[key] == nil {
-		f.byPath[key] = &fact{path: slices.Clone(path)}
+		f.byPath[key] = &privilege{path: slices.Clone(path)}
 	}
 	known := f.byPath[key]
 	known.values = append(known.values, value)
 	return known
 }
 
-// leaves notes every value of a kind of which nothing may change.
-func (f facts) leaves(path []string, v any) {
+// addLeaves records every value, for a denied kind.
+func (f privileges) addLeaves(path []string, v any) {
 	m := mapOf(v)
 	if len(m) == 0 {
-		f.add(path, v)
+		f.addValue(path, v)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		f.leaves(append(path, fieldStep(name)), m[name])
+		f.addLeaves(append(path, fieldStep(name)), m[name])
 	}
 }
 
-// walk notes what a value says that may be anything.
-func (f facts) walk(path []string, v any) {
+// addNested records the privileges within a value of any type.
+func (f privileges) addNested(path []string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			f.field(path, name, v[name])
+			f.addField(path, name, v[name])
 		}
 	case []any:
 		for i, step := range itemSteps(v) {
-			f.walk(append(path, step), v[i])
+			f.addNested(append(path, step), v[i])
 		}
 	}
 }
 
-// field notes what a field says.
-func (f facts) field(path []string, name string, v any) {
+// addField records the privileges of a field.
+func (f privileges) addField(path []string, name string, v any) {
 	at := append(slices.Clone(path), fieldStep(name))
 	list, isList := v.([]any)
 	switch {
-	case slices.Contains(wordMaps, name):
-		f.words(at, v)
-	case givesRights(name), name == "host" && len(path) > 0 && slices.Contains(probes, path[len(path)-1]):
-		f.add(at, v)
-	case f.routes && slices.Contains(routes, name) && !slices.ContainsFunc(path, func(step string) bool { return step == "hostAliases" }):
-		f.add(at, v)
-	case isList && f.ingress && name == "rules":
-		f.rules(at, list)
+	case slices.Contains(stringMaps, name):
+		f.addKeyedStrings(at, v)
+	case isPrivilegeField(name), name == "host" && len(path) > 0 && slices.Contains(probeFields, path[len(path)-1]):
+		f.addValue(at, v)
+	case f.hasRoutingFields && slices.Contains(routingFields, name) && !slices.ContainsFunc(path, func(step string) bool { return step == "hostAliases" }):
+		f.addValue(at, v)
+	case isList && f.isIngress && name == "rules":
+		f.addIngressRules(at, list)
 	case isList && strings.HasSuffix(name, "ontainers"):
-		f.containers(at, list)
+		f.addContainers(at, list)
 	case isList && (name == "volumes" || strings.HasSuffix(name, "Volumes")):
-		f.volumes(at, list)
+		f.addVolumes(at, list)
 	default:
-		f.walk(at, v)
+		f.addNested(at, v)
 	}
 }
 
-// wordMaps are maps whose keys are the user's own words. In them only some keys
-// mean something here.
-var wordMaps = []string{"labels", "annotations", "matchLabels", "nodeSelector"}
+// stringMaps are maps with arbitrary keys, of which only some give privileges.
+var stringMaps = []string{"labels", "annotations", "matchLabels", "nodeSelector"}
 
-// words notes what a map of words says.
-func (f facts) words(path []string, v any) {
+// addKeyedStrings records the privileges in a map with arbitrary keys.
+func (f privileges) addKeyedStrings(path []string, v any) {
 	m := mapOf(v)
 	if m == nil {
-		f.walk(path, v)
+		f.addNested(path, v)
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		_, isText := m[key].(string)
 		switch at := append(slices.Clone(path), fieldStep(key)); {
-		case slices.ContainsFunc(rightMarks, func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
-			f.add(at, m[key])
+		case slices.ContainsFunc(privilegeKeyPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
+			f.addValue(at, m[key])
 		case !isText:
-			f.field(path, key, m[key])
+			f.addField(path, key, m[key])
 		}
 	}
 }
 
-// containers notes what containers say. How one is confined is known also of one that
-// does not say so: a container beside confined ones must be as they are.
-func (f facts) containers(path []string, list []any) {
+// addContainers records the privileges of containers. It records a security context also for
+// containers without one: a container that a patch adds must be confined like the others.
+func (f privileges) addContainers(path []string, list []any) {
 	for i, step := range itemSteps(list) {
 		at, container := append(slices.Clone(path), step), mapOf(list[i])
 		for _, name := range slices.Sorted(maps.Keys(container)) {
 			if name != "securityContext" {
-				f.field(at, name, container[name])
+				f.addField(at, name, container[name])
 			}
 		}
-		text, _ := json.Marshal(container["securityContext"]) // it was read from JSON
-		f.note(append(at, "securityContext"), string(text)).container = true
+		text, _ := json.Marshal(container["securityContext"]) // no error: it was decoded from JSON
+		f.record(append(at, "securityContext"), string(text)).isSecurityContext = true
 	}
 }
 
-// rules notes whose requests the rules of an Ingress are for: one without a host is for all.
-func (f facts) rules(path []string, list []any) {
+// addIngressRules records the hosts of the rules of an Ingress. A rule without a host receives
+// the requests of all hosts.
+func (f privileges) addIngressRules(path []string, list []any) {
 	for i, step := range itemSteps(list) {
 		at, rule := append(slices.Clone(path), step), mapOf(list[i])
-		text, _ := json.Marshal(rule["host"]) // it was read from JSON
-		f.note(append(slices.Clone(at), "host"), string(text))
+		text, _ := json.Marshal(rule["host"]) // no error: it was decoded from JSON
+		f.record(append(slices.Clone(at), "host"), string(text))
 		for _, name := range slices.Sorted(maps.Keys(rule)) {
 			if name != "host" {
-				f.field(at, name, rule[name])
+				f.addField(at, name, rule[name])
 			}
 		}
 	}
 }
 
-// harmless are the sources of volumes that reach nothing but the pod itself and
+// harmlessVolumeSources are the volume sources that only give access to the pod itself and to
 // ConfigMaps.
-var harmless = []string{"name", "emptyDir", "configMap", "downwardAPI"}
+var harmlessVolumeSources = []string{"name", "emptyDir", "configMap", "downwardAPI"}
 
-// volumes notes what volumes give a pod.
-func (f facts) volumes(path []string, list []any) {
+// addVolumes records the volumes that give a pod access to something else.
+func (f privileges) addVolumes(path []string, list []any) {
 	for i, step := range itemSteps(list) {
 		at, volume := append(slices.Clone(path), step), mapOf(list[i])
 		if volume == nil {
-			f.walk(at, list[i])
+			f.addNested(at, list[i])
 		}
 		for _, source := range slices.Sorted(maps.Keys(volume)) {
 			sources, isList := mapOf(volume[source])["sources"].([]any)
 			switch inner := append(slices.Clone(at), fieldStep(source)); {
-			case slices.Contains(harmless, source):
+			case slices.Contains(harmlessVolumeSources, source):
 			case source == "projected" && isList:
-				f.volumes(append(inner, "sources"), sources)
+				f.addVolumes(append(inner, "sources"), sources)
 			default:
-				f.add(inner, volume[source])
+				f.addValue(inner, volume[source])
 			}
 		}
 	}
 }
 
-// engineMark begins the names of the engine's own labels and annotations.
-var engineMark = Kind.Group + "/"
+// enginePrefix is the prefix of the engine's own labels and annotations.
+var enginePrefix = Kind.Group + "/"
 
-// marks notes the engine's own labels and annotations, at any depth: pods carry those
-// of their template.
-func (f facts) marks(path []string, v any) {
+// addEngineMetadata records the engine's own labels and annotations, at any depth: pods inherit
+// those of their template.
+func (f privileges) addEngineMetadata(path []string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			at := append(slices.Clone(path), fieldStep(name))
-			if strings.HasPrefix(name, engineMark) {
-				f.add(at, v[name])
+			if strings.HasPrefix(name, enginePrefix) {
+				f.addValue(at, v[name])
 				continue
 			}
-			f.marks(at, v[name])
+			f.addEngineMetadata(at, v[name])
 		}
 	case []any:
 		for i, step := range itemSteps(v) {
-			f.marks(append(slices.Clone(path), step), v[i])
+			f.addEngineMetadata(append(slices.Clone(path), step), v[i])
 		}
 	}
 }
 
-// differences returns the paths, in order, at which two manifests say different things.
-func differences(was, is facts) [][]string {
-	all := maps.Clone(was.byPath)
-	maps.Copy(all, is.byPath)
-	usual, alike := was.confinement()
+// differences returns the paths, in order, at which the privileges of two manifests differ.
+func differences(old, updated privileges) [][]string {
+	all := maps.Clone(old.byPath)
+	maps.Copy(all, updated.byPath)
+	common, same := old.commonSecurityContext()
 	var out [][]string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		before, after := was.byPath[key], is.byPath[key]
+		before, after := old.byPath[key], updated.byPath[key]
 		switch {
 		case before != nil && after != nil && slices.Equal(slices.Sorted(slices.Values(before.values)), slices.Sorted(slices.Values(after.values))):
-		case all[key].container && after == nil: // without a container there is nothing to confine
-		case all[key].container && before == nil && alike && !slices.ContainsFunc(after.values, func(v string) bool { return v != usual }):
+		case all[key].isSecurityContext && after == nil: // the container was removed
+		case all[key].isSecurityContext && before == nil && same && !slices.ContainsFunc(after.values, func(v string) bool { return v != common }):
 		default:
 			out = append(out, all[key].path)
 		}
@@ -233,47 +233,45 @@ func differences(was, is facts) [][]string {
 	return out
 }
 
-// confinement returns the security context that all containers have, if they all have the
-// same. Where there is none, it is no security context.
-func (f facts) confinement() (usual string, alike bool) {
-	usual, first := "null", true
+// commonSecurityContext returns the security context of all containers, if they all have the
+// same one. Without containers it is null.
+func (f privileges) commonSecurityContext() (common string, same bool) {
+	common, first := "null", true
 	for _, known := range f.byPath {
-		if !known.container {
+		if !known.isSecurityContext {
 			continue
 		}
 		for _, v := range known.values {
-			if !first && v != usual {
+			if !first && v != common {
 				return "", false
 			}
-			usual, first = v, false
+			common, first = v, false
 		}
 	}
-	return usual, true
+	return common, true
 }
 
-// anyItem is the step to an item of a list that has no name.
-const anyItem = "[]"
+// unnamedItem is the step to an item of a list that has no name.
+const unnamedItem = "[]"
 
-// isItem reports whether a step leads to an item of a list.
-func isItem(step string) bool { return strings.HasPrefix(step, "[") }
+// isItemStep reports whether a step leads to an item of a list.
+func isItemStep(step string) bool { return strings.HasPrefix(step, "[") }
 
-// fieldStep returns the step to a field. One whose name looks like the step to an item
-// is quoted.
+// fieldStep returns the step to a field. It quotes a name that looks like the step to an item.
 func fieldStep(name string) string {
-	if isItem(name) || strings.HasPrefix(name, `"`) {
+	if isItemStep(name) || strings.HasPrefix(name, `"`) {
 		return strconv.Quote(name)
 	}
 	return name
 }
 
-// itemSteps returns the steps to the items of a list: by their names, if all have one of
-// their own.
+// itemSteps returns the steps to the items of a list: by name, if all names are set and unique.
 func itemSteps(list []any) []string {
 	out, seen := make([]string, len(list)), map[string]bool{}
 	for i, item := range list {
 		name, _ := mapOf(item)["name"].(string)
 		if name == "" || seen[name] {
-			return slices.Repeat([]string{anyItem}, len(list))
+			return slices.Repeat([]string{unnamedItem}, len(list))
 		}
 		seen[name] = true
 		out[i] = "[" + name + "]"

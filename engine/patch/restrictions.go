@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The engine writes with rights of its own, which whoever writes a Patch need not have.
-// So what came of a change is compared with what was there before, in whichever way it
-// was made: some fields never differ, and some only if the package has opened them.
+// The engine writes with its own permissions, which the author of a Patch may not have. So the
+// changed object is compared with the rendered one, however the change was made: some fields
+// must never differ, and some only if the package has declared them patchable.
 
-// fixed are the fields that a patch never changes: they say which object it is, to
-// whom it belongs, what holds up its end, and in which state it was written.
-var fixed = [][]string{
+// immutableFields are the fields that a patch never changes: the identity of the object, its
+// owners, its finalizers, and what the API server manages.
+var immutableFields = [][]string{
 	{"apiVersion"},
 	{"kind"},
 	{"metadata", "name"},
@@ -32,31 +32,32 @@ var fixed = [][]string{
 	{"metadata", "managedFields"},
 }
 
-// Fixed returns the fields that a patch never changes, whatever a package says. The
-// engine's own labels and annotations are not among them, as there are many.
-func Fixed() []string {
+// ImmutableFields returns the fields that a patch never changes, whatever a package declares.
+// The engine's own labels and annotations are immutable too, but not in the list: there are
+// many.
+func ImmutableFields() []string {
 	var out []string
-	for _, path := range fixed {
+	for _, path := range immutableFields {
 		out = append(out, strings.Join(path, "."))
 	}
 	return out
 }
 
-// keepsIdentity checks that a change leaves alone what never changes.
-func keepsIdentity(before, after map[string]any) error {
-	for _, path := range fixed {
+// checkIdentity errors if a change affects an immutable field.
+func checkIdentity(before, after map[string]any) error {
+	for _, path := range immutableFields {
 		if !equality.Semantic.DeepEqual(lookup(before, path), lookup(after, path)) {
-			return faultf(Invalid, "a patch must not change %s", strings.Join(path, "."))
+			return changeErrorf(Invalid, "a patch must not change %s", strings.Join(path, "."))
 		}
 	}
 	if m, ok := after["metadata"]; ok && mapOf(m) == nil {
-		return faultf(Invalid, "a patch must not change metadata into something else")
+		return changeErrorf(Invalid, "a patch must not replace metadata by something that is not an object")
 	}
-	was, is := newFacts(), newFacts()
-	was.marks(nil, before)
-	is.marks(nil, after)
-	if changed := differences(was, is); len(changed) > 0 {
-		return faultf(Invalid, "a patch must not change %s: the engine goes by it", show(changed[0]))
+	old, updated := newPrivileges(), newPrivileges()
+	old.addEngineMetadata(nil, before)
+	updated.addEngineMetadata(nil, after)
+	if changed := differences(old, updated); len(changed) > 0 {
+		return changeErrorf(Invalid, "a patch must not change %s: the engine relies on it", formatPath(changed[0]))
 	}
 	return nil
 }
@@ -68,13 +69,13 @@ func lookup(v any, path []string) any {
 	return v
 }
 
-// keepsRights checks that a change of an object of a kind leaves alone what gives
-// rights, but for the fields that the package has opened.
-func keepsRights(kind schema.GroupKind, before, after map[string]any, open map[string]bool) error {
-	was, is := newFacts(), newFacts()
-	was.of(kind, before)
-	is.of(kind, after)
-	changed := slices.DeleteFunc(differences(was, is), func(path []string) bool { return isOpen(path, open) })
+// checkPrivileges errors if a change affects a field that gives privileges, unless the package
+// has declared that field patchable.
+func checkPrivileges(kind schema.GroupKind, before, after map[string]any, open map[string]bool) error {
+	old, updated := newPrivileges(), newPrivileges()
+	old.addManifest(kind, before)
+	updated.addManifest(kind, after)
+	changed := slices.DeleteFunc(differences(old, updated), func(path []string) bool { return isPatchable(path, open) })
 	if len(changed) == 0 {
 		return nil
 	}
@@ -82,13 +83,13 @@ func keepsRights(kind schema.GroupKind, before, after map[string]any, open map[s
 	if n := len(changed) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return faultf(NotPatchable, "a patch must not change %s%s of a %s; to allow it, the package says in the policy of the object: patchable: %q: true",
-		show(changed[0]), more, kind.Kind, pattern(changed[0]))
+	return changeErrorf(NotPatchable, "a patch must not change %s%s of a %s; to allow it, set patchable: %q: true in the object's policy in the package",
+		formatPath(changed[0]), more, kind.Kind, patchablePath(changed[0]))
 }
 
-// isOpen reports whether a package has opened a path, or one above it.
-func isOpen(path []string, open map[string]bool) bool {
-	full := pattern(path)
+// isPatchable reports whether a package has declared a path, or a parent of it, patchable.
+func isPatchable(path []string, open map[string]bool) bool {
+	full := patchablePath(path)
 	for p, yes := range open {
 		if yes && (full == p || strings.HasPrefix(full, p+".") || strings.HasPrefix(full, p+"[]")) {
 			return true
@@ -97,22 +98,22 @@ func isOpen(path []string, open map[string]bool) bool {
 	return false
 }
 
-// pattern returns a path as a package writes it: without the names of list items.
-func pattern(path []string) string {
+// patchablePath returns a path in the notation of a package: without the names of list items.
+func patchablePath(path []string) string {
 	out := slices.Clone(path)
 	for i, step := range out {
-		if isItem(step) {
-			out[i] = anyItem
+		if isItemStep(step) {
+			out[i] = unnamedItem
 		}
 	}
-	return show(out)
+	return formatPath(out)
 }
 
-// show returns a path as people write it.
-func show(path []string) string {
+// formatPath returns a path as text.
+func formatPath(path []string) string {
 	var b strings.Builder
 	for i, step := range path {
-		if i > 0 && !isItem(step) {
+		if i > 0 && !isItemStep(step) {
 			b.WriteByte('.')
 		}
 		b.WriteString(step)
@@ -120,8 +121,8 @@ func show(path []string) string {
 	return b.String()
 }
 
-// deniedGroups are the API groups of which a patch changes nothing that is not opened:
-// they give rights, or decide about the requests of others.
+// deniedGroups are the API groups in which a patch changes only fields that the package has
+// declared patchable: their kinds give privileges, or affect the requests of other users.
 var deniedGroups = []string{
 	"admissionregistration.k8s.io",
 	"apiextensions.k8s.io",
@@ -133,8 +134,8 @@ var deniedGroups = []string{
 	Kind.Group,
 }
 
-// deniedKinds are the same of other groups: identities, what is kept secret, where the
-// traffic of a Service goes, and what restricts a namespace.
+// deniedKinds are such kinds of other groups: identities, secrets, the endpoints of Services,
+// and restrictions of a namespace.
 var deniedKinds = []schema.GroupKind{
 	{Kind: "Endpoints"},
 	{Kind: "LimitRange"},
@@ -148,6 +149,6 @@ var deniedKinds = []schema.GroupKind{
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"},
 }
 
-func isDenied(kind schema.GroupKind) bool {
+func isDeniedKind(kind schema.GroupKind) bool {
 	return slices.Contains(deniedGroups, kind.Group) || slices.Contains(deniedKinds, kind)
 }
