@@ -12,29 +12,29 @@ import (
 	"path/filepath"
 )
 
-// Kept is a folder in which the last good version of each package is kept, so that it
-// survives the end of the process. Whoever writes there has the rights of the operator, so
-// only what this user wrote is read, and nobody else may write there.
-type Kept struct{ root *os.Root }
+// LastGood is a folder that stores the last good version of each package, so that it survives
+// the end of the process. A client that can write there has the permissions of the operator. So
+// only this user may write there, and only files of this user are read.
+type LastGood struct{ root *os.Root }
 
-// ErrNothingKept is the error of a package of which no version is kept.
-var ErrNothingKept = errors.New("no version of it is kept")
+// ErrNoLastGood is the error of a package of which no version is stored.
+var ErrNoLastGood = errors.New("no version of it is kept")
 
-// keptFolder is the folder within that of the state. The one above may be a volume that
-// belongs to somebody else.
-const keptFolder = "packages"
+// lastGoodFolder is the name of the folder within the state folder. The state folder may be a
+// volume that belongs to another user.
+const lastGoodFolder = "packages"
 
-// maxKept bounds the archive of one package, in bytes.
-const maxKept = 32 << 20
+// maxLastGood bounds the archive of one package, in bytes.
+const maxLastGood = 32 << 20
 
-// OpenKept returns the packages that are kept in a folder, which it makes if there is none.
-// It errors when somebody else may write there.
-func OpenKept(dir string) (*Kept, error) {
-	packages := filepath.Join(dir, keptFolder)
+// OpenLastGood opens the store in a folder, which it creates if it does not exist. It errors
+// when another user may write there.
+func OpenLastGood(dir string) (*LastGood, error) {
+	packages := filepath.Join(dir, lastGoodFolder)
 	if err := os.MkdirAll(packages, 0o700); err != nil {
 		return nil, fmt.Errorf("keeping packages: %w", err)
 	}
-	// A link would be followed below, and what is checked would not be what is opened.
+	// OpenRoot follows links, so a link could lead elsewhere after the check.
 	if info, err := os.Lstat(packages); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("keeping packages: %s is not a folder", packages)
 	}
@@ -44,28 +44,28 @@ func OpenKept(dir string) (*Kept, error) {
 	}
 	info, err := root.Stat(".")
 	if err == nil {
-		err = ownAlone(info)
+		err = checkExclusiveOwner(info)
 	}
 	if err != nil {
 		_ = root.Close()
 		return nil, fmt.Errorf("keeping packages: %s: %w", packages, err)
 	}
-	return &Kept{root}, nil
+	return &LastGood{root}, nil
 }
 
-// ownAlone errors unless a file or folder belongs to the user of this process, and nobody
-// else may write to it.
-func ownAlone(info fs.FileInfo) error {
+// checkExclusiveOwner errors unless a file or folder belongs to the user of this process, and no
+// other user may write to it.
+func checkExclusiveOwner(info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		return fmt.Errorf("others may write there (mode %04o)", mode)
 	}
-	return ownedByUser(info)
+	return checkOwner(info)
 }
 
-// Save keeps a version of the package in a folder instead of the one before it. A reader
-// finds the one or the other, whatever happens meanwhile.
-func (k *Kept) Save(folder string, s *Snapshot) error {
-	name, abs, err := keptName(folder)
+// Save stores a version of the package in a folder, and replaces the previous one atomically: a
+// reader finds either version, also after a crash. It errors when the version cannot be stored.
+func (k *LastGood) Save(folder string, s *Snapshot) error {
+	name, abs, err := lastGoodName(folder)
 	if err != nil {
 		return err
 	}
@@ -73,18 +73,18 @@ func (k *Kept) Save(folder string, s *Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("keeping package %s: %w", s.name, err)
 	}
-	if len(data) > maxKept {
-		return fmt.Errorf("keeping package %s: it has %d bytes, and at most %d are kept", s.name, len(data), maxKept)
+	if len(data) > maxLastGood {
+		return fmt.Errorf("keeping package %s: it has %d bytes, and at most %d are kept", s.name, len(data), maxLastGood)
 	}
-	if err := k.replace(name, data); err != nil {
+	if err := k.writeAtomically(name, data); err != nil {
 		return fmt.Errorf("keeping package %s: %w", s.name, err)
 	}
 	return nil
 }
 
-// replace makes a file of new content take the place of the old one.
-func (k *Kept) replace(name string, data []byte) error {
-	draft := fmt.Sprintf("%s.%d", name, os.Getpid()) // another process may keep it as well
+// writeAtomically replaces a file by one with new content.
+func (k *LastGood) writeAtomically(name string, data []byte) error {
+	draft := fmt.Sprintf("%s.%d", name, os.Getpid()) // another process may save it at the same time
 	if err := k.root.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -105,29 +105,29 @@ func (k *Kept) replace(name string, data []byte) error {
 	return err
 }
 
-// Load returns the version of the package in a folder that was kept last. It errors with
-// ErrNothingKept when there is none, and when what is there is not as it was kept.
-func (k *Kept) Load(folder string) (*Snapshot, error) {
-	name, abs, err := keptName(folder)
+// Load returns the version of the package in a folder that was saved last. It errors with
+// ErrNoLastGood when there is none, and when the file is not as it was saved.
+func (k *LastGood) Load(folder string) (*Snapshot, error) {
+	name, abs, err := lastGoodName(folder)
 	if err != nil {
 		return nil, err
 	}
-	data, err := k.read(name)
+	data, err := k.readFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNothingKept
+		return nil, ErrNoLastGood
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the kept version %s: %w", name, err)
 	}
-	s, err := decode(abs, data)
+	s, err := decodeSnapshot(abs, data)
 	if err != nil {
 		return nil, fmt.Errorf("the kept version %s: %w", name, err)
 	}
 	return s, nil
 }
 
-// read reads a file that is no link, and that nobody else may have written.
-func (k *Kept) read(name string) ([]byte, error) {
+// readFile reads a regular file, not a link, that no other user can have written.
+func (k *LastGood) readFile(name string) ([]byte, error) {
 	info, err := k.root.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -146,18 +146,18 @@ func (k *Kept) read(name string) ([]byte, error) {
 		return nil, err
 	case !os.SameFile(info, opened):
 		return nil, errors.New("it was replaced while it was read")
-	case opened.Size() > maxKept:
-		return nil, fmt.Errorf("it has %d bytes, and at most %d are read", opened.Size(), maxKept)
+	case opened.Size() > maxLastGood:
+		return nil, fmt.Errorf("it has %d bytes, and at most %d are read", opened.Size(), maxLastGood)
 	}
-	if err := ownAlone(opened); err != nil {
+	if err := checkExclusiveOwner(opened); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, maxKept+1))
+	return io.ReadAll(io.LimitReader(f, maxLastGood+1))
 }
 
-// keptName returns the name of the file that keeps the package of a folder, and the
-// absolute path of the folder.
-func keptName(folder string) (name, abs string, err error) {
+// lastGoodName returns the name of the file for the package of a folder, and the absolute path
+// of the folder.
+func lastGoodName(folder string) (name, abs string, err error) {
 	if abs, err = filepath.Abs(folder); err != nil {
 		return "", "", fmt.Errorf("package %s: %w", folder, err)
 	}
