@@ -121,7 +121,7 @@ func refused(def crd.Definition, generated *apiextensionsv1.CustomResourceDefini
 	if err != nil {
 		return err
 	}
-	return crd.Refused(def, errs)
+	return crd.LocateErrors(def, errs)
 }
 
 // count returns a number with its noun.

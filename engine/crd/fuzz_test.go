@@ -82,7 +82,7 @@ func FuzzDefaults(f *testing.F) {
 			t.Fatalf("%v\n%s", err, source)
 		}
 		if len(errs) > 0 {
-			faults, ok := errors.AsType[fault.Faults](crd.Refused(def, errs))
+			faults, ok := errors.AsType[fault.Faults](crd.LocateErrors(def, errs))
 			// Only the rules that are wrong by themselves.
 			if !ok || !strings.Contains(source, "== 4") {
 				t.Fatalf("%v\n%s", errs.ToAggregate(), source)

@@ -11,7 +11,7 @@ import (
 func redactorOf(cr map[string]any, rollout program.Rollout, m *matcher) *redact.Redactor {
 	r := redact.New()
 	id := IdentityOf(cr)
-	r.Name(id.Kind, id.Namespace, id.Name)
+	r.AllowNames(id.Kind, id.Namespace, id.Name)
 	for _, objects := range m.live {
 		for _, o := range objects {
 			r.Add(o)
@@ -25,9 +25,9 @@ func redactorOf(cr map[string]any, rollout program.Rollout, m *matcher) *redact.
 		all = append(slices.Clip(all), h.Component)
 	}
 	for _, c := range all {
-		r.Name(c.Name)
+		r.AllowNames(c.Name)
 		for _, o := range c.Objects {
-			r.Name(o.Name, o.Identity.Kind, o.Identity.Namespace, o.Identity.Name)
+			r.AllowNames(o.Name, o.Identity.Kind, o.Identity.Namespace, o.Identity.Name)
 			r.Add(o.Manifest)
 		}
 	}

@@ -161,7 +161,7 @@ func blockedOutcome(component string, s step) (status.Component, bool) {
 
 // complaint is what an object that is being deleted says of what holds it.
 func complaint(live *unstructured.Unstructured) string {
-	if text := verify.Complaint(live); text != "" {
+	if text := verify.NotReadyMessage(live); text != "" {
 		return "; it says: " + text
 	}
 	return ""

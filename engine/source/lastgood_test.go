@@ -33,10 +33,10 @@ package other
 `
 
 // keep keeps a version of the package in a new folder, and returns both and where it is.
-func keep(t *testing.T, archive, dir string) (k *source.Kept, folder, file string) {
+func keep(t *testing.T, archive, dir string) (k *source.LastGood, folder, file string) {
 	t.Helper()
 	state := filepath.Join(t.TempDir(), "state")
-	k, err := source.OpenKept(state)
+	k, err := source.OpenLastGood(state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +106,11 @@ func contents(t *testing.T, fsys fs.FS) map[string]string {
 
 func TestNothingIsKeptAtFirst(t *testing.T) {
 	t.Parallel()
-	k, err := source.OpenKept(t.TempDir())
+	k, err := source.OpenLastGood(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Load("somewhere"); !errors.Is(err, source.ErrNothingKept) {
+	if _, err := k.Load("somewhere"); !errors.Is(err, source.ErrNoLastGood) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestFolderThatOthersMayWriteToIsNotUsed(t *testing.T) {
 		if err := c.make(filepath.Join(dir, "packages")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := source.OpenKept(dir); err == nil {
+		if _, err := source.OpenLastGood(dir); err == nil {
 			t.Errorf("%s: %s", name, c.reason)
 		}
 	}
