@@ -36,9 +36,10 @@ With --dry-run there is no cluster: the custom resources of -f are rolled out in
 Deployments, Jobs and the like become healthy as soon as they were written. Every step is
 shown, with what was written and what the rest waits for. Other objects of the files are
 there from the start, as the package's inputs are, and so are their namespaces; what is
-written to any other namespace needs it. Objects are refused for what every API server
-refuses of Kubernetes' own kinds, and of custom resources whose definition is in the files or
-written by the package. Access, quotas, webhooks and what is left to a certain cluster are not
+written to any other namespace needs it. Known are Kubernetes' own kinds, those of the packages,
+and those whose CustomResourceDefinition is in the files or written by a package. Objects are
+refused for what every API server refuses of Kubernetes' own kinds, and of custom resources whose
+definition is known. Access, quotas, webhooks and what is left to a certain cluster are not
 looked at. With --delete, the resources are deleted afterwards.
 
 With --dry-run=server the cluster is asked what it would make of the next reconcile, and nothing
@@ -146,6 +147,7 @@ func (r *rehearsal) read(ctx context.Context, in io.Reader, f runFlags, programs
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(others, func(a, b *unstructured.Unstructured) int { return definesNothing(a) - definesNothing(b) })
 	for _, u := range append(others, given...) {
 		ref, err := r.put(u, f.options.CustomResourceNamespace)
 		if err != nil {
@@ -156,6 +158,15 @@ func (r *rehearsal) read(ctx context.Context, in io.Reader, f runFlags, programs
 		}
 	}
 	return nil
+}
+
+// definesNothing is 0 for the definition of a kind, which comes before objects of that kind,
+// and 1 for anything else.
+func definesNothing(u *unstructured.Unstructured) int {
+	if _, _, defines := cluster.DefinedBy(u.Object); defines {
+		return 0
+	}
+	return 1
 }
 
 // readGiven returns the custom resources in the files, and what else is there.
@@ -201,8 +212,7 @@ func servedBy(programs []*program.Program, kind schema.GroupKind) *program.Progr
 func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster.Ref, error) {
 	scope, err := r.world.Scope(u.GroupVersionKind())
 	switch {
-	case err != nil:
-		return cluster.Ref{}, err
+	case err != nil: // perhaps it says so itself
 	case scope == cluster.ClusterScoped:
 		u.SetNamespace("")
 	case u.GetNamespace() == "" && namespace != "":
@@ -237,7 +247,7 @@ func (r *rehearsal) show(step dryrun.Step) {
 	components, _ := step.Status["components"].([]any)
 	for _, c := range components {
 		m, _ := c.(map[string]any)
-		line := fmt.Sprintf("  %s: %v", r.mask.Text(fmt.Sprint(m["name"])), r.state(fmt.Sprint(m["state"])))
+		line := fmt.Sprintf("  %s: %v", r.mask.Text(fmt.Sprint(m["name"])), r.ink.state(fmt.Sprint(m["state"])))
 		if text, _ := m["message"].(string); text != "" {
 			line += ", " + r.mask.Text(text)
 		}
@@ -304,18 +314,6 @@ func (r *rehearsal) phase(phase string) string {
 		return r.ink.bad(phase)
 	}
 	return r.ink.warn(phase)
-}
-
-func (r *rehearsal) state(state string) string {
-	switch state {
-	case "Verified":
-		return r.ink.good(state)
-	case "Failed":
-		return r.ink.bad(state)
-	case "Excluded":
-		return r.ink.dim(state)
-	}
-	return r.ink.warn(state)
 }
 
 // conclude prints what there is in the end, and says what is not ready.

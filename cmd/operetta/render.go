@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 // The drawings of the graph.
@@ -26,16 +27,23 @@ type renderOptions struct {
 const renderLong = `Print what a package makes of a custom resource, without a cluster.
 
 The objects are printed in the order in which they would be applied: what others depend
-on comes first. On stderr stands what becomes of each component: which are left out
-because they are excluded, incomplete or invalid, which wait for what, and where in the
-package that is written.
+on comes first. Stderr shows the state of each component as the status of the resource
+would: what would be applied now, what waits for what, what is excluded or wrong, and where
+in the package that is written. It is what the next reconcile would decide, before it writes.
 
 Some objects need to know others as the cluster has them. --live takes those, and the
-inputs of the package, from a file: manifests as kubectl prints them, which are matched
-by kind, namespace and name, or a map by component and object name:
+inputs of the package, from a file: manifests as kubectl prints them, or a map by component
+and object name:
 
   web:
     deployment: {apiVersion: apps/v1, kind: Deployment, status: {availableReplicas: 3}}
+
+What kubectl printed is taken as it is, with whose it is. A manifest without a
+resourceVersion was written by hand: it is taken as what the operator has applied, with the
+given fields over that.
+
+Where the objects of a kind live is known of Kubernetes' own kinds, and of those whose
+CustomResourceDefinition is in one of the files.
 
 Without a package, it is the one in the current folder.`
 
@@ -106,15 +114,15 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 		}
 		return out.Faults.OrNil()
 	}
-	cr, err := readResource(ctx, s.in, o, p)
+	cr, definitions, err := readResource(ctx, s.in, o, p)
 	if err != nil {
 		return err
 	}
-	in := render.Input{CR: cr.object, Namespace: o.namespace}
+	in := render.Input{CR: cr.object, Namespace: o.namespace, Manifests: definitions}
 	if err := readLive(ctx, s.in, o.live, &in); err != nil {
 		return err
 	}
-	out, err := render.Render(p, in)
+	out, err := render.Render(ctx, p, in)
 	if err != nil {
 		return err
 	}
@@ -162,41 +170,36 @@ func printGraph(w io.Writer, kind string, out render.Output) error {
 	return err
 }
 
-// explain says what becomes of each component, in the order of the objects.
+// explain says what becomes of each component, in the words of the status and in the order
+// of the objects.
 func explain(w io.Writer, out render.Output) {
 	ink := newInk(w)
+	shown := map[string]bool{}
 	for _, c := range out.Components {
-		switch c.State {
-		case render.Rendered:
-			printLine(w, "%s: %s", c.Name, ink.good(count(len(c.Objects), "object")))
-			for _, wait := range c.Waits {
-				printLine(w, "%s: %s %s", c.Name, ink.warn("waits"), wait)
-			}
-		case render.Invalid:
-			// Its faults are printed with all others, at the end.
-			printLine(w, "%s: %s", c.Name, ink.bad("invalid, not rendered"))
-		case render.Excluded:
-			explainState(w, c, ink.dim("excluded"))
-		case render.Held:
-			explainState(w, c, ink.warn("held, neither created nor deleted"))
-		case render.Incomplete:
-			explainState(w, c, ink.warn("incomplete, not rendered yet"))
+		if c.State == "" {
+			continue // nothing is decided, and the faults say why
 		}
+		shown[c.Name] = true
+		line := c.Name + ": " + ink.state(string(c.State))
+		faulty := c.State == status.Failed && c.Reason != status.ReasonObjectFailed || c.Reason == status.ReasonKindNotServed
+		if c.Message != "" && !faulty { // faults are printed with all others, at the end
+			line += ", " + c.Message
+		}
+		printLine(w, "%s", line)
+	}
+	for _, u := range out.Unmet {
+		printLine(w, "%s", u)
 	}
 	for _, h := range out.Hooks {
-		printLine(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+		if !shown[h.Component.Name] {
+			printLine(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+		}
 	}
 	for _, a := range out.Absent {
 		printLine(w, "note: %s", a)
 	}
 	for _, u := range out.Unmatched {
 		printLine(w, "note: live object %s matches no rendered object", u)
-	}
-}
-
-func explainState(w io.Writer, c render.Component, state string) {
-	for _, reason := range c.Because {
-		printLine(w, "%s: %s: %s", c.Name, state, reason)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/vet"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -28,8 +30,10 @@ from one, as in appsv1.#Deployment & {...}.
 Each fault is one line: file:line, the path of the field, what is wrong, and what to
 write instead. A warning is one as well, of what is right and probably not meant: a status,
 or an object that is no Secret, into which what a Secret holds is copied; or work that a
-user can make as long as they like, as list.Range over a number without a maximum. It
-makes the command fail with --strict only. Without packages, all packages at or below the
+user can make as long as they like, as list.Range over a number without a maximum; or an
+object of a kind of which nobody says whether it is namespaced: Kubernetes' own kinds are
+known, and others by their CustomResourceDefinition, which -f takes. It makes the command
+fail with --strict only. Without packages, all packages at or below the
 current folder are checked.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
@@ -48,11 +52,34 @@ current folder are checked.`,
 	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print faults only, and nothing when there are none")
 	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail because of warnings as well")
 	cmd.Flags().BoolVar(&v.edges, "edges", false, "print what depends on what: always, or under which condition")
+	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CustomResourceDefinitions of kinds that the packages render; - is the standard input")
+	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
+		panic(err) // the flag was added above
+	}
 	return cmd
 }
 
 // A vetting is what vet is asked for.
-type vetting struct{ quiet, edges, strict bool }
+type vetting struct {
+	quiet, edges, strict bool
+	files                []string
+}
+
+// scopes returns where the objects of the kinds live that are defined in the files.
+func (v vetting) scopes(ctx context.Context, in io.Reader) (vet.Scopes, error) {
+	out := vet.Scopes{}
+	for _, file := range v.files {
+		all, err := readDocuments(ctx, file, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, definition := range definitionsIn(all) {
+			kind, scope, _ := cluster.DefinedBy(definition)
+			out[kind] = scope
+		}
+	}
+	return out, nil
+}
 
 // run checks packages and prints what is found.
 func (v vetting) run(ctx context.Context, s streams, args []string) error {
@@ -60,9 +87,13 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	scopes, err := v.scopes(ctx, s.in)
+	if err != nil {
+		return err
+	}
 	faults, warnings := 0, 0
 	for _, dir := range dirs {
-		found, err := examine(ctx, dir, examineAll)
+		found, err := examine(ctx, dir, examineAll, scopes)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -73,9 +104,9 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 		if v.edges {
 			printEdges(s.out, found.Edges)
 		}
-		if !v.quiet || v.strict {
-			printWarnings(s.err, found.Warnings)
-			warnings += len(found.Warnings)
+		if asked := append(found.Warnings, found.Unknown...); !v.quiet || v.strict {
+			printWarnings(s.err, asked)
+			warnings += len(asked)
 		}
 	}
 	if !v.quiet {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
@@ -47,7 +49,8 @@ type DecidedObject struct {
 	Action ownership.Action
 }
 
-// Decide returns what Run would do now, and writes nothing. It errors when the cluster
+// Decide returns what Run would do now, and writes nothing: what would be written first, the
+// cluster is asked about by dry runs. It errors when the cluster
 // does not answer; the Decision is valid then, too.
 func (e *Engine) Decide(ctx context.Context, in Input) (Decision, error) {
 	r := newRun(e, in)
@@ -109,11 +112,11 @@ func (r *run) prospect(ctx context.Context, c program.Component) (status.Compone
 		return blocked.outcome, steps
 	}
 	var refused, held application
-	writes := false
+	writes, dry := false, r.Cluster.DryRun()
 	for _, s := range steps {
-		writes = writes || s.writes()
-		if said, ok := r.rememberedRefusal(s); ok {
-			refused = refused.refused(said)
+		if s.writes() {
+			writes = true
+			refused = r.tried(ctx, dry, s, refused)
 		}
 		if p := r.paceOf(c.Name, s.want.Object, needOf(s.action.Verb)); p.Times > 0 && held.restless.Name == "" {
 			held.restless = restless(s, p)
@@ -134,6 +137,21 @@ func (r *run) prospect(ctx context.Context, c program.Component) (status.Compone
 	return r.judge(ctx, c), steps
 }
 
+// tried adds to an application what the cluster says to the write of a step, if it would
+// refuse that.
+func (r *run) tried(ctx context.Context, dry cluster.Cluster, s step, out application) application {
+	if said, ok := r.rememberedRefusal(s); ok {
+		return out.refused(said)
+	}
+	if s.onlyMarks() {
+		return out
+	}
+	if _, err := s.send(ctx, dry); r.wouldBeRefused(ctx, s, err) {
+		return out.refused(r.refusal(ctx, s, err))
+	}
+	return out
+}
+
 // forecastHooks gives the hooks whose phase has come the outcome that they have before
 // anything is written.
 func (r *run) forecastHooks(ctx context.Context) {
@@ -143,10 +161,30 @@ func (r *run) forecastHooks(ctx context.Context) {
 			if !come || h.Phase != p {
 				continue
 			}
-			if _, _, due := r.decideHook(ctx, h.Component); due {
-				r.outcomes[h.Component.Name] = hookOutcome(h.Component.Name, status.Applied, "being run")
+			if named, _, due := r.decideHook(ctx, h.Component); due {
+				r.forecastHook(ctx, named)
 			}
 		}
+	}
+}
+
+// forecastHook gives a hook that is to be run, or is running, its outcome.
+func (r *run) forecastHook(ctx context.Context, c program.Component) {
+	if r.stamp(ctx, c); r.outcomes[c.Name].Name != "" {
+		return
+	}
+	if _, err := r.look(ctx, r.placesOf(ctx, c)); err != nil {
+		r.failures = append(r.failures, err)
+		return
+	}
+	steps, blocked := r.steps(ctx, r.desired[c.Name], c, false)
+	switch {
+	case blocked.outcome.Name != "":
+		r.outcomes[c.Name] = blocked.outcome
+	case slices.ContainsFunc(steps, step.writes):
+		r.outcomes[c.Name] = hookOutcome(c.Name, status.Applied, "being run")
+	default:
+		r.outcomes[c.Name] = r.judgeHook(ctx, c)
 	}
 }
 

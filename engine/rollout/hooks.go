@@ -206,7 +206,7 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 	if r.outcomes[c.Name].Name != "" {
 		return nil
 	}
-	o := r.judge(ctx, c)
+	o := r.judgeHook(ctx, c)
 	delete(r.finished, c.Name)
 	if o.State == status.Verified || o.State == status.Failed {
 		if r.finished == nil {
@@ -214,11 +214,17 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 		}
 		r.finished[c.Name] = Finish{Digest: digest, State: o.State}
 	}
+	r.outcomes[c.Name] = o
+	return nil
+}
+
+// judgeHook returns the outcome of a hook whose objects were applied.
+func (r *run) judgeHook(ctx context.Context, c program.Component) status.Component {
+	o := r.judge(ctx, c)
 	if o.State == status.Failed {
 		o.Message += "; delete " + r.remains(ctx, c) + " to run the hook again, or change the hook"
 	}
-	r.outcomes[c.Name] = hookOutcome(c.Name, o.State, o.Message)
-	return nil
+	return hookOutcome(c.Name, o.State, o.Message)
 }
 
 func (r *run) placesOf(ctx context.Context, c program.Component) []place {
