@@ -24,37 +24,37 @@ type renderOptions struct {
 	output, graph         string
 }
 
-const renderLong = `Print what a package makes of a custom resource, without a cluster.
+const renderLong = `Print the objects that a package renders for a custom resource, without a cluster.
 
-The objects are printed in the order in which they would be applied: what others depend
-on comes first. Stderr shows the state of each component as the status of the resource
-would: what would be applied now, what waits for what, what is excluded or wrong, and where
-in the package that is written. It is what the next reconcile would decide, before it writes.
+The objects are printed in the order in which they would be applied: dependencies first. The
+state of each component goes to stderr, in the words of the resource's status: what would be
+applied now, what waits for what, what is excluded or wrong, and the line of the package that
+says so. It is what the next reconcile would decide before its first write.
 
-Some objects need to know others as the cluster has them. --live takes those, and the
-inputs of the package, from a file: manifests as kubectl prints them, or a map by component
-and object name:
+Some objects depend on live objects. --live reads those, and the inputs of the package, from
+a file. The file has manifests as kubectl prints them, matched by kind, namespace and name,
+or a map by component and object name:
 
   web:
     deployment: {apiVersion: apps/v1, kind: Deployment, status: {availableReplicas: 3}}
 
-What kubectl printed is taken as it is, with whose it is. A manifest without a
-resourceVersion was written by hand: it is taken as what the operator has applied, with the
-given fields over that.
+Manifests that kubectl printed keep their owner: the object of another owner is refused, as in
+a cluster. A manifest without a resourceVersion was written by hand. It stands for the object
+as the operator has applied it, with the given fields over that.
 
-Where the objects of a kind live is known of Kubernetes' own kinds, and of those whose
-CustomResourceDefinition is in one of the files.
+Built-in kinds are known. For any other kind, give its CRD with -f or --live: it says whether
+the kind is namespaced.
 
-Without a package, it is the one in the current folder.`
+The default is the package in the current folder.`
 
 const renderExample = `  operetta render ./cue/webapp -f config/samples/webapp.yaml
 
-  # With what the cluster has now
+  # Use the live objects of the cluster
   kubectl get webapp nginx-app -o yaml > cr.yaml
   kubectl get all,configmap,secret -o yaml > live.yaml
   operetta render ./cue/webapp -f cr.yaml --live live.yaml
 
-  # Show what depends on what, in the terminal or for a document
+  # Draw the dependencies, as a tree or for a document
   operetta render ./cue/webapp --graph
   operetta render ./cue/webapp --graph=mermaid`
 
@@ -62,7 +62,7 @@ func newRender(s streams) *cobra.Command {
 	var o renderOptions
 	cmd := &cobra.Command{
 		Use:               "render [package] -f FILE",
-		Short:             "Print the objects that a package makes of a custom resource",
+		Short:             "Print the objects that a package renders for a custom resource",
 		Long:              renderLong,
 		Example:           renderExample,
 		Args:              usage(cobra.MaximumNArgs(1)),
@@ -71,11 +71,11 @@ func newRender(s streams) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), s, o, args) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is the standard input")
-	f.StringVar(&o.live, "live", "", "file with objects as the cluster has them; - is the standard input")
-	f.StringVar(&o.name, "name", "", "name of the custom resource, when the file has several")
-	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, when it names none (default "`+render.DefaultNamespace+`")`)
-	f.Var(&choice{value: &o.graph, values: []string{graphTree, graphMermaid}}, "graph", "draw the components and what they depend on, instead of objects")
+	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is standard input")
+	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")
+	f.StringVar(&o.name, "name", "", "name of the custom resource, if the file has several")
+	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, if it has none (default "`+render.DefaultNamespace+`")`)
+	f.Var(&choice{value: &o.graph, values: []string{graphTree, graphMermaid}}, "graph", "draw the components and their dependencies instead of printing objects")
 	f.Lookup("graph").NoOptDefVal = graphTree
 	outputFlag(cmd, &o.output, formatYAML, formatJSON)
 	complete(cmd, "graph", []string{graphTree, graphMermaid})
@@ -95,9 +95,9 @@ func (o renderOptions) check(cmd *cobra.Command) error {
 	case o.file == "" && o.live != "":
 		return usageError{fmt.Errorf("--live needs a custom resource: name its file with -f")}
 	case o.file == stdin && o.live == stdin:
-		return usageError{fmt.Errorf("-f and --live cannot both read the standard input")}
+		return usageError{fmt.Errorf("-f and --live cannot both read standard input")}
 	case o.graph != "" && cmd.Flags().Changed("output"):
-		return usageError{fmt.Errorf("--graph draws, and -o is for objects: use one of them")}
+		return usageError{fmt.Errorf("--graph and -o exclude each other: --graph draws, -o formats objects")}
 	}
 	return nil
 }
@@ -185,21 +185,21 @@ func explain(w io.Writer, out render.Output) {
 		if c.Message != "" && !faulty { // faults are printed with all others, at the end
 			line += ", " + c.Message
 		}
-		printLine(w, "%s", line)
+		printLinef(w, "%s", line)
 	}
 	for _, u := range out.Unmet {
-		printLine(w, "%s", u)
+		printLinef(w, "%s", u)
 	}
 	for _, h := range out.Hooks {
 		if !shown[h.Component.Name] {
-			printLine(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+			printLinef(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
 		}
 	}
 	for _, a := range out.Absent {
-		printLine(w, "note: %s", a)
+		printLinef(w, "note: %s", a)
 	}
 	for _, u := range out.Unmatched {
-		printLine(w, "note: live object %s matches no rendered object", u)
+		printLinef(w, "note: live object %s matches no rendered object", u)
 	}
 }
 

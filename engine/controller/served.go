@@ -88,7 +88,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		return err
 	}
 	reach := func() program.Reach { return s.reconciler.program.Load().Reach() }
-	objects := newSpread(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, wakes: s.wakes}, c)
+	objects := newSpread(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), wakes: s.wakes}, c)
 	l.Cluster, s.reconciler.own = echoing{objects, &objects.own}, &objects.own
 	l.List = objects.List
 	read := m.newInputs(s)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // The fields of a package that an evaluation reads.
@@ -70,7 +72,7 @@ func (p *Program) read(v cue.Value, s Session) (r Rollout, err error) {
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
 	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: p.invalid(p.filling(s))}, nil
+		return Rollout{Invalid: p.invalid(p.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
 	}
 	// So would a configuration that contradicts the package.
 	if faults := p.configFaults(v.LookupPath(configPath), s.Config); len(faults) > 0 {
@@ -225,12 +227,12 @@ func (p *Program) requeueAfter(v cue.Value) (time.Duration, Faults) {
 	}
 	s, err := v.String()
 	if err != nil {
-		own, _ := p.sorted("", faultsOf(v.Validate())) // none when it is not decidable yet
+		own, _ := p.sorted("", fault.Of(v.Validate(), v)) // none when it is not decidable yet
 		return 0, own
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, Faults{{Position: positionAt(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
+		return 0, Faults{{Position: fault.At(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
 	}
 	return d, nil
 }

@@ -9,6 +9,8 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // configAttribute marks what of the configuration only the administrator sets, as
@@ -51,7 +53,7 @@ func lockedIn(v cue.Value, around []token.Pos) *locked {
 	if !v.Exists() {
 		return nil
 	}
-	out := &locked{position: positionAt(v.Pos()), fields: map[string]*locked{}}
+	out := &locked{position: fault.At(v.Pos()), fields: map[string]*locked{}}
 	parts := partsOf(v)
 	again := func(part cue.Value) bool { return part.Pos().IsValid() && slices.Contains(around, part.Pos()) }
 	if len(around) > maxAround || slices.ContainsFunc(parts[1:], again) {
@@ -69,23 +71,28 @@ func lockedIn(v cue.Value, around []token.Pos) *locked {
 		if element := part.LookupPath(cue.MakePath(cue.AnyIndex)); element.Exists() {
 			out.others = union(out.others, lockedIn(element, around))
 		}
-		it, err := part.Fields(cue.Optional(true), cue.Patterns(true))
-		for err == nil && it.Next() {
-			below := lockedIn(it.Value(), around)
-			if it.Selector().LabelType() != cue.StringLabel || it.Selector().ConstraintType() == cue.PatternConstraint {
-				out.others = union(out.others, below)
-				continue
-			}
-			name := it.Selector().Unquoted()
-			if below = union(out.fields[name], below); below != nil {
-				out.fields[name] = below
-			}
-		}
+		out.lockFields(part, around)
 	}
 	if len(out.fields) == 0 && out.others == nil {
 		return nil
 	}
 	return out
+}
+
+// lockFields adds what only the administrator sets of the fields of a value.
+func (l *locked) lockFields(part cue.Value, around []token.Pos) {
+	it, err := part.Fields(cue.Optional(true), cue.Patterns(true))
+	for err == nil && it.Next() {
+		below := lockedIn(it.Value(), around)
+		if it.Selector().LabelType() != cue.StringLabel || it.Selector().ConstraintType() == cue.PatternConstraint {
+			l.others = union(l.others, below)
+			continue
+		}
+		name := it.Selector().Unquoted()
+		if below = union(l.fields[name], below); below != nil {
+			l.fields[name] = below
+		}
+	}
 }
 
 // isLocked reports whether a value is marked.
@@ -192,11 +199,11 @@ func attributesIn(files []*ast.File) []Attribute {
 		ast.Walk(f, func(n ast.Node) bool {
 			if a, ok := n.(*ast.Attribute); ok {
 				name, contents := a.Split()
-				out = append(out, Attribute{Name: name, Contents: contents, Position: positionAt(a.Pos())})
+				out = append(out, Attribute{Name: name, Contents: contents, Position: fault.At(a.Pos())})
 			}
 			return true
 		}, nil)
 	}
-	slices.SortStableFunc(out, func(a, b Attribute) int { return comparePositions(a.Position, b.Position) })
+	slices.SortStableFunc(out, func(a, b Attribute) int { return fault.Compare(a.Position, b.Position) })
 	return out
 }

@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // Each stands in a path for every field of a struct and every element of a list.
@@ -27,6 +29,9 @@ type Outside struct {
 	Field string
 	// Meant are the words of the attributes @untrusted that are written there or around it.
 	Meant []string
+	// Cut says that names were followed as far as there, and no further: what it comes from is
+	// not known, and Reference is empty.
+	Cut bool
 }
 
 // A tracer follows a value of the package to its origins, as far as the text tells: along
@@ -61,7 +66,11 @@ const untrustedAttribute = "untrusted"
 // to looks for a path below an expression. What is there is given to found, and what may
 // have it without being written is an origin.
 func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) {
-	if e == nil || depth > maxTrace || len(t.seen) > maxTraceSteps {
+	if e == nil {
+		return
+	}
+	if depth > maxTrace || len(t.seen) > maxTraceSteps {
+		t.cut()
 		return
 	}
 	if len(path) == 0 && t.whole {
@@ -86,8 +95,14 @@ func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) 
 			t.to(e.Y, path, depth, found)
 			return
 		}
-	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		t.chain(e.(ast.Expr), path, depth, found)
+	case *ast.Ident:
+		t.chain(e, path, depth, found)
+		return
+	case *ast.SelectorExpr:
+		t.chain(e, path, depth, found)
+		return
+	case *ast.IndexExpr:
+		t.chain(e, path, depth, found)
 		return
 	}
 	if len(path) == 0 {
@@ -107,6 +122,13 @@ func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) 
 		t.to(e.Value, path, depth, found)
 	case *ast.CallExpr:
 		t.call(e, path, depth, found)
+	}
+}
+
+// cut records, once, that not all was followed.
+func (t *tracer) cut() {
+	if !slices.ContainsFunc(t.origins, func(o Outside) bool { return o.Cut }) {
+		t.origins = append(t.origins, Outside{Cut: true, At: t.at, Field: strings.Join(t.trail, ".")})
 	}
 }
 
@@ -147,7 +169,7 @@ func (t *tracer) enter(f *ast.Field, path []string, depth int, found func(ast.No
 	defer t.mean(f.Attrs)()
 	at, trail, left := t.at, t.trail, t.left
 	if len(path) < left { // otherwise it is one of the names on the way to what is referred to
-		t.at, t.trail, t.left = positionAt(f.Label.Pos()), append(slices.Clip(trail), labelText(f.Label)), len(path)
+		t.at, t.trail, t.left = fault.At(f.Label.Pos()), append(slices.Clip(trail), labelText(f.Label)), len(path)
 	}
 	t.to(f.Value, path, depth+1, found)
 	t.at, t.trail, t.left = at, trail, left
@@ -319,7 +341,7 @@ func (t *tracer) outside(root *ast.Ident, own int, path []string) (Outside, bool
 	if from[0] == "inputs" && len(at) > 2 && !strings.HasPrefix(at[2], "object") {
 		return Outside{}, false // what the package itself says of the input
 	}
-	return Outside{Reference: Reference{Path: at, Position: positionAt(root.Pos())}, Below: slices.Clone(path[own:])}, true
+	return Outside{Reference: Reference{Path: at, Position: fault.At(root.Pos())}, Below: slices.Clone(path[own:])}, true
 }
 
 // loop follows a variable of a loop to what the loop goes through. The names of the

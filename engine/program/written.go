@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Written is an object of a component or a hook, or an input, as the package has it in
@@ -43,7 +45,7 @@ func (x *index) writtenAt(root string, path []string) ([]Written, []Outside) {
 		if m.field == nil {
 			continue
 		}
-		t.at, t.meant = positionAt(m.field.Label.Pos()), nil
+		t.at, t.meant = fault.At(m.field.Label.Pos()), nil
 		t.mean(m.field.Attrs)
 		t.to(m.value, path, 0, func(n ast.Node) {
 			key := strings.Join(t.trail, "\x00")
@@ -77,6 +79,10 @@ func (w *Written) written(path ...string) (texts, types []string) {
 	}
 	return texts, types
 }
+
+// Path returns what leads to it in the package, with labels that are computed as they are
+// written.
+func (w *Written) Path() []string { return w.text[0].trail }
 
 // Says reports whether a text is written out at a path of the object.
 func (w *Written) Says(text string, path ...string) bool {

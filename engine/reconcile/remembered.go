@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -29,7 +30,7 @@ const (
 	fieldInventory  = "inventory"
 	fieldHooks      = "hooks"
 	remedyInventory = "remove status.inventory, and it is rebuilt from the marks of the objects"
-	remedyHooks     = "remove status.hooks, and hooks that have run run again"
+	remedyHooks     = "remove status.hooks; completed hooks will then run again"
 )
 
 // recall reads what earlier steps have stored in the status. It errors with an
@@ -129,16 +130,43 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	if !ok && s[fieldHooks] != nil {
 		return nil, &unreadable{path, "is not a list", remedyHooks}
 	}
+	if len(all) > crd.MaxHooks {
+		return nil, &unreadable{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
+	}
 	out := map[string]rollout.Finish{}
 	for i, h := range all {
+		at := fmt.Sprintf("%s[%d]", path, i)
 		m, ok := h.(map[string]any)
 		if !ok {
-			return nil, &unreadable{fmt.Sprintf("%s[%d]", path, i), "is not an object", remedyHooks}
+			return nil, &unreadable{at, "is not an object", remedyHooks}
 		}
 		name, _ := m["name"].(string)
 		digest, _ := m["digest"].(string)
 		state, _ := m["state"].(string)
-		out[name] = rollout.Finish{Digest: digest, State: status.State(state)}
+		finish := rollout.Finish{Digest: digest, State: status.State(state)}
+		if field, problem := wrongHook(name, finish); problem != "" {
+			return nil, &unreadable{at + "." + field, problem, remedyHooks}
+		}
+		out[name] = finish
 	}
 	return out, nil
+}
+
+// wrongHook returns the field of a hook that cannot be, and what is wrong with it; "" is
+// nothing.
+func wrongHook(name string, f rollout.Finish) (field, problem string) {
+	switch {
+	case name == "":
+		return "name", "is missing"
+	case len(name) > crd.MaxHookName:
+		return "name", fmt.Sprintf("is longer than %d characters", crd.MaxHookName)
+	case len(f.Digest) > crd.MaxHookDigest:
+		return "digest", fmt.Sprintf("is longer than %d characters", crd.MaxHookDigest)
+	}
+	switch f.State {
+	case status.Verified, status.Failed, status.Waiting:
+		return "", ""
+	default:
+		return "state", "is of a later version"
+	}
 }

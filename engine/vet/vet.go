@@ -2,7 +2,6 @@ package vet
 
 import (
 	"slices"
-	"strings"
 
 	"operetta.dev/engine/program"
 )
@@ -16,6 +15,7 @@ var rules = []func(*view) program.Faults{
 	rendering,
 	waitsForItself,
 	identities,
+	reads,
 	attributes,
 	untrusted,
 	defaults,
@@ -28,6 +28,7 @@ var rules = []func(*view) program.Faults{
 var warned = []func(*view) program.Faults{
 	copies,
 	growth,
+	cuts,
 }
 
 // Package returns what is wrong with a package, by position.
@@ -84,9 +85,3 @@ func (v *view) missing(name string, path ...string) (known []string, missing boo
 
 // joined returns a path in CUE's notation.
 func joined(path ...string) string { return program.Reference{Path: path}.String() }
-
-// waits reports whether a text says that a component's own live objects are not
-// there yet.
-func waits(text, component string) bool {
-	return strings.Contains(text, joined("live", component)+" is not there yet")
-}
