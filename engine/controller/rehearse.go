@@ -92,9 +92,6 @@ type Reconcile struct {
 	Resource *unstructured.Unstructured
 }
 
-// heldBack is how long a lifecycle holds the progress of a resource back at most.
-const heldBack = 3 * time.Second
-
 // Reconcile says what reconciling a custom resource would do.
 func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource *unstructured.Unstructured) (Reconcile, error) {
 	s := &rehearsedStore{resource: resource.DeepCopy()}
@@ -106,12 +103,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 		Subsystem: r.subsystems.has, NewSalt: func() string { return program.FixedSalt },
 	}
 	key := client.ObjectKeyFromObject(resource)
-	wait, err := l.Step(ctx, key, p)
-	if err == nil && wait > 0 && wait <= heldBack {
-		// What the status says of the progress was held back; here it need not be.
-		now = now.Add(wait)
-		_, err = l.Step(ctx, key, p)
-	}
+	_, err := l.StepUnpaced(ctx, key, p, func(held time.Duration) { now = now.Add(held) })
 	return Reconcile{Changes: r.cluster.Changes()[before:], Resource: s.resource}, err
 }
 

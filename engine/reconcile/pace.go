@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -10,6 +11,17 @@ import (
 // progressEvery is how often the progress of one resource is written at most.
 // What matters (a condition, a failure, the generation) is never held back.
 const progressEvery = 3 * time.Second
+
+// StepUnpaced is Step for a dry run, where progress need not be held back: it lets the time
+// pass that it is held back for, and takes the step again.
+func (l *Reconciler) StepUnpaced(ctx context.Context, key types.NamespacedName, p Package, pass func(time.Duration)) (time.Duration, error) {
+	wait, err := l.Step(ctx, key, p)
+	if err != nil || wait <= 0 || wait > progressEvery {
+		return wait, err
+	}
+	pass(wait)
+	return l.Step(ctx, key, p)
+}
 
 // pace remembers when each resource's status was last written; its zero value is
 // ready for use.
