@@ -4,86 +4,44 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
-// Fault is one reason why a definition cannot become a CRD.
-type Fault struct {
-	// Path is the path of the field in CUE's notation: versions.v1.spec.replicas. List
-	// elements are [_], the values of a map [string].
-	Path string
-	// Pos is the position in the source. It is not valid if the fault is not in CUE.
-	Pos token.Pos
-	// Others are further paths with the same fault at the same position: a definition is
-	// often used more than once.
-	Others []string
-	// Problem says what is wrong, and Hint what to write instead. Hint may be empty.
-	Problem, Hint string
+// faultAt returns a fault at a position. The position is not valid if the fault is not in CUE.
+func faultAt(pos token.Pos, path, message, hint string) fault.Fault {
+	return fault.Fault{Position: fault.At(pos), Origin: fault.OriginOf(pos), Path: path, Message: message, Hint: hint}
 }
 
-// Error prints the fault as "path (file:line): problem; hint".
-func (f Fault) Error() string {
-	var b strings.Builder
-	b.WriteString(f.Path)
-	if p := f.Pos.Position(); f.Pos.IsValid() && p.IsValid() {
-		fmt.Fprintf(&b, " (%s:%d)", p.Filename, p.Line)
-	}
-	b.WriteString(": " + f.Problem)
-	if n := len(f.Others); n == 1 {
-		b.WriteString(" (as at " + f.Others[0] + ")")
-	} else if n > 1 {
-		fmt.Fprintf(&b, " (as at %s and %d more paths)", f.Others[0], n-1)
-	}
-	if f.Hint != "" {
-		b.WriteString("; " + f.Hint)
-	}
-	return b.String()
-}
-
-// Error holds all faults of a definition, sorted by position. It is never empty.
-type Error struct {
-	Faults []Fault
-}
-
-// Error prints one fault per line.
-func (e *Error) Error() string {
-	lines := make([]string, len(e.Faults))
-	for i, f := range e.Faults {
-		lines[i] = f.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap returns the faults, for errors.As.
-func (e *Error) Unwrap() []error {
-	errs := make([]error, len(e.Faults))
-	for i, f := range e.Faults {
-		errs[i] = f
-	}
-	return errs
-}
-
-// newError sorts faults by position, and merges those with the same position and problem. It
-// returns nil if there are no faults.
-func newError(faults []Fault) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(faults, func(a, b Fault) int {
-		p, q := a.Pos.Position(), b.Pos.Position()
-		return cmp.Or(cmp.Compare(p.Filename, q.Filename), cmp.Compare(p.Offset, q.Offset), cmp.Compare(a.Problem, b.Problem))
+// merged sorts faults by position, and merges those with the same position and message: a
+// definition is often used at several paths. It returns nil if there are no faults.
+func merged(faults []fault.Fault) error {
+	faults = slices.Clone(faults)
+	slices.SortStableFunc(faults, func(a, b fault.Fault) int {
+		return cmp.Or(fault.Compare(a.Position, b.Position), cmp.Compare(a.Origin.Column, b.Origin.Column), cmp.Compare(a.Message, b.Message))
 	})
-	var merged []Fault
+	var out fault.Faults
+	var others [][]string
 	for _, f := range faults {
-		last := len(merged) - 1
+		last := len(out) - 1
 		switch {
-		case last < 0 || !f.Pos.IsValid() || merged[last].Pos != f.Pos || merged[last].Problem != f.Problem:
-			merged = append(merged, f)
-		case merged[last].Path != f.Path:
-			merged[last].Others = append(merged[last].Others, f.Path)
+		case last < 0 || f.Position.File == "" || out[last].Origin != f.Origin || out[last].Message != f.Message:
+			out, others = append(out, f), append(others, nil)
+		case out[last].Path != f.Path:
+			others[last] = append(others[last], f.Path)
 		}
 	}
-	return &Error{Faults: merged}
+	for i, paths := range others {
+		out[i].Origin = fault.Origin{}
+		switch len(paths) {
+		case 0:
+		case 1:
+			out[i].Message += " (as at " + paths[0] + ")"
+		default:
+			out[i].Message += fmt.Sprintf(" (as at %s and %d more paths)", paths[0], len(paths)-1)
+		}
+	}
+	return out.OrNil()
 }

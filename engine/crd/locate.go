@@ -10,13 +10,15 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"operetta.dev/engine/fault"
 )
 
 // LocateErrors returns errors of an API server about the CustomResourceDefinition that Generate
-// returned for def, as an [*Error] whose faults have positions in the author's source. It
+// returned for def, as [fault.Faults] whose faults have positions in the author's source. It
 // returns nil when there are no errors. Package conform returns such errors.
 func LocateErrors(def Definition, errs field.ErrorList) error {
-	var faults []Fault
+	var faults []fault.Fault
 	costly := map[string]bool{}
 	for _, e := range errs {
 		if e.Type == field.ErrorTypeForbidden && costly[e.Field] {
@@ -24,13 +26,13 @@ func LocateErrors(def Definition, errs field.ErrorList) error {
 		}
 		costly[e.Field] = e.Type == field.ErrorTypeForbidden
 		f := locate(def, e)
-		f.Problem = "the API server refuses it in a CustomResourceDefinition: " + problemOf(e)
+		f.Message = "the API server refuses it in a CustomResourceDefinition: " + problemOf(e)
 		// A default is part of the defaults of the structs around it, and has an error in each.
-		if !slices.ContainsFunc(faults, func(o Fault) bool { return o.Path == f.Path && o.Problem == f.Problem }) {
+		if !slices.ContainsFunc(faults, func(o fault.Fault) bool { return o.Path == f.Path && o.Message == f.Message }) {
 			faults = append(faults, f)
 		}
 	}
-	return newError(faults)
+	return merged(faults)
 }
 
 // problemOf returns the message of an error on one line, without the value: the value of a
@@ -60,15 +62,15 @@ const defaultLabel = ".default"
 
 // locate returns a fault with the path and position of the field that an error is about. An
 // error about another part, such as the names of the kind, has no position.
-func locate(def Definition, e *field.Error) Fault {
+func locate(def Definition, e *field.Error) fault.Fault {
 	version, rest := versionOf(def, e.Field)
 	if version == nil {
-		return Fault{Path: e.Field}
+		return fault.Fault{Path: e.Field}
 	}
 	at := root("versions." + version.Name)
 	names := schemaSteps(rest)
 	if len(names) == 0 {
-		return Fault{Path: at.path, Pos: positionOf(version.Spec)}
+		return faultAt(positionOf(version.Spec), at.path, "", "")
 	}
 	v := version.Spec
 	if names[0].name == "status" {
@@ -89,7 +91,7 @@ func locate(def Definition, e *field.Error) Fault {
 			at.pos = pos
 		}
 	}
-	return Fault{Path: at.path, Pos: at.pos}
+	return faultAt(at.pos, at.path, "", "")
 }
 
 // positionOf returns the position of a value. It skips a bare {...}, which only says "a struct":

@@ -3,6 +3,8 @@ package crd
 import (
 	"cuelang.org/go/cue"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"operetta.dev/engine/fault"
 )
 
 type schemaProps = apiextensionsv1.JSONSchemaProps
@@ -21,12 +23,12 @@ const (
 
 // generator walks the schemas of one version and collects faults.
 type generator struct {
-	faults []Fault
+	faults []fault.Fault
 	nodes  int
 }
 
 func (g *generator) fault(at location, problem, hint string) {
-	g.faults = append(g.faults, Fault{Path: at.path, Pos: at.pos, Problem: problem, Hint: hint})
+	g.faults = append(g.faults, faultAt(at.pos, at.path, problem, hint))
 }
 
 // schema returns the schema of v, or nil after it has reported why there is none. A value
