@@ -10,7 +10,7 @@
 // Generate is a pure function: the same definition gives the same bytes. Under the
 // generated CRD, the API server accepts exactly what CUE accepts. If a structural schema
 // cannot express the CUE, Generate does not fall back to something weaker: it fails with
-// [fault.Faults] that holds every fault of all versions, each with its path, its file:line
+// [fault.Faults], every fault of all versions, each with its path, its file:line
 // and a suggestion.
 //
 // The package loads no files, talks to no cluster and does not convert between versions.

@@ -17,7 +17,7 @@ import (
 	"operetta.dev/test/shape"
 )
 
-// FuzzShapes builds a schema from bytes and demands of every one that it has a CRD that
+// FuzzShapes builds a schema from bytes and demands that every schema has a CRD that
 // the API server takes, or faults. If it has one, CUE and the API server must agree
 // on the empty spec.
 func FuzzShapes(f *testing.F) {

@@ -112,7 +112,7 @@ func (g *generator) addProperty(at location, sel cue.Selector, v cue.Value, pare
 	schema := g.schema(at, v)
 	if schema == nil {
 		if isTrue(parent.XPreserveUnknownFields) {
-			g.faults = g.faults[:before] // what is not described is kept
+			g.faults = g.faults[:before] // the parent preserves fields without a schema
 		}
 		return
 	}

@@ -15,7 +15,7 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// deployment, secret and gadget are what is rendered.
+// deployment, secret and gadget are the rendered objects.
 const (
 	deployment = `
 apiVersion: apps/v1

@@ -14,7 +14,7 @@ import (
 // Kind is the kind of the patches.
 var Kind = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "Patch"}
 
-// A Patch is a temporary change of what is rendered for one custom resource of its
+// A Patch is a temporary change of the objects that are rendered for one custom resource of its
 // namespace.
 type Patch struct {
 	Namespace, Name string

@@ -79,7 +79,7 @@ subjects: [{kind: ServiceAccount, name: shop}]
 `
 )
 
-// guarded applies one change to one object and returns what came of it.
+// guarded applies one change to one object and returns the report.
 func guarded(t *testing.T, manifest, change string, open ...string) (map[string]any, patch.Report) {
 	t.Helper()
 	o := object(t, "it", manifest)

@@ -114,7 +114,7 @@ func TestALogIsRedactedWhateverItSays(t *testing.T) {
 	r := redact.New()
 	var out bytes.Buffer
 	log := r.Log(logr.FromSlogHandler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	r.Add(secret("opensesame")) // what is known later counts as well
+	r.Add(secret("opensesame")) // a Secret that is added later counts as well
 	log = log.WithName("n").WithValues("with", "opensesame")
 	log.Info("opensesame", "text", "opensesame", "struct", struct{ V string }{"opensesame"}, "map", map[string]string{"k": "opensesame"}, "bytes", []byte("x"))
 	log.V(1).Info("opensesame")

@@ -57,7 +57,7 @@ func many(n int, name, text string) func(testing.TB, string) {
 	}
 }
 
-// hostile is what somebody may put into the folder of a package, which is shop.
+// hostile is what an attacker may put into the folder of a package, which is shop.
 var hostile = map[string]struct {
 	reason string
 	put    func(testing.TB, string)
