@@ -14,7 +14,7 @@ import (
 
 // mark makes an object say that it is of a resource, as far as anybody knows who has not
 // read it.
-func mark(u *unstructured.Unstructured, p *harness.Small, namespace, name string, marks map[string]string) *unstructured.Unstructured {
+func mark(u *unstructured.Unstructured, p *harness.TestPackage, namespace, name string, marks map[string]string) *unstructured.Unstructured {
 	owner := ownership.Owner{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
@@ -24,8 +24,8 @@ func mark(u *unstructured.Unstructured, p *harness.Small, namespace, name string
 	return u
 }
 
-// poison are marks that no inventory can have, and some that one can.
-var poison = []map[string]string{
+// badMetadata are marks that no inventory can have, and some that one can.
+var badMetadata = []map[string]string{
 	{ownership.ComponentMark: "/"},
 	{ownership.ComponentMark: "greeting/x", ownership.AfterMark: "config,availability,greeting"},
 	{ownership.ComponentMark: strings.Repeat("a", 5000) + "/x"},
@@ -48,10 +48,10 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.NewSite(t)
-			p := harness.NewSmall(t, "poison"+strings.NewReplacer(" ", "", "'", "").Replace(name), hello+row.reach)
-			o := s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-			bobs := s.Elsewhere()
+			s := harness.NewEnv(t)
+			p := harness.NewTestPackage(t, "poison"+strings.NewReplacer(" ", "", "'", "").Replace(name), helloBody+row.reach)
+			o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+			bobs := s.OtherNamespace()
 			hers := s.Namespace
 			if row.near {
 				hers = bobs
@@ -60,19 +60,19 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 			bob := s.Tenant("bob", bobs, things(p))
 			o.Stop()
 			var all []*unstructured.Unstructured
-			for i, marks := range poison {
+			for i, marks := range badMetadata {
 				u := harness.Object("v1", "ConfigMap", hers, fmt.Sprintf("poison-%d", i))
 				u.SetFinalizers([]string{"example.com/evil"})
 				all = append(all, carol.Create(mark(u, p, bobs, "shop", marks)))
 			}
 			t.Cleanup(func() { release(t, all) })
 			// It was changed before the operator's first look, and may have lost its status.
-			cr := bob.Create(elsewhere(p.Thing(s, "shop", nil), bobs))
+			cr := bob.Create(inNamespace(p.Thing(s, "shop", nil), bobs))
 			if err := bob.Patch(cr, harness.Spec(map[string]any{"text": "changed"})); err != nil {
 				t.Fatal(err)
 			}
-			s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-			got := s.ExpectAllReady(cr)
+			s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+			got := s.ExpectResourceReady(cr)
 			if text := string(harness.Encode(t, got.Object["status"])); strings.Contains(text, "poison-") {
 				t.Errorf("the status knows of them: %s", text)
 			}
@@ -83,13 +83,13 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 			if err := bob.PatchStatus(cr, map[string]any{"status": map[string]any{"inventory": nil}}); err != nil {
 				t.Fatal(err)
 			}
-			s.ExpectThat(cr, "to have an inventory again", func(u *unstructured.Unstructured) error {
+			s.ExpectObject(cr, "to have an inventory again", func(u *unstructured.Unstructured) error {
 				if list, _ := harness.Field(u, "status", "inventory").([]any); len(list) != 1 {
 					return fmt.Errorf("it has %v", list)
 				}
 				return nil
 			})
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			if err := bob.Client.Delete(t.Context(), cr.DeepCopy()); err != nil {
 				t.Fatal(err)
 			}

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pinned is a package that keeps a PIN in a Secret, reads another, and puts both to use as
+// pinnedBody is a package that keeps a PIN in a Secret, reads another, and puts both to use as
 // packages do: pods that roll, a Job that copies it, and hooks.
-const pinned = `
+const pinnedBody = `
 #Spec: {}
 live: _
 inputs: pin: {apiVersion: "v1", kind: "Secret", name: "pin"}
@@ -65,15 +65,15 @@ var hexadecimal = regexp.MustCompile(`[0-9a-f]{8,}`)
 // and no Secret, and knows the package, what it renders and how digests are made.
 func TestAttackADigestIsNoOracle(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "oracle", pinned)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "oracle", pinnedBody)
 	pin := s.Ref("Secret", "pin")
 	const value = "471174"
 	pin.Object["stringData"] = map[string]any{"pin": value}
 	s.Create(pin)
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	cr := s.Create(p.Thing(s, "one", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 
 	get := []any{"get", "list"}
 	mallory := s.Tenant("mallory", s.Namespace, harness.Rule(p.Name+".example.com", get, "*"),
@@ -121,7 +121,7 @@ func digestsSeen(x *harness.Tenant, kinds map[string]string) map[string]bool {
 // digestible returns what digests may be made of, as what stands before and behind a value:
 // the manifests of Secrets, which but for what they hold are known to whoever knows the
 // package, those of hooks, and what Jobs ask for.
-func digestible(s *harness.Site, value string) map[string][2]string {
+func digestible(s *harness.Env, value string) map[string][2]string {
 	s.T.Helper()
 	out := map[string][2]string{"plain": {}, "encoded": {}, "plain data": {`{"pin":"`, `"}`}, "data": {`{"pin":"`, `"}`}}
 	add := func(name string, v any) {

@@ -26,30 +26,30 @@ components: greeting: objects: map: {
 `
 
 // newBomb writes such a package.
-func newBomb(t *testing.T, name string) *harness.Small {
+func newBomb(t *testing.T, name string) *harness.TestPackage {
 	t.Helper()
-	p := harness.NewSmall(t, name, bomb)
+	p := harness.NewTestPackage(t, name, bomb)
 	harness.WriteFile(t, fileOf(p), bombText(t, p))
 	return p
 }
 
 // bombText returns a package with what it imports.
-func bombText(t *testing.T, p *harness.Small) string {
+func bombText(t *testing.T, p *harness.TestPackage) string {
 	t.Helper()
-	text := strings.ReplaceAll(harness.SmallHead+bomb, "NAME", p.Name)
+	text := strings.ReplaceAll(harness.TestPackageHead+bomb, "NAME", p.Name)
 	return strings.Replace(text, "import ", "import \"list\"\nimport ", 1)
 }
 
-func fileOf(p *harness.Small) string { return filepath.Join(p.Dir, p.Name+".cue") }
+func fileOf(p *harness.TestPackage) string { return filepath.Join(p.Dir, p.Name+".cue") }
 
 // TestAttackFolderOfAPackage plays whoever may write to the folder of one package: a pipe, a
 // device, and a package that takes all memory when it is compiled. None of them keeps the
 // operator from starting, from serving the others, or from ending.
 func TestAttackFolderOfAPackage(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	good := harness.NewSmall(t, "besides", hello)
-	piped, zeroed, bombed := harness.NewSmall(t, "piped", hello), harness.NewSmall(t, "zeroed", hello), newBomb(t, "bombed")
+	s := harness.NewEnv(t)
+	good := harness.NewTestPackage(t, "besides", helloBody)
+	piped, zeroed, bombed := harness.NewTestPackage(t, "piped", helloBody), harness.NewTestPackage(t, "zeroed", helloBody), newBomb(t, "bombed")
 	if err := syscall.Mkfifo(filepath.Join(piped.Dir, "x.cue"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +57,9 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	o := s.Operate(good.Dir, piped.Dir, zeroed.Dir, bombed.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
-	s.ExpectAllReady(s.Create(good.Thing(s, "shop", nil)))
-	t.Logf("the other package was served %s after the start", harness.Since(began))
+	o := s.StartOperator(good.Dir, piped.Dir, zeroed.Dir, bombed.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
+	s.ExpectResourceReady(s.Create(good.Thing(s, "shop", nil)))
+	t.Logf("the other package was served %s after the start", harness.Elapsed(began))
 	o.ExpectLog("the package is wrong", "piped", "x.cue: it is a named pipe, and only regular files are read")
 	o.ExpectLog("the package is wrong", "zeroed", "x.cue: it is a link that leads out of the folder")
 	o.ExpectLog("the package is wrong", "bombed", "it needs more than 192 MiB to be understood")
@@ -69,7 +69,7 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.ExpectLog("package loaded", "package=piped")
-	s.ExpectAllReady(s.Create(piped.Thing(s, "mended", nil)))
+	s.ExpectResourceReady(s.Create(piped.Thing(s, "mended", nil)))
 	if err := syscall.Mkfifo(filepath.Join(good.Dir, "x.cue"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +81,11 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 // package again and again, by one that must not be compiled outside of a worker.
 func TestAttackPackageThatIsReplacedWhileItIsExamined(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "replaced", hello)
-	o := s.Operate(p.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "replaced", helloBody)
+	o := s.StartOperator(p.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
 	cr := s.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	right, err := os.ReadFile(fileOf(p))
 	if err != nil {
 		t.Fatal(err)

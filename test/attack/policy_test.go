@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reporting is a package with a field of its own in the status.
-const reporting = hello + `
+// reportingBody is a package with a field of its own in the status.
+const reportingBody = helloBody + `
 status: {
 	note: cr.spec.text
 	count?: int
@@ -23,9 +23,9 @@ status: {
 
 // installPolicies applies what `operetta install` prints for a package, for the namespace
 // and the operator of a site.
-func installPolicies(s *harness.Site, p *harness.Small) {
+func installPolicies(s *harness.Env, p *harness.TestPackage) {
 	s.T.Helper()
-	cmd := exec.CommandContext(s.T.Context(), harness.World.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", s.User)
+	cmd := exec.CommandContext(s.T.Context(), harness.Suite.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", s.User)
 	out, err := cmd.Output()
 	if err != nil {
 		s.T.Fatal(err, harness.StderrOf(err))
@@ -53,12 +53,12 @@ func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
 // status included, who writes what the operator goes by.
 func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "forgedunder", reporting)
-	s.Operate(p.Dir)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "forgedunder", reportingBody)
+	s.StartOperator(p.Dir)
 	mallory := s.Tenant("mallory", s.Namespace, things(p), patches())
 	cr := mallory.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	forged := map[string]any{"inventory": []any{map[string]any{"component": "old", "objects": []any{map[string]any{
 		"object": "victim", "apiVersion": "v1", "kind": "Secret", "name": "victim", "uid": "00000000",
 	}}}}}
@@ -104,13 +104,13 @@ func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	if mallory.Create(born); harness.Field(born, "status") != nil {
 		t.Errorf("a resource is created with the status %v", harness.Field(born, "status"))
 	}
-	s.ExpectAllReady(born)
+	s.ExpectResourceReady(born)
 	// The tenant edits and the operator reports, as before.
 	if err := mallory.Patch(cr, harness.Spec(map[string]any{"text": "edited"})); err != nil {
 		t.Fatal(err)
 	}
 	s.ExpectData("shop", "text", "edited")
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 }
 
 // condition returns a condition of a type.
@@ -119,9 +119,9 @@ func condition(name string) map[string]any {
 }
 
 // statusFile writes a resource with an inventory of somebody's own into a file.
-func statusFile(t *testing.T, s *harness.Site, cr *unstructured.Unstructured) string {
+func statusFile(t *testing.T, s *harness.Env, cr *unstructured.Unstructured) string {
 	t.Helper()
-	u := s.ExpectThat(cr, "to be there", harness.Exists)
+	u := s.ExpectObject(cr, "to be there", harness.Exists)
 	u.Object["status"].(map[string]any)["inventory"] = []any{}
 	file := filepath.Join(t.TempDir(), "status.json")
 	harness.WriteFile(t, file, string(harness.Encode(t, u.Object)))

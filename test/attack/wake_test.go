@@ -8,8 +8,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// forgedMark returns a ConfigMap that says it is a resource's.
-func forgedMark(namespace, name, owner string) *unstructured.Unstructured {
+// objectWithForgedOwner returns a ConfigMap that says it is a resource's.
+func objectWithForgedOwner(namespace, name, owner string) *unstructured.Unstructured {
 	u := harness.Object("v1", "ConfigMap", namespace, name)
 	u.SetLabels(map[string]string{"operetta.dev/owner": "forged"})
 	u.SetAnnotations(map[string]string{"operetta.dev/owner": owner, "operetta.dev/component": "greeting/map"})
@@ -20,14 +20,14 @@ func forgedMark(namespace, name, owner string) *unstructured.Unstructured {
 // namespace, and of ConfigMaps of other names in the same, had cost 2,708 reconciles.
 func TestAttackForgedMarksWakeNobody(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "woken", hello)
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-	far := s.Elsewhere()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "woken", helloBody)
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+	far := s.OtherNamespace()
 	bob := s.Tenant("bob", s.Namespace, things(p))
 	w1 := bob.Create(p.Thing(s, "w1", nil))
-	s.ExpectAllReady(w1)
-	s.Settle()
+	s.ExpectResourceReady(w1)
+	s.WaitUntilIdle()
 	owner := fmt.Sprintf("Thing.%s.example.com %s/w1", p.Name, s.Namespace)
 	for name, row := range map[string]struct {
 		namespace string
@@ -47,14 +47,14 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 		carol := s.Tenant("carol-"+fmt.Sprint(row.most, row.fresh, len(row.uid)), row.namespace, configMaps())
 		before := s.Operator.Reconciles(p.Controller())
 		const writes = 500
-		forged := forgedMark(row.namespace, fmt.Sprintf("f-%d-%t-%d", row.most, row.fresh, len(row.uid)), owner)
+		forged := objectWithForgedOwner(row.namespace, fmt.Sprintf("f-%d-%t-%d", row.most, row.fresh, len(row.uid)), owner)
 		if row.uid != "" {
 			forged.SetAnnotations(map[string]string{"operetta.dev/owner": owner, "operetta.dev/owner-uid": row.uid})
 		}
 		u := carol.Create(forged)
 		for i := range writes {
 			if row.fresh {
-				carol.Create(forgedMark(row.namespace, fmt.Sprintf("f-%d-%d", row.most, i), owner))
+				carol.Create(objectWithForgedOwner(row.namespace, fmt.Sprintf("f-%d-%d", row.most, i), owner))
 			} else if err := carol.Patch(u, map[string]any{"data": map[string]any{"n": fmt.Sprint(i)}}); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.ExpectData("w1", "text", text)
-		s.ExpectAllReady(w1)
+		s.ExpectResourceReady(w1)
 		cost := s.Operator.Reconciles(p.Controller()) - before
 		t.Logf("%s: %d writes cost %d reconciles", name, writes, cost)
 		if cost > row.most+4 {
@@ -78,11 +78,11 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 // again that is about the kind of no package, so that no resource has a pace for it.
 func TestAttackPatchesForNobodyCostFewReconciles(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "fornobody", hello)
-	s.Operate(p.Dir)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "fornobody", helloBody)
+	s.StartOperator(p.Dir)
 	mallory := s.Tenant("mallory", s.Namespace, patches())
-	u := s.NewPatch("p", "shop", 0, harness.Merges("web.map", map[string]any{"data": map[string]any{"a": "b"}}))
+	u := s.NewPatch("p", "shop", 0, harness.StrategicMerge("web.map", map[string]any{"data": map[string]any{"a": "b"}}))
 	about := func(kind string) map[string]any {
 		return harness.Spec(map[string]any{"target": map[string]any{"apiVersion": "example.com/v1", "kind": kind, "name": "shop"}})
 	}

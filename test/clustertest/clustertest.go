@@ -73,11 +73,11 @@ type backend interface {
 // Main runs the tests of a package, on clusters that serve some kinds from the
 // beginning, and returns the exit code. A TestMain calls it.
 func Main(m *testing.M, kinds ...schema.GroupVersionKind) int {
-	always = kinds
+	alwaysServed = kinds
 	if os.Getenv(LiveEnv) == "" {
 		return m.Run()
 	}
-	stop, err := startPlane()
+	stop, err := startLiveServer()
 	defer stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clustertest:", err)
@@ -86,18 +86,18 @@ func Main(m *testing.M, kinds ...schema.GroupVersionKind) int {
 	return m.Run()
 }
 
-// always are the kinds that every site serves.
-var always []schema.GroupVersionKind
+// alwaysServed are the kinds that every site serves.
+var alwaysServed []schema.GroupVersionKind
 
 // New returns the site of a test.
 func New(t *testing.T) *Site {
 	t.Helper()
-	if plane != nil {
-		return plane.newSite(t)
+	if liveServer != nil {
+		return liveServer.newSite(t)
 	}
 	memory := memory.New()
 	memory.Validate()
-	for _, kind := range always {
+	for _, kind := range alwaysServed {
 		memory.Serve(kind.GroupKind(), cluster.Namespaced)
 	}
 	m := &inMemory{memory, memory.Watch()}
@@ -119,7 +119,7 @@ func namespaceOf(t *testing.T) string {
 // Often returns how often a test repeats something whose result depends on chance: n
 // times in memory, and a few on an API server, where each costs requests.
 func Often(n int) int {
-	if plane != nil {
+	if liveServer != nil {
 		return min(n, 5)
 	}
 	return n

@@ -108,8 +108,8 @@ type identity struct {
 	version string
 }
 
-// caughtUp waits until a recording has come as far as the API server.
-func (l *live) caughtUp(ctx context.Context, kind schema.GroupVersionKind, r *recording) error {
+// waitForRecording waits until a recording has come as far as the API server.
+func (l *live) waitForRecording(ctx context.Context, kind schema.GroupVersionKind, r *recording) error {
 	return eventually(ctx, "the watch of "+kind.Kind, func() error {
 		list, err := l.plane.list(ctx, kind, l.namespace)
 		if apierrors.IsNotFound(err) {
@@ -138,7 +138,7 @@ func (l *live) events(ctx context.Context) ([]cluster.Event, error) {
 	defer l.mu.Unlock()
 	var out []cluster.Event
 	for kind, r := range l.recordings {
-		if err := l.caughtUp(ctx, kind, r); err != nil {
+		if err := l.waitForRecording(ctx, kind, r); err != nil {
 			return nil, err
 		}
 		out = append(out, r.take()...)

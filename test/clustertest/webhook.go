@@ -51,11 +51,11 @@ func newWebhook(ctx context.Context, admin client.Client) (*webhook, error) {
 	if err := admin.Create(ctx, config); err != nil {
 		return nil, fmt.Errorf("registering the webhook: %w", err)
 	}
-	return w, w.settle(ctx, admin)
+	return w, w.waitUntilCalled(ctx, admin)
 }
 
-// settle waits until the webhook is asked.
-func (w *webhook) settle(ctx context.Context, admin client.Client) error {
+// waitUntilCalled waits until the webhook is asked.
+func (w *webhook) waitUntilCalled(ctx context.Context, admin client.Client) error {
 	const name = "asked"
 	ns := object(namespaceKind, "", name)
 	ns.SetLabels(map[string]string{siteLabel: "yes"})
@@ -90,7 +90,7 @@ func (w *webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		return
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	if err := w.judge(review.Request); err != nil {
+	if err := w.admit(review.Request); err != nil {
 		review.Response.Allowed = false
 		status := apierrors.NewInternalError(err).ErrStatus
 		if known := apierrors.APIStatus(nil); errors.As(err, &known) {
@@ -102,7 +102,7 @@ func (w *webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	_ = json.NewEncoder(out).Encode(review) // who asked has gone away
 }
 
-func (w *webhook) judge(r *admissionv1.AdmissionRequest) error {
+func (w *webhook) admit(r *admissionv1.AdmissionRequest) error {
 	w.mu.Lock()
 	refusal := w.refusals[r.Namespace]
 	w.mu.Unlock()

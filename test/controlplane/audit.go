@@ -85,7 +85,7 @@ func (c *ControlPlane) AuditEvents(ctx context.Context, since AuditMark, users .
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
-	names, err := inJSON(users)
+	names, err := jsonStrings(users)
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
@@ -152,8 +152,8 @@ func (c *ControlPlane) syncAudit(ctx context.Context) (AuditMark, error) {
 	return mark, err
 }
 
-// inJSON returns names as they are written in JSON.
-func inJSON(names []string) ([][]byte, error) {
+// jsonStrings returns names as they are written in JSON.
+func jsonStrings(names []string) ([][]byte, error) {
 	var out [][]byte
 	for _, name := range names {
 		text, err := json.Marshal(name)

@@ -127,9 +127,9 @@ func keeperUnit() unit {
 	return u
 }
 
-// take uses the programs that a folder holds, noting their paths, and returns
+// withoutExisting uses the programs that a folder holds, noting their paths, and returns
 // the unit without them.
-func (u unit) take(dir string, paths map[string]string) unit {
+func (u unit) withoutExisting(dir string, paths map[string]string) unit {
 	if dir == "" {
 		return u
 	}
@@ -176,7 +176,7 @@ func (u unit) ensure(ctx context.Context, cache string, p *progress) (string, er
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("build %s: %w", u.about, err)
 	}
-	held, err := lock(ctx, out+".lock", func() { p.sayf("waiting for another process that builds %s", u.about) })
+	held, err := lock(ctx, out+".lock", func() { p.printf("waiting for another process that builds %s", u.about) })
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", u.about, err)
 	}

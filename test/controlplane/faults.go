@@ -26,7 +26,7 @@ func (c *ControlPlane) StartPart(ctx context.Context, part Part) error {
 			return fmt.Errorf("start %s: release its nodes (is %s up?): %w", part, APIServer, err)
 		}
 	}
-	forgotten, err := c.launch(part)
+	forgotten, err := c.launchProcess(part)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", part, err)
 	}
@@ -35,14 +35,14 @@ func (c *ControlPlane) StartPart(ctx context.Context, part Part) error {
 		return c.client.healthy(ctx, c.layout.health(part))
 	})
 	if err != nil && c.died.Err() == nil {
-		return fmt.Errorf("%w; its last words:\n%s", err, c.lastWords(part))
+		return fmt.Errorf("%w; its last words:\n%s", err, c.logTail(part))
 	}
 	return err
 }
 
-// launch starts the process of a part. The context is done when the part is to
+// launchProcess starts the process of a part. The context is done when the part is to
 // be forgotten, because its end will be intended.
-func (c *ControlPlane) launch(part Part) (forgotten context.Context, err error) {
+func (c *ControlPlane) launchProcess(part Part) (forgotten context.Context, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.running[part]; ok {
@@ -73,7 +73,7 @@ func (c *ControlPlane) watch(forgotten context.Context, part Part) {
 	case c.portTaken(part):
 		c.die(fmt.Errorf("%s: %w", part, errPortTaken))
 	default:
-		c.die(fmt.Errorf("%s ended by itself: %s; its last words:\n%s", part, result, c.lastWords(part)))
+		c.die(fmt.Errorf("%s ended by itself: %s; its last words:\n%s", part, result, c.logTail(part)))
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *ControlPlane) portTaken(part Part) bool {
 	return false
 }
 
-func (c *ControlPlane) lastWords(part Part) string {
+func (c *ControlPlane) logTail(part Part) string {
 	content, err := os.ReadFile(c.Log(part))
 	if err != nil {
 		return err.Error()

@@ -14,7 +14,7 @@ import (
 // TestMain lets the test binary play the owner that is killed.
 func TestMain(m *testing.M) {
 	if os.Getenv(ownerEnv) != "" {
-		playOwner()
+		runAsOwner()
 	}
 	os.Exit(m.Run())
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// patience bounds each wait of Start and StartPart. On an idle machine each
+// timeout bounds each wait of Start and StartPart. On an idle machine each
 // takes a second or two.
-const patience = time.Minute
+const timeout = time.Minute
 
 // errPortTaken tells Start to try once more on other ports.
 var errPortTaken = errors.New("another program listens on the port that was chosen")
@@ -46,7 +46,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 func startOn(ctx context.Context, b Binaries, o Options, reserve func() (*portSet, error)) (*ControlPlane, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		c, err := attemptStart(ctx, b, o, reserve)
+		c, err := tryStart(ctx, b, o, reserve)
 		if err == nil {
 			return c, nil
 		}
@@ -56,7 +56,7 @@ func startOn(ctx context.Context, b Binaries, o Options, reserve func() (*portSe
 	}
 }
 
-func attemptStart(ctx context.Context, b Binaries, o Options, reserve func() (*portSet, error)) (*ControlPlane, error) {
+func tryStart(ctx context.Context, b Binaries, o Options, reserve func() (*portSet, error)) (*ControlPlane, error) {
 	ports, err := reserve()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (c *ControlPlane) bringUp(ctx context.Context) error {
 	if !slices.Contains(left, Kwok) {
 		tasks = append(tasks, func() error { return c.addNodes(ctx) })
 	}
-	if err := together(tasks); err != nil || len(left) > 0 {
+	if err := runConcurrently(tasks); err != nil || len(left) > 0 {
 		return err
 	}
 	return c.wait(ctx, "the default namespace and the nodes", func(ctx context.Context) error {
@@ -102,8 +102,8 @@ func (c *ControlPlane) bringUp(ctx context.Context) error {
 	})
 }
 
-// together runs tasks at the same time.
-func together(tasks []func() error) error {
+// runConcurrently runs tasks at the same time.
+func runConcurrently(tasks []func() error) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(tasks))
 	for i, task := range tasks {
@@ -165,7 +165,7 @@ func (c *ControlPlane) addNodes(ctx context.Context) error {
 
 // wait polls until check is nil, a part dies, or patience is at its end.
 func (c *ControlPlane) wait(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer context.AfterFunc(c.died, func() { stop(context.Cause(c.died)) })()

@@ -14,9 +14,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// crashing is the package whose operator dies: three layers, objects that can be
+// crashingBody is the package whose operator dies: three layers, objects that can be
 // renamed, a kind that can be dropped and a component that can be switched off.
-const crashing = `
+const crashingBody = `
 #Spec: {
 	name:    string | *"a"
 	account: bool | *true
@@ -61,16 +61,16 @@ components: top: {
 
 // crashPhases are what a person does while the operator dies. Each but the first is
 // done to a resource that is Ready.
-var crashPhases = map[string]func(s *site, cr *unstructured.Unstructured){
-	"create":        func(s *site, cr *unstructured.Unstructured) { s.Create(cr.DeepCopy()) },
-	"update-rename": func(s *site, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(map[string]any{"name": "b"})) },
-	"update-drop": func(s *site, cr *unstructured.Unstructured) {
+var crashPhases = map[string]func(s *env, cr *unstructured.Unstructured){
+	"create":        func(s *env, cr *unstructured.Unstructured) { s.Create(cr.DeepCopy()) },
+	"update-rename": func(s *env, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(map[string]any{"name": "b"})) },
+	"update-drop": func(s *env, cr *unstructured.Unstructured) {
 		s.Patch(cr, harness.Spec(map[string]any{"account": false}))
 	},
-	"update-disable": func(s *site, cr *unstructured.Unstructured) {
+	"update-disable": func(s *env, cr *unstructured.Unstructured) {
 		s.Patch(cr, harness.Spec(map[string]any{"extra": false}))
 	},
-	"delete": func(s *site, cr *unstructured.Unstructured) { s.Delete(cr) },
+	"delete": func(s *env, cr *unstructured.Unstructured) { s.Delete(cr) },
 }
 
 // TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes is the sample of A1
@@ -78,19 +78,19 @@ var crashPhases = map[string]func(s *site, cr *unstructured.Unstructured){
 // is run again by its name, such as -run 'TestA1.*/update-rename/k=3/lost'.
 func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T) {
 	t.Parallel()
-	p := newSmall(t, "crashing", crashing)
+	p := newTestPackage(t, "crashing", crashingBody)
 	for phase := range crashPhases {
 		t.Run(phase, func(t *testing.T) {
 			t.Parallel()
-			undisturbed := p.live(t, phase, fault{})
-			undisturbed.site.Settle()
+			undisturbed := p.runWithFault(t, phase, fault{})
+			undisturbed.site.WaitUntilIdle()
 			undisturbed.site.Operator.Kill()
 			end, counts := undisturbed.end(), undisturbed.counts()
 			t.Logf("%d writes:\n%s", len(undisturbed.writes), strings.Join(undisturbed.writes, "\n"))
 			for _, f := range sample(len(undisturbed.writes)) {
 				t.Run(f.String(), func(t *testing.T) {
 					t.Parallel()
-					p.live(t, phase, f).expect(end, counts)
+					p.runWithFault(t, phase, f).expect(end, counts)
 				})
 			}
 		})
@@ -100,7 +100,7 @@ func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T
 // sample returns the plans for a number of writes: the first two, one in the middle
 // and the last two, each with two of the harms.
 func sample(writes int) []fault {
-	harms := []harm{killed, lost, cut}
+	harms := []faultKind{killed, lost, cut}
 	at := slices.DeleteFunc([]int{1, 2, (writes + 1) / 2, writes - 1, writes}, func(k int) bool { return k < 1 || k > writes })
 	slices.Sort(at)
 	var out []fault
@@ -110,39 +110,39 @@ func sample(writes int) []fault {
 	return out
 }
 
-// A crashed is a resource through one phase of whose life an operator died.
-type crashed struct {
-	site   *site
+// A crashRun is a resource through one phase of whose life an operator died.
+type crashRun struct {
+	site   *env
 	cr     *unstructured.Unstructured
 	from   controlplane.AuditMark
 	writes []string
 }
 
-// live lives through a phase with a fault, and starts another operator if one died.
-func (p *small) live(t *testing.T, phase string, f fault) crashed {
+// runWithFault lives through a phase with a fault, and starts another operator if one died.
+func (p *testPackage) runWithFault(t *testing.T, phase string, f fault) crashRun {
 	t.Helper()
-	s := newSite(t)
+	s := newEnv(t)
 	direct := s.Kubeconfig
 	between := s.behindProxy()
-	operator := s.Operate(p.Dir)
-	out := crashed{site: s, cr: p.Thing(s.Site, "shop", map[string]any{}), from: harness.Mark(t)}
+	operator := s.StartOperator(p.Dir)
+	out := crashRun{site: s, cr: p.Thing(s.Env, "shop", map[string]any{}), from: harness.MarkAudit(t)}
 	if phase != "create" {
 		s.Create(out.cr.DeepCopy())
-		s.ExpectAllReady(out.cr)
+		s.ExpectResourceReady(out.cr)
 	}
-	between.arm(operator, f)
+	between.injectFault(operator, f)
 	crashPhases[phase](s, out.cr)
 	if f != (fault{}) {
-		between.await()
+		between.waitForFault()
 	}
-	if f.harm == killed || f.harm == lost {
+	if f.kind == killed || f.kind == lost {
 		s.Kubeconfig = direct
-		s.Operate(p.Dir)
+		s.StartOperator(p.Dir)
 	}
 	if phase == "delete" {
 		s.ExpectFinished(out.cr)
 	} else {
-		s.ExpectAllReady(out.cr)
+		s.ExpectResourceReady(out.cr)
 	}
 	out.writes = between.counted()
 	return out
@@ -150,7 +150,7 @@ func (p *small) live(t *testing.T, phase string, f fault) crashed {
 
 // expect expects the same end as without a fault, and each object to have been created
 // and deleted as often.
-func (c crashed) expect(end map[string]any, counts map[string]int) {
+func (c crashRun) expect(end map[string]any, counts map[string]int) {
 	t := c.site.T
 	t.Helper()
 	harness.Eventually(t, "the end of an undisturbed operator", func() error {
@@ -166,7 +166,7 @@ func (c crashed) expect(end map[string]any, counts map[string]int) {
 
 // end returns what is there in the end, without what differs from run to run: the
 // resource, and everything of the kinds that it has objects of.
-func (c crashed) end() map[string]any {
+func (c crashRun) end() map[string]any {
 	t := c.site.T
 	t.Helper()
 	out := map[string]any{}
@@ -177,7 +177,7 @@ func (c crashed) end() map[string]any {
 			}
 		}
 	}
-	u, err := harness.Read(t.Context(), c.cr)
+	u, err := harness.GetOrNil(t.Context(), c.cr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func (c crashed) end() map[string]any {
 }
 
 // timeless returns an object without what another run of the same plan has otherwise.
-func (s *site) timeless(u *unstructured.Unstructured) map[string]any {
+func (s *env) timeless(u *unstructured.Unstructured) map[string]any {
 	s.T.Helper()
 	managers := map[string]bool{}
 	for _, m := range u.GetManagedFields() {
@@ -225,7 +225,7 @@ func mask(v any) {
 }
 
 // counts returns how often each object was created and deleted.
-func (c crashed) counts() map[string]int {
+func (c crashRun) counts() map[string]int {
 	out := map[string]int{}
 	for _, e := range c.site.OperatorRequests(c.from).Mutating() {
 		switch {

@@ -41,7 +41,7 @@ func TestWhatVetAcceptsTheAPIServerAccepts(t *testing.T) {
 			inexpressible++
 			continue
 		}
-		answer := harness.World.Admin.Create(t.Context(), generated, client.DryRunAll)
+		answer := harness.Suite.Admin.Create(t.Context(), generated, client.DryRunAll)
 		if (answer == nil) != (errs == nil) {
 			t.Errorf("vet: %v\nthe API server: %v\n%s", errs, answer, source)
 		}

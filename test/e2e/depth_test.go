@@ -24,8 +24,8 @@ var chains = map[string]struct {
 	"declared": {"components: NEXT: dependsOn: PREVIOUS: {}\ncomponents: NEXT: objects: map: data: text: cr.spec.text"},
 }
 
-// chainOf returns a package of components each of which rests on the one before.
-func chainOf(link string) string {
+// chainPackage returns a package of components each of which rests on the one before.
+func chainPackage(link string) string {
 	var b strings.Builder
 	b.WriteString(`#Spec: text: string
 live: _
@@ -50,29 +50,29 @@ func TestDepthCostsNoPause(t *testing.T) {
 	for name, c := range chains {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, "depth"+name, chainOf(c.link))
-			s.Operate(p.Dir)
-			s.Settle()
+			s := newEnv(t)
+			p := newTestPackage(t, "depth"+name, chainPackage(c.link))
+			s.StartOperator(p.Dir)
+			s.WaitUntilIdle()
 			last := fmt.Sprintf("long-%d", links-1)
 
-			from, began := harness.Mark(t), time.Now()
-			cr := s.Create(p.Thing(s.Site, "long", map[string]any{"text": "first"}))
+			from, began := harness.MarkAudit(t), time.Now()
+			cr := s.Create(p.Thing(s.Env, "long", map[string]any{"text": "first"}))
 			s.ExpectData(last, "text", "first")
-			t.Logf("created after %s", harness.Since(began))
-			s.ExpectAllReady(cr)
+			t.Logf("created after %s", harness.Elapsed(began))
+			s.ExpectResourceReady(cr)
 			asked := s.OperatorRequests(from)
 			t.Logf("requests: %s", asked)
-			if n := len(asked.About("configmaps").Verbs("patch")); n != links {
+			if n := len(asked.OfResource("configmaps").WithVerbs("patch")); n != links {
 				t.Errorf("%d objects were created with %d writes", links, n)
 			}
 
-			from, began = harness.Mark(t), time.Now()
+			from, began = harness.MarkAudit(t), time.Now()
 			s.Patch(cr, harness.Spec(map[string]any{"text": "second"}))
 			s.ExpectData(last, "text", "second")
-			t.Logf("passed on after %s: %s", harness.Since(began), s.OperatorRequests(from))
-			s.Settle()
-			if n := len(s.OperatorRequests(from).About("configmaps").Verbs("patch")); n != links {
+			t.Logf("passed on after %s: %s", harness.Elapsed(began), s.OperatorRequests(from))
+			s.WaitUntilIdle()
+			if n := len(s.OperatorRequests(from).OfResource("configmaps").WithVerbs("patch")); n != links {
 				t.Errorf("%d objects were changed with %d writes", links, n)
 			}
 		})

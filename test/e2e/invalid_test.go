@@ -12,7 +12,7 @@ import (
 
 func TestInvalidSpecIsRefusedByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	for name, row := range map[string]struct {
 		spec map[string]any
 		says []string
@@ -24,7 +24,7 @@ func TestInvalidSpecIsRefusedByTheAPIServer(t *testing.T) {
 		"a wrong pattern": {map[string]any{"image": "a:1", "resources": map[string]any{"cpu": "much"}}, []string{"spec.resources.cpu"}},
 		"an empty string": {map[string]any{"image": ""}, []string{"spec.image"}},
 	} {
-		err := harness.World.Admin.Create(t.Context(), s.Webapp("shop", row.spec))
+		err := harness.Suite.Admin.Create(t.Context(), s.Webapp("shop", row.spec))
 		if !apierrors.IsInvalid(err) || !harness.ContainsAll(err.Error(), row.says) {
 			t.Errorf("%s: the answer is %v, wanted a refusal with %q", name, err, row.says)
 			continue
@@ -35,15 +35,15 @@ func TestInvalidSpecIsRefusedByTheAPIServer(t *testing.T) {
 
 func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	p := copyPackage(t, "webapp", map[string]string{`group: "example.com"`: `group: "loose.example.com"`})
 	s.installLoose(p.dir)
-	s.Operate(p.dir, "--crds", "leave")
+	s.StartOperator(p.dir, "--crds", "leave")
 	cr := harness.Object("loose.example.com/v1", "WebApp", s.Namespace, "shop")
 	cr.Object["spec"] = map[string]any{"image": "nginx:1.25", "replicas": int64(2)}
 	s.Create(cr)
-	s.ExpectAllReady(cr)
-	s.Settle()
+	s.ExpectResourceReady(cr)
+	s.WaitUntilIdle()
 	for name, row := range map[string]struct {
 		patch map[string]any
 		says  []string
@@ -59,20 +59,20 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 		s.Patch(cr, harness.Spec(row.patch))
 		message := s.ExpectNotReady(cr, "InvalidSpec", row.says...)
 		t.Logf("%s: %s", name, message)
-		if stalled := harness.Condition(s.ExpectThat(cr, "to exist", harness.Exists), "Stalled"); stalled["status"] != "True" {
+		if stalled := harness.Condition(s.ExpectObject(cr, "to exist", harness.Exists), "Stalled"); stalled["status"] != "True" {
 			t.Errorf("%s: Stalled is %v", name, stalled)
 		}
 		if after := s.versions(); fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Errorf("%s: objects changed: %v, were %v", name, after, before)
 		}
 		s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.25", "replicas": int64(2), "imagee": nil, "port": nil}))
-		s.ExpectAllReady(cr)
+		s.ExpectResourceReady(cr)
 	}
 }
 
 // installLoose installs the CRD of a package with a schema that lets any spec pass,
 // as an older version of it might.
-func (s *site) installLoose(dir string) {
+func (s *env) installLoose(dir string) {
 	s.T.Helper()
 	if err := harness.InstallCRDs(s.T.Context(), dir); err != nil {
 		s.T.Fatal(err)
@@ -87,7 +87,7 @@ func (s *site) installLoose(dir string) {
 	probe.Object["spec"] = map[string]any{"anything": "goes"}
 	harness.Eventually(s.T, "the looser schema", func() error {
 		u := probe.DeepCopy()
-		if err := harness.World.Admin.Create(s.T.Context(), u); err != nil {
+		if err := harness.Suite.Admin.Create(s.T.Context(), u); err != nil {
 			return err
 		}
 		defer s.Delete(u)
@@ -105,8 +105,8 @@ var hostile = []string{
 
 func TestJ4HostileValuesArriveVerbatim(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	env, files := map[string]any{}, map[string]any{}
 	for i, h := range hostile {
 		env[fmt.Sprintf("V%02d", i)] = h

@@ -17,10 +17,10 @@ func TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave(t *testing.T) {
 	for _, dir := range allFixtures() {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, harness.World.Operetta, "render", dir, "-f", filepath.Join(dir, "sample.yaml"))
-			cmd.Dir = harness.World.Root
+			cmd := exec.CommandContext(ctx, harness.Suite.Operetta, "render", dir, "-f", filepath.Join(dir, "sample.yaml"))
+			cmd.Dir = harness.Suite.Root
 			var said strings.Builder
 			cmd.Stderr = &said
 			if err := cmd.Run(); err != nil {

@@ -23,26 +23,26 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// harm is what becomes of a write that is harmed. Each has reached the API server.
-type harm string
+// faultKind is what becomes of a write that is harmed. Each has reached the API server.
+type faultKind string
 
 const (
 	// killed: the response is delivered, and the operator dies.
-	killed harm = "killed"
+	killed faultKind = "killed"
 	// lost: the operator dies, and has seen no response.
-	lost harm = "lost"
+	lost faultKind = "lost"
 	// cut: the operator sees its connection end instead of a response.
-	cut harm = "cut"
+	cut faultKind = "cut"
 )
 
 // A fault is what goes wrong at which write; the zero fault is nothing.
 type fault struct {
 	write int
-	harm  harm
+	kind  faultKind
 }
 
 // String is the name by which a plan is run again.
-func (f fault) String() string { return fmt.Sprintf("k=%d/%s", f.write, f.harm) }
+func (f fault) String() string { return fmt.Sprintf("k=%d/%s", f.write, f.kind) }
 
 // proxy stands between one operator and the API server. It passes writes on one after
 // the other, so that the number of a write says which it is, and harms one of them.
@@ -64,7 +64,7 @@ type proxy struct {
 
 // behindProxy makes the operators that the site starts from now on reach the API
 // server through a proxy.
-func (s *site) behindProxy() *proxy {
+func (s *env) behindProxy() *proxy {
 	s.T.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
@@ -110,8 +110,8 @@ func kubeconfigOf(server *httptest.Server) clientcmdapi.Config {
 	return *out
 }
 
-// arm begins to count the writes of an operator, and harms one of them.
-func (p *proxy) arm(victim *harness.Operator, f fault) {
+// injectFault begins to count the writes of an operator, and harms one of them.
+func (p *proxy) injectFault(victim *harness.Operator, f fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.victim, p.fault, p.armed, p.writes = victim, f, true, nil
@@ -141,12 +141,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.writes = append(p.writes, r.Method+" "+r.URL.Path)
 	}
 	if !p.armed || len(p.writes) != p.fault.write {
-		p.awaitEnd(r)
+		p.waitForEnd(r)
 		deliver(w, answer)
 		return
 	}
 	defer close(p.done)
-	switch p.fault.harm {
+	switch p.fault.kind {
 	case killed:
 		deliver(w, answer)
 		p.kill()
@@ -158,17 +158,17 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// awaitEnd waits until what a request has deleted is gone. Garbage collection ends a
+// waitForEnd waits until what a request has deleted is gone. Garbage collection ends a
 // foreground deletion sooner or later, and what the operator sees of it would make
 // the number of its writes differ from run to run. A custom resource of another package
 // is not waited for: it ends by writes of the operator, which come after this one.
-func (p *proxy) awaitEnd(r *http.Request) {
+func (p *proxy) waitForEnd(r *http.Request) {
 	if r.Method != http.MethodDelete || strings.Contains(r.URL.Path, ".example.com/") || strings.Contains(r.URL.Path, "/example.com/") {
 		return
 	}
 	look := r.Clone(r.Context())
 	look.Method, look.Body, look.ContentLength = http.MethodGet, http.NoBody, 0
-	for began := time.Now(); time.Since(began) < harness.Patience; {
+	for began := time.Now(); time.Since(began) < harness.Timeout; {
 		answer := httptest.NewRecorder()
 		p.forward.ServeHTTP(answer, look)
 		if answer.Code == http.StatusNotFound {
@@ -208,8 +208,8 @@ func isWrite(r *http.Request) bool {
 	return !r.URL.Query().Has("dryRun") && !strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases")
 }
 
-// await waits until the fault has happened.
-func (p *proxy) await() {
+// waitForFault waits until the fault has happened.
+func (p *proxy) waitForFault() {
 	p.t.Helper()
 	harness.Eventually(p.t, "write "+p.fault.String(), func() error {
 		select {

@@ -18,7 +18,7 @@ func CopyPackage(t *testing.T, from string, replace map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	module, err := os.ReadFile(filepath.Join(World.Root, "cue.mod", "module.cue"))
+	module, err := os.ReadFile(filepath.Join(Suite.Root, "cue.mod", "module.cue"))
 	if err != nil {
 		t.Fatal(err)
 	}

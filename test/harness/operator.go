@@ -29,19 +29,19 @@ type Operator struct {
 	ended chan struct{}
 }
 
-// Operate starts the binary under test on the site's namespace, under the site's
+// StartOperator starts the binary under test on the site's namespace, under the site's
 // user, and ends it with the test. Extra arguments are packages and flags.
-func (s *Site) Operate(args ...string) *Operator {
+func (s *Env) StartOperator(args ...string) *Operator {
 	s.T.Helper()
 	o := &Operator{T: s.T, Log: &logBuffer{}, ended: make(chan struct{})}
 	all := append([]string{
 		"run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort,
 	}, args...)
-	o.cmd = exec.Command(World.Operetta, all...)
-	o.cmd.Dir = World.Root
+	o.cmd = exec.Command(Suite.Operetta, all...)
+	o.cmd.Dir = Suite.Root
 	o.cmd.Stdout, o.cmd.Stderr = o.Log, o.Log
-	o.cmd.SysProcAttr = dyingWithParent()
-	if err := spawn(o.cmd); err != nil {
+	o.cmd.SysProcAttr = killedWithParent()
+	if err := startOnLockedThread(o.cmd); err != nil {
 		s.T.Fatal(err)
 	}
 	go func() {
@@ -69,14 +69,14 @@ const (
 	HealthServer  = "health probe"
 )
 
-// addressIn finds the address in a line of the log, of either format.
-var addressIn = regexp.MustCompile(`addr"?[=:]"?([0-9.:]+)`)
+// addressPattern finds the address in a line of the log, of either format.
+var addressPattern = regexp.MustCompile(`addr"?[=:]"?([0-9.:]+)`)
 
 // Address waits until the operator says where it serves something.
 func (o *Operator) Address(server string) string {
 	o.T.Helper()
 	line := o.ExpectLog("starting server", server)
-	return addressIn.FindStringSubmatch(line)[1]
+	return addressPattern.FindStringSubmatch(line)[1]
 }
 
 // Stop ends the operator as Kubernetes does, and waits for that.
@@ -86,7 +86,7 @@ func (o *Operator) Stop() {
 	_ = o.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-o.ended:
-		o.T.Logf("the operator ended %s after SIGTERM", Since(began))
+		o.T.Logf("the operator ended %s after SIGTERM", Elapsed(began))
 	case <-time.After(30 * time.Second):
 		o.T.Error("the operator does not end on SIGTERM")
 		o.Kill()
@@ -225,8 +225,8 @@ func (b *logBuffer) tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// spawn starts children from one thread that never ends: see dyingWithParent.
-var spawn = func() func(*exec.Cmd) error {
+// startOnLockedThread starts children from one thread that never ends: see dyingWithParent.
+var startOnLockedThread = func() func(*exec.Cmd) error {
 	requests := make(chan *exec.Cmd)
 	answers := make(chan error)
 	var one sync.Mutex

@@ -25,17 +25,17 @@ type Tenant struct {
 	Client client.WithWatch
 }
 
-// All are the verbs that a role grants who is to manage a resource.
-var All = []any{"get", "list", "watch", "create", "patch", "update", "delete", "deletecollection"}
+// AllVerbs are the verbs that a role grants who is to manage a resource.
+var AllVerbs = []any{"get", "list", "watch", "create", "patch", "update", "delete", "deletecollection"}
 
 // Tenant makes a user of a name that no other tenant of the site has, who may do in a
 // namespace what the rules say.
-func (s *Site) Tenant(name, namespace string, rules ...any) *Tenant {
+func (s *Env) Tenant(name, namespace string, rules ...any) *Tenant {
 	s.T.Helper()
 	x := &Tenant{T: s.T, User: name + ":" + s.Namespace, Namespace: namespace}
 	s.grant("tenant-"+name, namespace, x.User, rules...)
 	var err error
-	if x.Kubeconfig, err = World.ControlPlane.KubeconfigFor(x.User); err != nil {
+	if x.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(x.User); err != nil {
 		s.T.Fatal(err)
 	}
 	if x.Client, err = connect(x.Kubeconfig); err != nil {
@@ -69,9 +69,9 @@ func (x *Tenant) PatchStatus(u *unstructured.Unstructured, patch any) error {
 func (x *Tenant) Kubectl(ctx context.Context, args ...string) (string, error) {
 	x.T.Helper()
 	all := append([]string{"--kubeconfig=" + x.Kubeconfig, "--namespace=" + x.Namespace}, args...)
-	cmd := exec.CommandContext(ctx, World.ControlPlane.Kubectl(), all...)
+	cmd := exec.CommandContext(ctx, Suite.ControlPlane.Kubectl(), all...)
 	// kubectl caches discovery in the home folder.
-	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(World.Operetta))
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(Suite.Operetta))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// groups is where Linux keeps the memory of control groups of version 1 and of version 2.
-var groups = []struct{ dir, limit string }{
+// cgroupRoots is where Linux keeps the memory of control groups of version 1 and of version 2.
+var cgroupRoots = []struct{ dir, limit string }{
 	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
 	{"/sys/fs/cgroup", "memory.max"},
 }
@@ -21,7 +21,7 @@ var groups = []struct{ dir, limit string }{
 // rights of root; PeakMemory tells in any case.
 func (o *Operator) LimitMemory(bytes int64) bool {
 	o.T.Helper()
-	for _, g := range groups {
+	for _, g := range cgroupRoots {
 		if _, err := os.Stat(filepath.Join(g.dir, "cgroup.procs")); err != nil {
 			continue
 		}
@@ -29,7 +29,7 @@ func (o *Operator) LimitMemory(bytes int64) bool {
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
-		o.T.Cleanup(func() { o.removeGroup(dir) })
+		o.T.Cleanup(func() { o.removeCgroup(dir) })
 		if os.WriteFile(filepath.Join(dir, g.limit), []byte(strconv.FormatInt(bytes, 10)), 0o600) != nil {
 			continue
 		}
@@ -38,8 +38,8 @@ func (o *Operator) LimitMemory(bytes int64) bool {
 	return false
 }
 
-// removeGroup removes a control group, which takes until its last process is gone.
-func (o *Operator) removeGroup(dir string) {
+// removeCgroup removes a control group, which takes until its last process is gone.
+func (o *Operator) removeCgroup(dir string) {
 	o.Kill()
 	for deadline := time.Now().Add(5 * time.Second); os.Remove(dir) != nil; {
 		if time.Now().After(deadline) {

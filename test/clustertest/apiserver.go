@@ -25,11 +25,11 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// plane is the API server that all sites are on; nil while they are in memory.
-var plane *apiServer
+// liveServer is the API server that all sites are on; nil while they are in memory.
+var liveServer *apiServer
 
-// patience bounds each wait. On an idle machine each takes a fraction of a second.
-const patience = time.Minute
+// timeout bounds each wait. On an idle machine each takes a fraction of a second.
+const timeout = time.Minute
 
 // parallel is how many tests run at once on an API server. They wait most of the time,
 // so they are more than there are processors.
@@ -45,8 +45,8 @@ type apiServer struct {
 	webhook *webhook
 }
 
-// startPlane starts the API server. What it returns stops it, also after an error.
-func startPlane() (stop func(), err error) {
+// startLiveServer starts the API server. What it returns stops it, also after an error.
+func startLiveServer() (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop = cancel
 	if !isSet("test.parallel") {
@@ -79,7 +79,7 @@ func startPlane() (stop func(), err error) {
 	if p.webhook, err = newWebhook(ctx, p.admin); err != nil {
 		return stop, err
 	}
-	for _, kind := range always {
+	for _, kind := range alwaysServed {
 		if err := p.serve(ctx, kind); err != nil {
 			return stop, err
 		}
@@ -88,7 +88,7 @@ func startPlane() (stop func(), err error) {
 	if err := cp.StartPart(ctx, controlplane.ControllerManager); err != nil {
 		return stop, err
 	}
-	plane = p
+	liveServer = p
 	return stop, nil
 }
 
@@ -204,7 +204,7 @@ func (p *apiServer) list(ctx context.Context, kind schema.GroupVersionKind, name
 // eventually polls until check is nil.
 func eventually(ctx context.Context, what string, check func() error) error {
 	const interval = 5 * time.Millisecond
-	limit := time.After(patience)
+	limit := time.After(timeout)
 	for {
 		err := check()
 		if err == nil {
@@ -214,7 +214,7 @@ func eventually(ctx context.Context, what string, check func() error) error {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
 		case <-limit:
-			return fmt.Errorf("waited %s for %s: %w", patience, what, err)
+			return fmt.Errorf("waited %s for %s: %w", timeout, what, err)
 		case <-time.After(interval):
 		}
 	}

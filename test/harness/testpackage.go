@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// SmallHead begins a small package; NAME is its name, and part of its group.
-const SmallHead = `package NAME
+// TestPackageHead begins a small package; NAME is its name, and part of its group.
+const TestPackageHead = `package NAME
 
 import "operetta.dev/schemas/operator"
 
@@ -23,41 +23,41 @@ versions: v1: spec: #Spec
 cr: spec: #Spec
 `
 
-// Small is a package of one test, whose group no other test has, so that tests run
+// TestPackage is a package of one test, whose group no other test has, so that tests run
 // side by side.
-type Small struct {
+type TestPackage struct {
 	T    *testing.T
 	Name string
 	Dir  string
 }
 
-// NewSmall writes a small package of a body, in which NAME is its name as well.
-func NewSmall(t *testing.T, name, body string) *Small {
+// NewTestPackage writes a small package of a body, in which NAME is its name as well.
+func NewTestPackage(t *testing.T, name, body string) *TestPackage {
 	t.Helper()
-	return &Small{T: t, Name: name, Dir: WritePackage(t, name, strings.ReplaceAll(SmallHead+body, "NAME", name))}
+	return &TestPackage{T: t, Name: name, Dir: WritePackage(t, name, strings.ReplaceAll(TestPackageHead+body, "NAME", name))}
 }
 
 // Controller is the name that metrics know the package by.
-func (p *Small) Controller() string { return "thing." + p.Name + ".example.com" }
+func (p *TestPackage) Controller() string { return "thing." + p.Name + ".example.com" }
 
 // Thing returns a resource of the package.
-func (p *Small) Thing(s *Site, name string, spec map[string]any) *unstructured.Unstructured {
+func (p *TestPackage) Thing(s *Env, name string, spec map[string]any) *unstructured.Unstructured {
 	u := Object(p.Name+".example.com/v1", "Thing", s.Namespace, name)
 	u.Object["spec"] = spec
 	return u
 }
 
 // ConfigMap returns a ConfigMap of the site.
-func (s *Site) ConfigMap(name string, data map[string]any) *unstructured.Unstructured {
+func (s *Env) ConfigMap(name string, data map[string]any) *unstructured.Unstructured {
 	u := s.Ref("ConfigMap", name)
 	u.Object["data"] = data
 	return u
 }
 
 // ExpectData waits until a ConfigMap says something.
-func (s *Site) ExpectData(name, key, want string) *unstructured.Unstructured {
+func (s *Env) ExpectData(name, key, want string) *unstructured.Unstructured {
 	s.T.Helper()
-	return s.ExpectThat(s.Ref("ConfigMap", name), fmt.Sprintf("to have %s: %s", key, want), func(u *unstructured.Unstructured) error {
+	return s.ExpectObject(s.Ref("ConfigMap", name), fmt.Sprintf("to have %s: %s", key, want), func(u *unstructured.Unstructured) error {
 		if got := Field(u, "data", key); got != want {
 			return fmt.Errorf("it is %v", got)
 		}
@@ -67,7 +67,7 @@ func (s *Site) ExpectData(name, key, want string) *unstructured.Unstructured {
 
 // ExpectFinished waits until nothing is left of a deleted resource: neither itself
 // nor an object that it marked.
-func (s *Site) ExpectFinished(cr *unstructured.Unstructured, kinds ...string) {
+func (s *Env) ExpectFinished(cr *unstructured.Unstructured, kinds ...string) {
 	s.T.Helper()
 	s.ExpectGone(cr)
 	for _, kind := range kinds {
