@@ -68,7 +68,9 @@ func keys(n int) map[string]any {
 const limitedEvaluationText = "an evaluation was beyond its limit"
 
 // countLimitedEvaluations returns how often an operator has evaluated something that was beyond a limit.
-func countLimitedEvaluations(o *harness.Operator) int { return strings.Count(o.Log.From(0), limitedEvaluationText) }
+func countLimitedEvaluations(o *harness.Operator) int {
+	return strings.Count(o.Log.From(0), limitedEvaluationText)
+}
 
 // expectLimit waits until a resource is stalled by a limit.
 func expectLimit(s *harness.Env, u *unstructured.Unstructured, parts ...string) {

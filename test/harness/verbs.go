@@ -325,7 +325,7 @@ func Eventually(t *testing.T, what string, check func() error) {
 // polls of tests that run side by side must not keep the API server busy.
 const (
 	minPollInterval = 40 * time.Millisecond
-	maxPollInterval  = 250 * time.Millisecond
+	maxPollInterval = 250 * time.Millisecond
 )
 
 // Within polls until check is nil, for a limited time, and returns how long it took.
