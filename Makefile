@@ -91,7 +91,7 @@ verify: bin/gotestsum ## check that generated files, formatting and go.mod files
 # product's. Each is the last part of a package that go.mod there names as a tool.
 bin/gotestsum bin/golangci-lint bin/govulncheck: bin/%: test/tools/go.mod | go
 	@echo "  … build $* (the first time; the linter takes minutes)"
-	@go -C test/tools build -o ../../$@ "$$(awk '$$1 == "tool" && /$*$$/ {print $$2} $$1 ~ /\/$*$$/ {print $$1}' test/tools/go.mod)"
+	@go -C test/tools build -o ../../$@ "$$(awk 'NF < 3 && /\/$*$$/ {print $$NF}' test/tools/go.mod)"
 
 .PHONY: lint
 lint: bin/golangci-lint ## all linters

@@ -21,7 +21,7 @@ cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play'
 apart='./test/controlplane/... ./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/dryrun ./engine/dryrun/diff ./engine/program
-	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/docs ./test/eval
+	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/eval
 	./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
@@ -81,8 +81,11 @@ gotestsum=$PWD/bin/gotestsum
 # go_test runs go test, notes the result of each test, and shows packages or tests as they end and
 # all that failed.
 go_test() {
+	# The format testname shows what a failed test printed at once, the other one at the end.
+	local hidden=skipped
+	[ "${format:-pkgname}" = pkgname ] || hidden=skipped,output
 	"$gotestsum" --jsonfile-timing-events "$(mktemp "$results/$stage.XXXXXX")" --format "${format:-pkgname}" --format-hide-empty-pkg \
-		--hide-summary output -- "$@"
+		--hide-summary "$hidden" -- "$@"
 }
 
 # feed runs one fuzz target of a folder, on what earlier runs found to be interesting. Where it finds

@@ -40,15 +40,13 @@ var targets = []target{
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	var o options
 	flag.IntVar(&o.mutants, "n", 300, "number of mutants")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random choice of mutants")
 	flag.IntVar(&o.minPercent, "min", 85, "percentage of mutants that the tests have to kill")
 	flag.IntVar(&o.workers, "p", 2, "number of mutants that are tested at the same time")
 	flag.Parse()
-	if err := run(ctx, o, flag.Args()); err != nil {
+	if err := run(o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -61,7 +59,9 @@ type options struct {
 }
 
 // run tests mutants of the packages with some names, or of all targets if there are none.
-func run(ctx context.Context, o options, names []string) error {
+func run(o options, names []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	chosen := slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
 		return len(names) > 0 && !slices.Contains(names, t.name)
 	})

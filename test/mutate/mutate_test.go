@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,7 +151,7 @@ func TestAScoreNeedsItsPercentage(t *testing.T) {
 		t.Errorf("%d of 2 are done, %d survived", s.done, len(s.survived))
 	}
 	for percent, want := range map[int]error{50: nil, 51: errTooFew} {
-		if got := s.print(0, percent); got != want {
+		if got := s.print(0, percent); !errors.Is(got, want) {
 			t.Errorf("with %d %%: %v", percent, got)
 		}
 	}
