@@ -49,7 +49,7 @@ func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	}
 }
 
-// register makes the API server ask the operator about Patches of the site's namespace.
+// register makes the API server ask the operator about Patches of the test's namespace.
 func register(s *harness.Env, port string, authority []byte) {
 	s.T.Helper()
 	config := harness.Object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", s.Namespace)

@@ -66,7 +66,7 @@ func (s *env) expectDeleteFailed(cr *unstructured.Unstructured, parts ...string)
 	return harness.Condition(u, "Ready")["message"].(string)
 }
 
-// denyDeletion makes the API server refuse to delete the site's ConfigMaps with a
+// denyDeletion makes the API server refuse to delete the test's ConfigMaps with a
 // label, and waits until it does. It returns the binding, which is what to delete.
 func (s *env) denyDeletion() *unstructured.Unstructured {
 	s.T.Helper()

@@ -12,7 +12,7 @@ func platformPackages() []string {
 	return []string{fixture("platform"), fixture("team"), fixture("postgres"), harness.PackageDir("webapp")}
 }
 
-// platform returns the sample under the name of the site's namespace, for the same
+// platform returns the sample under the name of the test's namespace, for the same
 // reason as a team.
 func (s *env) platform() *unstructured.Unstructured {
 	s.T.Helper()

@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// team returns the sample under the name of the site's namespace: those of the team's
+// team returns the sample under the name of the test's namespace: those of the team's
 // namespaces are made of it, and no two tests may have the same.
 func (s *env) team() *unstructured.Unstructured {
 	s.T.Helper()

@@ -33,7 +33,7 @@ func allFixtures() []string {
 	return out
 }
 
-// sample returns the sample resource of such a package in the site's namespace.
+// sample returns the sample resource of such a package in the test's namespace.
 func (s *env) sample(name string) *unstructured.Unstructured {
 	s.T.Helper()
 	b, err := os.ReadFile(filepath.Join(fixture(name), "sample.yaml"))

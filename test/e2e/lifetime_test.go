@@ -26,7 +26,7 @@ func TestG3NamespaceGoesWithEverythingInIt(t *testing.T) {
 	s.deleteNamespace()
 }
 
-// deleteNamespace deletes the site's namespace, and expects that to end.
+// deleteNamespace deletes the test's namespace, and expects that to end.
 func (s *env) deleteNamespace() {
 	s.T.Helper()
 	ns := harness.Object("v1", "Namespace", "", s.Namespace)

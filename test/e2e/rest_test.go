@@ -45,7 +45,7 @@ func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
 	}
 }
 
-// versions returns the resourceVersion of each object of the site's WebApps, and of
+// versions returns the resourceVersion of each object of the test's WebApps, and of
 // the WebApps themselves. An autoscaler counts by its generation and metadata: its
 // controller writes to its status at any time.
 func (s *env) versions() map[string]string {

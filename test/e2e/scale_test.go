@@ -58,7 +58,7 @@ type phases struct {
 	seen []string
 }
 
-// watchPhases records the phases of the site's one WebApp, without the one that it
+// watchPhases records the phases of the test's one WebApp, without the one that it
 // has already.
 func (s *env) watchPhases() *phases {
 	s.T.Helper()

@@ -11,7 +11,7 @@ import (
 	"operetta.dev/test/controlplane"
 )
 
-// MarkAudit returns the point that the audit log has reached.
+// MarkAudit returns the current end of the audit log.
 func MarkAudit(t *testing.T) controlplane.AuditMark {
 	t.Helper()
 	m, err := Suite.ControlPlane.MarkAudit(t.Context())
@@ -24,15 +24,14 @@ func MarkAudit(t *testing.T) controlplane.AuditMark {
 // Requests are recorded requests.
 type Requests []controlplane.AuditEvent
 
-// OperatorRequests returns what the site's operator has asked of the API server
-// since a mark. What is about no resource (discovery, version, and the question who asks)
-// is left out.
+// OperatorRequests returns the requests of the test's operator to the API server since a mark. It
+// leaves out requests for no resource: discovery, the version and the user's own identity.
 func (s *Env) OperatorRequests(since controlplane.AuditMark) Requests {
 	s.T.Helper()
 	return s.RequestsOf(since, s.User)
 }
 
-// RequestsOf returns what users have asked about resources since a mark.
+// RequestsOf returns the requests of users for resources since a mark.
 func (s *Env) RequestsOf(since controlplane.AuditMark, users ...string) Requests {
 	s.T.Helper()
 	events, err := Suite.ControlPlane.AuditEvents(s.T.Context(), since, users...)
@@ -42,7 +41,7 @@ func (s *Env) RequestsOf(since controlplane.AuditMark, users ...string) Requests
 	return Requests(events).Filter(func(e controlplane.AuditEvent) bool { return e.Resource != "" && e.Resource != "selfsubjectreviews" })
 }
 
-// Filter returns the requests that are to be kept.
+// Filter returns the requests for which a function is true.
 func (r Requests) Filter(keep func(controlplane.AuditEvent) bool) Requests {
 	var out Requests
 	for _, e := range r {
@@ -63,9 +62,9 @@ func (r Requests) Writes() Requests {
 	return r.Mutating().Filter(func(e controlplane.AuditEvent) bool { return !strings.Contains(e.RequestURI, "dryRun=") })
 }
 
-// WithoutListsAndWatches are the requests without those that watch, keep a lease, or list: the
-// definitions of other tests come and go, and each time the operator looks for resources
-// that nobody serves any more.
+// WithoutListsAndWatches are the requests that do not list, watch, or renew a lease. Tests that count
+// requests leave out lists because other tests add and remove CustomResourceDefinitions, and each time
+// the operator lists the resources of kinds that are not served.
 func (r Requests) WithoutListsAndWatches() Requests {
 	return r.Filter(func(e controlplane.AuditEvent) bool {
 		return e.Verb != "watch" && e.Verb != "list" && e.Resource != "leases"
@@ -77,12 +76,12 @@ func (r Requests) Events() Requests {
 	return r.Filter(func(e controlplane.AuditEvent) bool { return isMutating(e) && IsEvent(e) })
 }
 
-// WithVerbs are the requests of some verbs.
+// WithVerbs are the requests with one of the verbs.
 func (r Requests) WithVerbs(verbs ...string) Requests {
 	return r.Filter(func(e controlplane.AuditEvent) bool { return slices.Contains(verbs, e.Verb) })
 }
 
-// OfResource are the requests about a resource, such as deployments.
+// OfResource are the requests for a resource, such as deployments.
 func (r Requests) OfResource(resource string) Requests {
 	return r.Filter(func(e controlplane.AuditEvent) bool { return e.Resource == resource })
 }
@@ -94,7 +93,7 @@ func isMutating(e controlplane.AuditEvent) bool {
 // IsEvent reports whether a request is about an Event.
 func IsEvent(e controlplane.AuditEvent) bool { return e.Resource == "events" }
 
-// String lists the requests with how often each was made, for people.
+// String lists the requests and how often each was made.
 func (r Requests) String() string {
 	count := map[string]int{}
 	for _, e := range r {
@@ -114,12 +113,12 @@ func (r Requests) String() string {
 	return strings.Join(out, ", ")
 }
 
-// idleTime is how long an operator has to be quiet to be settled: longer than
-// progress of a status may be held back.
+// idleTime is how long an operator must send no request to count as idle. It is longer than the
+// interval by which progress in a status may be delayed.
 const idleTime = 3500 * time.Millisecond
 
-// WaitUntilIdle waits until the site's operator has asked for nothing but watches and its
-// lease for a while, so that what it asks for afterwards has a cause of its own.
+// WaitUntilIdle waits until the test's operator has sent no request for idleTime, except for watches
+// and its lease. Every later request then has a cause in the test.
 func (s *Env) WaitUntilIdle() {
 	s.T.Helper()
 	began, from := time.Now(), MarkAudit(s.T)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// CopyPackage copies a package from a folder into a module of its own, with replacements
-// in all its files, and returns the folder of the copy.
+// CopyPackage copies a package from a folder into a new module, replaces texts in all its files, and
+// returns the folder of the copy.
 func CopyPackage(t *testing.T, from string, replace map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

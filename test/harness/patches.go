@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PatchRef returns a Patch with nothing but its identity.
+// PatchRef returns a Patch with only its identity.
 func (s *Env) PatchRef(name string) *unstructured.Unstructured {
 	return Object("operetta.dev/v1alpha1", "Patch", s.Namespace, name)
 }
@@ -22,17 +22,18 @@ func (s *Env) NewPatch(name, target string, order int64, changes ...any) *unstru
 	return u
 }
 
-// StrategicMerge is a change by strategic merge.
+// StrategicMerge returns a change of a Patch by strategic merge.
 func StrategicMerge(address string, merge map[string]any) map[string]any {
 	return map[string]any{"address": address, "strategicMerge": merge}
 }
 
-// JSONOperations is a change by JSON 6902.
+// JSONOperations returns a change of a Patch by JSON patch (RFC 6902).
 func JSONOperations(address string, operations ...any) map[string]any {
 	return map[string]any{"address": address, "json6902": operations}
 }
 
-// ExpectPatch waits until a patch says a reason for its generation, and returns it.
+// ExpectPatch waits until the status of a Patch has a reason for its current generation, and returns
+// the Patch.
 func (s *Env) ExpectPatch(name, reason string, parts ...string) *unstructured.Unstructured {
 	s.T.Helper()
 	return s.ExpectObject(s.PatchRef(name), "to be "+reason, func(u *unstructured.Unstructured) error {

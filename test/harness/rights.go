@@ -8,7 +8,7 @@ import (
 
 const rbacAPI = "rbac.authorization.k8s.io"
 
-// WriteVerbs are the verbs that an operator needs for what it writes.
+// WriteVerbs are the verbs that an operator needs for the objects that it writes.
 var WriteVerbs = []any{"get", "list", "watch", "create", "patch", "update", "delete"}
 
 // Rule allows verbs on resources of a group.
@@ -16,7 +16,7 @@ func Rule(group string, verbs []any, resources ...any) map[string]any {
 	return map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": verbs}
 }
 
-// RequiredRules are the rules of an operator of a package for everything but the objects.
+// RequiredRules are the rules that an operator of a package needs besides those for the objects.
 func (p *TestPackage) RequiredRules() []any {
 	return []any{
 		Rule(p.Name+".example.com", []any{"get", "list", "watch", "patch"}, "things"),
@@ -25,14 +25,14 @@ func (p *TestPackage) RequiredRules() []any {
 	}
 }
 
-// Everywhere makes an operator serve all namespaces, and Alone leaves the resources of
-// other tests there to their own operators.
+// Flags of an operator. Everywhere makes it serve all namespaces, and Alone makes it ignore resources of
+// other packages, which belong to the operators of other tests.
 const (
 	Everywhere = "--namespace="
 	Alone      = "--strays=leave"
 )
 
-// OtherNamespace makes a namespace besides the site's.
+// OtherNamespace creates a second namespace for the test, and returns its name.
 func (s *Env) OtherNamespace() string {
 	s.T.Helper()
 	name := s.Namespace + "-far"
@@ -40,8 +40,8 @@ func (s *Env) OtherNamespace() string {
 	return name
 }
 
-// RestrictOperator makes the site's user one who may do what rules say in the site's namespace,
-// and nothing elsewhere. It returns the role, which a test may change.
+// RestrictOperator replaces the rights of the test's user by rules in the test's namespace. It returns
+// the role, which a test may change.
 func (s *Env) RestrictOperator(rules ...any) *unstructured.Unstructured {
 	s.T.Helper()
 	role := s.grant("operator", s.Namespace, s.User, rules...)
@@ -52,7 +52,7 @@ func (s *Env) RestrictOperator(rules ...any) *unstructured.Unstructured {
 	return role
 }
 
-// grant makes a role and its binding to a user, both of one name, and returns the role.
+// grant creates a role and binds it to a user. It returns the role.
 func (s *Env) grant(name, namespace, user string, rules ...any) *unstructured.Unstructured {
 	s.T.Helper()
 	role := Object(rbacAPI+"/v1", "Role", namespace, name)

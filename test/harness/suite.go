@@ -28,7 +28,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Suite is what all tests of the package share.
+// Suite is shared by all tests of a package.
 var Suite struct {
 	ControlPlane *controlplane.ControlPlane
 	Operetta     string // the binary under test
@@ -36,19 +36,19 @@ var Suite struct {
 	Admin        client.WithWatch
 }
 
-// parallel is how many tests run at once. They wait most of the time, so they are
-// more than there are processors.
+// parallel is how many tests run in parallel: more than there are processors, because they wait most of
+// the time.
 const parallel = "8"
 
-// Setup is what the tests of one package need beside the control plane.
+// Setup is what the tests of one package need besides the control plane.
 type Setup struct {
-	// Sources are folders of the repository beside the binary's own that the tests read.
+	// Sources are folders of the repository that the tests read, besides the sources of the binary.
 	Sources []string
 	// Packages returns the packages whose kinds are installed first.
 	Packages func() []string
 }
 
-// RunTests prepares the world, runs the tests of a package and ends the process.
+// RunTests prepares the Suite, runs the tests of a package and ends the process.
 func RunTests(m *testing.M, setup Setup) {
 	flag.Parse()
 	if testing.Short() {
@@ -72,7 +72,7 @@ func isSet(name string) bool {
 	return found
 }
 
-// run prepares the world, runs the tests and cleans up.
+// run prepares the Suite, runs the tests and cleans up.
 func (setup Setup) run(m *testing.M) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
@@ -107,7 +107,7 @@ func (setup Setup) run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	if setup.Packages != nil {
-		// Garbage collection looks for new kinds twice a minute, so they come early.
+		// The garbage collector discovers new kinds only twice a minute, so they are installed first.
 		if err := InstallCRDs(ctx, setup.Packages()...); err != nil {
 			return 0, err
 		}
@@ -116,8 +116,8 @@ func (setup Setup) run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// statSources looks at every source of the binary, so that the go command does not
-// answer with a cached result after one of them has changed.
+// statSources calls os.Stat for every source file of the binary. The go command notes which files a
+// test reads, and does not reuse a cached result after one of them has changed.
 func statSources(root string, more []string) error {
 	for _, dir := range append([]string{"cmd", "engine", "schemas", "cue", "go.mod"}, more...) {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
@@ -134,7 +134,7 @@ func statSources(root string, more []string) error {
 	return nil
 }
 
-// connect returns a client that reads from the API server itself.
+// connect returns a client without a cache.
 func connect(kubeconfig string) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -146,13 +146,13 @@ func connect(kubeconfig string) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: runtime.NewScheme()})
 }
 
-// InstallCRDs installs the CRDs of packages as a user who is no operator would.
+// InstallCRDs installs the CRDs of packages with kubectl, as an administrator does.
 func InstallCRDs(ctx context.Context, dirs ...string) error {
 	generated, err := exec.CommandContext(ctx, Suite.Operetta, append([]string{"crd"}, dirs...)...).Output()
 	if err != nil {
 		return fmt.Errorf("generating CRDs: %w%s", err, StderrOf(err))
 	}
-	// Tests that run side by side install theirs at the same time.
+	// The folder is unique, because tests that run in parallel install CRDs at the same time.
 	dir, err := os.MkdirTemp(filepath.Dir(Suite.Operetta), "crds-")
 	if err != nil {
 		return err
@@ -167,8 +167,8 @@ func InstallCRDs(ctx context.Context, dirs ...string) error {
 	return waitForKinds(ctx, generated)
 }
 
-// waitForKinds waits until the API server serves the kinds of definitions, and tells of
-// them. kubectl wait gives up on a definition that is so new that it has no conditions.
+// waitForKinds waits until the API server serves the kinds of CustomResourceDefinitions, and discovery
+// lists them. kubectl wait fails for a definition that is so new that it has no conditions.
 func waitForKinds(ctx context.Context, definitions []byte) error {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(definitions), 4096)
 	for {

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Tenant is a user who may do in one namespace what a role says, and nothing else.
+// A Tenant is a user with the rights of one role in one namespace.
 type Tenant struct {
 	T *testing.T
 	// User is the name that the API server knows the tenant by.
 	User string
-	// Namespace is where the tenant may do something.
+	// Namespace is the namespace of the role.
 	Namespace string
 	// Kubeconfig is a file with the tenant's credentials.
 	Kubeconfig string
@@ -25,11 +25,10 @@ type Tenant struct {
 	Client client.WithWatch
 }
 
-// AllVerbs are the verbs that a role grants who is to manage a resource.
+// AllVerbs are the verbs of a role that may do everything with a resource.
 var AllVerbs = []any{"get", "list", "watch", "create", "patch", "update", "delete", "deletecollection"}
 
-// Tenant makes a user of a name that no other tenant of the site has, who may do in a
-// namespace what the rules say.
+// Tenant creates a user with a role of some rules in a namespace. The name must be unique in the test.
 func (s *Env) Tenant(name, namespace string, rules ...any) *Tenant {
 	s.T.Helper()
 	x := &Tenant{T: s.T, User: name + ":" + s.Namespace, Namespace: namespace}
@@ -53,13 +52,13 @@ func (x *Tenant) Create(u *unstructured.Unstructured) *unstructured.Unstructured
 	return u
 }
 
-// Patch changes an object by a JSON merge patch as the tenant, or returns why not.
+// Patch changes an object by a JSON merge patch as the tenant.
 func (x *Tenant) Patch(u *unstructured.Unstructured, patch any) error {
 	x.T.Helper()
 	return x.Client.Patch(x.T.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, Encode(x.T, patch)))
 }
 
-// PatchStatus changes the status of an object likewise.
+// PatchStatus changes the status of an object by a JSON merge patch as the tenant.
 func (x *Tenant) PatchStatus(u *unstructured.Unstructured, patch any) error {
 	x.T.Helper()
 	return x.Client.Status().Patch(x.T.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, Encode(x.T, patch)))

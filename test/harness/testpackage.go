@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestPackageHead begins a small package; NAME is its name, and part of its group.
+// TestPackageHead is the beginning of a TestPackage. NAME stands for its name, which is part of its group.
 const TestPackageHead = `package NAME
 
 import "operetta.dev/schemas/operator"
@@ -23,21 +23,20 @@ versions: v1: spec: #Spec
 cr: spec: #Spec
 `
 
-// TestPackage is a package of one test, whose group no other test has, so that tests run
-// side by side.
+// TestPackage is a small package of one test. Its group is unique, so that tests can run in parallel.
 type TestPackage struct {
 	T    *testing.T
 	Name string
 	Dir  string
 }
 
-// NewTestPackage writes a small package of a body, in which NAME is its name as well.
+// NewTestPackage writes a TestPackage of TestPackageHead and a body, in which NAME stands for its name.
 func NewTestPackage(t *testing.T, name, body string) *TestPackage {
 	t.Helper()
 	return &TestPackage{T: t, Name: name, Dir: WritePackage(t, name, strings.ReplaceAll(TestPackageHead+body, "NAME", name))}
 }
 
-// Controller is the name that metrics know the package by.
+// Controller returns the name of the package's controller in the metrics.
 func (p *TestPackage) Controller() string { return "thing." + p.Name + ".example.com" }
 
 // Thing returns a resource of the package.
@@ -47,14 +46,14 @@ func (p *TestPackage) Thing(s *Env, name string, spec map[string]any) *unstructu
 	return u
 }
 
-// ConfigMap returns a ConfigMap of the site.
+// ConfigMap returns a ConfigMap in the namespace of the test.
 func (s *Env) ConfigMap(name string, data map[string]any) *unstructured.Unstructured {
 	u := s.Ref("ConfigMap", name)
 	u.Object["data"] = data
 	return u
 }
 
-// ExpectData waits until a ConfigMap says something.
+// ExpectData waits until a key of a ConfigMap has a value, and returns the ConfigMap.
 func (s *Env) ExpectData(name, key, want string) *unstructured.Unstructured {
 	s.T.Helper()
 	return s.ExpectObject(s.Ref("ConfigMap", name), fmt.Sprintf("to have %s: %s", key, want), func(u *unstructured.Unstructured) error {
@@ -65,8 +64,7 @@ func (s *Env) ExpectData(name, key, want string) *unstructured.Unstructured {
 	})
 }
 
-// ExpectFinished waits until nothing is left of a deleted resource: neither itself
-// nor an object that it marked.
+// ExpectFinished waits until a deleted resource is gone, and no object of the kinds has an owner label.
 func (s *Env) ExpectFinished(cr *unstructured.Unstructured, kinds ...string) {
 	s.T.Helper()
 	s.ExpectGone(cr)
@@ -82,8 +80,8 @@ func (s *Env) ExpectFinished(cr *unstructured.Unstructured, kinds ...string) {
 	}
 }
 
-// WritePackage writes a package of one file into a folder of its own, without any
-// module, and returns the folder.
+// WritePackage writes a package of one file into a new folder, without a CUE module, and returns the
+// folder.
 func WritePackage(t *testing.T, name, content string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)

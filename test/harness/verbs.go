@@ -22,30 +22,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Timeout bounds each wait of a test. On an idle machine each takes a second or
-// two; the machine may be busy.
+// Timeout limits each wait of a test. On an idle machine a wait takes a second or two, but the machine
+// may be busy.
 const Timeout = 90 * time.Second
 
-// Tries is how often something with a limit of seconds may take longer: other tests
-// and other programs share the machine.
+// Tries is how often a test repeats a measurement with a limit of seconds that was exceeded, because
+// other tests and programs share the machine.
 const Tries = 6
 
-// Env is a namespace with a user who operates it; no two tests share one.
+// Env is the environment of one test: a namespace, and a user as whom its operator acts.
 type Env struct {
 	T          *testing.T
 	Namespace  string
 	User       string
 	Kubeconfig string
-	Operator   *Operator // the last that was started
+	Operator   *Operator // the last one that was started
 }
 
 var (
 	sites atomic.Int32
-	// Unlikely are the characters that do not belong into a name.
+	// Unlikely matches characters that are not allowed in a name.
 	Unlikely = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// NewEnv makes the site of a test.
+// NewEnv creates the environment of a test.
 func NewEnv(t *testing.T) *Env {
 	t.Helper()
 	name := Unlikely.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
@@ -62,7 +62,7 @@ func NewEnv(t *testing.T) *Env {
 	return s
 }
 
-// Object returns an object with nothing but its identity.
+// Object returns an object with only its identity.
 func Object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
@@ -71,7 +71,7 @@ func Object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return u
 }
 
-// APIVersions are those of the kinds that tests look at.
+// APIVersions are the API versions of the kinds that tests use.
 var APIVersions = map[string]string{
 	"ConfigMap": "v1", "Secret": "v1", "ServiceAccount": "v1", "Service": "v1", "Pod": "v1", "PersistentVolumeClaim": "v1",
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1", "Ingress": "networking.k8s.io/v1",
@@ -79,7 +79,7 @@ var APIVersions = map[string]string{
 	"WebApp": "example.com/v1",
 }
 
-// Ref returns an object of the site's namespace with nothing but its identity.
+// Ref returns an object of the test's namespace with only its identity.
 func (s *Env) Ref(kind, name string) *unstructured.Unstructured {
 	s.T.Helper()
 	version, ok := APIVersions[kind]
@@ -210,8 +210,8 @@ func (s *Env) ExpectReady(name string) *unstructured.Unstructured {
 	return s.ExpectResourceReady(s.Ref("WebApp", name))
 }
 
-// ExpectResourceReady waits until a custom resource is Ready. All else that its status
-// says has to agree with that (D5).
+// ExpectResourceReady waits until a custom resource is Ready, and returns it. The other conditions,
+// the phase and the observedGeneration must agree (D5).
 func (s *Env) ExpectResourceReady(u *unstructured.Unstructured) *unstructured.Unstructured {
 	s.T.Helper()
 	u = s.ExpectObject(u, "to be Ready", Ready)
@@ -226,8 +226,8 @@ func (s *Env) ExpectResourceReady(u *unstructured.Unstructured) *unstructured.Un
 	return u
 }
 
-// ExpectNotReady waits for a Ready condition that is not true for a reason, and
-// whose message has all parts. It returns the message.
+// ExpectNotReady waits until the Ready condition is False with a reason and a message that contains all
+// parts. It returns the message.
 func (s *Env) ExpectNotReady(u *unstructured.Unstructured, reason string, parts ...string) string {
 	s.T.Helper()
 	u = s.ExpectObject(u, "not to be Ready because of "+reason, func(u *unstructured.Unstructured) error {
@@ -304,7 +304,7 @@ func ListEverywhere(t *testing.T, apiVersion, kind string) []unstructured.Unstru
 	return l.Items
 }
 
-// List returns the objects of a kind in the site's namespace.
+// List returns the objects of a kind in the test's namespace.
 func (s *Env) List(apiVersion, kind string) []unstructured.Unstructured {
 	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
@@ -315,20 +315,20 @@ func (s *Env) List(apiVersion, kind string) []unstructured.Unstructured {
 	return l.Items
 }
 
-// Eventually polls until check is nil, and fails the test after patience.
+// Eventually polls until check returns nil, and fails the test after Timeout.
 func Eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	Within(t, Timeout, what, check)
 }
 
-// Between two polls there is a tenth of the time that was waited so far, within these limits: the
-// polls of tests that run side by side must not keep the API server busy.
+// The limits of the interval between two polls. It is a tenth of the time waited so far, so that many
+// tests in parallel do not keep the API server busy with polls.
 const (
 	minPollInterval = 40 * time.Millisecond
 	maxPollInterval = 250 * time.Millisecond
 )
 
-// Within polls until check is nil, for a limited time, and returns how long it took.
+// Within polls until check returns nil, and returns how long it took. It fails the test after a limit.
 func Within(t *testing.T, limit time.Duration, what string, check func() error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -348,7 +348,7 @@ func Within(t *testing.T, limit time.Duration, what string, check func() error) 
 	}
 }
 
-// Elapsed returns how long ago a time is, as it is logged.
+// Elapsed returns the time since began, rounded for the log.
 func Elapsed(began time.Time) time.Duration { return time.Since(began).Round(time.Millisecond) }
 
 // Kubectl runs kubectl as the admin and returns its output.
@@ -363,7 +363,7 @@ func Kubectl(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Kubectl runs kubectl on the site's namespace; it has to succeed.
+// Kubectl runs kubectl on the test's namespace; it has to succeed.
 func (s *Env) Kubectl(args ...string) string {
 	s.T.Helper()
 	out, err := Kubectl(s.T.Context(), append([]string{"--namespace=" + s.Namespace}, args...)...)
@@ -373,15 +373,15 @@ func (s *Env) Kubectl(args ...string) string {
 	return out
 }
 
-// ErrNotYet is the error of a check that has nothing better to say.
+// ErrNotYet is the error of a check that has no details to report.
 var ErrNotYet = errors.New("not yet")
 
-// WatchFrom returns the options of a watch that begins at a version.
+// WatchFrom returns the options of a watch that begins at a resource version.
 func WatchFrom(resourceVersion string) *metav1.ListOptions {
 	return &metav1.ListOptions{ResourceVersion: resourceVersion}
 }
 
-// Component returns what a WebApp's status says about a component.
+// Component returns a component of a resource's status, which is empty if there is none.
 func Component(cr *unstructured.Unstructured, name string) map[string]any {
 	list, _ := Field(cr, "status", "components").([]any)
 	for _, c := range list {
@@ -392,5 +392,5 @@ func Component(cr *unstructured.Unstructured, name string) map[string]any {
 	return map[string]any{}
 }
 
-// Exists is the check of an object that has to be there and no more.
+// Exists is a check for ExpectObject that accepts every object.
 func Exists(*unstructured.Unstructured) error { return nil }
