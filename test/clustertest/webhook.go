@@ -21,20 +21,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// siteLabel is what the namespaces of tests have, in which the webhook is asked.
+// siteLabel is the label of the namespaces of tests, which selects them for the webhook.
 const siteLabel = "operetta.dev/site"
 
-// webhook answers the API server with the refusals of the sites.
+// webhook is an admission webhook with a check for each namespace.
 type webhook struct {
 	mu       sync.Mutex
 	refusals map[string]memory.Admission // by namespace
 }
 
-// newWebhook starts a webhook, and waits until the API server asks it.
+// newWebhook starts a webhook, and waits until the API server calls it.
 func newWebhook(ctx context.Context, admin client.Client) (*webhook, error) {
 	w := &webhook{refusals: map[string]memory.Admission{}}
 	server := httptest.NewUnstartedServer(w)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that the end cuts
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that are cut at the end are no errors
 	server.StartTLS()
 	config := object(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, "", "sites")
 	config.Object["webhooks"] = []any{map[string]any{
@@ -54,7 +54,7 @@ func newWebhook(ctx context.Context, admin client.Client) (*webhook, error) {
 	return w, w.waitUntilCalled(ctx, admin)
 }
 
-// waitUntilCalled waits until the webhook is asked.
+// waitUntilCalled waits until the API server calls the webhook.
 func (w *webhook) waitUntilCalled(ctx context.Context, admin client.Client) error {
 	const name = "asked"
 	ns := object(namespaceKind, "", name)
@@ -75,7 +75,7 @@ func (w *webhook) waitUntilCalled(ctx context.Context, admin client.Client) erro
 	})
 }
 
-// refuse sets the refusal of a namespace; nil is none.
+// refuse sets the check of a namespace; nil allows everything.
 func (w *webhook) refuse(namespace string, r memory.Admission) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		review.Response.Result = &status
 	}
 	review.Request = nil
-	_ = json.NewEncoder(out).Encode(review) // who asked has gone away
+	_ = json.NewEncoder(out).Encode(review) // an error means that the API server has closed the connection
 }
 
 func (w *webhook) admit(r *admissionv1.AdmissionRequest) error {

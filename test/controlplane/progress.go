@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// progress tells how a long build goes: a line that renews itself on a
-// terminal, otherwise a line every few seconds.
+// progress reports how a long build goes: on a terminal with a line that is updated, otherwise with a
+// line every few seconds.
 type progress struct {
 	out  io.Writer
 	live bool

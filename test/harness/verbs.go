@@ -26,8 +26,8 @@ import (
 // may be busy.
 const Timeout = 90 * time.Second
 
-// Tries is how often a test repeats a measurement with a limit of seconds that was exceeded, because
-// other tests and programs share the machine.
+// Tries is how often a test repeats a measurement that exceeds its limit of a few seconds, or by how much
+// it multiplies the limit, because other tests and programs share the machine.
 const Tries = 6
 
 // Env is the environment of one test: a namespace, and a user as whom its operator acts.
@@ -40,7 +40,7 @@ type Env struct {
 }
 
 var (
-	sites atomic.Int32
+	namespaces atomic.Int32
 	// Unlikely matches characters that are not allowed in a name.
 	Unlikely = regexp.MustCompile(`[^a-z0-9]+`)
 )
@@ -49,7 +49,7 @@ var (
 func NewEnv(t *testing.T) *Env {
 	t.Helper()
 	name := Unlikely.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
-	namespace := fmt.Sprintf("%.40s-%d", name, sites.Add(1))
+	namespace := fmt.Sprintf("%.40s-%d", name, namespaces.Add(1))
 	s := &Env{T: t, Namespace: namespace, User: "operetta:" + namespace}
 	ns := Object("v1", "Namespace", "", namespace)
 	if err := Suite.Admin.Create(t.Context(), ns); err != nil {
