@@ -63,7 +63,7 @@ const heavyDuration = 10 * time.Second
 // attack lets four tenants begin.
 func (h *hostedOperator) attack(ctx context.Context, round load) *attacks {
 	a := &attacks{done: map[string]int{}, refused: map[string]int{}, why: map[string]error{}}
-	h.attackWithLoad(ctx, a)
+	h.mallory(ctx, a)
 	h.carol(ctx, a, round)
 	h.alice(ctx, a)
 	h.dave(ctx, a)
@@ -77,8 +77,8 @@ func (h *hostedOperator) namespaceOf(name string) string {
 	return ns
 }
 
-// attackWithLoad may write the resources of a package and their status.
-func (h *hostedOperator) attackWithLoad(ctx context.Context, a *attacks) {
+// mallory may write the resources of a package and their status.
+func (h *hostedOperator) mallory(ctx context.Context, a *attacks) {
 	ns := h.namespaceOf("mallory")
 	mallory := h.site.Tenant("mallory", ns, things(h.hello))
 	cr := mallory.Create(inNamespace(h.hello.Thing(h.site, "forger", nil), ns))

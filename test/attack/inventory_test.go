@@ -10,9 +10,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// victims makes objects of others: a Secret and a Deployment of another tenant, a
+// createVictims makes objects of others: a Secret and a Deployment of another tenant, a
 // ClusterRole, a Namespace, and a ConfigMap in the namespace of the attacker's resource.
-func victims(s *harness.Env, far string) []*unstructured.Unstructured {
+func createVictims(s *harness.Env, far string) []*unstructured.Unstructured {
 	s.T.Helper()
 	labels := map[string]any{"app": "victim"}
 	deployment := harness.Object("apps/v1", "Deployment", far, "victim")
@@ -61,8 +61,8 @@ func expectUnharmed(s *harness.Env, when string, objects ...*unstructured.Unstru
 	}
 }
 
-// forget waits until the inventory of a resource has no forged component any more.
-func forget(s *harness.Env, cr *unstructured.Unstructured) {
+// waitUntilNotInInventory waits until the inventory of a resource has no forged component any more.
+func waitUntilNotInInventory(s *harness.Env, cr *unstructured.Unstructured) {
 	s.T.Helper()
 	s.ExpectObject(cr, "to forget what was forged", func(u *unstructured.Unstructured) error {
 		list, _ := harness.Field(u, "status", "inventory").([]any)
@@ -82,7 +82,7 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	p := harness.NewTestPackage(t, "forgery", helloBody)
 	o := s.StartOperator(p.Dir)
 	far := s.OtherNamespace()
-	all := victims(s, far)
+	all := createVictims(s, far)
 	mallory := s.Tenant("mallory", s.Namespace, things(p))
 	cr := mallory.Create(p.Thing(s, "shop", nil))
 	s.ExpectResourceReady(cr)
@@ -94,7 +94,7 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 		if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(truthful))); err != nil {
 			t.Fatal(err)
 		}
-		forget(s, cr)
+		waitUntilNotInInventory(s, cr)
 		s.ExpectResourceReady(cr)
 		expectUnharmed(s, fmt.Sprintf("pruned by an inventory (truthful %v)", truthful), all...)
 	}
@@ -145,7 +145,7 @@ reach: ConfigMap: namespaces: "*": true
 	s.ExpectResourceReady(cr)
 	// The name of a resource is no secret. What an engine has marked that knew no more than the
 	// name is confirmed by its UID in the inventory.
-	mark(named, p, s.Namespace, "shop", nil)
+	withOwnerMarks(named, p, s.Namespace, "shop", nil)
 	for _, u := range []*unstructured.Unstructured{theirs, named} {
 		s.Create(u)
 	}
@@ -157,7 +157,7 @@ reach: ConfigMap: namespaces: "*": true
 	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now")); err != nil {
 		t.Fatal(err)
 	}
-	forget(s, cr)
+	waitUntilNotInInventory(s, cr)
 	s.ExpectResourceReady(cr)
 	expectUnharmed(s, "where the package reaches", theirs, named)
 	if slices.ContainsFunc(harness.Field(s.ExpectObject(cr, "to be there", harness.Exists), "status", "inventory").([]any), func(g any) bool {

@@ -13,15 +13,15 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// newSpender writes a package without bounds: what it makes rests on the resource alone.
-func newSpender(t *testing.T, name, more string) *harness.TestPackage {
+// newUnboundedPackage writes a package without bounds: what it makes rests on the resource alone.
+func newUnboundedPackage(t *testing.T, name, more string) *harness.TestPackage {
 	t.Helper()
 	p := harness.NewTestPackage(t, name, more)
-	harness.WriteFile(t, filepath.Join(p.Dir, "spender.cue"), "package "+name+spender)
+	harness.WriteFile(t, filepath.Join(p.Dir, "spender.cue"), "package "+name+unboundedBody)
 	return p
 }
 
-const spender = `
+const unboundedBody = `
 
 import (
 	"list"
@@ -94,7 +94,7 @@ func configMapsOf(s *harness.Env, name string) []string {
 func TestAttackKeysOfOneResourceCostTheOthersNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
-	p := newSpender(t, "manykeys", "")
+	p := newUnboundedPackage(t, "manykeys", "")
 	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	alice := s.Tenant("alice", s.Namespace, things(p))
 	bob := s.Tenant("bob", s.Namespace, things(p))
@@ -150,7 +150,7 @@ func TestAttackLabelsThatNobodyReadsCostNothing(t *testing.T) {
 func TestAttackObjectsAreCountedBeforeTheFirstIsWritten(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
-	p := newSpender(t, "manyobjects", "")
+	p := newUnboundedPackage(t, "manyobjects", "")
 	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	alice := s.Tenant("alice", s.Namespace, things(p))
 
@@ -210,7 +210,7 @@ func TestAttackObjectsAreCountedBeforeTheFirstIsWritten(t *testing.T) {
 func TestAttackAResourceWithoutRoomForAStatusWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
-	p := newSpender(t, "noroom", "limits: bytes: 1_572_864\n")
+	p := newUnboundedPackage(t, "noroom", "limits: bytes: 1_572_864\n")
 	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	alice := s.Tenant("alice", s.Namespace, things(p))
 
@@ -241,7 +241,7 @@ func TestAttackAResourceWithoutRoomForAStatusWritesNothing(t *testing.T) {
 func TestAttackAnObjectThatIsTooLargeIsRejected(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
-	p := newSpender(t, "toolarge", "limits: bytes: 1_572_864\n")
+	p := newUnboundedPackage(t, "toolarge", "limits: bytes: 1_572_864\n")
 	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	alice := s.Tenant("alice", s.Namespace, things(p))
 

@@ -12,9 +12,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// mark makes an object say that it is of a resource, as far as anybody knows who has not
+// withOwnerMarks makes an object say that it is of a resource, as far as anybody knows who has not
 // read it.
-func mark(u *unstructured.Unstructured, p *harness.TestPackage, namespace, name string, marks map[string]string) *unstructured.Unstructured {
+func withOwnerMarks(u *unstructured.Unstructured, p *harness.TestPackage, namespace, name string, marks map[string]string) *unstructured.Unstructured {
 	owner := ownership.Owner{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
@@ -63,9 +63,9 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 			for i, marks := range badMetadata {
 				u := harness.Object("v1", "ConfigMap", hers, fmt.Sprintf("poison-%d", i))
 				u.SetFinalizers([]string{"example.com/evil"})
-				all = append(all, carol.Create(mark(u, p, bobs, "shop", marks)))
+				all = append(all, carol.Create(withOwnerMarks(u, p, bobs, "shop", marks)))
 			}
-			t.Cleanup(func() { release(t, all) })
+			t.Cleanup(func() { removeFinalizers(t, all) })
 			// It was changed before the operator's first look, and may have lost its status.
 			cr := bob.Create(inNamespace(p.Thing(s, "shop", nil), bobs))
 			if err := bob.Patch(cr, harness.Spec(map[string]any{"text": "changed"})); err != nil {
@@ -104,8 +104,8 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 	}
 }
 
-// release takes the finalizers away that would keep a namespace.
-func release(t *testing.T, objects []*unstructured.Unstructured) {
+// removeFinalizers takes the finalizers away that would keep a namespace.
+func removeFinalizers(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, u := range objects {
 		u.SetManagedFields(nil)

@@ -81,7 +81,7 @@ func TestAttackADigestIsNoOracle(t *testing.T) {
 	visible := digestsSeen(mallory, map[string]string{
 		"Thing": p.Name + ".example.com/v1", "Deployment": "apps/v1", "Job": "batch/v1", "Event": "events.k8s.io/v1",
 	})
-	texts := digestible(s, base64.StdEncoding.EncodeToString([]byte(value)))
+	texts := digestInputs(s, base64.StdEncoding.EncodeToString([]byte(value)))
 	t.Logf("%d texts may be digests, of %d texts", len(visible), len(texts))
 	if len(visible) < 10 {
 		t.Fatal("the attack sees next to nothing")
@@ -118,10 +118,10 @@ func digestsSeen(x *harness.Tenant, kinds map[string]string) map[string]bool {
 	return out
 }
 
-// digestible returns what digests may be made of, as what stands before and behind a value:
+// digestInputs returns what digests may be made of, as what stands before and behind a value:
 // the manifests of Secrets, which but for what they hold are known to whoever knows the
 // package, those of hooks, and what Jobs ask for.
-func digestible(s *harness.Env, value string) map[string][2]string {
+func digestInputs(s *harness.Env, value string) map[string][2]string {
 	s.T.Helper()
 	out := map[string][2]string{"plain": {}, "encoded": {}, "plain data": {`{"pin":"`, `"}`}, "data": {`{"pin":"`, `"}`}}
 	add := func(name string, v any) {

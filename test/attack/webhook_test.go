@@ -24,7 +24,7 @@ func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	s.StartOperator(p.Dir, "--webhook-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
 	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
 	s.ExpectResourceReady(alice.Create(p.Thing(s, "shop", nil)))
-	register(s, port, authority)
+	registerWebhook(s, port, authority)
 	awaitPolicy(alice, patchOf(p, s, "early", labelled("web.map")))
 
 	for name, change := range map[string]map[string]any{
@@ -49,8 +49,8 @@ func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	}
 }
 
-// register makes the API server ask the operator about Patches of the test's namespace.
-func register(s *harness.Env, port string, authority []byte) {
+// registerWebhook makes the API server ask the operator about Patches of the test's namespace.
+func registerWebhook(s *harness.Env, port string, authority []byte) {
 	s.T.Helper()
 	config := harness.Object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", s.Namespace)
 	config.Object["webhooks"] = []any{map[string]any{

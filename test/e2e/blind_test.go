@@ -7,7 +7,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// readsServices makes a package newer by an input.
+// readsServices is a change that adds an input to a package.
 const readsServices = `
 inputs: front: {apiVersion: "v1", kind: "Service", name: "front"}
 components: base: requires: fronted: inputs.front.object.metadata.name != ""
@@ -23,8 +23,8 @@ func TestG2DeletionGoesOnWhateverMayNotBeListed(t *testing.T) {
 	s.ExpectResourceReady(cr)
 	o.Stop()
 
-	// What is to be deleted can be read and deleted, and not observed; what the newer
-	// package reads cannot even be read.
+	// The operator may get and delete the objects to be deleted, but not list or watch them. It may not
+	// even get the input of the new version of the package.
 	s.Patch(role, map[string]any{"rules": append(p.RequiredRules(),
 		harness.Rule("", harness.WriteVerbs, "configmaps", "serviceaccounts"), harness.Rule("", []any{"get", "delete"}, "secrets"))})
 	b, err := os.ReadFile(p.file())

@@ -14,10 +14,10 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// reportTimeout is how soon each resource has to say that its package is broken.
+// reportTimeout is how long each resource may take to report that its package is broken.
 const reportTimeout = 10 * time.Second
 
-// isReportedBroken returns nil when a resource says that its package is wrong and not served.
+// isReportedBroken returns nil if a resource reports that its package is broken and not served.
 func isReportedBroken(u *unstructured.Unstructured, parts ...string) error {
 	ready, stalled, broken := harness.Condition(u, "Ready"), harness.Condition(u, "Stalled"), harness.Condition(u, "PackageBroken")
 	text, _ := ready["message"].(string)
@@ -36,7 +36,7 @@ func isReportedBroken(u *unstructured.Unstructured, parts ...string) error {
 	return nil
 }
 
-// isNotReportedBroken returns nil when a resource is Ready and says nothing about its package.
+// isNotReportedBroken returns nil if a resource is Ready and reports nothing about its package.
 func isNotReportedBroken(u *unstructured.Unstructured) error {
 	if c := harness.Condition(u, "PackageBroken"); len(c) > 0 {
 		return fmt.Errorf("PackageBroken is %v", c)
@@ -49,15 +49,16 @@ func (p *testPackage) statusWrites(r harness.Requests) harness.Requests {
 	return r.Mutating().Filter(func(e controlplane.AuditEvent) bool { return e.Group == p.Name+".example.com" })
 }
 
-// things is how many resources the tests of broken packages have.
-const things = 20
+// thingCount is how many resources the tests of broken packages create.
+const thingCount = 20
 
-// createManyAndStopOperator rolls several resources out and ends their operator.
+// createManyAndStopOperator creates several resources, waits until they are Ready, and kills their
+// operator.
 func (s *env) createManyAndStopOperator(p *testPackage, args ...string) []*unstructured.Unstructured {
 	s.T.Helper()
 	o := s.StartOperator(append([]string{p.Dir}, args...)...)
 	var all []*unstructured.Unstructured
-	for i := range things {
+	for i := range thingCount {
 		all = append(all, s.Create(p.Thing(s.Env, fmt.Sprintf("shop-%02d", i), map[string]any{})))
 	}
 	for _, cr := range all {
@@ -87,7 +88,7 @@ func TestPackageThatIsBrokenAfterARestartIsSaidByEachResourceOnce(t *testing.T) 
 	if took := time.Since(began); took > reportTimeout {
 		t.Errorf("all of them said so after %s", took)
 	}
-	t.Logf("%d resources said so %s after the start", things, harness.Elapsed(began))
+	t.Logf("%d resources said so %s after the start", thingCount, harness.Elapsed(began))
 	s.ExpectEvent("shop-00", "Failed", "saidbroken.cue:2")
 	after := s.ExpectObject(all[0], "to exist", harness.Exists)
 	for _, name := range []string{"inventory", "components", "componentsReady", "package"} {
@@ -97,14 +98,14 @@ func TestPackageThatIsBrokenAfterARestartIsSaidByEachResourceOnce(t *testing.T) 
 	}
 	s.WaitUntilIdle()
 	writes := s.OperatorRequests(from).Mutating()
-	if n := len(p.statusWrites(writes)); n != things+1 { // one of them was asked about first
-		t.Errorf("%d writes of %d resources", n, things)
+	if n := len(p.statusWrites(writes)); n != thingCount+1 { // one of them was asked about first
+		t.Errorf("%d writes of %d resources", n, thingCount)
 	}
 	if objects := writes.OfResource("configmaps"); len(objects) > 0 {
 		t.Errorf("objects were written: %s", objects)
 	}
 
-	// The same fault says nothing new, whoever says it.
+	// The same fault is not written again, even by another operator.
 	o.Stop()
 	from = harness.MarkAudit(t)
 	o = s.StartOperator(p.Dir)
@@ -246,7 +247,7 @@ func TestProcessWithABrokenPackageLeavesResourcesToWhoeverServesThem(t *testing.
 	s.ExpectObject(s.Ref("Secret", "top-shop-b"), "to exist", harness.Exists)
 	s.ExpectObject(cr, "to be Ready", isNotReportedBroken)
 
-	// Once that one is gone, nobody serves them, and that is said when it matters.
+	// Once the other operator is gone, nothing serves the resources, and their status reports it.
 	first.Stop()
 	s.Patch(cr, harness.Spec(map[string]any{"text": "c"}))
 	s.ExpectObject(cr, "to say that nothing serves it", func(u *unstructured.Unstructured) error { return isReportedBroken(u, "twoprocesses.cue:2") })
@@ -281,7 +282,7 @@ func TestResourcesSayThatTheLastGoodVersionOfAnEditedPackageServesThem(t *testin
 	}
 }
 
-// kindCollisionText is what an operator logs that sees another one serve its kind.
+// kindCollisionText is the log message of an operator that notices another one serving its kind.
 const kindCollisionText = "another process serves this kind and shares no Lease"
 
 func TestTwoOperatorsOfOneKindWithoutALeaseAreTold(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// reportsIdentityCollision returns a check that components have failed, with where the package says so and
-// what both want.
+// reportsIdentityCollision returns a check that components have failed because they render the same
+// object, and that the message has the place in the package.
 func reportsIdentityCollision(names ...string) func(*unstructured.Unstructured) error {
 	return func(u *unstructured.Unstructured) error {
 		c := harness.Condition(u, "Ready")
@@ -38,7 +38,7 @@ func TestTwoTopicsWhoseNamesGiveOneObjectAreBothFaultsAndNeitherIsWritten(t *tes
 	s.Create(cr.DeepCopy())
 	got := s.ExpectObject(cr, "to say that two topics are one object", reportsIdentityCollision("topic-a_b", "topic-a-b"))
 	t.Log(harness.Condition(got, "Ready"))
-	// The rest goes on.
+	// The other components are still reconciled.
 	s.ExpectResourceReady(s.kafkaTopic("clicks"))
 	s.ExpectObject(s.Ref("StatefulSet", "bus"), "to be rolled out", isRolled)
 	s.expectFewRequests()

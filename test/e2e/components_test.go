@@ -41,7 +41,7 @@ func TestF1ComponentWaitsForItsDependencyAndSaysForWhat(t *testing.T) {
 	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{
 		"image": "nginx:1.25", "replicas": int64(2),
-		// More than any node has: the pods stay pending.
+		// No node has as many CPUs, so the pods stay pending.
 		"resources": map[string]any{"cpu": "640"},
 		"ingress":   map[string]any{"enabled": true},
 	}))
@@ -56,7 +56,7 @@ func TestF1ComponentWaitsForItsDependencyAndSaysForWhat(t *testing.T) {
 	if u, err := s.Lookup("Ingress", "shop"); u != nil || err != nil {
 		t.Errorf("the Ingress exists before the servers serve (error %v)", err)
 	}
-	// An order of creation alone does not wait.
+	// A dependency that only orders the creation does not wait for readiness.
 	s.ExpectObject(s.Ref("PodDisruptionBudget", "shop"), "to exist", harness.Exists)
 
 	s.Patch(cr, harness.Spec(map[string]any{"resources": map[string]any{"cpu": "100m"}}))
@@ -64,7 +64,7 @@ func TestF1ComponentWaitsForItsDependencyAndSaysForWhat(t *testing.T) {
 	s.Get("Ingress", "shop")
 }
 
-// foreignResourcePackage is a package that renders a custom resource of somebody else's.
+// foreignResourcePackage is a package that renders a custom resource of another operator.
 const foreignResourcePackage = `package front
 
 import "operetta.dev/schemas/operator"
@@ -93,7 +93,7 @@ components: config: objects: configmap: {
 }
 `
 
-// kindLimit is how soon a kind is used whose definition appears.
+// kindLimit is how soon an object is created after its CustomResourceDefinition has appeared.
 const kindLimit = 10 * time.Second
 
 func TestH1KindWhoseDefinitionAppearsLaterIsAwaited(t *testing.T) {
@@ -104,7 +104,7 @@ func TestH1KindWhoseDefinitionAppearsLaterIsAwaited(t *testing.T) {
 	cr.Object["spec"] = map[string]any{}
 	s.Create(cr)
 	t.Log(s.ExpectNotReady(cr, "KindNotServed", "route: ", "late.example.com/v1 Greeting"))
-	// F4: what does not need the kind goes on.
+	// F4: components that do not need the kind are reconciled.
 	s.ExpectObject(s.Ref("ConfigMap", "shop"), "to exist", harness.Exists)
 
 	late := harness.WritePackage(t, "greeting", strings.Replace(greetingPackage, "greetings.example.com", "late.example.com", 1))

@@ -43,7 +43,7 @@ func TestConfigurationComesFromThePackageTheConfigMapAndTheAnnotation(t *testing
 	s.ExpectResourceReady(one)
 	s.ExpectResourceReady(two)
 
-	// A contradiction names both places and touches nothing.
+	// A contradiction is reported with both places, and changes no object.
 	before := fmt.Sprint(s.configVersions())
 	s.Patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3\nlimits: {cpu: many}"}})
 	t.Log(s.ExpectNotReady(one, "InvalidConfig", "config.limits.cpu", "settled.cue:", "ConfigMap "+s.Namespace+"/settings, key settled.yaml"))

@@ -30,13 +30,13 @@ components: web: {
 }
 `
 
-// contestDuration is how long two resources that contest an object are watched.
+// contestDuration is how long the tests watch two resources that render the same object.
 const contestDuration = 10 * time.Second
 
 // rivals are two resources that render the same object.
 type rivals struct{ first, second *unstructured.Unstructured }
 
-// newRivals starts what serves two resources, and creates the first.
+// newRivals starts the operators of two resources, and creates the first resource.
 func newRivals(s *env, name string, first, second map[string]any) rivals {
 	s.T.Helper()
 	p := newTestPackage(s.T, name, contestingBody)
@@ -98,8 +98,8 @@ func TestE6ObjectThatTwoResourcesRenderIsNotTakenInTurn(t *testing.T) {
 	}
 }
 
-// expectNoWrites expects the operators to write nothing for a while, though they look,
-// once what they have to say about the contest is said.
+// expectNoWrites waits until the operators have reported the conflict, and expects no write for
+// contestDuration.
 func (s *env) expectNoWrites() {
 	s.T.Helper()
 	s.WaitUntilIdle()
@@ -119,8 +119,8 @@ func (s *env) expectNoWrites() {
 	}
 }
 
-// expectTakenOver deletes the resource that has the object, and expects the other one
-// to get one of its own, and to leave nothing when it goes as well.
+// expectTakenOver deletes the resource that owns the object, and expects the other one to create its
+// own, and to delete it when it is deleted itself.
 func (s *env) expectTakenOver(has, lacks *unstructured.Unstructured) {
 	s.T.Helper()
 	s.Delete(has)
@@ -147,7 +147,7 @@ func TestE6ObjectThatItsResourceLeftBehindIsAdoptedByAnother(t *testing.T) {
 	}
 }
 
-// TestE6TwoResourcesThatAppearAtOnceSettle: both may find nothing there, and write.
+// Both resources may find no object, and both may write.
 func TestE6TwoResourcesThatAppearAtOnceSettle(t *testing.T) {
 	t.Parallel()
 	for name, adopt := range map[string]bool{"neither adopts": false, "both adopt": true} {

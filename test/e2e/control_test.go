@@ -21,8 +21,7 @@ components: web: objects: settings: {
 }
 `
 
-// unpauseLimit is how long an operator may take to repair what was changed during a
-// pause, once that is over.
+// unpauseLimit is how soon after a pause the operator must repair a change that was made during it.
 const unpauseLimit = 2 * time.Second
 
 func TestPausedResourceIsLeftAloneUntilThePauseEnds(t *testing.T) {
@@ -33,7 +32,7 @@ func TestPausedResourceIsLeftAloneUntilThePauseEnds(t *testing.T) {
 	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "a"}))
 	s.ExpectResourceReady(cr)
 	best := harness.Timeout
-	// A busy machine gets several tries at what is about seconds.
+	// The measurement is repeated, because the machine may be busy.
 	for try := 0; best > unpauseLimit && try < harness.Tries; try++ {
 		took := s.pauseAndDrift(p, cr, fmt.Sprintf("b%d", try))
 		t.Logf("repaired %s after the pause", took)
@@ -43,13 +42,13 @@ func TestPausedResourceIsLeftAloneUntilThePauseEnds(t *testing.T) {
 		t.Errorf("what was changed during a pause was repaired %s after it, not within %s", best, unpauseLimit)
 	}
 
-	// Deletion works all the same.
+	// Deletion works during a pause.
 	s.pause(cr)
 	s.Delete(cr)
 	s.ExpectFinished(cr, "ConfigMap")
 }
 
-// pause pauses a resource, and waits until it says so.
+// pause pauses a resource, and waits until its status says so.
 func (s *env) pause(cr *unstructured.Unstructured) {
 	s.T.Helper()
 	s.Patch(cr, harness.Annotation("operetta.dev/paused", "true"))
@@ -61,8 +60,8 @@ func (s *env) pause(cr *unstructured.Unstructured) {
 	})
 }
 
-// pauseAndDrift changes an object and the spec during a pause, in which nothing may be
-// written, and returns how long after it that takes effect.
+// pauseAndDrift changes an object and the spec during a pause, expects no write, and returns how long
+// after the pause the operator takes to act.
 func (s *env) pauseAndDrift(p *testPackage, cr *unstructured.Unstructured, text string) time.Duration {
 	s.T.Helper()
 	s.pause(cr)

@@ -65,8 +65,8 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// expectSecretRepaired changes what the API server stores under another name than
-// the package renders it, and expects that it is repaired all the same.
+// expectSecretRepaired changes a field that the API server stores under another name than the package
+// renders, and expects that it is repaired.
 func (s *env) expectSecretRepaired() {
 	s.T.Helper()
 	s.Patch(s.Ref("Secret", "all"), map[string]any{"data": map[string]any{"plain": "Zm9yZ2Vk"}})
@@ -79,7 +79,7 @@ func (s *env) expectSecretRepaired() {
 	s.WaitUntilIdle()
 }
 
-// logRepairs shows which fields the operator believes to have lost.
+// logRepairs logs the fields that the operator has found to differ.
 func (s *env) logRepairs(o *harness.Operator) {
 	s.T.Helper()
 	for line := range harness.Lines(o.Log.From(0), "msg=Repaired") {

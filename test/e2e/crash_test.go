@@ -14,8 +14,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// crashingBody is the package whose operator dies: three layers, objects that can be
-// renamed, a kind that can be dropped and a component that can be switched off.
+// crashingBody is the package of the crash tests: three layers, objects that can be renamed, a kind
+// that can be dropped and a component that can be switched off.
 const crashingBody = `
 #Spec: {
 	name:    string | *"a"
@@ -59,8 +59,8 @@ components: top: {
 }
 `
 
-// crashPhases are what a person does while the operator dies. Each but the first is
-// done to a resource that is Ready.
+// crashPhases are the actions during which the operator is killed. Each but the first begins with a
+// resource that is Ready.
 var crashPhases = map[string]func(s *env, cr *unstructured.Unstructured){
 	"create":        func(s *env, cr *unstructured.Unstructured) { s.Create(cr.DeepCopy()) },
 	"update-rename": func(s *env, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(map[string]any{"name": "b"})) },
@@ -73,9 +73,9 @@ var crashPhases = map[string]func(s *env, cr *unstructured.Unstructured){
 	"delete": func(s *env, cr *unstructured.Unstructured) { s.Delete(cr) },
 }
 
-// TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes is the sample of A1
-// and A2 on a control plane; the sweep over every write is in engine/lifecycle. A plan
-// is run again by its name, such as -run 'TestA1.*/update-rename/k=3/lost'.
+// TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes runs a sample of A1 and A2 on a
+// control plane; the sweep over every write is in engine/reconcile. One fault is repeated by its name,
+// such as -run 'TestA1.*/update-rename/k=3/lost'.
 func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T) {
 	t.Parallel()
 	p := newTestPackage(t, "crashing", crashingBody)
@@ -87,7 +87,7 @@ func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T
 			undisturbed.site.Operator.Kill()
 			end, counts := undisturbed.end(), undisturbed.counts()
 			t.Logf("%d writes:\n%s", len(undisturbed.writes), strings.Join(undisturbed.writes, "\n"))
-			for _, f := range sample(len(undisturbed.writes)) {
+			for _, f := range sampleFaults(len(undisturbed.writes)) {
 				t.Run(f.String(), func(t *testing.T) {
 					t.Parallel()
 					p.runWithFault(t, phase, f).expect(end, counts)
@@ -97,9 +97,9 @@ func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T
 	}
 }
 
-// sample returns the plans for a number of writes: the first two, one in the middle
-// and the last two, each with two of the harms.
-func sample(writes int) []fault {
+// sampleFaults returns the faults for a number of writes: at the first two, one in the middle and the
+// last two, with two kinds of fault each.
+func sampleFaults(writes int) []fault {
 	harms := []faultKind{killed, lost, cut}
 	at := slices.DeleteFunc([]int{1, 2, (writes + 1) / 2, writes - 1, writes}, func(k int) bool { return k < 1 || k > writes })
 	slices.Sort(at)
@@ -110,7 +110,7 @@ func sample(writes int) []fault {
 	return out
 }
 
-// A crashRun is a resource through one phase of whose life an operator died.
+// A crashRun is a resource with one phase during which its operator was killed.
 type crashRun struct {
 	site   *env
 	cr     *unstructured.Unstructured
@@ -118,7 +118,7 @@ type crashRun struct {
 	writes []string
 }
 
-// runWithFault lives through a phase with a fault, and starts another operator if one died.
+// runWithFault runs a phase with a fault, and starts another operator if one was killed.
 func (p *testPackage) runWithFault(t *testing.T, phase string, f fault) crashRun {
 	t.Helper()
 	s := newEnv(t)
@@ -148,8 +148,8 @@ func (p *testPackage) runWithFault(t *testing.T, phase string, f fault) crashRun
 	return out
 }
 
-// expect expects the same end as without a fault, and each object to have been created
-// and deleted as often.
+// expect expects the same final state as without a fault, and the same number of creations and
+// deletions of each object.
 func (c crashRun) expect(end map[string]any, counts map[string]int) {
 	t := c.site.T
 	t.Helper()
@@ -164,8 +164,8 @@ func (c crashRun) expect(end map[string]any, counts map[string]int) {
 	}
 }
 
-// end returns what is there in the end, without what differs from run to run: the
-// resource, and everything of the kinds that it has objects of.
+// end returns the final state without what differs between runs: the resource, and all objects of its
+// kinds.
 func (c crashRun) end() map[string]any {
 	t := c.site.T
 	t.Helper()
@@ -173,7 +173,7 @@ func (c crashRun) end() map[string]any {
 	for _, kind := range layeredKinds {
 		for _, u := range c.site.List(harness.APIVersions[kind], kind) {
 			if u.GetName() != "default" && u.GetName() != "kube-root-ca.crt" {
-				out[kind+" "+u.GetName()] = c.site.timeless(&u)
+				out[kind+" "+u.GetName()] = c.site.withoutVolatileFields(&u)
 			}
 		}
 	}
@@ -182,13 +182,13 @@ func (c crashRun) end() map[string]any {
 		t.Fatal(err)
 	}
 	if u != nil {
-		out[u.GetKind()+" "+u.GetName()] = c.site.timeless(u)
+		out[u.GetKind()+" "+u.GetName()] = c.site.withoutVolatileFields(u)
 	}
 	return out
 }
 
-// timeless returns an object without what another run of the same plan has otherwise.
-func (s *env) timeless(u *unstructured.Unstructured) map[string]any {
+// withoutVolatileFields returns an object without the fields that differ between two runs.
+func (s *env) withoutVolatileFields(u *unstructured.Unstructured) map[string]any {
 	s.T.Helper()
 	managers := map[string]bool{}
 	for _, m := range u.GetManagedFields() {
@@ -205,7 +205,7 @@ func (s *env) timeless(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// mask takes times, identities and digests over them out of a value.
+// mask replaces times, UIDs and digests of them in a value.
 func mask(v any) {
 	switch v := v.(type) {
 	case map[string]any:

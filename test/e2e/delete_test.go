@@ -45,7 +45,7 @@ func TestG1DeletedWebAppLeavesNothingAndDependentsGoFirst(t *testing.T) {
 			t.Errorf("%s were not deleted before %s: %v", before[0], before[1], order)
 		}
 	}
-	// What pods use is deleted when there are none any more, whoever ended them.
+	// Objects that pods use are deleted only after the pods are gone.
 	pods := all.OfResource("pods").WithVerbs("delete").Filter(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace && e.Code == 200 })
 	config := slices.IndexFunc(all, func(e controlplane.AuditEvent) bool {
 		return e.Resource == "configmaps" && e.Verb == "delete" && e.Namespace == s.Namespace
@@ -55,8 +55,8 @@ func TestG1DeletedWebAppLeavesNothingAndDependentsGoFirst(t *testing.T) {
 	}
 }
 
-// expectNone waits until the namespace holds no object of a kind but those that
-// are in every namespace.
+// expectNone waits until the namespace has no object of a kind, except for those that every namespace
+// has.
 func (s *env) expectNone(kind string) {
 	s.T.Helper()
 	harness.Eventually(s.T, "no "+kind, func() error {
@@ -90,7 +90,7 @@ func TestG1DeletionNamesTheFinalizerThatHoldsItAndResumes(t *testing.T) {
 	})
 	t.Logf("Ready: %v: %v", harness.Condition(held, "Ready")["reason"], harness.Condition(held, "Ready")["message"])
 	s.ExpectGone(s.Ref("Ingress", "shop"))
-	// It is quiet while it waits, and what the Service depends on is untouched.
+	// The operator writes nothing while it waits, and the objects that the Service depends on stay.
 	s.WaitUntilIdle()
 	after := s.Get("ConfigMap", "shop")
 	if after.GetResourceVersion() != config.GetResourceVersion() || after.GetDeletionTimestamp() != nil {
@@ -135,7 +135,7 @@ func TestG5OrphanedObjectsStay(t *testing.T) {
 					t.Errorf("%s is being deleted or still owned: %v", kind, u.GetOwnerReferences())
 				}
 			}
-			// Another resource of that name may have them again.
+			// Another resource with that name may adopt the objects that were left.
 			s.Create(s.Webapp("shop", allFields()))
 			s.ExpectReady("shop")
 		})

@@ -51,8 +51,8 @@ components: middle: objects: kept: {
 	t.Logf("gone %s after the policy", harness.Elapsed(began))
 }
 
-// expectDeleteFailed waits until a resource that is being deleted says that an
-// object cannot be.
+// expectDeleteFailed waits until a resource that is being deleted reports that an object cannot be
+// deleted.
 func (s *env) expectDeleteFailed(cr *unstructured.Unstructured, parts ...string) string {
 	s.T.Helper()
 	u := s.ExpectObject(cr, "to report what cannot be deleted", func(u *unstructured.Unstructured) error {
@@ -66,8 +66,8 @@ func (s *env) expectDeleteFailed(cr *unstructured.Unstructured, parts ...string)
 	return harness.Condition(u, "Ready")["message"].(string)
 }
 
-// denyDeletion makes the API server refuse to delete the test's ConfigMaps with a
-// label, and waits until it does. It returns the binding, which is what to delete.
+// denyDeletion makes the API server deny deletions of the test's ConfigMaps with a label, and waits
+// until it does. It returns the policy binding; deleting it ends the denial.
 func (s *env) denyDeletion() *unstructured.Unstructured {
 	s.T.Helper()
 	const version = "admissionregistration.k8s.io/v1"

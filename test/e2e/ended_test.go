@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// endingBody has a Job that removes itself, what waits for it, and one that fails.
+// endingBody has a Job with a ttl, a component that waits for it, and a Job that fails.
 const endingBody = `
 live: _
 #Spec: {text: string | *"a", ttl: int | *0, fails: bool | *false, poke: string | *""}
@@ -37,11 +37,11 @@ components: after: {
 }
 `
 
-// finalizerDelay is how long a test waits for a Job to be made anew that should not be: it
-// takes one second to run.
+// finalizerDelay is how long a test waits to see that a Job is not created again. The Job takes one
+// second.
 const finalizerDelay = 8 * time.Second
 
-// expectStays expects the condition Ready of a resource to keep its reason for a while.
+// expectStays expects the Ready condition of a resource to keep its reason for some time.
 func (s *env) expectStays(cr *unstructured.Unstructured, reason string) {
 	s.T.Helper()
 	for began := time.Now(); time.Since(began) < finalizerDelay; {
@@ -118,8 +118,8 @@ func TestAJobThatIsDeletedBeforeItIsCompleteIsMadeAnew(t *testing.T) {
 	from := harness.MarkAudit(t)
 	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"fails": true}))
 	job := harness.Object("batch/v1", "Job", s.Namespace, "migrate-shop")
-	// A Job that goes before its controller has made its pod may leave the next one of its
-	// name without one.
+	// If a Job is deleted before its controller has created the pod, the next Job with the name may get
+	// none.
 	s.ExpectObject(job, "to run", func(u *unstructured.Unstructured) error {
 		if harness.Field(u, "status", "active") != int64(1) {
 			return harness.ErrNotYet
@@ -127,7 +127,7 @@ func TestAJobThatIsDeletedBeforeItIsCompleteIsMadeAnew(t *testing.T) {
 		return nil
 	})
 	s.Delete(job)
-	// It fails, and is gone: it stays failed until somebody asks.
+	// The failed Job is gone, and the component stays failed until a person acts.
 	s.ExpectNotReady(cr, "ObjectFailed", "Job", "failed")
 	s.expectNoJobs()
 	s.expectStays(cr, "ObjectFailed")

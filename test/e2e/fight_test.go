@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A fight is how long somebody fights, and what that may cost the API server for each
-// resource: all requests of the operator but watches and its lease, Events included.
+// A fight is how long another client fights the operator, and how many requests of the operator it may
+// cost for each resource, including Events and without watches and its lease.
 type fight struct {
 	lasts    time.Duration
 	requests int
 }
 
-// fightSize returns how long a test lets somebody fight.
+// fightSize returns the duration and the budget of a fight.
 func fightSize() fight {
 	if harness.Long() {
 		return fight{time.Minute, 60}
@@ -30,7 +30,7 @@ func fightSize() fight {
 	return fight{15 * time.Second, 45}
 }
 
-// foughtBody is a package with an object that others fight over, and one that they do not.
+// foughtBody is a package with an object that another client fights over, and one that it does not.
 const foughtBody = `
 #Spec: {text: string | *"ours", size: int | *1}
 live: _
@@ -70,7 +70,7 @@ func (s *env) watchEach(ctx context.Context, name string, f func(watch.EventType
 	}()
 }
 
-// revertData changes a field of an object back at each event, as another controller would.
+// revertData reverts a field of an object at each event, as another controller would.
 func (s *env) revertData(ctx context.Context, name, value string) {
 	s.T.Helper()
 	s.watchEach(ctx, name, func(e watch.EventType, u *unstructured.Unstructured) {
@@ -81,7 +81,7 @@ func (s *env) revertData(ctx context.Context, name, value string) {
 	})
 }
 
-// deleteRepeatedly deletes an object whenever it is there.
+// deleteRepeatedly deletes an object whenever it exists.
 func (s *env) deleteRepeatedly(ctx context.Context, name string) {
 	s.T.Helper()
 	s.watchEach(ctx, name, func(e watch.EventType, u *unstructured.Unstructured) {
@@ -91,7 +91,7 @@ func (s *env) deleteRepeatedly(ctx context.Context, name string) {
 	})
 }
 
-// expectBoundedRequests lets a fight last, and looks at what it has cost.
+// expectBoundedRequests lets a fight last, and expects the requests to stay within the budget.
 func (s *env) expectBoundedRequests(from controlplane.AuditMark, resources int) {
 	s.T.Helper()
 	r := fightSize()
@@ -145,7 +145,7 @@ func TestE3WhoeverFightsCostsFewRequests(t *testing.T) {
 				s.ExpectResourceReady(cr)
 			}
 			s.ExpectData("other", "size", "1")
-			// A person is answered at once.
+			// A change of the spec is acted upon at once.
 			began := time.Now()
 			s.Patch(cr, harness.Spec(map[string]any{"size": int64(2)}))
 			s.ExpectData("other", "size", "2")
@@ -194,8 +194,7 @@ func TestE3ResourcesInACircleCostFewRequests(t *testing.T) {
 	}
 }
 
-// mutateConfigMaps makes the API server itself rewrite a field of each ConfigMap of the
-// site.
+// mutateConfigMaps adds an admission policy that rewrites a field of each ConfigMap of the test.
 func (s *env) mutateConfigMaps() {
 	s.T.Helper()
 	s.mutate("", "configmaps", map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{

@@ -13,7 +13,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// bystanderBody is a package that has nothing to do with the one that is gone.
+// bystanderBody is a package that is unrelated to the one that is gone.
 const bystanderBody = `
 #Spec: text: string | *"a"
 
@@ -25,10 +25,11 @@ components: text: objects: configmap: {
 }
 `
 
-// without is what an operator logs about a package that others have left behind.
-const without = "packages that do not run here"
+// unservedPackagesText is part of the log message about resources of packages that do not run here.
+const unservedPackagesText = "packages that do not run here"
 
-// createAndStopOperator rolls a resource of a package out and ends its operator.
+// createAndStopOperator creates a resource of a package, waits until it is Ready, and kills its
+// operator.
 func (s *env) createAndStopOperator(p *testPackage) *unstructured.Unstructured {
 	s.T.Helper()
 	o := s.StartOperator(p.Dir)
@@ -57,7 +58,7 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 		p := newTestPackage(t, "gonelate", layeredBody)
 		cr := s.createAndStopOperator(p)
 		o := s.StartOperator(newTestPackage(t, "gonelateby", bystanderBody).Dir)
-		o.ExpectLog(without, p.Name)
+		o.ExpectLog(unservedPackagesText, p.Name)
 		// Nothing but its deletion is looked at.
 		s.Delete(s.Ref("Secret", "top-shop-a"))
 		s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
@@ -73,7 +74,7 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 	})
 }
 
-// breakSource makes a package one that cannot be read, and returns what mends it.
+// breakSource makes the source of a package invalid, and returns a function that repairs it.
 func (p *testPackage) breakSource() (mend func()) {
 	p.T.Helper()
 	body, err := os.ReadFile(p.file())
@@ -126,7 +127,7 @@ func TestPackageThatIsMendedIsServedWithinTwoSeconds(t *testing.T) {
 	s := newEnv(t)
 	p := newTestPackage(t, "mended", layeredBody)
 	best := harness.Timeout
-	// A busy machine gets several tries at what is about seconds.
+	// The measurement is repeated, because the machine may be busy.
 	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
 		mend := p.breakSource()
 		o := s.StartOperator(p.Dir)
@@ -206,12 +207,12 @@ func TestTwoOperatorsThatTearOneResourceDownLeaveNothing(t *testing.T) {
 	s.StartOperator(p.Dir)
 	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
 	s.ExpectResourceReady(cr)
-	s.StartOperator(newTestPackage(t, "tornbytwoby", bystanderBody).Dir).ExpectLog(without, p.Name)
+	s.StartOperator(newTestPackage(t, "tornbytwoby", bystanderBody).Dir).ExpectLog(unservedPackagesText, p.Name)
 	middle := s.Ref("ServiceAccount", "middle-shop")
 	s.Patch(middle, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
 	from := harness.MarkAudit(t)
 	s.Delete(cr)
-	// The one without the package begins later, and finds what the other one has left.
+	// The operator without the package starts later, and finds what the other one has not deleted.
 	s.expectMinAge(cr, 15*time.Second)
 	s.WaitUntilIdle()
 	t.Log(s.ExpectNotReady(cr, "Deleting", "middle-shop", "example.com/hold"))
@@ -226,7 +227,7 @@ func TestTwoOperatorsThatTearOneResourceDownLeaveNothing(t *testing.T) {
 	}
 }
 
-// expectMinAge waits until the deletion of a resource is older than an age.
+// expectMinAge waits until a resource has been in deletion for some time.
 func (s *env) expectMinAge(cr *unstructured.Unstructured, age time.Duration) {
 	s.T.Helper()
 	s.ExpectObject(cr, "to wait", func(u *unstructured.Unstructured) error {

@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// expectAddresses waits until a Service reaches a number of pods.
+// expectAddresses waits until a Service has a number of ready endpoints.
 func (s *env) expectAddresses(service string, want int) {
 	s.T.Helper()
 	harness.Eventually(s.T, fmt.Sprintf("the Service %s to reach %d pods", service, want), func() error {

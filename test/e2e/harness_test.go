@@ -6,7 +6,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// env is the namespace of a test, with what only the tests of this package ask of one.
+// env is a harness.Env with the helpers of this package.
 type env struct{ *harness.Env }
 
 func newEnv(t *testing.T) *env {
@@ -14,7 +14,7 @@ func newEnv(t *testing.T) *env {
 	return &env{harness.NewEnv(t)}
 }
 
-// testPackage is a package of one test, with what only the tests of this package do to one.
+// testPackage is a harness.TestPackage with the helpers of this package.
 type testPackage struct{ *harness.TestPackage }
 
 func newTestPackage(t *testing.T, name, body string) *testPackage {

@@ -6,8 +6,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// TestAPartThatCannotBeDeletedSaysWhyAtTheTop: a backup that fails holds the database, and
-// with it the platform that needs another one.
+// A backup that fails blocks the deletion of the database, and so that of the platform, which needs
+// another one.
 func TestAPartThatCannotBeDeletedSaysWhyAtTheTop(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

@@ -57,7 +57,7 @@ func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 	if len(jobs) != 1 || !strings.HasPrefix(jobs[0].GetName(), "migrate") || harness.Field(&jobs[0], "status", "succeeded") != int64(1) {
 		t.Fatalf("there are %d Jobs: %s", len(jobs), harness.Encode(t, jobs))
 	}
-	// Nothing runs it again: neither a restart, nor a change of something else.
+	// Neither a restart nor a change of another field runs the hook again.
 	o.Stop()
 	s.StartOperator(p.Dir)
 	s.Patch(cr, harness.Annotation("example.com/poke", "1"))
@@ -95,8 +95,8 @@ func (s *env) expectNoJobs() {
 	})
 }
 
-// expectBackupFirst expects the Job before deletion to have ended before the first
-// object was deleted, of all that has happened since a version.
+// expectBackupFirst expects the Job of the hook before deletion to have ended before the first object
+// was deleted, according to the events since a resource version.
 func (s *env) expectBackupFirst(since string) {
 	s.T.Helper()
 	ended := s.versionWhen(since, "batch/v1", "Job", func(_ watch.EventType, u *unstructured.Unstructured) bool {
@@ -110,8 +110,8 @@ func (s *env) expectBackupFirst(since string) {
 	}
 }
 
-// versionWhen returns the version of the first event about a kind since a version that
-// passes a check.
+// versionWhen returns the resource version of the first event of a kind, since a version, that passes a
+// check.
 func (s *env) versionWhen(since, apiVersion, kind string, check func(watch.EventType, *unstructured.Unstructured) bool) uint64 {
 	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
@@ -142,8 +142,8 @@ func (s *env) versionWhen(since, apiVersion, kind string, check func(watch.Event
 	}
 }
 
-// failingBody has a hook of which the spec says whether it fails: its pod fits no node, and
-// has a second to run.
+// failingBody has a hook that fails if the spec says so: its pod fits no node, and its deadline is one
+// second.
 const failingBody = `
 #Spec: {text: string | *"a", broken: string | *""}
 
@@ -173,7 +173,7 @@ hooks: {
 }
 `
 
-// job returns the one Job of a name, without the digest of its content.
+// job returns the only Job whose name begins with a name; a digest of its content follows.
 func (s *env) job(name string) *unstructured.Unstructured {
 	s.T.Helper()
 	var found []*unstructured.Unstructured
@@ -188,8 +188,8 @@ func (s *env) job(name string) *unstructured.Unstructured {
 	return found[0]
 }
 
-// expectStalled expects that a person can see that one has to act, and why: in the
-// condition Stalled, and with kubectl.
+// expectStalled expects the condition Stalled and the output of kubectl to say that a person has to
+// act, and why.
 func (s *env) expectStalled(p *testPackage, name, phase, reason string) {
 	s.T.Helper()
 	cr, err := harness.GetOrNil(s.T.Context(), p.Thing(s.Env, name, nil))
@@ -224,7 +224,7 @@ func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *t
 	t.Logf("status.hooks: %s", harness.Encode(t, harness.Field(u, "status", "hooks")))
 	s.expectJobsWritten(from, 1)
 
-	// Nothing runs it again by itself: a restart, a poke, another change of the spec.
+	// Neither a restart, nor a forced reconcile, nor another change of the spec runs the hook again.
 	o.Stop()
 	s.StartOperator(p.Dir)
 	s.Patch(cr, harness.Annotation("example.com/poke", "1"))
@@ -234,7 +234,7 @@ func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *t
 	s.expectJobsWritten(from, 1)
 	s.ExpectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ")
 
-	// A person deletes its Job: it runs again, and fails again.
+	// When a person deletes its Job, the hook runs again, and fails again.
 	was := s.job("migrate-shop")
 	s.Kubectl("delete", "job", was.GetName(), "--wait=false")
 	harness.Eventually(t, "another Job", func() error {
@@ -249,7 +249,7 @@ func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *t
 	s.WaitUntilIdle()
 	s.expectJobsWritten(from, 2)
 
-	// Another content is another try.
+	// A hook with other content runs again.
 	s.Patch(cr, harness.Spec(map[string]any{"broken": ""}))
 	s.ExpectResourceReady(cr)
 	s.expectJobsWritten(from, 3)

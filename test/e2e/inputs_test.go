@@ -53,7 +53,7 @@ func TestF3InputByNameIsAwaitedAndHoldsWhatRunsWhenItGoes(t *testing.T) {
 	s.ExpectData("web-one", "region", "N1")
 	s.ExpectData("web-two", "region", "S1")
 
-	// F3: it goes, and what runs stays.
+	// F3: the input is deleted, and the objects stay.
 	before := s.Get("ConfigMap", "web-two").GetResourceVersion()
 	s.Delete(s.Ref("ConfigMap", "region-south"))
 	s.ExpectNotReady(two, "WaitingForValue", "web: ", "inputs.region.object")
@@ -77,7 +77,7 @@ func TestAChangedInputReconcilesExactlyWhoRefersToItOnceEach(t *testing.T) {
 	}
 	crs := map[string]*unstructured.Unstructured{}
 	for name, region := range map[string]string{"n1": "north", "n2": "north", "s1": "south", "s2": "south", "s3": "south", "w": "west"} {
-		crs[name] = s.Create(withLargeData(p.Thing(s.Env, name, map[string]any{"region": region})))
+		crs[name] = s.Create(withReconcileLog(p.Thing(s.Env, name, map[string]any{"region": region})))
 	}
 	for _, cr := range crs {
 		s.ExpectResourceReady(cr)
@@ -88,26 +88,26 @@ func TestAChangedInputReconcilesExactlyWhoRefersToItOnceEach(t *testing.T) {
 		s.Patch(region(name), map[string]any{"data": map[string]any{"name": to}})
 	}
 
-	s.expectReads(p, "it changes, and with it an object of each", readCounts{"n1": 1, "n2": 1}, func() { rename("north", "N2") })
+	s.expectReconciles(p, "it changes, and with it an object of each", reconcileCounts{"n1": 1, "n2": 1}, func() { rename("north", "N2") })
 	s.ExpectData("web-n1", "region", "N2")
 	s.ExpectData("web-n2", "region", "N2")
-	s.expectReads(p, "its labels change, which a package may read as well", readCounts{"s1": 1, "s2": 1, "s3": 1}, func() {
+	s.expectReconciles(p, "its labels change, which a package may read as well", reconcileCounts{"s1": 1, "s2": 1, "s3": 1}, func() {
 		s.Patch(region("south"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
 	})
-	s.expectReads(p, "nobody refers to it", readCounts{}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E1"})) })
+	s.expectReconciles(p, "nobody refers to it", reconcileCounts{}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E1"})) })
 
-	// Another reference: the old one does not count any more, the new one does.
-	s.expectReads(p, "the reference changes", readCounts{"n1": 1}, func() { s.Patch(crs["n1"], harness.Spec(map[string]any{"region": "south"})) })
+	// The reference changes: the old input is no longer read, and the new one is.
+	s.expectReconciles(p, "the reference changes", reconcileCounts{"n1": 1}, func() { s.Patch(crs["n1"], harness.Spec(map[string]any{"region": "south"})) })
 	s.ExpectData("web-n1", "region", "south")
-	s.expectReads(p, "the old one changes", readCounts{"n2": 1}, func() { rename("north", "N3") })
-	s.expectReads(p, "the new one changes", readCounts{"n1": 1, "s1": 1, "s2": 1, "s3": 1}, func() { rename("south", "S2") })
+	s.expectReconciles(p, "the old one changes", reconcileCounts{"n2": 1}, func() { rename("north", "N3") })
+	s.expectReconciles(p, "the new one changes", reconcileCounts{"n1": 1, "s1": 1, "s2": 1, "s3": 1}, func() { rename("south", "S2") })
 	s.ExpectData("web-n1", "region", "S2")
-	s.expectReads(p, "the last reference to it changes", readCounts{"w": 1}, func() { s.Patch(crs["w"], harness.Spec(map[string]any{"region": "east"})) })
-	s.expectReads(p, "nobody refers to it any more", readCounts{}, func() { rename("west", "W2") })
+	s.expectReconciles(p, "the last reference to it changes", reconcileCounts{"w": 1}, func() { s.Patch(crs["w"], harness.Spec(map[string]any{"region": "east"})) })
+	s.expectReconciles(p, "nobody refers to it any more", reconcileCounts{}, func() { rename("west", "W2") })
 
-	// An object has one name for its life: another name is another object.
-	s.expectReads(p, "it goes", readCounts{"w": 1}, func() { s.Delete(region("east")) })
-	s.expectReads(p, "one of its name comes", readCounts{"w": 1}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E2"})) })
+	// The name of an object is immutable, so another name is another object.
+	s.expectReconciles(p, "it goes", reconcileCounts{"w": 1}, func() { s.Delete(region("east")) })
+	s.expectReconciles(p, "one of its name comes", reconcileCounts{"w": 1}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E2"})) })
 	s.ExpectData("web-w", "region", "E2")
 
 	s.Delete(crs["n2"])
@@ -115,21 +115,21 @@ func TestAChangedInputReconcilesExactlyWhoRefersToItOnceEach(t *testing.T) {
 		s.ExpectGone(u)
 	}
 	s.WaitUntilIdle()
-	s.expectReads(p, "who referred to it is gone", readCounts{}, func() { rename("north", "N4") })
+	s.expectReconciles(p, "who referred to it is gone", reconcileCounts{}, func() { rename("north", "N4") })
 }
 
-// readCounts say how often resources were reconciled, by their names.
-type readCounts map[string]int
+// reconcileCounts are numbers of reconciles, by the names of the resources.
+type reconcileCounts map[string]int
 
-// withLargeData makes the log say of a resource whenever it is reconciled.
-func withLargeData(u *unstructured.Unstructured) *unstructured.Unstructured {
+// withReconcileLog makes the operator log each reconcile of a resource.
+func withReconcileLog(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetAnnotations(map[string]string{"operetta.dev/log-level": "debug"})
 	return u
 }
 
-// expectReads does something, and expects how often each loud resource of a package is
-// reconciled for it until the operator is quiet.
-func (s *env) expectReads(p *testPackage, reason string, want readCounts, act func()) {
+// expectReconciles calls a function, and expects how often it causes each resource of a package that
+// has withReconcileLog to be reconciled until the operator is idle.
+func (s *env) expectReconciles(p *testPackage, reason string, want reconcileCounts, act func()) {
 	s.T.Helper()
 	from, before := s.Operator.Log.Len(), s.Operator.Reconciles(p.Controller())
 	act()
@@ -138,18 +138,18 @@ func (s *env) expectReads(p *testPackage, reason string, want readCounts, act fu
 	for _, n := range want {
 		sum += n
 	}
-	got := s.countReads(from)
+	got := s.countReconciles(from)
 	all := s.Operator.Reconciles(p.Controller()) - before
 	if diff := cmp.Diff(want, got); diff != "" || all != sum {
 		s.T.Errorf("%s: %d reconciles, not %d; by resource (-want +got):\n%s%s", reason, all, sum, diff, s.Operator.Log.From(from))
 	}
 }
 
-// countReads counts the reconciles in the operator's JSON log from a position on: what is
-// logged in one of them has one ID.
-func (s *env) countReads(from int) readCounts {
+// countReconciles counts the reconciles in the operator's JSON log after a position. The lines of one
+// reconcile have the same ID.
+func (s *env) countReconciles(from int) reconcileCounts {
 	s.T.Helper()
-	seen, out := map[string]bool{}, readCounts{}
+	seen, out := map[string]bool{}, reconcileCounts{}
 	for line := range strings.Lines(s.Operator.Log.From(from)) {
 		var entry struct {
 			Thing       struct{ Name string }
@@ -166,7 +166,7 @@ func (s *env) countReads(from int) readCounts {
 	return out
 }
 
-// onlyReconciles does something and expects a number of reconciles of it.
+// onlyReconciles calls a function, and expects a number of reconciles because of it.
 func (s *env) onlyReconciles(o *harness.Operator, p *testPackage, want int, act func()) {
 	s.T.Helper()
 	before := o.Reconciles(p.Controller())
@@ -177,7 +177,7 @@ func (s *env) onlyReconciles(o *harness.Operator, p *testPackage, want int, act 
 	}
 }
 
-// expectNoneOwned waits until no object of a kind has a mark of ownership.
+// expectNoneOwned waits until no object of a kind has an owner label.
 func (s *env) expectNoneOwned(kind string) {
 	s.T.Helper()
 	harness.Eventually(s.T, "no "+kind+" of the operator", func() error {
@@ -197,7 +197,7 @@ func TestSecretsBySelectorAreReadAsTheyComeAndGo(t *testing.T) {
 	s.StartOperator(p.Dir, "--log=json", "--allow-annotations=log-level")
 	s.Create(s.ConfigMap("region-north", map[string]any{"name": "N"}))
 	for _, name := range []string{"one", "two", "three"} {
-		s.ExpectResourceReady(s.Create(withLargeData(p.Thing(s.Env, name, map[string]any{"region": "north"}))))
+		s.ExpectResourceReady(s.Create(withReconcileLog(p.Thing(s.Env, name, map[string]any{"region": "north"}))))
 	}
 	s.WaitUntilIdle()
 	label := func(u *unstructured.Unstructured, whose any) {
@@ -205,25 +205,25 @@ func TestSecretsBySelectorAreReadAsTheyComeAndGo(t *testing.T) {
 	}
 	a := s.Ref("Secret", "a")
 	a.Object["data"] = map[string]any{"value": base64.StdEncoding.EncodeToString([]byte("A1"))}
-	s.expectReads(p, "nobody selects it", readCounts{}, func() { s.Create(a) })
-	s.expectReads(p, "a label makes it selected", readCounts{"one": 1}, func() { label(a, "one") })
+	s.expectReconciles(p, "nobody selects it", reconcileCounts{}, func() { s.Create(a) })
+	s.expectReconciles(p, "a label makes it selected", reconcileCounts{"one": 1}, func() { label(a, "one") })
 	s.ExpectData("tokens-one", "a", "QTE=")
-	s.expectReads(p, "it changes", readCounts{"one": 1}, func() { s.Patch(a, map[string]any{"data": map[string]any{"value": "QTI="}}) })
+	s.expectReconciles(p, "it changes", reconcileCounts{"one": 1}, func() { s.Patch(a, map[string]any{"data": map[string]any{"value": "QTI="}}) })
 	s.ExpectData("tokens-one", "a", "QTI=")
-	s.expectReads(p, "a label moves it from one resource to another", readCounts{"one": 1, "two": 1}, func() { label(a, "two") })
+	s.expectReconciles(p, "a label moves it from one resource to another", reconcileCounts{"one": 1, "two": 1}, func() { label(a, "two") })
 	s.ExpectData("tokens-two", "a", "QTI=")
 	s.expectNoData("tokens-one", "a")
-	s.expectReads(p, "it is selected no more", readCounts{"two": 1}, func() { label(a, nil) })
+	s.expectReconciles(p, "it is selected no more", reconcileCounts{"two": 1}, func() { label(a, nil) })
 	s.expectNoData("tokens-two", "a")
 	b := s.Ref("Secret", "b")
 	b.SetLabels(map[string]string{"token": "three"})
 	b.Object["data"] = map[string]any{"value": "Qg=="}
-	s.expectReads(p, "one that is selected comes", readCounts{"three": 1}, func() { s.Create(b) })
-	s.expectReads(p, "it goes", readCounts{"three": 1}, func() { s.Delete(b) })
+	s.expectReconciles(p, "one that is selected comes", reconcileCounts{"three": 1}, func() { s.Create(b) })
+	s.expectReconciles(p, "it goes", reconcileCounts{"three": 1}, func() { s.Delete(b) })
 	s.expectNoData("tokens-three", "b")
 }
 
-// expectNoData waits until a ConfigMap says nothing under a key.
+// expectNoData waits until a ConfigMap has no value for a key.
 func (s *env) expectNoData(name, key string) {
 	s.T.Helper()
 	s.ExpectObject(s.Ref("ConfigMap", name), "to have no "+key, func(u *unstructured.Unstructured) error {
@@ -287,7 +287,7 @@ func TestAWatchEndsOnTheAPIServerWhenNobodyRefersToItsInput(t *testing.T) {
 	s.ExpectFinished(one)
 	expect("one is left", 2)
 
-	// Another version of the package reads less, and the next one nothing.
+	// Another version of the package has fewer inputs, and the next one none.
 	swap := func(body string) {
 		harness.WriteFile(t, filepath.Join(p.Dir, p.Name+".cue"), strings.ReplaceAll(harness.TestPackageHead, "NAME", p.Name)+body)
 	}

@@ -37,7 +37,7 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := copyPackage(t, "webapp", map[string]string{`group: "example.com"`: `group: "loose.example.com"`})
-	s.installLoose(p.dir)
+	s.installPermissiveCRD(p.dir)
 	s.StartOperator(p.dir, "--crds", "leave")
 	cr := harness.Object("loose.example.com/v1", "WebApp", s.Namespace, "shop")
 	cr.Object["spec"] = map[string]any{"image": "nginx:1.25", "replicas": int64(2)}
@@ -51,8 +51,8 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 		"above a bound": {map[string]any{"replicas": int64(1000)}, []string{"spec.replicas", "<=100"}},
 		"another type":  {map[string]any{"image": int64(7), "replicas": int64(2)}, []string{"spec.image", "string"}},
 		"unknown field": {map[string]any{"image": "nginx:1.25", "imagee": "nginx:1.26"}, []string{"spec.imagee"}},
-		// Not a negative number of replicas: that the API server refuses by the scale
-		// subresource, however loose the schema is.
+		// A negative number of replicas is not tried, because the API server rejects it by the scale
+		// subresource, however permissive the schema is.
 		"several": {map[string]any{"imagee": nil, "replicas": int64(500), "port": int64(0)}, []string{"spec.replicas", "spec.port"}},
 	} {
 		before := s.versions()
@@ -70,9 +70,9 @@ func TestF5InvalidSpecThatGotThroughIsReportedAndTouchesNothing(t *testing.T) {
 	}
 }
 
-// installLoose installs the CRD of a package with a schema that lets any spec pass,
-// as an older version of it might.
-func (s *env) installLoose(dir string) {
+// installPermissiveCRD installs the CRD of a package with a schema that accepts any spec, as an older
+// version of the package might have.
+func (s *env) installPermissiveCRD(dir string) {
 	s.T.Helper()
 	if err := harness.InstallCRDs(s.T.Context(), dir); err != nil {
 		s.T.Fatal(err)
@@ -82,7 +82,7 @@ func (s *env) installLoose(dir string) {
 		"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
 		"value": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 	})
-	// The API server takes a moment to follow its own definitions.
+	// The API server takes a moment to use a changed definition.
 	probe := harness.Object("loose.example.com/v1", "WebApp", s.Namespace, "probe")
 	probe.Object["spec"] = map[string]any{"anything": "goes"}
 	harness.Eventually(s.T, "the looser schema", func() error {
@@ -98,7 +98,7 @@ func (s *env) installLoose(dir string) {
 	})
 }
 
-// hostile are strings that must arrive as they are.
+// hostile are strings that must be passed on unchanged.
 var hostile = []string{
 	`quote " and \(cr.metadata.name) and \n`, "line\nbreak", `"""`, "#", `$(date)`, "_|_", `{{ .Values }}`, "\u202eevil", "it's", "`tick`", strings.Repeat("long ", 2000),
 }

@@ -9,18 +9,18 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// handoverLimit is how soon the next operator acts when the leader ends in order.
+// handoverLimit is how soon the next operator acts after the leader has stopped.
 const handoverLimit = 2 * time.Second
 
-// acquired is what controller-runtime logs when an operator begins to lead.
-const acquired = "Successfully acquired lease"
+// leaseAcquiredText is what controller-runtime logs when a process becomes the leader.
+const leaseAcquiredText = "Successfully acquired lease"
 
 func TestI5OneOfTwoOperatorsActsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	lead := []string{harness.PackageDir("webapp"), "--leader-elect", "--leader-elect-namespace", s.Namespace}
 	first := s.StartOperator(lead...)
-	first.ExpectLog(acquired)
+	first.ExpectLog(leaseAcquiredText)
 	second := s.StartOperator(lead...)
 	s.Create(s.Webapp("one", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 	s.ExpectReady("one")
@@ -28,12 +28,12 @@ func TestI5OneOfTwoOperatorsActsAndTheOtherTakesOver(t *testing.T) {
 		t.Errorf("the operator that does not lead has reconciled %d times", n)
 	}
 	best := harness.Timeout
-	// A busy machine gets several tries at what is about seconds.
+	// The measurement is repeated, because the machine may be busy.
 	for try := 0; try < 2 || (best > handoverLimit && try < harness.Tries); try++ {
 		name := fmt.Sprintf("next-%d", try)
 		first.Stop()
 		took := harness.Within(t, harness.Timeout, "the other operator to lead", func() error {
-			if !strings.Contains(second.Log.From(0), acquired) {
+			if !strings.Contains(second.Log.From(0), leaseAcquiredText) {
 				return harness.ErrNotYet
 			}
 			return nil

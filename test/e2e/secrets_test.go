@@ -87,7 +87,7 @@ func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 	tok.Object["stringData"] = map[string]any{"k": secretCanary}
 	s.Create(tok)
 	o := s.StartOperator(p.Dir, "--log=json", "--allow-annotations=log-level")
-	cr := s.Create(withLargeData(p.Thing(s.Env, "one", map[string]any{"password": secretCanary})))
+	cr := s.Create(withReconcileLog(p.Thing(s.Env, "one", map[string]any{"password": secretCanary})))
 	quote := s.PatchRef("quote")
 	quote.Object["spec"] = map[string]any{
 		"target":  map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "one"},
