@@ -7,8 +7,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// platformBody is a package whose administrator chooses image and account, and whose hook
-// before deletion the platform relies on.
+// platformBody is a package whose administrator chooses image and account, and that has a hook before
+// deletion.
 const platformBody = `
 #Spec: {}
 
@@ -36,12 +36,12 @@ hooks: beforeDelete: backup: objects: job: {
 	apiVersion: "batch/v1"
 	kind:       "Job"
 	metadata: name: "backup-\(cr.metadata.name)"
-	// It takes as long as there is no such node.
+	// The hook runs as long as no node has the label.
 	spec: template: spec: {restartPolicy: "Never", nodeSelector: nowhere: "yes", containers: [{name: "backup", image: config.image}]}
 }
 `
 
-// imageAndUser returns what a Deployment of a site runs, and as whom.
+// imageAndUser returns image, account and user of a Deployment's pods.
 func imageAndUser(s *harness.Env, name string) [3]any {
 	u := s.Get("Deployment", name)
 	pod := []string{"spec", "template", "spec"}
@@ -74,7 +74,7 @@ func TestAttackOnTheAdministratorsConfigurationByAnnotation(t *testing.T) {
 			t.Errorf("%s: it runs %v, want %v", text, got, want)
 		}
 	}
-	// Made with the annotation from the start, it never comes to be.
+	// A resource that is created with the annotation never becomes Ready.
 	born := p.Thing(s, "born", map[string]any{})
 	born.SetAnnotations(map[string]string{"operetta.dev/config": "image: evil:1"})
 	mallory.Create(born)
@@ -82,7 +82,7 @@ func TestAttackOnTheAdministratorsConfigurationByAnnotation(t *testing.T) {
 	if u, err := harness.GetOrNil(t.Context(), s.Ref("Deployment", "born")); u != nil || err != nil {
 		t.Errorf("there is %v (error %v)", u, err)
 	}
-	// What is a tenant's to say is heard.
+	// An annotation that a tenant may set has an effect.
 	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/config", "colour: blue")); err != nil {
 		t.Fatal(err)
 	}

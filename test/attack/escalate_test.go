@@ -8,12 +8,12 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// escalations are packages that let a tenant choose what only the operator may do, as their
-// authors may write without a thought, and what each resource would gain by it.
+// escalations are packages that by mistake let a tenant choose what only the operator may do, and what
+// a resource would gain by it.
 var escalations = map[string]struct {
 	pkg, body string
 	spec      map[string]any
-	// path and allows are what the operator says of it instead of serving it.
+	// path and allows are parts of the message with which the operator refuses to serve the package.
 	path, allows string
 }{
 	"a kind": {"esckind", `
@@ -64,7 +64,7 @@ func TestAttackByAPackageThatTakesMoreFromTheSpecThanItsAuthorMeant(t *testing.T
 			o := s.StartOperator(p.Dir, harness.Alone)
 			o.ExpectLog("waiting for it to be repaired", row.pkg+".cue:", row.path, row.allows, "@untrusted(")
 
-			// It is served once the author says that it is meant, and then it does just that.
+			// The package is served once the author allows it explicitly, and then it has this effect.
 			if name != "a whole object" {
 				return
 			}
@@ -78,8 +78,9 @@ func TestAttackByAPackageThatTakesMoreFromTheSpecThanItsAuthorMeant(t *testing.T
 	}
 }
 
-// beyondBody has objects in namespaces that the spec chooses, of which the package has one. What vet
-// makes up is none of those that are wrong, so it is served.
+// beyondBody has objects in namespaces that the spec chooses, one of which the package may use. vet
+// does not notice it, because none of its generated specs has a wrong namespace, so the package is
+// served.
 const beyondBody = `
 #Spec: place: string
 reach: ConfigMap: namespaces: "NAME-shared": true
@@ -94,7 +95,7 @@ components: {
 	far: objects: o: {
 		apiVersion: "v1"
 		kind:       "ConfigMap"
-		// A text that vet cannot tell for another namespace.
+		// vet cannot see that this text is another namespace.
 		metadata: {name: "NAME-mine", namespace: [if cr.spec.place =~ "^sample" {"NAME-shared"}, cr.spec.place][0]}
 	}
 }
@@ -119,7 +120,7 @@ func TestAttackOnNamespacesThatThePackageDoesNotName(t *testing.T) {
 			t.Errorf("%s %s was created (error %v)", u.GetKind(), u.GetName(), err)
 		}
 	}
-	// One that it names is allowed, and none of another beginning.
+	// A namespace that the package names is allowed, and one with another prefix is not.
 	if err := mallory.Patch(cr, harness.Spec(map[string]any{"place": p.Name + "-shared"})); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// attacks are what hostile tenants are doing.
+// attacks are the requests of hostile tenants that run concurrently.
 type attacks struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -22,7 +22,7 @@ type attacks struct {
 	why     map[string]error // the last refusal
 }
 
-// repeat does one thing again and again until the context ends, and counts it.
+// repeat calls a function again and again until the context ends, and counts the calls.
 func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, act func(ctx context.Context, nth int) error) {
 	a.running.Go(func() {
 		for nth := 0; ctx.Err() == nil; nth++ {
@@ -45,7 +45,7 @@ func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, 
 	})
 }
 
-// wait waits for the end of the attacks, and expects each to have been made.
+// wait waits until the attacks have ended, and expects that each was made.
 func (a *attacks) wait(t *testing.T) {
 	t.Helper()
 	a.running.Wait()
@@ -57,10 +57,10 @@ func (a *attacks) wait(t *testing.T) {
 	}
 }
 
-// heavyDuration is the pause between requests that take the API server itself a second.
+// heavyDuration is the pause between requests that cost the API server itself a second.
 const heavyDuration = 10 * time.Second
 
-// attack lets four tenants begin.
+// attack starts the attacks of four tenants.
 func (h *hostedOperator) attack(ctx context.Context, round load) *attacks {
 	a := &attacks{done: map[string]int{}, refused: map[string]int{}, why: map[string]error{}}
 	h.mallory(ctx, a)
@@ -70,7 +70,7 @@ func (h *hostedOperator) attack(ctx context.Context, round load) *attacks {
 	return a
 }
 
-// namespaceOf makes the namespace of a tenant.
+// namespaceOf creates the namespace of a tenant.
 func (h *hostedOperator) namespaceOf(name string) string {
 	ns := h.site.Namespace + "-" + name
 	h.site.Create(harness.Object("v1", "Namespace", "", ns))
@@ -100,8 +100,8 @@ func (h *hostedOperator) mallory(ctx context.Context, a *attacks) {
 	a.repeat(ctx, "mallory asks for a reconcile", 5*time.Millisecond, func(_ context.Context, nth int) error {
 		return mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(nth)))
 	})
-	// What a large object costs the API server itself is not the operator's to mend: it is
-	// another one, and written less often.
+	// A large object costs the API server itself time, which the operator cannot avoid. So large
+	// objects are written by a separate attack, and less often.
 	labelled := mallory.Create(inNamespace(h.hello.Thing(h.site, "labelled", nil), ns))
 	a.repeat(ctx, "mallory sets 20,000 labels", heavyDuration, func(_ context.Context, nth int) error {
 		labels := map[string]any{}
@@ -191,7 +191,7 @@ func (h *hostedOperator) alice(ctx context.Context, a *attacks) {
 	})
 }
 
-// dave may write the resources of packages, and makes and deletes them.
+// dave may create, update and delete the resources of packages.
 func (h *hostedOperator) dave(ctx context.Context, a *attacks) {
 	ns := h.namespaceOf("dave")
 	dave := h.site.Tenant("dave", ns, things(h.hello), things(h.fan))

@@ -10,8 +10,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// createVictims makes objects of others: a Secret and a Deployment of another tenant, a
-// ClusterRole, a Namespace, and a ConfigMap in the namespace of the attacker's resource.
+// createVictims creates objects that the attacker does not own: a Secret and a Deployment of another
+// tenant, a ClusterRole, a Namespace, and a ConfigMap in the namespace of the attacker's resource.
 func createVictims(s *harness.Env, far string) []*unstructured.Unstructured {
 	s.T.Helper()
 	labels := map[string]any{"app": "victim"}
@@ -33,8 +33,8 @@ func createVictims(s *harness.Env, far string) []*unstructured.Unstructured {
 	return out
 }
 
-// forgedStatus is a status that names objects in an inventory, as somebody writes it who has read
-// their UIDs once. Without a namespace, an object is said to be in that of the resource.
+// forgedStatus returns a status whose inventory names objects, as an attacker writes it who once has
+// read their UIDs. An object without a namespace gets that of the resource.
 func forgedStatus(namespace string, truthful bool, objects ...*unstructured.Unstructured) map[string]any {
 	var entries []any
 	for i, u := range objects {
@@ -50,7 +50,7 @@ func forgedStatus(namespace string, truthful bool, objects ...*unstructured.Unst
 	return map[string]any{"status": map[string]any{"inventory": []any{map[string]any{"component": "old", "objects": entries}}}}
 }
 
-// expectUnharmed expects that nobody has deleted anything, or is about to.
+// expectUnharmed expects that the objects exist and are not being deleted.
 func expectUnharmed(s *harness.Env, when string, objects ...*unstructured.Unstructured) {
 	s.T.Helper()
 	for _, u := range objects {
@@ -61,7 +61,7 @@ func expectUnharmed(s *harness.Env, when string, objects ...*unstructured.Unstru
 	}
 }
 
-// waitUntilNotInInventory waits until the inventory of a resource has no forged component any more.
+// waitUntilNotInInventory waits until the inventory of a resource has no forged component.
 func waitUntilNotInInventory(s *harness.Env, cr *unstructured.Unstructured) {
 	s.T.Helper()
 	s.ExpectObject(cr, "to forget what was forged", func(u *unstructured.Unstructured) error {
@@ -73,9 +73,9 @@ func waitUntilNotInInventory(s *harness.Env, cr *unstructured.Unstructured) {
 	})
 }
 
-// TestAttackWhoWritesAStatusDeletesNothing: mallory has all rights on the kind of a package
-// that owns ConfigMaps of its resource's namespace, and none on anything else. What its
-// resources say of objects is no reason to delete them.
+// TestAttackWhoWritesAStatusDeletesNothing: mallory has all rights on the kind of a package that owns
+// ConfigMaps in the namespace of the resource, and no other rights. A status that she writes must not
+// make the operator delete objects.
 func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -101,7 +101,7 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	t.Log(s.ExpectEvent("shop", "OutOfReach", "Secret "+far+"/victim", "ClusterRole victim-"+s.Namespace))
 	t.Log(s.ExpectEvent("shop", "Kept", "ConfigMap "+s.Namespace+"/victim"))
 
-	// It is deleted with the operator's finalizer, which makes it be torn down.
+	// The resource is deleted with the operator's finalizer, so that it is torn down.
 	tearDown := func(when, name string) {
 		cr := mallory.Create(p.Thing(s, name, nil))
 		s.ExpectResourceReady(cr)
@@ -127,8 +127,8 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	tearDown("torn down without its package", "third")
 }
 
-// TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms: an object whose marks somebody
-// has taken away is marked anew while it is rendered, and stays when it is not.
+// TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms: an object whose owner labels were removed
+// gets them again while it is rendered, and is left when it is not.
 func TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -143,8 +143,8 @@ reach: ConfigMap: namespaces: "*": true
 	named := harness.Object("v1", "ConfigMap", far, "named")
 	cr := mallory.Create(p.Thing(s, "shop", nil))
 	s.ExpectResourceReady(cr)
-	// The name of a resource is no secret. What an engine has marked that knew no more than the
-	// name is confirmed by its UID in the inventory.
+	// The name of a resource is no secret. An object that an older engine has marked with only the name
+	// is confirmed by its UID in the inventory.
 	withOwnerMarks(named, p, s.Namespace, "shop", nil)
 	for _, u := range []*unstructured.Unstructured{theirs, named} {
 		s.Create(u)

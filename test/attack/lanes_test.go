@@ -11,7 +11,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// templatePackage is a package that gives what a user writes to a library without a bound.
+// templatePackage is a package that passes a text of the user to a library without a limit.
 const templatePackage = `package NAME
 
 import "text/template"
@@ -29,8 +29,8 @@ components: greeting: objects: map: {
 // endless is a template that never ends and needs no memory.
 const endless = "{{range $i := 9223372036854775807}}{{end}}"
 
-// TestAttackTemplatesThatNeverEndHoldNobodyUp is attack 1d: four such resources took all
-// workers of their kind, without a word, and the process did not end in time.
+// TestAttackTemplatesThatNeverEndHoldNobodyUp is attack 1d: four such resources blocked all workers of
+// their kind without a log line, and the process did not end in time.
 func TestAttackTemplatesThatNeverEndHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)

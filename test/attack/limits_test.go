@@ -13,7 +13,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// newUnboundedPackage writes a package without bounds: what it makes rests on the resource alone.
+// newUnboundedPackage writes a package without limits: only the resource decides how much it renders.
 func newUnboundedPackage(t *testing.T, name, more string) *harness.TestPackage {
 	t.Helper()
 	p := harness.NewTestPackage(t, name, more)
@@ -63,22 +63,21 @@ func keys(n int) map[string]any {
 	return out
 }
 
-// limitedEvaluationText is what the operator's log says of each evaluation that was beyond a
-// limit.
+// limitedEvaluationText is part of the log message of each evaluation that exceeds a limit.
 const limitedEvaluationText = "an evaluation was beyond its limit"
 
-// countLimitedEvaluations returns how often an operator has evaluated something that was beyond a limit.
+// countLimitedEvaluations returns how many evaluations of an operator have exceeded a limit.
 func countLimitedEvaluations(o *harness.Operator) int {
 	return strings.Count(o.Log.From(0), limitedEvaluationText)
 }
 
-// expectLimit waits until a resource is stalled by a limit.
+// expectLimit waits until a resource is Stalled because of a limit.
 func expectLimit(s *harness.Env, u *unstructured.Unstructured, parts ...string) {
 	s.T.Helper()
 	s.ExpectNotReady(u, "EvaluationLimit", parts...)
 }
 
-// configMapsOf returns the ConfigMaps that an operator has made for a resource.
+// configMapsOf returns the ConfigMaps that an operator has created for a resource.
 func configMapsOf(s *harness.Env, name string) []string {
 	var out []string
 	for _, u := range s.List("v1", "ConfigMap") {
@@ -89,8 +88,8 @@ func configMapsOf(s *harness.Env, name string) []string {
 	return out
 }
 
-// One resource of 60,000 keys cost 40 s and half a GiB for each evaluation, and took
-// all workers of its kind.
+// One resource with 60,000 keys cost 40 s and half a GiB for each evaluation, and blocked all workers
+// of its kind.
 func TestAttackKeysOfOneResourceCostTheOthersNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -120,8 +119,8 @@ func TestAttackKeysOfOneResourceCostTheOthersNothing(t *testing.T) {
 	}
 }
 
-// Labels have no total limit, and 60,000 of them cost 15 s in a package of 20 lines that
-// does not look at them.
+// The number of labels is not limited, and 60,000 of them cost 15 s in a package of 20 lines that does
+// not read them.
 func TestAttackLabelsThatNobodyReadsCostNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -145,8 +144,8 @@ func TestAttackLabelsThatNobodyReadsCostNothing(t *testing.T) {
 	}
 }
 
-// 60 bytes made 15,000 ConfigMaps for somebody who may create none, and the status that
-// was to remember them was tried for ever.
+// A spec of 60 bytes made the operator create 15,000 ConfigMaps for a user who may create none, and the
+// operator retried forever to write the status with all of them.
 func TestAttackObjectsAreCountedBeforeTheFirstIsWritten(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -205,8 +204,8 @@ func TestAttackObjectsAreCountedBeforeTheFirstIsWritten(t *testing.T) {
 	}
 }
 
-// A resource that fills what the API server stores of one leaves no room for its status,
-// which was tried for ever.
+// A resource that is as large as the API server can store leaves no room for its status, which the
+// operator retried forever.
 func TestAttackAResourceWithoutRoomForAStatusWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -236,8 +235,8 @@ func TestAttackAResourceWithoutRoomForAStatusWritesNothing(t *testing.T) {
 	s.ExpectResourceReady(bomb)
 }
 
-// An object that etcd refuses as too large counted as passing, and was rendered and sent
-// again for ever.
+// An object that etcd rejects as too large was treated as a temporary error, and was rendered and sent
+// again forever.
 func TestAttackAnObjectThatIsTooLargeIsRejected(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)

@@ -14,16 +14,16 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// What the operator has to do beside the attacks.
+// The requirements on the operator during the attacks.
 const (
-	// memoryLimit is that of the container in config/manager.
+	// memoryLimit is the memory limit of the container in config/manager.
 	memoryLimit = 512 << 20
-	// slowest is how long an edit may take to be followed, but for one in a hundred.
+	// slowest is how long 99 of 100 edits may take to have an effect.
 	slowest = 2 * time.Second
 )
 
-// A load is how many well-behaved resources there are, for how long they are edited
-// while others attack, and how many ConfigMaps of a megabyte those make.
+// A load is the number of well-behaved resources, how long they are edited during the attacks, and how
+// many ConfigMaps of a megabyte the attackers create.
 type load struct {
 	resources int
 	lasts     time.Duration
@@ -37,7 +37,7 @@ func loadOfThisRun() load {
 	return load{resources: 30, lasts: 10 * time.Second, megabytes: 30}
 }
 
-// keeperBody is a package whose resource reads a Secret and makes another of it.
+// keeperBody is a package that copies a Secret.
 const keeperBody = `
 #Spec: text: string | *"hello"
 
@@ -58,7 +58,7 @@ components: login: objects: {
 }
 `
 
-// fanPackage is a package that renders as many objects as its resource says.
+// fanPackage is a package that renders as many objects as the spec says.
 const fanPackage = `package hostedfan
 
 import (
@@ -86,11 +86,11 @@ components: fan: objects: {
 }
 `
 
-// password is the Secret value that must not be found anywhere.
+// password is the Secret value that must not appear anywhere.
 const password = "canary-7f3a-password"
 
-// TestHostileTenantsLeaveOthersServed: four tenants do at once, as fast as they can, what
-// can be refused before an evaluation.
+// TestHostileTenantsLeaveOthersServed: four tenants send concurrently, as fast as they can, requests
+// that can be refused before an evaluation.
 func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	t.Parallel()
 	round := loadOfThisRun()
@@ -142,7 +142,7 @@ type hostedOperator struct {
 	fan      *harness.TestPackage
 }
 
-// hostedGroup is the group of the WebApps of this test: other tests have their own.
+// hostedGroup is the group of the WebApps of this test, which no other test uses.
 const hostedGroup = "hosted.example.com"
 
 func newHosted(t *testing.T, s *harness.Env) *hostedOperator {
@@ -183,8 +183,8 @@ func (h *hostedOperator) wellBehaved(n int) []*unstructured.Unstructured {
 	return out
 }
 
-// edit changes one resource after the other, by two people at once, until the context
-// ends, and returns how long each change took to be followed.
+// edit changes one resource after the other, in two goroutines, until the context ends. It returns how
+// long each change took to have an effect.
 func (h *hostedOperator) edit(ctx context.Context, good []*unstructured.Unstructured) []time.Duration {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -203,7 +203,7 @@ func (h *hostedOperator) edit(ctx context.Context, good []*unstructured.Unstruct
 	return took
 }
 
-// editOne changes a resource, and returns how long that took to be followed.
+// editOne changes a resource, and returns how long the change took to have an effect.
 func (h *hostedOperator) editOne(cr *unstructured.Unstructured, nth int) time.Duration {
 	spec := map[string]any{"text": fmt.Sprint("text ", nth)}
 	if cr.GetKind() == "WebApp" {
@@ -224,8 +224,8 @@ func (h *hostedOperator) editOne(cr *unstructured.Unstructured, nth int) time.Du
 	return time.Since(began)
 }
 
-// expectUnharmed expects the operator to run as before, what it serves to be as it should,
-// and nobody to have learned the password.
+// expectUnharmed expects that the operator still runs, that its resources are Ready, and that the
+// password was not revealed.
 func (h *hostedOperator) expectUnharmed(good []*unstructured.Unstructured) {
 	h.t.Helper()
 	if !h.operator.Running() {

@@ -12,8 +12,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// withOwnerMarks makes an object say that it is of a resource, as far as anybody knows who has not
-// read it.
+// withOwnerMarks adds the owner labels of a resource to an object, as far as an attacker knows them who
+// may not read the resource.
 func withOwnerMarks(u *unstructured.Unstructured, p *harness.TestPackage, namespace, name string, marks map[string]string) *unstructured.Unstructured {
 	owner := ownership.Owner{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}
 	ownership.Mark(u, owner)
@@ -24,7 +24,7 @@ func withOwnerMarks(u *unstructured.Unstructured, p *harness.TestPackage, namesp
 	return u
 }
 
-// badMetadata are marks that no inventory can have, and some that one can.
+// badMetadata are forged labels and annotations, most of which are invalid in an inventory.
 var badMetadata = []map[string]string{
 	{ownership.ComponentMark: "/"},
 	{ownership.ComponentMark: "greeting/x", ownership.AfterMark: "config,availability,greeting"},
@@ -32,9 +32,9 @@ var badMetadata = []map[string]string{
 	{ownership.ComponentMark: "greeting/map", ownership.UIDMark: "00000000-0000-0000-0000-000000000000"},
 }
 
-// TestAttackMarksOfOthersHarmNobody: carol makes ConfigMaps in a namespace of hers, and in
-// that of bob's resource somebody else does who may make no resources. Their marks name
-// bob's resource, and their finalizers stay for ever.
+// TestAttackMarksOfOthersHarmNobody: carol creates ConfigMaps in her own namespace, and another user,
+// who may not create resources, does so in the namespace of bob's resource. Their owner labels name
+// bob's resource, and their finalizers stay forever.
 func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -66,7 +66,7 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 				all = append(all, carol.Create(withOwnerMarks(u, p, bobs, "shop", marks)))
 			}
 			t.Cleanup(func() { removeFinalizers(t, all) })
-			// It was changed before the operator's first look, and may have lost its status.
+			// The resource was changed before the operator first read it, and may have lost its status.
 			cr := bob.Create(inNamespace(p.Thing(s, "shop", nil), bobs))
 			if err := bob.Patch(cr, harness.Spec(map[string]any{"text": "changed"})); err != nil {
 				t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 			if row.told {
 				t.Log(s.Kubectl("get", "events", "-n", bobs, "-o", "jsonpath={range .items[?(@.reason==\"MarksIgnored\")]}{.message}{\"\\n\"}{end}"))
 			}
-			// Nor does the documented remedy poison it again.
+			// The documented remedy does not break the resource again.
 			if err := bob.PatchStatus(cr, map[string]any{"status": map[string]any{"inventory": nil}}); err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 	}
 }
 
-// removeFinalizers takes the finalizers away that would keep a namespace.
+// removeFinalizers removes the finalizers that would keep a namespace from being deleted.
 func removeFinalizers(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, u := range objects {

@@ -13,7 +13,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// bomb is what a package says that takes all memory when it is compiled.
+// bomb is a CUE expression that takes all memory when it is compiled.
 const bomb = `
 #Spec: {}
 
@@ -25,7 +25,7 @@ components: greeting: objects: map: {
 }
 `
 
-// newBomb writes such a package.
+// newBomb writes a package with a bomb.
 func newBomb(t *testing.T, name string) *harness.TestPackage {
 	t.Helper()
 	p := harness.NewTestPackage(t, name, bomb)
@@ -33,7 +33,7 @@ func newBomb(t *testing.T, name string) *harness.TestPackage {
 	return p
 }
 
-// bombText returns a package with what it imports.
+// bombText returns the source of a package with a bomb and its import.
 func bombText(t *testing.T, p *harness.TestPackage) string {
 	t.Helper()
 	text := strings.ReplaceAll(harness.TestPackageHead+bomb, "NAME", p.Name)
@@ -42,9 +42,9 @@ func bombText(t *testing.T, p *harness.TestPackage) string {
 
 func fileOf(p *harness.TestPackage) string { return filepath.Join(p.Dir, p.Name+".cue") }
 
-// TestAttackFolderOfAPackage plays whoever may write to the folder of one package: a pipe, a
-// device, and a package that takes all memory when it is compiled. None of them keeps the
-// operator from starting, from serving the others, or from ending.
+// In TestAttackFolderOfAPackage the attacker may write to the folder of one package. They put a pipe, a
+// device and a bomb there. None of these keeps the operator from starting, from serving the others, or
+// from ending.
 func TestAttackFolderOfAPackage(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -64,7 +64,7 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 	o.ExpectLog("the package is broken", "zeroed", "x.cue: it is a link that leads out of the folder")
 	o.ExpectLog("the package is broken", "bombed", "the check needs more than 192 MiB")
 
-	// A package that is mended is served.
+	// A package that is repaired is served.
 	if err := os.Remove(filepath.Join(piped.Dir, "x.cue")); err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 	o.Stop()
 }
 
-// TestAttackPackageThatIsReplacedWhileItIsExamined plays whoever replaces the files of a
-// package again and again, by one that must not be compiled outside of a worker.
+// In TestAttackPackageThatIsReplacedWhileItIsExamined the attacker replaces the files of a package
+// again and again by a package that must only be compiled in a worker.
 func TestAttackPackageThatIsReplacedWhileItIsExamined(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -100,7 +100,7 @@ func TestAttackPackageThatIsReplacedWhileItIsExamined(t *testing.T) {
 	}
 	const rounds = 25
 	for range rounds {
-		// Right for long enough to be taken, and then wrong at any moment of what follows.
+		// The package is valid for long enough to be read, and then replaced at any later moment.
 		put(string(right))
 		<-time.After(400*time.Millisecond + rand.N(400*time.Millisecond))
 		put(bombText(t, p))

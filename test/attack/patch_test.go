@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// patchedBody is a package with what a Patch was used for: pods and a Secret.
+// patchedBody is a package with pods and a Secret, which a Patch was used to attack.
 const patchedBody = `
 #Spec: replicas: int | *0
 
@@ -39,22 +39,22 @@ components: web: objects: {
 }
 `
 
-// patches are the rights of who may do all with Patches.
+// patches returns a rule that allows everything with Patches.
 func patches() map[string]any { return harness.Rule("operetta.dev", harness.AllVerbs, "*") }
 
-// patchOf is a Patch of a resource of a package.
+// patchOf returns a Patch of a resource of a package.
 func patchOf(p *harness.TestPackage, s *harness.Env, name string, changes ...any) *unstructured.Unstructured {
 	u := s.NewPatch(name, "shop", 0, changes...)
 	u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "shop"}
 	return u
 }
 
-// pods is a change of the pods of a Deployment.
+// pods returns a change of the pods of a Deployment.
 func pods(fields map[string]any) map[string]any {
 	return harness.Spec(map[string]any{"template": map[string]any{"spec": fields}})
 }
 
-// privilegedPodSpec is what makes a pod the master of its node.
+// privilegedPodSpec returns fields that give a pod control of its node.
 func privilegedPodSpec() map[string]any {
 	return pods(map[string]any{
 		"serviceAccountName": "admin-sa", "hostPID": true,
@@ -66,8 +66,8 @@ func privilegedPodSpec() map[string]any {
 	})
 }
 
-// TestAttackAPatchForRightsThatItsAuthorLacks plays somebody who may write Patches and
-// resources of the package, and neither pods nor Secrets, where there are no policies.
+// In TestAttackAPatchForRightsThatItsAuthorLacks the attacker may write Patches and resources of the
+// package, but neither pods nor Secrets, and there are no policies.
 func TestAttackAPatchForRightsThatItsAuthorLacks(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -102,7 +102,7 @@ func TestAttackAPatchForRightsThatItsAuthorLacks(t *testing.T) {
 		}
 	}
 
-	// The resource goes on, without them.
+	// The resource is reconciled without the Patches.
 	if err := alice.Patch(cr, harness.Spec(map[string]any{"replicas": 1})); err != nil {
 		t.Fatal(err)
 	}
@@ -124,18 +124,18 @@ func TestAttackAPatchForRightsThatItsAuthorLacks(t *testing.T) {
 	}
 }
 
-// patchOfKind says of which kind the object of a change is.
+// patchOfKind adds the kind of the object to a change.
 func patchOfKind(apiVersion, kind string, change map[string]any) map[string]any {
 	change["apiVersion"], change["kind"] = apiVersion, kind
 	return change
 }
 
-// labelled is a change that gives no rights.
+// labelled returns a change that grants no rights.
 func labelled(address string) map[string]any {
 	return harness.StrategicMerge(address, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/patched": "yes"}}})
 }
 
-// TestAttackAPatchUnderThePolicies plays the same where `operetta install` was applied.
+// TestAttackAPatchUnderThePolicies does the same where the output of `operetta install` was applied.
 func TestAttackAPatchUnderThePolicies(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -158,7 +158,7 @@ func TestAttackAPatchUnderThePolicies(t *testing.T) {
 			t.Errorf("%s: it takes more rights than alice has: %v", name, err)
 		}
 	}
-	// What is her own right she may do by a Patch, and nothing else under its name.
+	// A Patch may change only kinds that its author may update.
 	alice.Create(patchOf(p, s, "hers", patchOfKind("v1", "ConfigMap", labelled("web.map"))))
 	alice.Create(patchOf(p, s, "lie", patchOfKind("v1", "ConfigMap", labelled("web.deployment"))))
 	s.ExpectPatch("hers", "Applied")

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reportingBody is a package with a field of its own in the status.
+// reportingBody is a package with a status field of its author.
 const reportingBody = helloBody + `
 status: {
 	note: cr.spec.text
@@ -21,8 +21,8 @@ status: {
 }
 `
 
-// installPolicies applies what `operetta install` prints for a package, for the namespace
-// and the operator of a site.
+// installPolicies applies the output of `operetta install` for a package, for the test's namespace and
+// operator.
 func installPolicies(s *harness.Env, p *harness.TestPackage) {
 	s.T.Helper()
 	cmd := exec.CommandContext(s.T.Context(), harness.Suite.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", s.User)
@@ -35,8 +35,8 @@ func installPolicies(s *harness.Env, p *harness.TestPackage) {
 	s.Kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
 }
 
-// awaitPolicy waits until the API server refuses to let a tenant create something, which
-// takes it a moment after a policy was written.
+// awaitPolicy waits until the API server rejects a creation by a tenant, because a policy takes effect
+// a moment after it is written.
 func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
 	x.T.Helper()
 	harness.Eventually(x.T, "the policy to hold", func() error {
@@ -49,8 +49,8 @@ func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
 	})
 }
 
-// TestAttackAForgedStatusUnderThePolicies plays somebody with all rights on the kind, its
-// status included, who writes what the operator goes by.
+// In TestAttackAForgedStatusUnderThePolicies the attacker has all rights on the kind, including its
+// status, and writes the fields that the operator relies on.
 func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -89,23 +89,23 @@ func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	if out, err := mallory.Kubectl(context.Background(), "replace", "--subresource=status", "-f", statusFile(t, s, cr)); err == nil {
 		t.Errorf("mallory replaces the status: %s", out)
 	}
-	// What is the author's own is not the policy's business.
+	// The policy allows changes of the author's own fields.
 	if err := mallory.PatchStatus(cr, map[string]any{"status": map[string]any{"count": 3}}); err != nil {
 		t.Errorf("the author's own field: %v", err)
 	}
-	// So is a condition of a type that the engine does not have.
+	// It allows conditions of types that the engine does not use.
 	theirs := harness.Encode(t, []any{map[string]any{"op": "add", "path": "/status/conditions/0", "value": condition("Billed")}})
 	if err := mallory.Client.Status().Patch(t.Context(), cr.DeepCopy(), client.RawPatch("application/json-patch+json", theirs)); err != nil {
 		t.Errorf("a condition of another type: %v", err)
 	}
-	// One that comes with a creation is dropped.
+	// A status that is sent with a creation is dropped.
 	born := p.Thing(s, "born", nil)
 	born.Object["status"] = forged
 	if mallory.Create(born); harness.Field(born, "status") != nil {
 		t.Errorf("a resource is created with the status %v", harness.Field(born, "status"))
 	}
 	s.ExpectResourceReady(born)
-	// The tenant edits and the operator reports, as before.
+	// The tenant can edit and the operator can write the status, as before.
 	if err := mallory.Patch(cr, harness.Spec(map[string]any{"text": "edited"})); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func condition(name string) map[string]any {
 	return map[string]any{"type": name, "status": "True", "reason": "Forged", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
-// statusFile writes a resource with an inventory of somebody's own into a file.
+// statusFile writes a resource with a forged inventory to a file.
 func statusFile(t *testing.T, s *harness.Env, cr *unstructured.Unstructured) string {
 	t.Helper()
 	u := s.ExpectObject(cr, "to be there", harness.Exists)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// helloBody is a package as tenants are given one: a ConfigMap of a text.
+// helloBody is a package with one ConfigMap.
 const helloBody = `
 #Spec: text: string | *"hello"
 
@@ -21,17 +21,17 @@ components: greeting: objects: map: {
 }
 `
 
-// things are the rights of who may do all with the resources of a package, its status
-// included, as a role with a wildcard gives them.
+// things returns a rule that allows everything with the resources of a package, including their status,
+// as a role with a wildcard does.
 func things(p *harness.TestPackage) map[string]any {
 	return harness.Rule(p.Name+".example.com", harness.AllVerbs, "*")
 }
 
-// configMaps are the rights of who may do all with ConfigMaps.
+// configMaps returns a rule that allows everything with ConfigMaps.
 func configMaps() map[string]any { return harness.Rule("", harness.AllVerbs, "configmaps") }
 
-// TestTenantsHaveNoRightsButTheirOwn is what the attacks rest on: were a tenant an
-// administrator, none of them would show anything.
+// The attacks rely on TestTenantsHaveNoRightsButTheirOwn: if a tenant were an administrator, they would
+// prove nothing.
 func TestTenantsHaveNoRightsButTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)

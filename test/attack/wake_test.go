@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// objectWithForgedOwner returns a ConfigMap that says it is a resource's.
+// objectWithForgedOwner returns a ConfigMap with the owner labels of a resource.
 func objectWithForgedOwner(namespace, name, owner string) *unstructured.Unstructured {
 	u := harness.Object("v1", "ConfigMap", namespace, name)
 	u.SetLabels(map[string]string{"operetta.dev/owner": "forged"})
@@ -16,8 +16,8 @@ func objectWithForgedOwner(namespace, name, owner string) *unstructured.Unstruct
 	return u
 }
 
-// TestAttackForgedMarksWakeNobody is attack 5a: 3,471 writes of a ConfigMap in another
-// namespace, and of ConfigMaps of other names in the same, had cost 2,708 reconciles.
+// TestAttackForgedMarksWakeNobody is attack 5a: 3,471 writes of a ConfigMap in another namespace, and
+// of ConfigMaps with other names in the same one, once caused 2,708 reconciles.
 func TestAttackForgedMarksWakeNobody(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -31,9 +31,9 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 	owner := fmt.Sprintf("Thing.%s.example.com %s/w1", p.Name, s.Namespace)
 	for name, row := range map[string]struct {
 		namespace string
-		// fresh is whether each write is of another name.
+		// fresh is whether each write is to another name.
 		fresh bool
-		// uid is of whom the marks say that they are.
+		// uid is the UID of the owner that the object claims.
 		uid  string
 		most int
 	}{
@@ -43,7 +43,7 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 		"of many names, and beside it":           {s.Namespace, true, "", 140},
 		"beside it, of a resource that was once": {s.Namespace, false, "9c7b1d5e-0000-4000-8000-000000000000", 0},
 	} {
-		// One after the other: they count the same reconciles.
+		// The cases run one after the other, because they count the same reconciles.
 		carol := s.Tenant("carol-"+fmt.Sprint(row.most, row.fresh, len(row.uid)), row.namespace, configMaps())
 		before := s.Operator.Reconciles(p.Controller())
 		const writes = 500
@@ -59,7 +59,7 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// A change of bob's own is acted upon at once all the same.
+		// A change by bob still has an effect at once.
 		text := fmt.Sprintf("after %d %t %d", row.most, row.fresh, len(row.uid))
 		if err := bob.Patch(w1, harness.Spec(map[string]any{"text": text})); err != nil {
 			t.Fatal(err)
@@ -74,8 +74,8 @@ func TestAttackForgedMarksWakeNobody(t *testing.T) {
 	}
 }
 
-// TestAttackPatchesForNobodyCostFewReconciles plays a tenant who writes a Patch again and
-// again that is about the kind of no package, so that no resource has a pace for it.
+// In TestAttackPatchesForNobodyCostFewReconciles a tenant writes a Patch again and again for a kind of
+// no package, which is not rate limited by any resource.
 func TestAttackPatchesForNobodyCostFewReconciles(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)

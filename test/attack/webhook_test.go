@@ -14,7 +14,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// TestAttackAPatchUnderTheWebhook plays a Patch where the operator is asked instead of a policy.
+// TestAttackAPatchUnderTheWebhook does the same with the admission webhook of the operator instead of a
+// policy.
 func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
@@ -42,14 +43,14 @@ func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	if err := alice.Patch(hers, harness.Spec(map[string]any{"patches": []any{patchOfKind("v1", "Secret", labelled("web.secret"))}})); !apierrors.IsForbidden(err) {
 		t.Errorf("alice turns her Patch into one of a Secret: %v", err)
 	}
-	// What cannot be asked is refused.
+	// If the webhook cannot be called, the request is rejected.
 	s.Operator.Stop()
 	if err := alice.Client.Create(t.Context(), patchOf(p, s, "unheard", patchOfKind("v1", "ConfigMap", labelled("web.map")))); err == nil {
 		t.Error("a Patch is taken although nobody was asked")
 	}
 }
 
-// registerWebhook makes the API server ask the operator about Patches of the test's namespace.
+// registerWebhook makes the API server call the operator's webhook for Patches in the test's namespace.
 func registerWebhook(s *harness.Env, port string, authority []byte) {
 	s.T.Helper()
 	config := harness.Object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", s.Namespace)
@@ -64,8 +65,8 @@ func registerWebhook(s *harness.Env, port string, authority []byte) {
 	s.Create(config)
 }
 
-// certificate writes a certificate for this machine into a folder, and returns whoever
-// vouches for it.
+// certificate writes a serving certificate for this machine to a folder, and returns the folder and the
+// certificate authority.
 func certificate(t *testing.T) (folder string, authority []byte) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
