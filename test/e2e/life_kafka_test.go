@@ -111,8 +111,9 @@ func TestAKafkaTopicOfNoClusterLivesByItself(t *testing.T) {
 	s.expectNothingLeft([]*unstructured.Unstructured{cr})
 }
 
-// TestAKafkaClusterWhoseOperatorIsKilledIsWholeAndGoesWhole: the operator dies in
-// creation when it has begun to write topics, and in deletion when those begin to go.
+// TestAKafkaClusterWhoseOperatorIsKilledIsWholeAndGoesWhole: the operator is killed during the
+// creation, after it has begun to write topics, and during the deletion, after it has begun to delete
+// them.
 func TestAKafkaClusterWhoseOperatorIsKilledIsWholeAndGoesWhole(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

@@ -7,7 +7,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// platformPackages are those that a platform is made of, and itself.
+// platformPackages are the packages of a platform and of its parts.
 func platformPackages() []string {
 	return []string{fixture("platform"), fixture("team"), fixture("postgres"), harness.PackageDir("webapp")}
 }
@@ -21,7 +21,7 @@ func (s *env) platform() *unstructured.Unstructured {
 	return u
 }
 
-// partsOf returns the resources that a platform is made of.
+// partsOf returns the resources that a platform consists of.
 func (s *env) partsOf(cr *unstructured.Unstructured, apps ...string) []*unstructured.Unstructured {
 	out := []*unstructured.Unstructured{
 		harness.Object("teams.example.com/v1", "Team", s.Namespace, cr.GetName()),

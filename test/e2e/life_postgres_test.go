@@ -12,10 +12,11 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// unschedulableHook is a Job's run that fails: no node has the label, and it has a second.
+// unschedulableHook makes the Job of a hook fail: no node has the label, and its deadline is one
+// second.
 var unschedulableHook = map[string]any{"deadlineSeconds": 1, "nodeSelector": map[string]any{"nowhere": "yes"}}
 
-// schedulableHook is the same run mended.
+// schedulableHook makes the same Job succeed.
 var schedulableHook = map[string]any{"deadlineSeconds": 60, "nodeSelector": nil}
 
 func TestADatabaseFromItsFirstServerToItsDeletion(t *testing.T) {
@@ -110,7 +111,7 @@ func TestADatabaseFromItsFirstServerToItsDeletion(t *testing.T) {
 	)
 }
 
-// ofImage returns a check of what the first container of the pods of an object is.
+// ofImage returns a check of the image of the first container.
 func ofImage(image string) func(*unstructured.Unstructured) error {
 	return func(u *unstructured.Unstructured) error {
 		containers, _ := harness.Field(u, "spec", "template", "spec", "containers").([]any)
@@ -121,8 +122,8 @@ func ofImage(image string) func(*unstructured.Unstructured) error {
 	}
 }
 
-// versionOf returns the version of the first event about one object since a version that
-// passes a check.
+// versionOf returns the resource version of the first event of an object, since a version, that passes
+// a check.
 func (s *env) versionOf(since string, u *unstructured.Unstructured, check func(watch.EventType, *unstructured.Unstructured) bool) uint64 {
 	s.T.Helper()
 	return s.versionWhen(since, u.GetAPIVersion(), u.GetKind(), func(e watch.EventType, got *unstructured.Unstructured) bool {
@@ -130,12 +131,12 @@ func (s *env) versionOf(since string, u *unstructured.Unstructured, check func(w
 	})
 }
 
-// changed tells that the spec of a StatefulSet is newer than what its controller has seen.
+// changed reports whether the spec of a StatefulSet is newer than its controller has observed.
 func changed(_ watch.EventType, u *unstructured.Unstructured) bool {
 	return harness.Field(u, "status", "observedGeneration") != u.GetGeneration()
 }
 
-// rolled returns a check that a StatefulSet of a newer generation is rolled out.
+// rolled returns a check that a StatefulSet with a newer generation is rolled out.
 func rolled(generation int64) func(watch.EventType, *unstructured.Unstructured) bool {
 	return func(_ watch.EventType, u *unstructured.Unstructured) bool {
 		wanted := harness.Field(u, "spec", "replicas")
@@ -144,7 +145,7 @@ func rolled(generation int64) func(watch.EventType, *unstructured.Unstructured) 
 	}
 }
 
-// isRolled is the check of a StatefulSet whose rollout is over.
+// isRolled returns nil if the rollout of a StatefulSet is complete.
 func isRolled(u *unstructured.Unstructured) error {
 	if !rolled(0)("", u) {
 		return harness.ErrNotYet
@@ -208,7 +209,7 @@ func TestADatabaseWithTheSecretOfSomebodyElseWaitsForIt(t *testing.T) {
 		t.Errorf("there is a password of its own as well (error %v)", err)
 	}
 
-	// The Secret goes: what runs goes on, and is repaired.
+	// The Secret is deleted: the database keeps running, and its objects are repaired.
 	before := s.ExpectObject(s.Ref("StatefulSet", "ledger-primary"), "to exist", harness.Exists)
 	s.Delete(vault)
 	s.ExpectNotReady(cr, "WaitingForRequirement", "primary: ", "requires.password")
@@ -238,8 +239,8 @@ func TestADatabaseWhoseOperatorIsKilledIsWholeAndIsSavedOnceBeforeItGoes(t *test
 	s.expectJobsWritten(from, 2)
 }
 
-// TestADatabaseWhoseOperatorIsKilledInAnUpgradeMigratesOnce: the Job of the older version
-// is gone by then, and that of the newer one is not there.
+// TestADatabaseWhoseOperatorIsKilledInAnUpgradeMigratesOnce: at that time the Job of the old version is
+// deleted, and that of the new version does not exist yet.
 func TestADatabaseWhoseOperatorIsKilledInAnUpgradeMigratesOnce(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

@@ -7,10 +7,11 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// recreate is what makes a Job of the package queue anew instead of changing it.
+// recreate is a policy that makes the operator replace the Job of the package queue instead of changing
+// it.
 const recreate = "\tpolicy: job: apply: \"recreateOnImmutable\"\n"
 
-// longest is how long a message may be that a person has to read.
+// longest is the maximum length of a message for a person.
 const longest = 700
 
 func TestAJobThatCannotBeChangedIsRefusedOnceWithWhatToDo(t *testing.T) {
@@ -33,12 +34,12 @@ func TestAJobThatCannotBeChangedIsRefusedOnceWithWhatToDo(t *testing.T) {
 	if c := harness.Condition(s.ExpectObject(cr, "to exist", harness.Exists), "Stalled"); c["status"] != "True" {
 		t.Errorf("Stalled is %v", c)
 	}
-	// The brokers have nothing to do with it.
+	// The brokers are not affected.
 	s.ExpectObject(s.Ref("StatefulSet", "orders"), "to be of the new image", ofImage("broker:4.3"))
 	s.ExpectObject(s.Ref("StatefulSet", "orders"), "to be rolled out", isRolled)
 	s.expectFewRequests()
 
-	// What the message says works.
+	// The remedy in the message works.
 	p.edit("brokers.cue", "\tobjects: job:", recreate+"\tobjects: job:")
 	s.ExpectResourceReady(cr)
 	s.ExpectObject(s.Ref("Job", "orders-prepare"), "to be of the new image", ofImage("broker:4.3"))
@@ -64,8 +65,8 @@ func TestATopicThatIsNoKeyIsRefusedOnceAndNamed(t *testing.T) {
 	s.ExpectResourceReady(cr)
 }
 
-// TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords: the topic's own schema, not
-// that of the cluster, says that there cannot be fewer.
+// TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords: the schema of the topic, not that of the
+// cluster, says that the number cannot be reduced.
 func TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -88,7 +89,7 @@ func TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords(t *testing.T) {
 	s.ExpectResourceReady(cr)
 }
 
-// TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone: nobody can take partitions back.
+// TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone: partitions cannot be removed.
 func TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

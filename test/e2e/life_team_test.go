@@ -27,7 +27,7 @@ func (s *env) teams(env, kind, name string) *unstructured.Unstructured {
 	return harness.Object(version, kind, s.Namespace+"-"+env, name)
 }
 
-// subjects returns the names of those whom a RoleBinding is about.
+// subjects returns the names of the subjects of a RoleBinding.
 func subjects(u *unstructured.Unstructured) []string {
 	var out []string
 	list, _ := harness.Field(u, "subjects").([]any)

@@ -17,11 +17,11 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// fixture returns the folder of a package that was written for these tests. They are
-// such as people write: the files life_*_test.go have their lives.
+// fixture returns the folder of a package that was written for these tests. The packages are realistic
+// operators; the files life_*_test.go test their whole life.
 func fixture(name string) string { return filepath.Join(harness.Suite.Root, fixtures, name) }
 
-// fixtures is where these packages are in the repository.
+// fixtures is the folder of these packages in the repository.
 const fixtures = "test/e2e/packages"
 
 // allFixtures returns the folders of all these packages.
@@ -48,13 +48,13 @@ func (s *env) sample(name string) *unstructured.Unstructured {
 	return u
 }
 
-// A step is what happens to a resource in its life, and what is expected of it then.
+// A step is a change of a resource, and what is expected of it.
 type step struct {
 	name string
 	do   func(s *env)
 }
 
-// live goes through steps one after the other, and ends with the first that fails.
+// live runs steps one after the other, and stops at the first that fails.
 func (s *env) live(steps ...step) {
 	s.T.Helper()
 	for _, next := range steps {
@@ -92,9 +92,9 @@ func (s *env) objectsOf(cr *unstructured.Unstructured) []*unstructured.Unstructu
 	return out
 }
 
-// expectBudget does something that ends when resources are Ready, and expects the
-// operator to have written each of their objects once at most, and three times to each
-// resource, besides progress. It returns the requests.
+// expectBudget calls a function that ends when resources are Ready. It expects that the operator has
+// written each of their objects at most once, and each resource at most three times besides progress.
+// It returns the requests.
 func (s *env) expectBudget(act func(), crs ...*unstructured.Unstructured) harness.Requests {
 	s.T.Helper()
 	from, began := harness.MarkAudit(s.T), time.Now()
@@ -107,13 +107,13 @@ func (s *env) expectBudget(act func(), crs ...*unstructured.Unstructured) harnes
 	}
 	writes, reads := all.Writes(), all.WithVerbs("get", "list")
 	s.T.Logf("%d objects, %s: %d writes (%s), %d Events; reads: %s", objects, took, len(writes), writes, len(all.Events()), reads)
-	// What a Job was made with and how it has ended is stored at once: it may remove itself.
+	// The digest and the result of a Job are stored at once, because the Job may have a ttl.
 	endings := 2 * len(writes.OfResource("jobs"))
 	limit := objects + endings + len(crs)*(3+int(took/progressEvery))
 	if len(writes) > limit {
 		s.T.Errorf("%d writes of %d objects, not %d", len(writes), objects, limit)
 	}
-	// Whether something that was deleted is gone has to be asked.
+	// A deletion is confirmed by a live read.
 	if gets := reads.WithVerbs("get"); len(gets) > objects && len(writes.WithVerbs("delete")) == 0 {
 		s.T.Errorf("%d single reads for %d objects: %s", len(gets), objects, gets)
 	}
@@ -137,8 +137,8 @@ func (s *env) expectWritten(all harness.Requests, resources ...string) {
 	}
 }
 
-// expectRefused changes a resource in a way that the API server refuses, and expects
-// its answer to say why, and the operator to have nothing to do with it.
+// expectRefused changes a resource in a way that the API server rejects. It expects the reason in the
+// response, and no request of the operator.
 func (s *env) expectRefused(cr *unstructured.Unstructured, change map[string]any, parts ...string) {
 	s.T.Helper()
 	before, from := s.ExpectObject(cr, "to exist", harness.Exists), harness.MarkAudit(s.T)
@@ -154,14 +154,14 @@ func (s *env) expectRefused(cr *unstructured.Unstructured, change map[string]any
 	}
 }
 
-// resourceOf returns how kubectl knows the kind of an object.
+// resourceOf returns the argument by which kubectl finds the kind of an object.
 func resourceOf(u *unstructured.Unstructured) string {
 	kind := u.GroupVersionKind()
 	return strings.ToLower(kind.Kind) + "." + kind.Version + "." + kind.Group
 }
 
-// expectUndone changes an object by hand, and expects it to be as before in time, and
-// then to be left alone.
+// expectUndone changes an object by hand, and expects the operator to revert the change in time, and
+// not to write again.
 func (s *env) expectUndone(u *unstructured.Unstructured, change map[string]any) {
 	s.T.Helper()
 	before := content(s.ExpectObject(u, "to exist", harness.Exists))
@@ -182,8 +182,7 @@ func (s *env) expectUndone(u *unstructured.Unstructured, change map[string]any) 
 	s.T.Logf("%s %s was as before %s after the change, looked at for %s", u.GetKind(), u.GetName(), took.Round(time.Millisecond), harness.Elapsed(began))
 }
 
-// content is what somebody wants of an object, and not what the API server and
-// controllers say about it.
+// content returns an object without the fields that the API server and controllers set.
 func content(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")
@@ -193,7 +192,7 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// expectRestored deletes an object by hand, and expects another one in time.
+// expectRestored deletes an object by hand, and expects the operator to create it again in time.
 func (s *env) expectRestored(u *unstructured.Unstructured) {
 	s.T.Helper()
 	before := s.ExpectObject(u, "to exist", harness.Exists)
@@ -208,8 +207,8 @@ func (s *env) expectRestored(u *unstructured.Unstructured) {
 	s.T.Logf("%s %s was back after %s", u.GetKind(), u.GetName(), took.Round(time.Millisecond))
 }
 
-// expectNothingLeft deletes resources, and expects all their objects to go but those
-// that are kept. It returns what the operator deleted, as in "services shop", in order.
+// expectNothingLeft deletes resources, and expects all their objects to be deleted except for those
+// that are kept. It returns what the operator deleted, such as "services shop", in order.
 func (s *env) expectNothingLeft(crs []*unstructured.Unstructured, kept ...*unstructured.Unstructured) []string {
 	s.T.Helper()
 	var objects []*unstructured.Unstructured
@@ -241,12 +240,12 @@ func (s *env) expectNothingLeft(crs []*unstructured.Unstructured, kept ...*unstr
 	return order
 }
 
-// identity is what tells an object from all others, for people.
+// identity returns kind and name of an object for a message.
 func identity(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 }
 
-// expectBefore expects that each of some things happened, in their order.
+// expectBefore expects some events to have happened, in their order.
 func (s *env) expectBefore(happened []string, wanted ...string) {
 	s.T.Helper()
 	last := -1
@@ -260,15 +259,14 @@ func (s *env) expectBefore(happened []string, wanted ...string) {
 	}
 }
 
-// An operator that was refused for good is watched for a time, in which it may ask for
-// a few things.
+// The limits of expectFewRequests: how long it watches, and how many requests it allows.
 const (
 	refusedFor = 10 * time.Second
 	few        = 4
 )
 
-// expectFewRequests expects an operator that was refused for good to leave it at that:
-// besides watches it asks for next to nothing for a while.
+// expectFewRequests expects that an operator whose write was rejected permanently sends almost no
+// requests besides watches for some time.
 func (s *env) expectFewRequests() {
 	s.T.Helper()
 	from, began := harness.MarkAudit(s.T), time.Now()
@@ -285,8 +283,8 @@ func (s *env) expectFewRequests() {
 	}
 }
 
-// killDuring starts an operator, does something, and ends the operator at the nth write of
-// that as a crash would. Another operator takes over.
+// killDuring starts an operator, calls a function, and kills the operator at its nth write. Another
+// operator takes over.
 func (s *env) killDuring(nth int, act func(), packages ...string) {
 	s.T.Helper()
 	direct := s.Kubeconfig
@@ -299,10 +297,9 @@ func (s *env) killDuring(nth int, act func(), packages ...string) {
 	s.StartOperator(packages...)
 }
 
-// expectSurvived creates a resource of a fixture, and deletes it once it and others
-// that come with it are Ready. The operator is killed at the nth write of both. It
-// expects each object to have been created once, and nothing to be left in the end but
-// what is kept.
+// expectSurvived creates a resource of a fixture, and deletes it once the resources are Ready that it
+// consists of. The operator is killed at the nth write of the creation and of the deletion. It expects
+// that each object was created once, and that only objects that are kept are left.
 func (s *env) expectSurvived(cr *unstructured.Unstructured, created, deleted int, kept []*unstructured.Unstructured, packages ...string) {
 	s.T.Helper()
 	from := harness.MarkAudit(s.T)

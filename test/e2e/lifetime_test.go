@@ -10,7 +10,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// terminationLimit is how long a namespace or a definition may take to go.
+// terminationLimit is how long the deletion of a namespace or of a CustomResourceDefinition may take.
 const terminationLimit = time.Minute
 
 func TestG3NamespaceGoesWithEverythingInIt(t *testing.T) {
@@ -26,7 +26,7 @@ func TestG3NamespaceGoesWithEverythingInIt(t *testing.T) {
 	s.deleteNamespace()
 }
 
-// deleteNamespace deletes the test's namespace, and expects that to end.
+// deleteNamespace deletes the test's namespace, and waits until it is gone.
 func (s *env) deleteNamespace() {
 	s.T.Helper()
 	ns := harness.Object("v1", "Namespace", "", s.Namespace)
@@ -47,8 +47,8 @@ inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}
 hooks: beforeDelete: revoke: objects: job: #Job & {_name: "revoke", _arg: inputs.token.object.metadata.name}
 `
 
-// TestG3NamespaceGoesAlsoWithHooksBeforeDeletion: nothing can be created in a namespace
-// that is being deleted, and what hooks read goes with it.
+// TestG3NamespaceGoesAlsoWithHooksBeforeDeletion: nothing can be created in a namespace that is being
+// deleted, and the inputs of hooks are deleted with it.
 func TestG3NamespaceGoesAlsoWithHooksBeforeDeletion(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -63,7 +63,7 @@ func TestB2ResourceThatIsCreatedAgainAtOnceGetsObjectsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	s.StartOperator(harness.WritePackage(t, "greeting", strings.Replace(greetingPackage, "greetings.example.com", "again.example.com", 1)), harness.PackageDir("webapp"))
-	// One kind leaves its objects to garbage collection, the other has a finalizer.
+	// The objects of one kind are left to garbage collection; the other kind has a finalizer.
 	g := harness.Object("again.example.com/v1", "Greeting", s.Namespace, "world")
 	app := s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)})
 	for _, row := range []struct {

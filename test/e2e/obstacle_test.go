@@ -9,8 +9,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// claimingBody is a package with a StatefulSet whose claim nobody binds, and one that runs
-// beside it and after it.
+// claimingBody is a package with a StatefulSet whose claim is never bound, and components beside and
+// after it.
 const claimingBody = `#Spec: replicas: int
 live: _
 _set: {
@@ -60,7 +60,7 @@ func TestStatefulSetThatIsNotReadySaysThatItsClaimIsUnbound(t *testing.T) {
 		t.Errorf("the pods were looked at %d times: %s", len(looks), looks)
 	}
 
-	// A component that only waits for one that is scaled counts as ready meanwhile.
+	// A component that only waits for one that is being scaled counts as ready.
 	tallies := s.watchValues(cr, func(u *unstructured.Unstructured) string {
 		tally, _ := harness.Field(u, "status", "componentsReady").(string)
 		return tally

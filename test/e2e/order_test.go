@@ -46,7 +46,7 @@ objects: {
 _space: "\(cr.metadata.namespace)-\(cr.metadata.name)"
 `
 
-// inputForms are the ways in which the component of enclosing may be written.
+// inputForms are the forms in which the component of enclosingBody may be written.
 var inputForms = map[string]struct{ head, input string }{
 	"plain":    {"components: space: {", "cr.spec"},
 	"template": {"components: space: _part & {#in: cr.spec}\n_part: {\n#in: _", "#in"},
@@ -66,7 +66,7 @@ func TestANamespaceThatComesAfterItsContentIsCreatedBeforeIt(t *testing.T) {
 			s.expectWritten(all, "namespaces", "networkpolicies", "rolebindings", "rolebindings")
 			s.Patch(cr, harness.Spec(map[string]any{"users": []any{"ada", "grace", "alan"}, "closed": false}))
 			s.ExpectResourceReady(cr)
-			// A person deletes it: it is back before its content as well.
+			// A person deletes the Namespace: it is created again before its content.
 			s.expectRestored(harness.Object("v1", "Namespace", "", s.Namespace+"-in"))
 			s.ExpectResourceReady(cr)
 			s.expectNothingLeft([]*unstructured.Unstructured{cr})
@@ -74,7 +74,7 @@ func TestANamespaceThatComesAfterItsContentIsCreatedBeforeIt(t *testing.T) {
 	}
 }
 
-// definingBody writes a resource before the definition of its kind, in one component.
+// definingBody renders a resource before the CustomResourceDefinition of its kind, in one component.
 const definingBody = `
 #Spec: text: string
 reach: "CustomResourceDefinition.apiextensions.k8s.io": {}

@@ -9,8 +9,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// TestB5OperatorSurvivesAnOutageOfTheAPIServer is not parallel: all others need the
-// API server. Go runs such tests before the parallel ones.
+// TestB5OperatorSurvivesAnOutageOfTheAPIServer is not parallel, because all other tests need the API
+// server. Go runs such tests before the parallel ones.
 func TestB5OperatorSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	s := newEnv(t)
 	o := s.StartOperator(harness.PackageDir("webapp"), "--health-probe-bind-address", harness.AnyPort)
@@ -22,7 +22,7 @@ func TestB5OperatorSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	began := time.Now()
 	line := o.ExpectLog("the API server cannot be reached, trying again")
 	t.Logf("said after %s: %s", harness.Elapsed(began), line)
-	// The process is alive: restarting it would not help.
+	// The process is alive, because a restart would not help.
 	resp, err := http.Get("http://" + o.Address(harness.HealthServer) + "/healthz")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestB5OperatorSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	o.ExpectLog("the API server is back")
 	s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.26"}))
 	s.ExpectReady("before")
-	// Others recover as well before the next test: their retries have grown apart.
+	// The clients of other parts recover before the next test; their retry intervals have grown.
 	s.Delete(cr)
 	s.ExpectGone(cr)
 }

@@ -86,7 +86,7 @@ func TestPatchByStrategicMergeChangesADeploymentAndGoesAgain(t *testing.T) {
 		t.Error("another WebApp was changed as well")
 	}
 
-	// Whoever changes what the patch says is corrected towards the patch.
+	// A field that another client changes is reverted to the value of the Patch.
 	s.JSONPatch(after, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:evil"})
 	s.ExpectObject(after, "to be repaired", func(u *unstructured.Unstructured) error {
 		if got, _ := image(u); got != "nginx:1.26" {
@@ -124,7 +124,7 @@ func TestPatchesApplyInTheirOrderByJSON6902AndNull(t *testing.T) {
 	label := func(value string) map[string]any {
 		return harness.JSONOperations("web.service", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1last", "value": value})
 	}
-	// The later one in order is the older one in age.
+	// The Patch that is applied last is the older one.
 	s.Create(s.NewPatch("second", "shop", 20, label("second")))
 	s.Create(s.NewPatch("first", "shop", 10, label("first"),
 		harness.StrategicMerge("web.deployment", map[string]any{"metadata": map[string]any{"labels": map[string]any{"app.kubernetes.io/managed-by": nil}}})))

@@ -26,8 +26,8 @@ if cr.spec.secret {
 }
 `
 
-// unreadableLimit is how long a resource may take beside others that need a kind that
-// cannot be read: less than one of them waits for that kind at most.
+// unreadableLimit is how long a resource may take if other resources wait for a kind that cannot be
+// read. It is shorter than the longest such wait.
 const unreadableLimit = 15 * time.Second
 
 func TestKindThatMayNotBeReadHoldsWhatNeedsItAndNobodyElse(t *testing.T) {
@@ -36,7 +36,7 @@ func TestKindThatMayNotBeReadHoldsWhatNeedsItAndNobodyElse(t *testing.T) {
 	p := newTestPackage(t, "tokened", tokenBody)
 	role := s.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))...)
 	s.StartRestrictedOperator(p.TestPackage)
-	// More than there are workers.
+	// There are more such resources than workers.
 	var held []*unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		held = append(held, s.Create(p.Thing(s.Env, name, nil)))
@@ -83,7 +83,7 @@ func TestStatusThatWasWipedIsRebuiltByAnOperatorOfOneNamespace(t *testing.T) {
 	s.ExpectResourceReady(cr)
 	s.Get("Secret", "top-shop-b")
 	s.ExpectGone(s.Ref("Secret", "top-shop-a"))
-	// The package has objects in the namespace alone, so that this is no restriction for its kinds.
+	// The package has objects in its own namespace only, so its kinds are not restricted.
 	if line := o.ExpectLog("objects were looked for as far as the operator may list them", "notAtAll"); strings.Contains(line, "Secret") {
 		t.Errorf("Secrets of the namespace were not looked for: %s", line)
 	}

@@ -10,8 +10,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave renders each sample: what comes from
-// a loop or a template has a place as all else.
+// TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave renders each sample, and expects every message to
+// name a file of the package, also for values of a loop or template.
 func TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave(t *testing.T) {
 	t.Parallel()
 	for _, dir := range allFixtures() {

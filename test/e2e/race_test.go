@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sharedBody is a package whose resources render an object of a name that they are told.
+// sharedBody is a package that renders an object with a name from the spec.
 const sharedBody = `#Spec: name: string
 components: text: objects: map: {
 	apiVersion: "v1"
@@ -71,15 +71,15 @@ func TestE6OfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 	}
 }
 
-// watchOwners watches the ConfigMaps of the site, and returns what ends that and returns
-// whom each has said to belong to, in order.
+// watchOwners watches the ConfigMaps of the test. It returns a function that stops the watch and
+// returns the owners that each has had, in order.
 func (s *env) watchOwners() func() map[string][]string {
 	s.T.Helper()
 	return s.watchValues(s.Ref("ConfigMap", ""), func(u *unstructured.Unstructured) string { return u.GetAnnotations()["operetta.dev/owner"] })
 }
 
-// watchValues watches a value of each object of a kind, and returns what ends that and
-// returns by name the values that each has had, in order.
+// watchValues watches a value of each object of a kind. It returns a function that stops the watch and
+// returns the values that each object has had, in order, by name.
 func (s *env) watchValues(of *unstructured.Unstructured, value func(*unstructured.Unstructured) string) func() map[string][]string {
 	s.T.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -110,7 +110,7 @@ func (s *env) watchValues(of *unstructured.Unstructured, value func(*unstructure
 	}
 }
 
-// createAtOnce creates objects side by side, the two of a pair at the same time.
+// createAtOnce creates objects concurrently, the two of a pair at the same time.
 func (s *env) createAtOnce(objects []*unstructured.Unstructured) {
 	s.T.Helper()
 	for i := 0; i < len(objects); i += 2 {
@@ -126,8 +126,8 @@ func (s *env) createAtOnce(objects []*unstructured.Unstructured) {
 	}
 }
 
-// expectOneWinner waits until exactly one of two resources is Ready, and the other one
-// says whose the object is, which has to be the winner's.
+// expectOneWinner waits until exactly one of two resources is Ready, and the other one reports it as
+// the owner of the object.
 func (s *env) expectOneWinner(a, b *unstructured.Unstructured) {
 	s.T.Helper()
 	harness.Eventually(s.T, a.GetName()+" or "+b.GetName()+" to have the object", func() error {

@@ -10,7 +10,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// allFields is a spec for which all eight kinds of object are rendered.
+// allFields is a spec that renders all eight kinds of object.
 func allFields() map[string]any {
 	return map[string]any{
 		"image":       "nginx:1.25",
@@ -101,7 +101,7 @@ func TestKubectlWaitForReadyNeverReturnsBeforeTheEditIsRolledOut(t *testing.T) {
 	}
 }
 
-// checkRolledOut returns nil when each replica of a Deployment has an image and is available.
+// checkRolledOut returns nil if each replica of a Deployment has an image and is available.
 func checkRolledOut(d *unstructured.Unstructured, image string, replicas int64) error {
 	containers, _ := harness.Field(d, "spec", "template", "spec", "containers").([]any)
 	if got := containers[0].(map[string]any)["image"]; got != image {

@@ -26,7 +26,7 @@ func TestE6ObjectOfNobodyIsRefusedAndLeftAsItIs(t *testing.T) {
 	if after := s.Get("Deployment", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("the Deployment was changed: %s", harness.Encode(t, after.Object))
 	}
-	// A component is atomic: the one that may not have an object gets none.
+	// A component is atomic: if one object is refused, none is written.
 	if u, err := s.Lookup("Service", "shop"); u != nil || err != nil {
 		t.Errorf("the Service of the refused component exists (error %v)", err)
 	}
@@ -34,7 +34,7 @@ func TestE6ObjectOfNobodyIsRefusedAndLeftAsItIs(t *testing.T) {
 		t.Errorf("Stalled is %v", got)
 	}
 
-	// No watch tells the operator that a stranger's object has gone.
+	// The operator has no watch for an object of another owner.
 	s.Delete(before)
 	began := time.Now()
 	s.ExpectReady("shop")
@@ -71,7 +71,7 @@ func TestE6ObjectOfAnotherResourceIsRefusedAndItsOwnerNamed(t *testing.T) {
 		t.Errorf("the Deployment exists though what it depends on was refused (error %v)", err)
 	}
 
-	// Deleting the refused resource leaves what is not its own.
+	// When the refused resource is deleted, objects that it does not own stay.
 	s.Delete(cr)
 	s.ExpectGone(cr)
 	if after := s.Get("ConfigMap", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
