@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 )
 
@@ -52,28 +51,13 @@ func reportError(cmd *cobra.Command, w io.Writer, err error) int {
 // faultsOf returns an error as faults; an error of another type becomes a fault without a position.
 func faultsOf(err error) program.Faults {
 	var faults program.Faults
-	var generator *crd.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &faults):
 		return faults
-	case errors.As(err, &generator):
-		for _, f := range generator.Faults {
-			faults = append(faults, program.Fault{Path: f.Path, Message: f.Problem, Hint: f.Hint, Position: positionOf(f)})
-		}
-		return faults
 	}
 	return program.Faults{{Message: err.Error()}}
-}
-
-// positionOf returns the position of a fault of the CRD generator.
-func positionOf(f crd.Fault) program.Position {
-	if !f.Pos.IsValid() {
-		return program.Position{}
-	}
-	p := f.Pos.Position()
-	return program.Position{File: p.Filename, Line: p.Line}
 }
 
 // printFaults prints one fault a line.
