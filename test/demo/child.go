@@ -52,7 +52,7 @@ func (c *child) end() {
 	}
 }
 
-// died says how a process ended that was not asked to.
+// died returns how a process ended that was not stopped.
 func (c *child) died() error {
 	if c.err == nil {
 		return fmt.Errorf("%s ended by itself", filepath.Base(c.cmd.Path))

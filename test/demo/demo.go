@@ -37,7 +37,7 @@ const (
 	calm  = time.Second
 )
 
-// run goes through the steps, and ends what it started.
+// run runs the steps, and stops everything that it has started.
 func (d *demo) run(ctx context.Context) error {
 	err := d.steps(ctx)
 	if ctx.Err() != nil && !errors.Is(err, errInterruptedByUser) {
@@ -56,7 +56,7 @@ func (d *demo) run(ctx context.Context) error {
 	return errors.Join(err, d.stop())
 }
 
-// errInterruptedByUser ends a demo that had reached what it was for.
+// errInterruptedByUser ends a demo that was interrupted after its last step.
 var errInterruptedByUser = errors.New("stayed until it was interrupted")
 
 func (d *demo) steps(ctx context.Context) error {
@@ -126,7 +126,7 @@ func (d *demo) buildControlPlane(ctx context.Context) error {
 	return err
 }
 
-// detailsOf gives what the control plane says of its build to a step.
+// detailsOf returns a writer that shows the progress of a build as the details of a step.
 func detailsOf(st *screen.Step) *screen.Lines {
 	return &screen.Lines{Say: func(line string) { st.Detail(strings.TrimPrefix(line, "controlplane: ")) }}
 }
@@ -218,7 +218,7 @@ func (d *demo) fetchView(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// poll asks until the answer is yes, the time is up, or what is needed for it died.
+// poll asks until the answer is yes, the time is up, or a process that it needs has died.
 func (d *demo) poll(ctx context.Context, limit time.Duration, what string, ask func(context.Context) (bool, error)) error {
 	late := time.After(limit)
 	every := time.NewTicker(eager)
@@ -269,7 +269,7 @@ func (d *demo) logLine(line string) {
 	}
 }
 
-// stop ends what was started, in the order that lets each end well.
+// stop stops everything that was started, in the order in which each can end cleanly.
 func (d *demo) stop() error {
 	if d.operator == nil && d.plane == nil {
 		return nil
@@ -293,7 +293,7 @@ func (d *demo) stop() error {
 	return err
 }
 
-// advice says what to try, in another terminal.
+// advice returns the commands to try in another terminal.
 func (d *demo) advice() []string {
 	ink := d.screen.Ink()
 	out := []string{
