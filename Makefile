@@ -73,6 +73,10 @@ test-long: bin/gotestsum ## those of them that take minutes, at full length
 bench: go ## the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: mutate
+mutate: go ## change the engine in 300 places and see whether its tests notice (an hour)
+	@go run ./test/mutate
+
 .PHONY: generate
 generate: go ## write the generated files and format the source
 	@go generate ./...

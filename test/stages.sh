@@ -22,7 +22,7 @@ apart='./test/controlplane/... ./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/dryrun ./engine/dryrun/diff ./engine/program
 	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/eval
-	./test/internal/screen'
+	./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.

@@ -28,7 +28,7 @@ line and says what to write instead. It never leaves anything out silently.
 The default is the package in the current folder.`,
 		Example: `  operetta crd ./cue/webapp | kubectl apply -f -
   operetta crd ./cue/... -o json`,
-		ValidArgsFunction: folders,
+		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dirs, err := expand(args, ".")
 			if err != nil {
@@ -49,8 +49,8 @@ The default is the package in the current folder.`,
 	return cmd
 }
 
-// generateCRD returns the CustomResourceDefinition of the package in a folder. It runs
-// the generator in a process of its own; see examine.
+// generateCRD returns the CustomResourceDefinition of the package in a folder. A worker process
+// generates it; see examine.
 func generateCRD(ctx context.Context, dir string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	f, err := examine(ctx, dir, examineCRD, nil)
 	if err != nil {
@@ -59,9 +59,9 @@ func generateCRD(ctx context.Context, dir string) (*apiextensionsv1.CustomResour
 	return f.CRD, f.Faults.OrNil()
 }
 
-// definitionOf returns what a package says about its custom resource in the terms of
-// the CRD generator.
-func definitionOf(name string, reach program.Reach, m program.Meta) crd.Definition {
+// crdDefinition converts what a package says about its custom resource to the input of the CRD
+// generator.
+func crdDefinition(name string, reach program.Reach, m program.Meta) crd.Definition {
 	def := crd.Definition{
 		Package: name,
 		Reach:   reach.String(),
@@ -87,7 +87,7 @@ func definitionOf(name string, reach program.Reach, m program.Meta) crd.Definiti
 	return def
 }
 
-// scaleOf returns the scale subresource, or nil when the package has none.
+// scaleOf returns the scale subresource, or nil if the package has none.
 func scaleOf(s program.Scale) *apiextensionsv1.CustomResourceSubresourceScale {
 	if s.Replicas == "" {
 		return nil
@@ -99,10 +99,10 @@ func scaleOf(s program.Scale) *apiextensionsv1.CustomResourceSubresourceScale {
 	return out
 }
 
-// printCRDs prints manifests: YAML documents, or one JSON object, which is a List when
-// there are several.
+// printCRDs prints CustomResourceDefinitions as YAML documents, or as one JSON object, which is a
+// List if there are several.
 func printCRDs(w io.Writer, format string, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	objects, err := definitionManifests(crds)
+	objects, err := crdManifests(crds)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func printCRDs(w io.Writer, format string, crds []*apiextensionsv1.CustomResourc
 	return printManifests(w, format, objects)
 }
 
-// definitionManifests returns definitions as they are printed.
-func definitionManifests(crds []*apiextensionsv1.CustomResourceDefinition) ([]manifest, error) {
+// crdManifests returns CustomResourceDefinitions as manifests to print.
+func crdManifests(crds []*apiextensionsv1.CustomResourceDefinition) ([]manifest, error) {
 	objects := make([]manifest, len(crds))
 	for i, c := range crds {
 		text, err := crd.YAML(c)
@@ -124,7 +124,7 @@ func definitionManifests(crds []*apiextensionsv1.CustomResourceDefinition) ([]ma
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		// This decoder keeps integers whole.
+		// This decoder keeps integers; encoding/json makes them floats.
 		if err := utiljson.Unmarshal(data, &objects[i].object); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}

@@ -14,7 +14,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := definitionOf("site", reach, program.Meta{
+	got := crdDefinition("site", reach, program.Meta{
 		Group: "example.com", Kind: "Site", Plural: "sites", Singular: "site",
 		Description: "A site.", ShortNames: []string{"si"}, Categories: []string{"all"}, ClusterScoped: true,
 		Versions: []program.VersionMeta{
@@ -44,7 +44,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 }
 
 func TestAResourceIsNamespacedUnlessItSays(t *testing.T) {
-	if got := definitionOf("", program.Reach{}, program.Meta{}).Scope; got != apiextensionsv1.NamespaceScoped {
+	if got := crdDefinition("", program.Reach{}, program.Meta{}).Scope; got != apiextensionsv1.NamespaceScoped {
 		t.Errorf("got %q, want %q", got, apiextensionsv1.NamespaceScoped)
 	}
 }

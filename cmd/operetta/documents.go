@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,40 +19,41 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// stdin is how kubectl names the standard input, and how it is shown in errors.
 const (
-	stdin      = "-"
-	stdinShown = "<stdin>"
+	// stdin is the file name that stands for the standard input, as in kubectl.
+	stdin = "-"
+	// stdinName is how errors name the standard input.
+	stdinName = "<stdin>"
 )
 
 // A document is one YAML or JSON document of a file.
 type document struct {
 	file string
-	line int    // where it begins
+	line int    // of its beginning
 	text string // padded with empty lines, so that its line numbers are those of the file
-	// object is what it says, in the types of Kubernetes' unstructured objects.
+	// object is the value of the document, in the types of Kubernetes' unstructured objects.
 	object map[string]any
 }
 
-// at returns where the document begins.
-func (d document) at() program.Position { return program.Position{File: d.file, Line: d.line} }
+// position returns the position of the beginning of the document.
+func (d document) position() program.Position { return program.Position{File: d.file, Line: d.line} }
 
-// readDocuments returns the documents of a file; "-" is the standard input. Empty
-// documents are left out, and a List is replaced by what it lists. It errors when the file cannot
-// be read, is too large, or is not what it should be, and when the context ends first.
+// readDocuments returns the documents of a file; "-" is the standard input. It leaves out empty
+// documents, and replaces a List by its items. It errors if the file cannot be read, is too large or
+// malformed, or if the context ends first.
 func readDocuments(ctx context.Context, file string, in io.Reader) ([]document, error) {
 	data, shown, err := readFile(ctx, file, in)
 	if err != nil {
 		return nil, err
 	}
 	var out []document
-	for _, part := range split(shown, string(data)) {
+	for _, part := range splitDocuments(shown, string(data)) {
 		documents, err := part.decode()
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range documents {
-			out = append(out, d.items()...)
+			out = append(out, d.listItems()...)
 		}
 	}
 	return out, nil
@@ -60,12 +62,13 @@ func readDocuments(ctx context.Context, file string, in io.Reader) ([]document, 
 // maxDocuments bounds a file of documents, in bytes.
 const maxDocuments = 64 << 20
 
-// readFile returns what a file holds, and the name under which it is shown. It may be a pipe, as
-// shells make them of commands; one that nobody writes to is waited for until the context ends.
+// readFile returns the content of a file, and its name for errors. The file may be a named pipe, such
+// as a shell makes for <(command). A read from a pipe without a writer blocks and cannot be
+// interrupted, so it runs in a goroutine, and readFile returns when the context ends.
 func readFile(ctx context.Context, file string, in io.Reader) (data []byte, shown string, err error) {
 	shown = file
 	if file == stdin {
-		shown = stdinShown
+		shown = stdinName
 	}
 	type outcome struct {
 		data []byte
@@ -73,7 +76,7 @@ func readFile(ctx context.Context, file string, in io.Reader) (data []byte, show
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		data, err := readBounded(file, in)
+		data, err := readLimited(file, in)
 		done <- outcome{data, err}
 	}()
 	select {
@@ -84,8 +87,8 @@ func readFile(ctx context.Context, file string, in io.Reader) (data []byte, show
 	}
 }
 
-// readBounded reads a file or the standard input. It errors when there is too much.
-func readBounded(file string, in io.Reader) ([]byte, error) {
+// readLimited reads a file or the standard input. It errors beyond maxDocuments bytes.
+func readLimited(file string, in io.Reader) ([]byte, error) {
 	if file != stdin {
 		f, err := os.Open(file)
 		if err != nil {
@@ -101,21 +104,21 @@ func readBounded(file string, in io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// separator is a line that begins a document. What follows the dashes on the line
+// documentSeparator matches the beginning of a line that begins a document. The rest of the line
 // belongs to the document.
-var separator = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
+var documentSeparator = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
 
-// split cuts a stream into documents that know their lines.
-func split(file, text string) []document {
+// splitDocuments splits a stream into documents with the lines at which they begin.
+func splitDocuments(file, text string) []document {
 	text = strings.TrimPrefix(text, "\ufeff")
 	var out []document
 	start := 0
-	for _, at := range append(separator.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
+	for _, at := range append(documentSeparator.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
 		body := text[start:at[0]]
 		before := strings.Count(text[:start], "\n")
 		out = append(out, document{
 			file: file,
-			line: before + strings.Count(leading(body), "\n") + 1,
+			line: before + strings.Count(leadingSpace(body), "\n") + 1,
 			text: strings.Repeat("\n", before) + body,
 		})
 		start = at[1]
@@ -149,7 +152,7 @@ func (d document) decodeJSON() ([]document, error) {
 			return out, nil
 		}
 		if err != nil {
-			return out, program.Faults{{Position: one.at(), Message: "malformed JSON: " + err.Error()}}
+			return out, program.Faults{{Position: one.position(), Message: "malformed JSON: " + err.Error()}}
 		}
 		one.text = strings.Repeat("\n", one.line-1) + string(raw)
 		values, err := one.unmarshal(raw)
@@ -165,7 +168,7 @@ func (d document) decodeYAML() ([]document, error) {
 	if err != nil {
 		return nil, d.syntaxFault(err)
 	}
-	// That reads one document and ignores what follows {a: b} or a line of dots.
+	// YAMLToJSONStrict reads one document and ignores text after {a: b} or after a line of dots.
 	decoder := yamlv3.NewDecoder(strings.NewReader(d.text))
 	for err == nil {
 		err = decoder.Decode(&yamlv3.Node{})
@@ -181,43 +184,45 @@ func (d document) unmarshal(data []byte) ([]document, error) {
 	if string(bytes.TrimSpace(data)) == "null" {
 		return nil, nil
 	}
-	// This decoder keeps integers whole; encoding/json makes them floats.
+	// This decoder keeps integers; encoding/json makes them floats.
 	err := utiljson.Unmarshal(data, &d.object)
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType):
-		return nil, program.Faults{{Position: d.at(), Message: "a document is a map of fields, not a value of type " + wrongType.Value}}
+		return nil, program.Faults{{Position: d.position(), Message: "a document is a map of fields, not a value of type " + wrongType.Value}}
 	case err != nil:
-		return nil, program.Faults{{Position: d.at(), Message: err.Error()}}
+		return nil, program.Faults{{Position: d.position(), Message: err.Error()}}
 	}
 	return []document{d}, nil
 }
 
-// yamlLine is how the YAML parser says where. It has no other way.
+// yamlLine matches the line number in an error of the YAML parser, which reports it only in the text.
 var yamlLine = regexp.MustCompile(`(?s)^.*?line (\d+): (.*)$`)
 
-// syntaxFault puts the parser's message into the form of all faults.
+// syntaxFault returns an error of the YAML parser as a fault with a position.
 func (d document) syntaxFault(err error) error {
-	f := program.Fault{Position: d.at(), Message: "malformed YAML: " + oneLine(strings.TrimPrefix(err.Error(), "yaml: "))}
+	f := program.Fault{Position: d.position(), Message: "malformed YAML: " + joinWords(strings.TrimPrefix(err.Error(), "yaml: "))}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		f.Position.Line, _ = strconv.Atoi(m[1])
-		f.Message = "malformed YAML: " + oneLine(m[2])
+		f.Message = "malformed YAML: " + joinWords(m[2])
 		if strings.HasPrefix(m[2], "did not find expected") {
-			f.Position.Line++ // the parser counts these, and only these, from zero
+			f.Position.Line++ // the parser counts the lines of these errors, and only these, from zero
 		}
-		f.Position.Line = min(f.Position.Line, 1+strings.Count(strings.TrimSpace(d.text), "\n")+strings.Count(leading(d.text), "\n"))
+		f.Position.Line = min(f.Position.Line, 1+strings.Count(strings.TrimSpace(d.text), "\n")+strings.Count(leadingSpace(d.text), "\n"))
 	}
-	if strings.Contains(leading(lineAt(d.text, f.Position.Line)), "\t") {
+	if strings.Contains(leadingSpace(lineAt(d.text, f.Position.Line)), "\t") {
 		f.Hint = "indent with spaces: YAML takes no tabs"
 	}
 	return program.Faults{f}
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// joinWords returns a text on one line, with single spaces between its words.
+func joinWords(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// leading returns the blanks that a text begins with.
-func leading(text string) string { return text[:len(text)-len(strings.TrimLeft(text, " \t\r\n"))] }
+// leadingSpace returns the white space that a text begins with.
+func leadingSpace(text string) string { return text[:len(text)-len(strings.TrimLeft(text, " \t\r\n"))] }
 
+// lineAt returns a line of a text by its number, or nothing if there is no such line.
 func lineAt(text string, line int) string {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) {
@@ -226,8 +231,8 @@ func lineAt(text string, line int) string {
 	return lines[line-1]
 }
 
-// items returns what a List lists, or the document itself.
-func (d document) items() []document {
+// listItems returns the items of a List, or the document itself if it is not a List.
+func (d document) listItems() []document {
 	kind, _ := d.object["kind"].(string)
 	items, isList := d.object["items"].([]any)
 	if !isList || !strings.HasSuffix(kind, "List") {
@@ -237,10 +242,10 @@ func (d document) items() []document {
 	for i, item := range items {
 		object, ok := item.(map[string]any)
 		if !ok {
-			continue // a list of something else: nothing that could be meant
+			continue // the item is not an object
 		}
 		one := document{file: d.file, line: d.lineOf("items", strconv.Itoa(i)), object: object}
-		out = append(out, one.items()...)
+		out = append(out, one.listItems()...)
 	}
 	return out
 }
@@ -252,8 +257,8 @@ func (d document) name() string {
 	return name
 }
 
-// lineOf returns the line of a field, or of the closest thing around it that is
-// there: of a field that is missing, the line of the struct that misses it.
+// lineOf returns the line of a field. If the field is missing, it returns the line of the closest
+// field around it that exists.
 func (d document) lineOf(path ...string) int {
 	var root yamlv3.Node
 	if yamlv3.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) == 0 {
@@ -261,7 +266,7 @@ func (d document) lineOf(path ...string) int {
 	}
 	line, node := d.line, root.Content[0]
 	for _, name := range path {
-		key, value := child(node, name)
+		key, value := member(node, name)
 		if value == nil {
 			return line
 		}
@@ -270,9 +275,9 @@ func (d document) lineOf(path ...string) int {
 	return line
 }
 
-// child returns the key and the value of a member of a YAML node; an element of a
+// member returns the key and the value of a member of a YAML node; an element of a
 // list is its own key.
-func child(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
+func member(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	switch n.Kind {
 	case yamlv3.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -288,16 +293,9 @@ func child(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// describe names a document for a person.
+// describe returns the kind and apiVersion of a document for a message.
 func (d document) describe() string {
 	apiVersion, _ := d.object["apiVersion"].(string)
 	kind, _ := d.object["kind"].(string)
-	return fmt.Sprintf("kind %s in %s", orWord(kind, "(none)"), orWord(apiVersion, "(no apiVersion)"))
-}
-
-func orWord(s, word string) string {
-	if s == "" {
-		return word
-	}
-	return s
+	return fmt.Sprintf("kind %s in %s", cmp.Or(kind, "(none)"), cmp.Or(apiVersion, "(no apiVersion)"))
 }

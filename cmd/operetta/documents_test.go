@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read returns the documents of a text as on the standard input.
-func read(text string) ([]document, error) {
+// parseDocuments returns the documents of a text as on the standard input.
+func parseDocuments(text string) ([]document, error) {
 	return readDocuments(context.Background(), stdin, strings.NewReader(text))
 }
 
@@ -35,7 +35,7 @@ func TestDocumentsKnowTheirLines(t *testing.T) {
 		"NotAList":      {"items alone make no list", "id: a\nkind: Shelf\nitems: [{id: b}]\n", map[string]int{"a": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			documents, err := read(c.text)
+			documents, err := parseDocuments(c.text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestMalformedDocumentsAreFaultsWithALine(t *testing.T) {
 		"BehindTheDots": {"a: 1\n...\nb: 1\n", "<stdin>:3: malformed YAML: did not find expected <document start>"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			documents, err := read(c.text)
+			documents, err := parseDocuments(c.text)
 			if err == nil {
 				t.Fatalf("got %d documents, want an error", len(documents))
 			}
@@ -78,7 +78,7 @@ func TestMalformedDocumentsAreFaultsWithALine(t *testing.T) {
 }
 
 func TestIntegersStayWhole(t *testing.T) {
-	documents, err := read("a: 9007199254740993\nb: 1.5\n")
+	documents, err := parseDocuments("a: 9007199254740993\nb: 1.5\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestIntegersStayWhole(t *testing.T) {
 }
 
 func TestLineOfAField(t *testing.T) {
-	documents, err := read("x: 1\n---\nspec:\n  list:\n  - a: 1\n  - a: 2\n  \"a.b\": 3\n")
+	documents, err := parseDocuments("x: 1\n---\nspec:\n  list:\n  - a: 1\n  - a: 2\n  \"a.b\": 3\n")
 	if err != nil {
 		t.Fatal(err)
 	}

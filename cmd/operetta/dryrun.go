@@ -55,7 +55,7 @@ func (d *dryRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Var(&choice{value: &d.mode, values: []string{dryRunClient, dryRunServer}}, "dry-run", "show what would be done: in memory (client), or by dry runs on the API server (server)")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
-	complete(cmd, "dry-run", []string{dryRunClient, dryRunServer})
+	completeFlag(cmd, "dry-run", []string{dryRunClient, dryRunServer})
 	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is standard input")
 	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources at the end")
 	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
@@ -177,7 +177,7 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 		for _, d := range all {
 			u := &unstructured.Unstructured{Object: d.object}
 			if u.GetName() == "" {
-				return nil, nil, program.Faults{{Position: d.at(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
+				return nil, nil, program.Faults{{Position: d.position(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
 			}
 			p := servedBy(programs, u.GroupVersionKind().GroupKind())
 			if p == nil {

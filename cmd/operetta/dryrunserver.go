@@ -31,7 +31,7 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	printLinef(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.chosenBy())
+	printLinef(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.contextName())
 	live, err := controller.NewRehearsal(on.config, f.options, programs...)
 	if err != nil {
 		return err

@@ -18,87 +18,90 @@ import (
 )
 
 const (
-	// examineTimeout is how long a worker may think about one package. The largest
-	// packages known take a second.
+	// examineTimeout is how long a worker may take for one package. The largest known packages
+	// take a second.
 	examineTimeout = 30 * time.Second
-	// maxAnswer bounds what a worker says, in bytes: a definition has at most a megabyte and
-	// a half, or etcd does not take it.
-	maxAnswer = 16 << 20
-	// maxComplaint bounds what is kept of what it complains.
-	maxComplaint = 64 << 10
+	// maxWorkerOutput bounds the standard output of a worker, in bytes. The largest part is the
+	// CustomResourceDefinition, which etcd does not accept beyond one and a half megabytes.
+	maxWorkerOutput = 16 << 20
+	// maxWorkerStderr bounds how much of a worker's standard error is kept, in bytes.
+	maxWorkerStderr = 64 << 10
 )
 
-// An examiner examines packages, each in a process of its own.
+// An examiner examines packages, each in a worker process.
 type examiner struct {
-	// program is the binary, and args stand before those of a worker.
+	// program is the binary that is run as the worker.
 	program string
 	timeout time.Duration
-	memory  int64
-	slots   chan struct{}
-	// scopes are of the kinds whose definitions were given.
+	// memory is the memory limit of each worker, in bytes.
+	memory int64
+	// slots limits how many workers run concurrently.
+	slots chan struct{}
+	// scopes are the scopes of kinds whose CustomResourceDefinitions were given.
 	scopes vet.Scopes
 }
 
-// newExaminer returns an examiner whose workers may have some memory each, in bytes, or if that
-// is 0 what is left for them.
+// newExaminer returns an examiner whose workers have a memory limit, in bytes. 0 stands for a limit
+// that fits the memory limit of this process.
 func newExaminer(memory quantity) (*examiner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the operetta binary: %w", err)
 	}
-	l := limitsFor(availableMemory(), int64(memory))
+	l := workerLimitsFor(availableMemory(), int64(memory))
 	return &examiner{program: self, timeout: examineTimeout, memory: l.memory, slots: make(chan struct{}, l.slots)}, nil
 }
 
-// knowing returns an examiner that knows where the objects of some kinds live.
-func (e *examiner) knowing(scopes vet.Scopes) *examiner {
+// withScopes returns an examiner that knows the scopes of some kinds.
+func (e *examiner) withScopes(scopes vet.Scopes) *examiner {
 	out := *e
 	out.scopes = scopes
 	return &out
 }
 
-// commands examines packages for commands that end with them.
-var commands = sync.OnceValues(func() (*examiner, error) { return newExaminer(0) })
+// commandExaminer is the examiner of the commands other than run, which has a flag for the memory.
+var commandExaminer = sync.OnceValues(func() (*examiner, error) { return newExaminer(0) })
 
-// examine examines a package in a process of its own. It errors when that process dies, takes
-// too long or too much; what is wrong with the package is in the finding.
+// examine examines a package in a worker process. It errors if the worker dies, or exceeds its time,
+// memory or output; faults of the package are in the finding.
 func (e *examiner) examine(ctx context.Context, snapshot *source.Snapshot, mode string) (finding, error) {
-	f, err := e.ask(ctx, snapshot, mode)
+	f, err := e.runWorker(ctx, snapshot, mode)
 	if err != nil {
 		return finding{}, fmt.Errorf("package %s: %w", snapshot.Name(), err)
 	}
 	return f, nil
 }
 
-// ask starts a worker and waits for its answer.
-func (e *examiner) ask(ctx context.Context, snapshot *source.Snapshot, mode string) (finding, error) {
+// runWorker starts a worker and returns its answer.
+func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mode string) (finding, error) {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
 		return finding{}, ctx.Err()
 	}
-	limited, cancel := context.WithTimeout(ctx, e.timeout)
+	timeoutCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, e.program, "worker", mode, strconv.FormatInt(e.memory, 10), encodeScopes(e.scopes))
-	alone(cmd)
-	answer, complaint := &bounded{limit: maxAnswer, over: cancel}, &bounded{limit: maxComplaint}
-	cmd.Stdout, cmd.Stderr = answer, complaint
-	if err := converse(cmd, snapshot); err != nil || answer.lost {
-		return finding{}, e.explain(ctx, limited, err, answer.lost, complaint.kept.String())
+	cmd := exec.CommandContext(timeoutCtx, e.program, "worker", mode, strconv.FormatInt(e.memory, 10), encodeScopes(e.scopes))
+	ownProcessGroup(cmd)
+	stdout, stderr := &limitedBuffer{limit: maxWorkerOutput, onOverflow: cancel}, &limitedBuffer{limit: maxWorkerStderr}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if err := sendAndWait(cmd, snapshot); err != nil || stdout.truncated {
+		return finding{}, e.workerError(ctx, timeoutCtx, err, stdout.truncated, stderr.buf.String())
 	}
 	var f finding
-	if err := json.Unmarshal(answer.kept.Bytes(), &f); err != nil {
+	if err := json.Unmarshal(stdout.buf.Bytes(), &f); err != nil {
 		return finding{}, fmt.Errorf("reading the worker's answer: %w", err)
 	}
 	if f.Digest != snapshot.Digest() {
-		return finding{}, fmt.Errorf("the worker has examined %s, not %s", short(f.Digest), short(snapshot.Digest()))
+		return finding{}, fmt.Errorf("the worker has examined %s, not %s", shortDigest(f.Digest), shortDigest(snapshot.Digest()))
 	}
 	return f, nil
 }
 
-// converse runs a worker: it gets the package, and then nothing more until it ends.
-func converse(cmd *exec.Cmd, snapshot *source.Snapshot) error {
+// sendAndWait runs a worker. It sends the package to its standard input, and keeps the pipe open
+// until the worker ends, because a worker exits when the pipe is closed.
+func sendAndWait(cmd *exec.Cmd, snapshot *source.Snapshot) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -109,67 +112,68 @@ func converse(cmd *exec.Cmd, snapshot *source.Snapshot) error {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_ = snapshot.Send(in) // a worker that died reads nothing, and its end says why
+		_ = snapshot.Send(in) // it fails if the worker has died, and then Wait says why
 	}()
 	err = cmd.Wait()
 	<-sent
 	return err
 }
 
-// explain says why a worker has not answered. It goes by how it ended, not by what it said.
-func (e *examiner) explain(ctx, limited context.Context, err error, saidTooMuch bool, complaint string) error {
+// workerError returns why a worker has not answered. It is decided by how the worker ended, never by
+// what it printed.
+func (e *examiner) workerError(ctx, timeoutCtx context.Context, err error, truncated bool, stderr string) error {
 	var exit *exec.ExitError
 	ended := errors.As(err, &exit)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case saidTooMuch:
-		return fmt.Errorf("the result has more than %d MiB", maxAnswer>>20)
-	case limited.Err() != nil, ended && exit.ExitCode() == exitTime:
+	case truncated:
+		return fmt.Errorf("the result has more than %d MiB", maxWorkerOutput>>20)
+	case timeoutCtx.Err() != nil, ended && exit.ExitCode() == exitTime:
 		return fmt.Errorf("the check took longer than %s; does the package loop without end?", e.timeout)
 	case ended && exit.ExitCode() == exitMemory:
 		return fmt.Errorf("the check needs more than %d MiB; does the package loop without end?", e.memory>>20)
 	case ended && exit.ExitCode() == exitStack:
 		return errors.New("CUE crashed: endless recursion; does a definition contain itself?")
 	case ended:
-		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.memory>>20, lastWords(complaint, exit))
+		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.memory>>20, crashMessage(stderr, exit))
 	}
 	return err
 }
 
-// lastWords returns what a process that died said about it, without Go's stack trace.
-func lastWords(complaint string, exit fmt.Stringer) string {
-	for line := range strings.Lines(complaint) {
+// crashMessage returns the message of a process that crashed, without Go's stack trace.
+func crashMessage(stderr string, exit fmt.Stringer) string {
+	for line := range strings.Lines(stderr) {
 		for _, prefix := range []string{"fatal error: ", "panic: ", "operetta: "} {
-			if words, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
-				return words
+			if message, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
+				return message
 			}
 		}
 	}
 	return exit.String()
 }
 
-// bounded keeps the beginning of what is written to it.
-type bounded struct {
-	// kept is no embedded field: a Buffer reads by itself, without a limit.
-	kept  bytes.Buffer
+// limitedBuffer keeps what is written to it up to a limit.
+type limitedBuffer struct {
+	// buf is not embedded, because io.Copy would use its ReadFrom method, which has no limit.
+	buf   bytes.Buffer
 	limit int
-	// lost says that there was more.
-	lost bool
-	// over is called then, if it is not nil.
-	over func()
+	// truncated says that more than the limit was written.
+	truncated bool
+	// onOverflow is called when truncated is set, if it is not nil.
+	onOverflow func()
 }
 
-// Write takes everything and keeps what there is room for.
-func (b *bounded) Write(p []byte) (int, error) {
-	room := b.limit - b.kept.Len()
+// Write accepts everything and keeps what fits into the limit.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	room := b.limit - b.buf.Len()
 	if len(p) <= room {
-		return b.kept.Write(p)
+		return b.buf.Write(p)
 	}
-	b.lost = true
-	b.kept.Write(p[:room])
-	if b.over != nil {
-		b.over()
+	b.truncated = true
+	b.buf.Write(p[:room])
+	if b.onOverflow != nil {
+		b.onOverflow()
 	}
 	return len(p), nil
 }

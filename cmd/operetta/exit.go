@@ -10,9 +10,9 @@ import (
 
 // The exit codes; exitCodes in root.go explains them to people.
 const (
-	exitOK    = 0
-	exitWrong = 1
-	exitUsage = 2
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
 )
 
 // usageError is a mistake on the command line.
@@ -24,31 +24,31 @@ func (e usageError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e usageError) Unwrap() error { return e.err }
 
-// errReported ends a command that has said already what is wrong.
+// errReported ends a command that has already printed its faults.
 var errReported = errors.New("reported")
 
-// report prints an error for a person and returns the exit code.
+// reportError prints an error for a person and returns the exit code.
 //
-// Faults of a package are one per line and begin with file:line, as compilers write
-// them, so that an editor finds them. Everything else begins with the name of the
-// command, so that it can be told apart in a log.
-func report(cmd *cobra.Command, w io.Writer, err error) int {
-	var wrong usageError
+// Faults of a package are printed one per line and begin with file:line, as those of compilers do, so
+// that an editor finds them. Everything else begins with the name of the command, so that it can be
+// recognized in a log.
+func reportError(cmd *cobra.Command, w io.Writer, err error) int {
+	var usage usageError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &wrong):
+	case errors.As(err, &usage):
 		printLinef(w, "operetta: %v", err)
 		printLinef(w, "Run '%s --help' for usage.", cmd.CommandPath())
 		return exitUsage
 	case errors.Is(err, errReported):
-		return exitWrong
+		return exitFailure
 	}
 	printFaults(w, faultsOf(err))
-	return exitWrong
+	return exitFailure
 }
 
-// faultsOf returns an error as faults; one that is none is a fault without a place.
+// faultsOf returns an error as faults; an error of another type becomes a fault without a position.
 func faultsOf(err error) program.Faults {
 	var faults program.Faults
 	switch {

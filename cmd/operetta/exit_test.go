@@ -28,7 +28,7 @@ func TestErrorsArePrintedForPeople(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			code := report(&cobra.Command{Use: "operetta"}, &got, c.err)
+			code := reportError(&cobra.Command{Use: "operetta"}, &got, c.err)
 			if code != c.code || got.String() != c.want {
 				t.Errorf("%s: got %d %q, want %d %q", c.reason, code, got.String(), c.code, c.want)
 			}

@@ -23,10 +23,10 @@ func FuzzDocuments(f *testing.F) {
 		if len(text) > enough {
 			t.Skip("it is longer than what is asked here")
 		}
-		got, err := read(text)
+		got, err := parseDocuments(text)
 		for _, d := range got {
-			if line := d.lineOf("metadata", "name"); line < 1 || d.at().File != stdinShown {
-				t.Errorf("%q is at line %d of %s", d.text, line, d.at().File)
+			if line := d.lineOf("metadata", "name"); line < 1 || d.position().File != stdinName {
+				t.Errorf("%q is at line %d of %s", d.text, line, d.position().File)
 			}
 			if _, err := yamlOf(d.object); err != nil {
 				t.Errorf("what was read is not printed: %v", err)
@@ -34,7 +34,7 @@ func FuzzDocuments(f *testing.F) {
 			_ = d.describe() + d.name()
 		}
 		for _, fault := range faultsOf(err) {
-			if strings.ContainsFunc(visible(fault.Error()), hidden) {
+			if strings.ContainsFunc(escapeControls(fault.Error()), actsOnTerminal) {
 				t.Errorf("the fault is %q", fault.Error())
 			}
 		}
@@ -43,11 +43,11 @@ func FuzzDocuments(f *testing.F) {
 
 // FuzzVisible feeds what is printed.
 func FuzzVisible(f *testing.F) {
-	f.Add("plain", nasty)
+	f.Add("plain", controlText)
 	f.Add("\x1b[32m", "\xff\xfe\x9b")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		shown := visible(a + sealed("\x1b[32m") + b)
-		if strings.ContainsFunc(strings.ReplaceAll(shown, "\x1b[32m", ""), hidden) {
+		shown := escapeControls(a + markTrusted("\x1b[32m") + b)
+		if strings.ContainsFunc(strings.ReplaceAll(shown, "\x1b[32m", ""), actsOnTerminal) {
 			t.Errorf("%q and %q are shown as %q", a, b, shown)
 		}
 		if strings.Count(shown, "\x1b") != 1 {
@@ -77,26 +77,26 @@ func FuzzFinding(f *testing.F) {
 		for _, fault := range got.Faults {
 			_ = program.Faults{fault}.Error() + fault.Error()
 		}
-		_ = whereFaultyOf(got.Faults)
+		_ = locationOf(got.Faults)
 	})
 }
 
-// whereFaultyOf is whereFaulty of faults, if there are any.
-func whereFaultyOf(faults program.Faults) string {
+// locationOf is whereFaulty of faults, if there are any.
+func locationOf(faults program.Faults) string {
 	if len(faults) == 0 {
 		return ""
 	}
-	return whereFaulty(faults)
+	return faultLocation(faults)
 }
 
 // FuzzPackage feeds the files of a package to a worker, as the operator does: whatever they say,
 // there is an answer or a reason, in time.
 func FuzzPackage(f *testing.F) {
 	f.Add("package shop\n")
-	f.Add(comesToAnEnd)
-	f.Add(strings.Replace(comesToAnEnd, `"y"`, `"\(len("y"*100000000))"`, 1))
+	f.Add(terminatingPackage)
+	f.Add(strings.Replace(terminatingPackage, `"y"`, `"\(len("y"*100000000))"`, 1))
 	f.Add("package shop\n\nx: x: x\n#A: {a: #A}\ny: #A\n" + strings.Repeat("a:", 2000) + "1")
-	e := examinerOf("operetta")
+	e := newTestExaminer("operetta")
 	const limit = 5 * time.Second
 	e.timeout = limit
 	f.Fuzz(func(t *testing.T, text string) {

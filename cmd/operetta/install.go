@@ -56,7 +56,7 @@ func newInstall(s streams) *cobra.Command {
 
   # An operator for one namespace, as with operetta run --namespace team-a
   operetta install ./cue/webapp -n team-a --operator-user system:serviceaccount:team-a:operetta`,
-		ValidArgsFunction: folders,
+		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if slices.Contains(f.options.Operators, "") {
 				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
@@ -89,7 +89,8 @@ func newInstall(s streams) *cobra.Command {
 	return cmd
 }
 
-// installation returns the definitions of packages and of Patch, and the policies.
+// installation returns the manifests to install: the CustomResourceDefinitions of the packages and of
+// Patch, and the admission policies.
 func installation(found []finding, o policy.Options) ([]manifest, error) {
 	patches := patch.CRD()
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(found)+1)
@@ -98,7 +99,7 @@ func installation(found []finding, o policy.Options) ([]manifest, error) {
 		crds = append(crds, f.CRD)
 		kinds = append(kinds, f.Kinds...)
 	}
-	out, err := definitionManifests(append(crds, patches))
+	out, err := crdManifests(append(crds, patches))
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +123,12 @@ func installation(found []finding, o policy.Options) ([]manifest, error) {
 	return out, nil
 }
 
+// resourceOf returns the resource that a CustomResourceDefinition defines.
 func resourceOf(c *apiextensionsv1.CustomResourceDefinition) schema.GroupResource {
 	return schema.GroupResource{Group: c.Spec.Group, Resource: c.Spec.Names.Plural}
 }
 
-// statusFields returns the fields that the status of a kind has, which are all the
-// engine's.
+// statusFields returns the fields of the status of a kind, sorted.
 func statusFields(c *apiextensionsv1.CustomResourceDefinition) []string {
 	return slices.Sorted(maps.Keys(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties))
 }

@@ -12,9 +12,9 @@ import (
 	"operetta.dev/engine/vet"
 )
 
-// loadOne checks and loads the one package that a folder or pattern names. The check
-// comes first because it is a worker's: a package that passes it can be loaded here, and what is
-// loaded is what was checked, whatever is in the folder by then.
+// loadOne checks and loads the one package that a folder or pattern names. A worker checks it first,
+// so that loading it here is safe. The snapshot that was checked is the one that is loaded, even if
+// the folder has changed in the meantime.
 func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	dirs, err := expand(args, ".")
 	if err != nil {
@@ -27,7 +27,7 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := commands()
+	e, err := commandExaminer()
 	if err != nil {
 		return nil, err
 	}
@@ -41,61 +41,62 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	return compile(snapshot)
 }
 
-// readPackage returns the package in a folder as it is now.
+// readPackage returns a snapshot of the package in a folder.
 func readPackage(dir string) (*source.Snapshot, error) {
 	snapshot, err := source.Folder(dir)
 	if err != nil {
-		return nil, emptyFolder(dir, err)
+		return nil, folderFault(dir, err)
 	}
 	return snapshot, nil
 }
 
-// examine examines the package in a folder as it is now, with the scopes of kinds whose
-// definitions were given; see examiner.
+// examine examines the package in a folder, with the scopes of kinds whose definitions were given;
+// see examiner.examine.
 func examine(ctx context.Context, dir, mode string, scopes vet.Scopes) (finding, error) {
 	snapshot, err := readPackage(dir)
 	if err != nil {
 		return finding{}, err
 	}
-	e, err := commands()
+	e, err := commandExaminer()
 	if err != nil {
 		return finding{}, err
 	}
-	return e.knowing(scopes).examine(ctx, snapshot, mode)
+	return e.withScopes(scopes).examine(ctx, snapshot, mode)
 }
 
-// expand returns the folders that arguments name, or those of the pattern that stands
-// for none.
+// expand returns the folders that the arguments name, or those of a fallback pattern if there are no
+// arguments.
 func expand(args []string, fallback string) ([]string, error) {
 	dirs, err := source.Expand(orDefault(args, fallback))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noPackage(err)
+		return nil, noPackageFault(err)
 	}
 	return dirs, err
 }
 
-// emptyFolder is the fault of a folder that cannot be read as a package.
-func emptyFolder(dir string, err error) error {
+// folderFault returns the fault of a folder that cannot be read as a package.
+func folderFault(dir string, err error) error {
 	if limit, ok := errors.AsType[*source.LimitError](err); ok {
 		return program.Faults{{Message: fmt.Sprintf("package %s: %v", dir, limit)}}
 	}
-	return noPackage(fmt.Errorf("package %s: %w", dir, cause(err)))
+	return noPackageFault(fmt.Errorf("package %s: %w", dir, withoutFolderName(err)))
 }
 
-// noPackage is the fault of a folder in which there is nothing to load.
-func noPackage(err error) error {
+// noPackageFault returns an error as a fault with a hint how to name a package.
+func noPackageFault(err error) error {
 	return program.Faults{{Message: err.Error(), Hint: "name a folder with the CUE files of a package, or ./... for all packages below this one"}}
 }
 
-// cause returns what is behind the name that the source gives to a folder: it is
-// relative to the module, and nobody typed it.
-func cause(err error) error {
+// withoutFolderName returns the cause of an error of package source, without the folder name that
+// wraps it: that name is relative to the CUE module, while the user typed another path.
+func withoutFolderName(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner
 	}
 	return err
 }
 
+// orDefault returns the arguments, or the fallback if there are none.
 func orDefault(args []string, fallback string) []string {
 	if len(args) == 0 {
 		return []string{fallback}

@@ -32,9 +32,9 @@ func main() {
 
 // run is the whole command: it returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
-	s.out, s.err = visibleWriter{s.out}, visibleWriter{s.err}
+	s.out, s.err = escapingWriter{s.out}, escapingWriter{s.err}
 	root := newRoot(s)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(cmd, s.err, err)
+	return reportError(cmd, s.err, err)
 }

@@ -18,12 +18,12 @@ var update = flag.Bool("update", false, "write the outputs of the commands into 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"operetta": main,
-		"overflow": overflow,
-		"spin":     spin,
-		"hoard":    hoard,
-		"gulp":     gulp,
-		"chatter":  chatter,
-		"lie":      lie,
+		"overflow": recurseForever,
+		"spin":     loopForever,
+		"hoard":    allocateForever,
+		"gulp":     allocateAtOnce,
+		"chatter":  printForever,
+		"lie":      answerOtherPackage,
 	})
 }
 
@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 		Setup:               func(e *testscript.Env) error { e.Setenv("NO_COLOR", "1"); return nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"reference": copyReference,
-			"exits":     exits,
+			"exits":     execExits,
 		},
 	})
 }
@@ -62,9 +62,9 @@ func copyReference(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// exits runs a program that must end with an exit code: exits 1 operetta vet. The
+// execExits runs a program that must end with an exit code: exits 1 operetta vet. The
 // built-in ! exec accepts any code but 0.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
+func execExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM [ARGS]")
 	}

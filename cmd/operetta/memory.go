@@ -12,48 +12,49 @@ import (
 )
 
 const (
-	// mostMemory is what a worker may have where nothing limits this process, in bytes, and
-	// leastMemory what it may have in any case. The largest packages known need 90 MiB.
-	mostMemory  = 1 << 30
-	leastMemory = 128 << 20
+	// maxWorkerMemory is the memory limit of a worker if this process has none, in bytes, and
+	// minWorkerMemory is the least that a worker gets. The largest known packages need 90 MiB.
+	maxWorkerMemory = 1 << 30
+	minWorkerMemory = 128 << 20
 )
 
-// workerLimits are what the workers of this process may take together.
+// workerLimits are the limits of the workers of this process.
 type workerLimits struct {
-	// memory is that of each, in bytes.
+	// memory is the memory limit of each worker, in bytes.
 	memory int64
-	// slots is how many there may be at once.
+	// slots is how many workers may run concurrently.
 	slots int
 }
 
-// limitsFor returns the limits of workers in a process that may have some memory, or 0 for any
-// amount: half of it is for this process itself.
-func limitsFor(available, wanted int64) workerLimits {
-	slots := max(minSlots, runtime.GOMAXPROCS(0))
-	l := workerLimits{memory: wanted, slots: slots}
+// workerLimitsFor returns the limits of workers in a process with a memory limit, or with none if
+// available is 0. Half of the memory is left to the process itself. A requested limit of a worker
+// other than 0 is used as it is.
+func workerLimitsFor(available, requested int64) workerLimits {
+	slots := max(minWorkers, runtime.GOMAXPROCS(0))
+	l := workerLimits{memory: requested, slots: slots}
 	if available == 0 {
-		if wanted == 0 {
-			l.memory = mostMemory
+		if requested == 0 {
+			l.memory = maxWorkerMemory
 		}
 		return l
 	}
 	share := available / 2
-	if wanted == 0 {
-		l.memory = max(leastMemory, min(share, mostMemory))
+	if requested == 0 {
+		l.memory = max(minWorkerMemory, min(share, maxWorkerMemory))
 	}
 	l.slots = int(max(1, min(int64(slots), share/l.memory)))
 	return l
 }
 
-// availableMemory returns what the control group of this process may have, in bytes, or 0 if
-// nothing limits it.
-func availableMemory() int64 { return memoryOf("/proc/self/cgroup", "/sys/fs/cgroup") }
+// availableMemory returns the memory limit of the control group of this process, in bytes, or 0 if
+// it has none.
+func availableMemory() int64 { return cgroupMemoryLimit("/proc/self/cgroup", "/sys/fs/cgroup") }
 
-// memoryOf returns the lowest limit of the memory of control groups: those that a list of
-// /proc names, in version 1 or 2, and those above them. In a container the names may be of a
-// tree that is not to be seen; the root that is mounted is then the group of the container.
-func memoryOf(list, root string) int64 {
-	text, err := os.ReadFile(list)
+// cgroupMemoryLimit returns the lowest memory limit of the control groups that a file such as
+// /proc/self/cgroup names, of version 1 or 2, and of the groups above them. In a container the names
+// may belong to a tree that is not mounted; the mounted root is then the group of the container.
+func cgroupMemoryLimit(cgroupFile, root string) int64 {
+	text, err := os.ReadFile(cgroupFile)
 	if err != nil {
 		return 0
 	}
@@ -71,7 +72,7 @@ func memoryOf(list, root string) int64 {
 			continue
 		}
 		for at := filepath.Clean("/" + fields[2]); ; at = filepath.Dir(at) {
-			if limit := limitIn(filepath.Join(tree, at, file)); limit > 0 && (lowest == 0 || limit < lowest) {
+			if limit := readLimit(filepath.Join(tree, at, file)); limit > 0 && (lowest == 0 || limit < lowest) {
 				lowest = limit
 			}
 			if at == "/" {
@@ -82,9 +83,9 @@ func memoryOf(list, root string) int64 {
 	return lowest
 }
 
-// limitIn returns the limit in a file of a control group, or 0 if there is none.
-func limitIn(name string) int64 {
-	// Version 1 says that there is none with a number that is larger than any machine.
+// readLimit returns the limit in a file of a control group, or 0 if there is none.
+func readLimit(name string) int64 {
+	// In version 1, no limit is a number that is larger than the memory of any machine.
 	const none = 1 << 50
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -97,7 +98,7 @@ func limitIn(name string) int64 {
 	return limit
 }
 
-// quantity is a flag with an amount of memory, as Kubernetes writes it.
+// quantity is a flag with an amount of memory in the notation of Kubernetes.
 type quantity int64
 
 // String returns the amount, or nothing for none.
@@ -108,14 +109,14 @@ func (q *quantity) String() string {
 	return resource.NewQuantity(int64(*q), resource.BinarySI).String()
 }
 
-// Set sets the amount. It errors when that is none, or less than a worker starts with.
+// Set sets the amount. It errors if the text is not a quantity, or less than minWorkerMemory.
 func (q *quantity) Set(s string) error {
 	parsed, err := resource.ParseQuantity(s)
 	if err != nil {
 		return fmt.Errorf("write an amount of memory, such as 512Mi")
 	}
-	if parsed.Value() < leastMemory {
-		return fmt.Errorf("write at least %dMi", leastMemory>>20)
+	if parsed.Value() < minWorkerMemory {
+		return fmt.Errorf("write at least %dMi", minWorkerMemory>>20)
 	}
 	*q = quantity(parsed.Value())
 	return nil

@@ -8,20 +8,20 @@ import (
 )
 
 func TestWorkersMayHaveHalfOfWhatThereIs(t *testing.T) {
-	all := max(minSlots, runtime.GOMAXPROCS(0))
+	maxSlots := max(minWorkers, runtime.GOMAXPROCS(0))
 	for name, c := range map[string]struct {
 		reason            string
 		available, wanted int64
 		want              workerLimits
 	}{
-		"no limit":      {"a machine", 0, 0, workerLimits{mostMemory, all}},
+		"no limit":      {"a machine", 0, 0, workerLimits{maxWorkerMemory, maxSlots}},
 		"a small one":   {"the usual container", 512 << 20, 0, workerLimits{256 << 20, 1}},
-		"a tiny one":    {"less would examine nothing", 64 << 20, 0, workerLimits{leastMemory, 1}},
-		"a large one":   {"as many as there is room for", 6 << 30, 0, workerLimits{mostMemory, min(3, all)}},
-		"wanted":        {"who says so knows it", 512 << 20, 128 << 20, workerLimits{128 << 20, min(2, all)}},
-		"wanted freely": {"who says so knows it", 0, 2 << 30, workerLimits{2 << 30, all}},
+		"a tiny one":    {"less would examine nothing", 64 << 20, 0, workerLimits{minWorkerMemory, 1}},
+		"a large one":   {"as many as there is room for", 6 << 30, 0, workerLimits{maxWorkerMemory, min(3, maxSlots)}},
+		"wanted":        {"who says so knows it", 512 << 20, 128 << 20, workerLimits{128 << 20, min(2, maxSlots)}},
+		"wanted freely": {"who says so knows it", 0, 2 << 30, workerLimits{2 << 30, maxSlots}},
 	} {
-		if got := limitsFor(c.available, c.wanted); got != c.want {
+		if got := workerLimitsFor(c.available, c.wanted); got != c.want {
 			t.Errorf("%s: %s: got %v, want %v", name, c.reason, got, c.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestMemoryOfAControlGroup(t *testing.T) {
 		if err := os.WriteFile(list, []byte(c.list), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := memoryOf(list, root); got != c.want {
+		if got := cgroupMemoryLimit(list, root); got != c.want {
 			t.Errorf("%s: %s: got %d, want %d", name, c.reason, got, c.want)
 		}
 	}

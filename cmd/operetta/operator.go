@@ -27,44 +27,44 @@ type operator struct {
 	config  *rest.Config
 	flags   runFlags
 	manager *controller.Manager
-	// examiner looks at packages before they are loaded.
+	// examiner checks packages in worker processes before they are loaded.
 	examiner *examiner
-	// kept are the last good versions of packages; nil keeps none.
-	kept *source.LastGood
+	// store holds the last good version of each package; nil stores none.
+	store *source.LastGood
 
 	mu sync.Mutex
-	// broken are the folders of packages that were not right since the start.
+	// broken holds the folders of packages that have not been served since the start.
 	broken map[string]bool
 }
 
-// understood is a package that is right.
-type understood struct {
+// checkedPackage is a package that has passed all checks.
+type checkedPackage struct {
 	snapshot *source.Snapshot
 	program  *program.Program
 	crd      *apiextensionsv1.CustomResourceDefinition
 	warnings program.Faults
 }
 
-// An attempt is what came of the first look at a package.
-type attempt struct {
-	understood
+// firstLoad is the result of loading a package at startup.
+type firstLoad struct {
+	checkedPackage
 
 	dir string
-	// state is what the folder held; see source.Watch.
+	// state identifies what the folder held when it was read; see source.Watch.
 	state string
-	// err is what is wrong with the package.
+	// err is why the package is broken; nil if it is not.
 	err error
-	// last is the last good version of a package that is wrong.
-	last lastGood
+	// lastGood is the stored version of a broken package.
+	lastGood lastGoodVersion
 }
 
-// run serves packages until the context ends. One that is wrong is served once it is
-// mended, and holds up none of the others.
+// run serves packages until the context ends. A broken package is served once it is
+// repaired, and does not delay the others.
 func (o *operator) run(ctx context.Context, dirs []string) error {
 	o.broken = map[string]bool{}
 	for _, dir := range dirs {
 		if _, err := source.Folder(dir); errors.Is(err, source.ErrNoFiles) {
-			return emptyFolder(dir, err)
+			return folderFault(dir, err)
 		}
 		o.broken[dir] = true
 	}
@@ -73,38 +73,38 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 	if o.manager, err = controller.New(o.config, o.flags.options); err != nil {
 		return err
 	}
-	all, running := errgroup.WithContext(ctx)
-	all.Go(func() error { return o.manager.Start(running) })
-	all.Go(func() error { return o.start(running, all, dirs) })
-	if err := all.Wait(); err != nil && ctx.Err() == nil {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return o.manager.Start(groupCtx) })
+	group.Go(func() error { return o.startPackages(groupCtx, group, dirs) })
+	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// start looks at every package, serves what is right, and follows all of them.
-func (o *operator) start(ctx context.Context, all *errgroup.Group, dirs []string) error {
-	tried := o.tryAll(ctx, dirs)
-	first := gather(tried, len(dirs))
-	if err := distinct(first); err != nil {
+// startPackages loads every package, serves those that pass their checks, and watches all folders.
+func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dirs []string) error {
+	loads := o.loadAll(ctx, dirs)
+	first := collectLoads(loads, len(dirs))
+	if err := checkKindsUnique(first); err != nil {
 		return err
 	}
-	// A version that was kept must not take the kind of a package that is right.
-	slices.SortStableFunc(first, func(a, b attempt) int { return wrongLast(a) - wrongLast(b) })
-	begin := func(a attempt) error {
-		served, err := o.begin(ctx, a)
+	// The stored version of a broken package must not take the kind of a package that is not broken.
+	slices.SortStableFunc(first, func(a, b firstLoad) int { return brokenLast(a) - brokenLast(b) })
+	serve := func(a firstLoad) error {
+		served, err := o.serveFirst(ctx, a)
 		if err == nil {
-			all.Go(func() error { o.follow(ctx, a, served); return nil })
+			group.Go(func() error { o.watchFolder(ctx, a, served); return nil })
 		}
 		return err
 	}
 	for _, a := range first {
-		if err := begin(a); err != nil {
+		if err := serve(a); err != nil {
 			return err
 		}
 	}
 	for range len(dirs) - len(first) {
-		if err := begin(<-tried); err != nil {
+		if err := serve(<-loads); err != nil {
 			return err
 		}
 	}
@@ -113,64 +113,65 @@ func (o *operator) start(ctx context.Context, all *errgroup.Group, dirs []string
 	return ctx.Err()
 }
 
-// wrongLast orders packages.
-func wrongLast(a attempt) int {
+// brokenLast ranks packages for sorting: broken ones come last.
+func brokenLast(a firstLoad) int {
 	if a.err != nil {
 		return 1
 	}
 	return 0
 }
 
-// tryAll looks at packages side by side.
-func (o *operator) tryAll(ctx context.Context, dirs []string) <-chan attempt {
-	tried := make(chan attempt, len(dirs))
+// loadAll loads packages concurrently. The channel gets one result for each folder.
+func (o *operator) loadAll(ctx context.Context, dirs []string) <-chan firstLoad {
+	loads := make(chan firstLoad, len(dirs))
 	for _, dir := range dirs {
 		go func() {
-			a := attempt{dir: dir}
+			a := firstLoad{dir: dir}
 			snapshot, err := source.Folder(dir)
 			a.state = source.Fingerprint(snapshot, err)
 			if err != nil {
-				a.err = emptyFolder(dir, err)
+				a.err = folderFault(dir, err)
 			} else {
-				a.understood, a.err = o.understand(ctx, snapshot)
+				a.checkedPackage, a.err = o.checkAndCompile(ctx, snapshot)
 			}
 			if a.err != nil {
-				a.last = o.lastGood(ctx, dir)
+				a.lastGood = o.loadLastGood(ctx, dir)
 			}
-			tried <- a
+			loads <- a
 		}()
 	}
-	return tried
+	return loads
 }
 
-// minSlots is how many packages are looked at together, whatever the machine is: one of
-// them may only be waiting for its time to run out.
-const minSlots = 4
+// minWorkers is how many packages are checked concurrently at least, even on a machine with
+// fewer processors: a worker may only be running into its timeout.
+const minWorkers = 4
 
-// prompt is how long the packages wait for each other at the start. Two that serve the
-// same kind are noticed before either acts; one that asks CUE for endless work must not
-// hold the others up for as long as that takes to notice.
-const prompt = 10 * time.Second
+// startupGrace is how long startup waits for all packages to load before it serves the first
+// one. The wait makes sure that two packages with the same kind are noticed before either acts.
+// It is limited because a package whose evaluation never ends is noticed only after
+// examineTimeout, and must not delay the others for that long.
+const startupGrace = 10 * time.Second
 
-// gather returns the packages that were looked at in time, in the order of their folders.
-func gather(tried <-chan attempt, n int) []attempt {
-	var out []attempt
-	patience := time.NewTimer(prompt)
-	defer patience.Stop()
-	for late := false; len(out) < n && !late; {
+// collectLoads returns the packages that are loaded within startupGrace, sorted by folder.
+func collectLoads(loads <-chan firstLoad, n int) []firstLoad {
+	var out []firstLoad
+	grace := time.NewTimer(startupGrace)
+	defer grace.Stop()
+	for expired := false; len(out) < n && !expired; {
 		select {
-		case a := <-tried:
+		case a := <-loads:
 			out = append(out, a)
-		case <-patience.C:
-			late = true
+		case <-grace.C:
+			expired = true
 		}
 	}
-	slices.SortFunc(out, func(a, b attempt) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(out, func(a, b firstLoad) int { return strings.Compare(a.dir, b.dir) })
 	return out
 }
 
-// distinct errors when two packages serve the same kind.
-func distinct(packages []attempt) error {
+// checkKindsUnique errors if two packages serve the same kind.
+func checkKindsUnique(packages []firstLoad) error {
 	by := map[schema.GroupKind]string{}
 	for _, a := range packages {
 		if a.err != nil {
@@ -185,53 +186,52 @@ func distinct(packages []attempt) error {
 	return nil
 }
 
-// understand checks a version of a package in a worker, and compiles that very version.
-func (o *operator) understand(ctx context.Context, snapshot *source.Snapshot) (understood, error) {
+// checkAndCompile checks a snapshot of a package in a worker, and compiles the same snapshot here.
+func (o *operator) checkAndCompile(ctx context.Context, snapshot *source.Snapshot) (checkedPackage, error) {
 	found, err := o.examiner.examine(ctx, snapshot, examineAll)
 	if err != nil {
-		return understood{}, err
+		return checkedPackage{}, err
 	}
 	if len(found.Faults) > 0 {
-		return understood{}, found.Faults
+		return checkedPackage{}, found.Faults
 	}
 	p, err := compile(snapshot)
-	return understood{snapshot, p, found.CRD, found.Warnings}, err
+	return checkedPackage{snapshot, p, found.CRD, found.Warnings}, err
 }
 
-// begin serves a package for the first time, or the last good version of one that is wrong,
-// and returns what is served. It errors with what is not the package's fault, and ends the
-// process: it would meet every other package as well.
-func (o *operator) begin(ctx context.Context, a attempt) (*program.Program, error) {
+// serveFirst serves a package for the first time, or the last good version of a broken one, and
+// returns the program that is served, or nil if there is none. It returns an error only if the
+// cause is not the package: such an error ends the process, as it would affect every package.
+func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*program.Program, error) {
 	err := a.err
 	if err == nil {
-		err = o.serve(ctx, a.dir, a.understood, nil)
+		err = o.serve(ctx, a.dir, a.checkedPackage, nil)
 	}
 	switch {
 	case err == nil:
 		return a.program, nil
-	case a.err == nil && !ownFault(err):
+	case a.err == nil && !isPackageFault(err):
 		return nil, err
 	case a.err == nil:
-		a.last = o.lastGood(ctx, a.dir)
+		a.lastGood = o.loadLastGood(ctx, a.dir)
 	}
-	served := o.serveLast(ctx, a.last, a.dir, err)
+	served := o.serveLastGood(ctx, a.lastGood, a.dir, err)
 	o.reportBroken(ctx, a.dir, served, err)
 	if served == nil && ctx.Err() == nil {
-		o.manager.Broken(a.dir, packageName(a.dir), whereFaulty(err))
+		o.manager.Broken(a.dir, packageName(a.dir), faultLocation(err))
 	}
 	return served, nil
 }
 
-// ownFault reports whether a package cannot be served because of what it says.
-func ownFault(err error) bool {
+// isPackageFault reports whether an error of serve is caused by the content of the package.
+func isPackageFault(err error) bool {
 	_, taken := errors.AsType[*controller.TakenError](err)
 	return taken || apierrors.IsInvalid(err)
 }
 
-// serve installs the CustomResourceDefinition of a package and serves it, instead of
-// the version that was served before. It keeps trying as long as the API server cannot
-// be reached.
-func (o *operator) serve(ctx context.Context, dir string, next understood, was *program.Program) error {
+// serve installs the CustomResourceDefinition of a package and serves the package, in place of
+// the running version, if any. It retries while the API server cannot be reached.
+func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, running *program.Program) error {
 	if o.flags.crds == crdsApply {
 		if err := installCRD(ctx, o.config, o.log, next.crd); err != nil {
 			return err
@@ -240,54 +240,54 @@ func (o *operator) serve(ctx context.Context, dir string, next understood, was *
 	for _, w := range next.warnings {
 		o.log.Info("the package has a warning", "package", next.program.Name(), "warning", w.Error())
 	}
-	if err := o.use(ctx, next.program, was); err != nil {
+	if err := o.serveOrSwap(ctx, next.program, running); err != nil {
 		return err
 	}
 	o.mu.Lock()
 	delete(o.broken, dir)
 	o.mu.Unlock()
 	o.manager.Mended(dir, next.program.GroupVersionKind().GroupKind().String())
-	o.keep(dir, next.snapshot)
+	o.saveLastGood(dir, next.snapshot)
 	return nil
 }
 
-// use makes the manager serve a version of a package instead of the one before, if any.
-func (o *operator) use(ctx context.Context, p, was *program.Program) error {
+// serveOrSwap makes the manager serve a package, or swap it for the running version, if any.
+func (o *operator) serveOrSwap(ctx context.Context, p, running *program.Program) error {
 	switch {
-	case was == nil:
+	case running == nil:
 		if err := o.manager.Serve(p); err != nil {
 			return err
 		}
-		o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", short(p.Digest()))
-	case was.Digest() == p.Digest():
-		// Its definition was applied all the same: that of what was in between may be there.
-		if err := o.manager.Outdated(ctx, was, ""); err != nil {
+		o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", shortDigest(p.Digest()))
+	case running.Digest() == p.Digest():
+		// The CRD was applied nevertheless, because the cluster may have the one of a version in between.
+		if err := o.manager.Outdated(ctx, running, ""); err != nil {
 			return err
 		}
-		o.log.Info("the package is unchanged again, the same version keeps running", "package", p.Name(), "digest", short(p.Digest()))
+		o.log.Info("the package is unchanged again, the same version keeps running", "package", p.Name(), "digest", shortDigest(p.Digest()))
 	default:
-		if err := o.manager.Swap(ctx, was, p); err != nil {
+		if err := o.manager.Swap(ctx, running, p); err != nil {
 			return err
 		}
-		o.log.Info("package replaced", "package", p.Name(), "was", short(was.Digest()), "now", short(p.Digest()))
+		o.log.Info("package replaced", "package", p.Name(), "was", shortDigest(running.Digest()), "now", shortDigest(p.Digest()))
 	}
 	return nil
 }
 
-// follow serves a package anew whenever its files change. When they are wrong, the
-// version that is served stays; there may be none yet.
-func (o *operator) follow(ctx context.Context, a attempt, served *program.Program) {
-	var told later
-	source.Watch(ctx, a.state, source.NewReader(a.dir).Read, func(snapshot *source.Snapshot, err error) {
-		told.never()
-		var next understood
+// watchFolder serves the new version of a package whenever its files change. If the new version
+// is broken, the version that is served keeps running; there may be none yet.
+func (o *operator) watchFolder(ctx context.Context, load firstLoad, served *program.Program) {
+	var outdatedReport delayedCall
+	source.Watch(ctx, load.state, source.NewReader(load.dir).Read, func(snapshot *source.Snapshot, err error) {
+		outdatedReport.cancel()
+		var next checkedPackage
 		if err == nil {
-			next, err = o.understand(ctx, snapshot)
+			next, err = o.checkAndCompile(ctx, snapshot)
 		} else {
-			err = emptyFolder(a.dir, err)
+			err = folderFault(load.dir, err)
 		}
 		if err == nil {
-			err = o.serve(ctx, a.dir, next, served)
+			err = o.serve(ctx, load.dir, next, served)
 		}
 		switch {
 		case err == nil:
@@ -295,18 +295,18 @@ func (o *operator) follow(ctx context.Context, a attempt, served *program.Progra
 			return
 		case ctx.Err() != nil:
 		case served == nil:
-			o.manager.Broken(a.dir, packageName(a.dir), whereFaulty(err))
+			o.manager.Broken(load.dir, packageName(load.dir), faultLocation(err))
 		default:
-			told.after(tellAfter, func() { o.tellOutdated(ctx, served, err) })
+			outdatedReport.schedule(outdatedReportDelay, func() { o.reportOutdated(ctx, served, err) })
 		}
-		o.reportBroken(ctx, a.dir, served, err)
+		o.reportBroken(ctx, load.dir, served, err)
 	})
 }
 
-// reportBroken says what is wrong with a package, a line for each fault.
+// reportBroken logs why a package is broken, one line for each fault.
 func (o *operator) reportBroken(ctx context.Context, dir string, served *program.Program, err error) {
 	if ctx.Err() != nil {
-		return // it was not looked at to the end
+		return // the check was interrupted
 	}
 	for _, f := range faultsOf(err) {
 		if served == nil {
@@ -314,17 +314,17 @@ func (o *operator) reportBroken(ctx context.Context, dir string, served *program
 			continue
 		}
 		o.log.Error(nil, "the changed package is broken, the last good version keeps running",
-			"package", served.Name(), "running", short(served.Digest()), "fault", f.Error())
+			"package", served.Name(), "running", shortDigest(served.Digest()), "fault", f.Error())
 	}
 }
 
-// ready errors as long as a package was never right: whatever starts a process in the
-// place of another waits for that before it ends the other.
+// ready errors until every package has been served once. A Deployment that replaces a pod waits
+// for the readiness of the new one before it ends the old one.
 func (o *operator) ready() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.broken) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not right so far: %s", strings.Join(slices.Sorted(maps.Keys(o.broken)), ", "))
+	return fmt.Errorf("packages not served yet: %s", strings.Join(slices.Sorted(maps.Keys(o.broken)), ", "))
 }

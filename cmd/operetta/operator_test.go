@@ -24,24 +24,24 @@ func TestPackagesWaitForEachOtherButNotForLong(t *testing.T) {
 		after  time.Duration
 	}{
 		"All": {
-			"two of the same kind are noticed before either acts", map[string]time.Duration{"b": time.Second, "a": 2 * time.Second},
+			"two packages of the same kind are noticed before either acts", map[string]time.Duration{"b": time.Second, "a": 2 * time.Second},
 			[]string{"a", "b"}, 2 * time.Second,
 		},
 		"Late": {
-			"one that asks for endless work holds nobody up for as long as that", map[string]time.Duration{"a": time.Second, "b": examineTimeout},
-			[]string{"a"}, prompt,
+			"a package whose check never ends does not delay the others until its timeout", map[string]time.Duration{"a": time.Second, "b": examineTimeout},
+			[]string{"a"}, startupGrace,
 		},
-		"None": {"nothing else is there to do", map[string]time.Duration{"a": examineTimeout}, nil, prompt},
+		"None": {"startup goes on without any package", map[string]time.Duration{"a": examineTimeout}, nil, startupGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tried := make(chan attempt, len(c.takes))
+				loads := make(chan firstLoad, len(c.takes))
 				for dir, d := range c.takes {
-					time.AfterFunc(d, func() { tried <- attempt{dir: dir} })
+					time.AfterFunc(d, func() { loads <- firstLoad{dir: dir} })
 				}
 				began := time.Now()
 				var got []string
-				for _, a := range gather(tried, len(c.takes)) {
+				for _, a := range collectLoads(loads, len(c.takes)) {
 					got = append(got, a.dir)
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" || time.Since(began) != c.after {
@@ -70,19 +70,19 @@ func TestFaultOfOnePackageDoesNotEndTheOthers(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"Taken":        {"it came late, and somebody else has its kind", &controller.TakenError{Kind: kind}, true},
-		"InvalidCRD":   {"the API server says that the definition is wrong", apierrors.NewInvalid(kind, "shops.example.com", nil), true},
-		"Forbidden":    {"no package may be installed", apierrors.NewForbidden(schema.GroupResource{}, "shops.example.com", nil), false},
-		"AnythingElse": {"nobody knows what it is", errors.New("what"), false},
+		"Taken":        {"another package already serves its kind", &controller.TakenError{Kind: kind}, true},
+		"InvalidCRD":   {"the API server rejects the definition", apierrors.NewInvalid(kind, "shops.example.com", nil), true},
+		"Forbidden":    {"the operator may not install the definition of any package", apierrors.NewForbidden(schema.GroupResource{}, "shops.example.com", nil), false},
+		"AnythingElse": {"the cause is unknown", errors.New("what"), false},
 	} {
-		if got := ownFault(c.err); got != c.want {
+		if got := isPackageFault(c.err); got != c.want {
 			t.Errorf("%s: %s: got %v", name, c.reason, got)
 		}
 	}
 }
 
-// hangs is a package that is never compiled to its end.
-const hangs = `package shop
+// hangingPackage is a package whose compilation never ends.
+const hangingPackage = `package shop
 
 import (
 	"text/template"
@@ -103,38 +103,38 @@ components: shop: objects: config: {
 }
 `
 
-// It is the same package without that.
-var comesToAnEnd = strings.ReplaceAll(strings.ReplaceAll(hangs, `template.Execute("{{range $i := 9223372036854775807}}{{end}}", {})`, `"y"`), `	"text/template"
+// terminatingPackage is hangingPackage without the endless loop.
+var terminatingPackage = strings.ReplaceAll(strings.ReplaceAll(hangingPackage, `template.Execute("{{range $i := 9223372036854775807}}{{end}}", {})`, `"y"`), `	"text/template"
 
 `, "")
 
 func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop.cue")
-	put := func(text string) {
+	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(hangs)
-	e := examinerOf("operetta")
+	write(hangingPackage)
+	e := newTestExaminer("operetta")
 	e.timeout = 5 * time.Second
 	o := &operator{examiner: e}
 	wrong, err := readPackage(filepath.Dir(file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(comesToAnEnd)
-	if _, err := o.understand(t.Context(), wrong); err == nil {
+	write(terminatingPackage)
+	if _, err := o.checkAndCompile(t.Context(), wrong); err == nil {
 		t.Error("the package in the folder was examined, not the one that was read")
 	}
 	right, err := readPackage(filepath.Dir(file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(hangs) // it is there while the other one is examined and compiled
+	write(hangingPackage) // must not be read while the snapshot is checked and compiled
 	e.timeout = time.Minute
-	got, err := o.understand(t.Context(), right)
+	got, err := o.checkAndCompile(t.Context(), right)
 	if err != nil || got.program.Digest() != right.Digest() || got.snapshot != right || got.crd == nil {
 		t.Errorf("got %v", err)
 	}

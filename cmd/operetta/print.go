@@ -40,7 +40,7 @@ func printManifests(w io.Writer, format string, manifests []manifest) error {
 			return err
 		}
 		if m.comment != "" {
-			text = "# " + oneLineOf(m.comment) + "\n" + text
+			text = "# " + escapeNewlines(m.comment) + "\n" + text
 		}
 		if i > 0 {
 			text = "---\n" + text
@@ -59,13 +59,14 @@ func printJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// firstKeys begin a manifest, in the order in which people read them. The others
-// follow in alphabetical order.
+// firstKeys are the fields that begin a manifest, in their usual order. The others follow in
+// alphabetical order.
 var firstKeys = []string{"apiVersion", "kind", "metadata", "spec"}
 
+// yamlOf returns an object as a YAML document.
 func yamlOf(object map[string]any) (string, error) {
 	keys := slices.SortedFunc(maps.Keys(object), func(a, b string) int {
-		ra, rb := rankOf(a), rankOf(b)
+		ra, rb := keyRank(a), keyRank(b)
 		if ra != rb {
 			return ra - rb
 		}
@@ -74,8 +75,8 @@ func yamlOf(object map[string]any) (string, error) {
 	var b strings.Builder
 	for _, k := range keys {
 		text, err := yaml.Marshal(map[string]any{k: object[k]})
-		if err != nil || strings.ContainsFunc(string(text), hidden) {
-			text, err = asJSON(k, object[k]) // the library refuses some characters
+		if err != nil || strings.ContainsFunc(string(text), actsOnTerminal) {
+			text, err = fieldAsJSON(k, object[k]) // the YAML library refuses some characters
 		}
 		if err != nil {
 			return "", fmt.Errorf("printing %s: %w", k, err)
@@ -85,18 +86,19 @@ func yamlOf(object map[string]any) (string, error) {
 	return b.String(), nil
 }
 
-// asJSON returns a field of a YAML document in JSON, which YAML contains: there, what a terminal
-// would not show as it is can be escaped, wherever it stands.
-func asJSON(key string, value any) ([]byte, error) {
+// fieldAsJSON returns a field of a YAML document in JSON, which is valid YAML. JSON can escape the
+// characters that a terminal acts upon in keys as well as in values.
+func fieldAsJSON(key string, value any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := printJSON(&b, map[string]any{key: value}); err != nil {
 		return nil, err
 	}
 	text := strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n"), "\n}\n")
-	return []byte(strings.ReplaceAll(visible(text), "\n  ", "\n")[len("  "):] + "\n"), nil
+	return []byte(strings.ReplaceAll(escapeControls(text), "\n  ", "\n")[len("  "):] + "\n"), nil
 }
 
-func rankOf(key string) int {
+// keyRank returns the place of a key among the firstKeys, or one after all of them.
+func keyRank(key string) int {
 	if i := slices.Index(firstKeys, key); i >= 0 {
 		return i
 	}

@@ -65,8 +65,8 @@ func newRender(s streams) *cobra.Command {
 		Short:             "Print the objects that a package renders for a custom resource",
 		Long:              renderLong,
 		Example:           renderExample,
-		Args:              usage(cobra.MaximumNArgs(1)),
-		ValidArgsFunction: folders,
+		Args:              usageArgs(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completeFolders,
 		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.check(cmd) },
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), s, o, args) },
 	}
@@ -78,7 +78,7 @@ func newRender(s streams) *cobra.Command {
 	f.Var(&choice{value: &o.graph, values: []string{graphTree, graphMermaid}}, "graph", "draw the components and their dependencies instead of printing objects")
 	f.Lookup("graph").NoOptDefVal = graphTree
 	outputFlag(cmd, &o.output, formatYAML, formatJSON)
-	complete(cmd, "graph", []string{graphTree, graphMermaid})
+	completeFlag(cmd, "graph", []string{graphTree, graphMermaid})
 	for _, flag := range []string{"filename", "live"} {
 		if err := cmd.MarkFlagFilename(flag, "yaml", "yml", "json"); err != nil {
 			panic(err) // the flag was added above
@@ -119,7 +119,7 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 		return err
 	}
 	in := render.Input{CR: cr.object, Namespace: o.namespace, Manifests: definitions}
-	if err := readLive(ctx, s.in, o.live, &in); err != nil {
+	if err := readLiveObjects(ctx, s.in, o.live, &in); err != nil {
 		return err
 	}
 	out, err := render.Render(ctx, p, in)

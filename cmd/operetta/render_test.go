@@ -8,7 +8,7 @@ import (
 )
 
 func TestFaultsOfAResourceAreLocatedInItsFile(t *testing.T) {
-	documents, err := read("kind: Site\nspec:\n  size: 10\n")
+	documents, err := parseDocuments("kind: Site\nspec:\n  size: 10\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,8 @@ import (
 	"operetta.dev/engine/render"
 )
 
-// readResource reads the custom resource to render: the one of the package's kind in
-// the file, or the one of them that has the wanted name.
-// The definitions in the file come with it.
+// readResource reads the custom resource to render: the only one of the package's kind in the file,
+// or the one that --name names. The CustomResourceDefinitions in the file come with it.
 func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program.Program) (document, []map[string]any, error) {
 	all, err := readDocuments(ctx, o.file, in)
 	if err != nil {
@@ -35,11 +34,11 @@ func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program
 	}
 	switch {
 	case len(all) == 0:
-		return document{}, nil, fmt.Errorf("%s: there is no custom resource in this file, it is empty", o.shown())
+		return document{}, nil, fmt.Errorf("%s: there is no custom resource in this file, it is empty", o.fileName())
 	case len(found) == 0:
 		return document{}, nil, noResource(o, all, p)
 	case len(found) > 1:
-		return document{}, nil, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", o.shown(), len(found), want.Kind, strings.Join(names, ", "))}
+		return document{}, nil, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", o.fileName(), len(found), want.Kind, strings.Join(names, ", "))}
 	}
 	return found[0], definitions, checkResource(found[0], o, p)
 }
@@ -60,20 +59,21 @@ func kindOf(object map[string]any) schema.GroupKind {
 	return (&unstructured.Unstructured{Object: object}).GroupVersionKind().GroupKind()
 }
 
-func (o renderOptions) shown() string {
+// fileName returns the name of the file for messages.
+func (o renderOptions) fileName() string {
 	if o.file == stdin {
-		return stdinShown
+		return stdinName
 	}
 	return o.file
 }
 
-// noResource says what the file holds instead of what was looked for.
+// noResource returns a fault for each document of a file that has no matching custom resource.
 func noResource(o renderOptions, all []document, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	wanted := fmt.Sprintf("kind %s in %s", gvk.Kind, gvk.GroupVersion())
 	var faults program.Faults
 	for _, d := range all {
-		f := program.Fault{Position: d.at(), Message: fmt.Sprintf("this is %s, but package %s is for %s", d.describe(), p.Name(), wanted)}
+		f := program.Fault{Position: d.position(), Message: fmt.Sprintf("this is %s, but package %s is for %s", d.describe(), p.Name(), wanted)}
 		if kindOf(d.object) == gvk.GroupKind() {
 			f.Message = fmt.Sprintf("this is %s %q, not %q", gvk.Kind, d.name(), o.name)
 		}
@@ -82,7 +82,8 @@ func noResource(o renderOptions, all []document, p *program.Program) error {
 	return faults
 }
 
-// checkResource checks what the schema of the package does not say.
+// checkResource checks what the schema of the package does not cover: the version, the name and the
+// namespace.
 func checkResource(d document, o renderOptions, p *program.Program) error {
 	meta := p.Meta()
 	apiVersion, _ := d.object["apiVersion"].(string)
@@ -115,9 +116,9 @@ func checkResource(d document, o renderOptions, p *program.Program) error {
 	return nil
 }
 
-// readLive reads the live objects of a file in either form: documents with a kind are
-// manifests, others are maps by component and object name.
-func readLive(ctx context.Context, in io.Reader, file string, into *render.Input) error {
+// readLiveObjects reads the live objects of a file. Documents with a kind or apiVersion are manifests;
+// others are maps by component and object name.
+func readLiveObjects(ctx context.Context, in io.Reader, file string, into *render.Input) error {
 	if file == "" {
 		return nil
 	}
@@ -131,25 +132,25 @@ func readLive(ctx context.Context, in io.Reader, file string, into *render.Input
 			into.Manifests = append(into.Manifests, d.object)
 			continue
 		}
-		if err := d.addLive(into.Live); err != nil {
+		if err := d.addLiveObjects(into.Live); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addLive adds a map by component and object name.
-func (d document) addLive(live map[string]map[string]map[string]any) error {
+// addLiveObjects adds the objects of a document that is a map by component and object name.
+func (d document) addLiveObjects(live map[string]map[string]map[string]any) error {
 	const hint = "live objects are written component: {object: {...}}, or as manifests with apiVersion and kind"
 	for _, component := range slices.Sorted(maps.Keys(d.object)) {
 		objects, ok := d.object[component].(map[string]any)
 		if !ok {
-			return d.notAMap(hint, component)
+			return d.notMapFault(hint, component)
 		}
 		for _, name := range slices.Sorted(maps.Keys(objects)) {
 			object, ok := objects[name].(map[string]any)
 			if !ok {
-				return d.notAMap(hint, component, name)
+				return d.notMapFault(hint, component, name)
 			}
 			if live[component] == nil {
 				live[component] = map[string]map[string]any{}
@@ -160,7 +161,8 @@ func (d document) addLive(live map[string]map[string]map[string]any) error {
 	return nil
 }
 
-func (d document) notAMap(hint string, path ...string) error {
+// notMapFault returns the fault of a field that is not a map.
+func (d document) notMapFault(hint string, path ...string) error {
 	return program.Faults{{
 		Position: program.Position{File: d.file, Line: d.lineOf(path...)},
 		Path:     strings.Join(path, "."),
@@ -169,8 +171,8 @@ func (d document) notAMap(hint string, path ...string) error {
 	}}
 }
 
-// splitPath splits a path as CUE prints it, where a name that is no identifier is
-// quoted: spec.env."a.b".
+// splitPath splits a path in the notation of CUE, which quotes names that are not identifiers:
+// spec.env."a.b".
 func splitPath(path string) []string {
 	var out []string
 	var name strings.Builder
@@ -189,6 +191,7 @@ func splitPath(path string) []string {
 	return append(out, name.String())
 }
 
+// joinHints joins two hints, of which the first may be empty.
 func joinHints(a, b string) string {
 	if a == "" {
 		return b

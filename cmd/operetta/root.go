@@ -26,7 +26,7 @@ const rootExample = `  # Check a package. Each fault is printed with its file an
   # Install the CRD.
   operetta crd ./cue/webapp | kubectl apply -f -`
 
-// exitCodes ends the help of every command: scripts depend on it.
+// exitCodes is the end of the help of every command, because scripts depend on the codes.
 const exitCodes = `
 Exit codes:
   0  success
@@ -40,12 +40,12 @@ func newRoot(s streams) *cobra.Command {
 		Short:         "Run Kubernetes operators that are written in CUE",
 		Long:          rootLong,
 		Example:       rootExample,
-		SilenceErrors: true, // report prints them
-		SilenceUsage:  true, // a page of help hides the error above it
+		SilenceErrors: true, // reportError prints them
+		SilenceUsage:  true, // a page of help would push the error off the screen
 
 		SuggestionsMinimumDistance: 2,
 		DisableFlagsInUseLine:      true,
-		Args:                       usage(noCommand),
+		Args:                       usageArgs(unknownCommand),
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(s.in)
@@ -57,8 +57,8 @@ func newRoot(s streams) *cobra.Command {
 	return root
 }
 
-// noCommand refuses arguments of the bare command: they are misspelled commands.
-func noCommand(cmd *cobra.Command, args []string) error {
+// unknownCommand rejects arguments of the root command, which are misspelled commands.
+func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -69,8 +69,8 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// usage makes the complaints of an argument check errors of usage.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+// usageArgs returns an argument check whose errors are usage errors.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
 			return usageError{err}
@@ -79,29 +79,27 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// folders completes arguments with folders.
-func folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeFolders makes the shell complete arguments with folders.
+func completeFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // outputFlag adds -o with its allowed values, the first of which is the default.
 func outputFlag(cmd *cobra.Command, into *string, values ...string) {
-	cmd.Flags().VarP(&choice{value: into, values: values}, "output", "o", "format: "+strings.Join(values, " or "))
 	*into = values[0]
-	cmd.Flags().Lookup("output").DefValue = values[0]
-	complete(cmd, "output", values)
+	cmd.Flags().VarP(&choice{value: into, values: values}, "output", "o", "format: "+strings.Join(values, " or "))
+	completeFlag(cmd, "output", values)
 }
 
-// complete makes the shell complete a flag with some values.
-func complete(cmd *cobra.Command, flag string, values []string) {
+// completeFlag makes the shell complete a flag with some values.
+func completeFlag(cmd *cobra.Command, flag string, values []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
 		panic(err) // the flag was added above
 	}
 }
 
-// choice is a flag with a few allowed values, so that a wrong one is an error of
-// usage like any other.
+// choice is a flag with a few allowed values. Another value is a usage error.
 type choice struct {
 	value  *string
 	values []string
@@ -127,7 +125,7 @@ func (c *choice) Set(s string) error {
 // Type names the values in the help.
 func (c *choice) Type() string { return strings.Join(c.values, "|") }
 
-// annotationList is a flag of annotations of resources, by their names behind the prefix.
+// annotationList is a flag with a list of annotations, which are given without their prefix.
 type annotationList struct {
 	value   *[]string
 	allowed []string
@@ -141,7 +139,7 @@ func (l *annotationList) String() string {
 	return strings.Join(unprefixed(*l.value), ",")
 }
 
-// Set adds names, with commas between them.
+// Set adds names that are separated by commas.
 func (l *annotationList) Set(s string) error {
 	for name := range strings.SplitSeq(s, ",") {
 		i := slices.Index(unprefixed(l.allowed), name)

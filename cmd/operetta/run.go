@@ -23,19 +23,19 @@ type runFlags struct {
 	logFormat  string
 	configMap  string
 	stateDir   string
-	// packageMemory is what a process that examines a package may have; 0 is what is left for it.
+	// packageMemory is the memory limit of a worker; 0 stands for a limit that fits that of this process.
 	packageMemory quantity
 	options       controller.Options
 	dryRun        dryRun
 }
 
-// What run does about CustomResourceDefinitions.
+// The values of --crds: whether run applies CustomResourceDefinitions.
 const (
 	crdsApply = "apply"
 	crdsLeave = "leave"
 )
 
-// defaultStepLimit is more than what can be evaluated in time for anybody.
+// defaultStepLimit is longer than any useful evaluation takes.
 const defaultStepLimit = 5 * time.Minute
 
 const runLong = `Run the operators of packages on a cluster until interrupted.
@@ -79,7 +79,7 @@ func newRun(s streams) *cobra.Command {
   # What would this version of the package change on the cluster? Nothing is written.
   operetta run --dry-run=server ./cue/webapp`,
 		PreRunE:           func(*cobra.Command, []string) error { return f.dryRun.check() },
-		ValidArgsFunction: folders,
+		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dirs, err := source.Expand(orDefault(args, "."))
 			if err != nil {
@@ -100,7 +100,7 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
-	complete(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
+	completeFlag(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled concurrently")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-bind-address", "", "address for Prometheus metrics, such as 127.0.0.1:8080; port 0 picks a free port and logs it; off by default")
 	flags.StringVar(&f.options.HealthAddress, "health-probe-bind-address", "", "address for /healthz and /readyz, such as 127.0.0.1:8081; port 0 picks a free port; off by default")
@@ -122,7 +122,7 @@ func newRun(s streams) *cobra.Command {
 func choiceFlag(cmd *cobra.Command, into *string, name, help string, values ...string) {
 	*into = values[0]
 	cmd.Flags().Var(&choice{value: into, values: values}, name, help)
-	complete(cmd, name, values)
+	completeFlag(cmd, name, values)
 }
 
 // runOperators serves packages until the context ends.
@@ -135,22 +135,22 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if f.options.ConfigMap, err = f.configKey(); err != nil {
 		return err
 	}
-	on, err := findTarget(f)
+	target, err := findTarget(f)
 	if err != nil {
 		return err
 	}
-	if err := on.confirm(ctx, s); err != nil {
+	if err := target.confirm(ctx, s); err != nil {
 		return err
 	}
-	on.announce(ctx, log)
-	config := on.config
-	noticeOutages(config, log)
+	target.logTarget(ctx, log)
+	config := target.config
+	logOutages(config, log)
 	o := &operator{log: log, config: config, flags: f}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
 		return err
 	}
 	if f.stateDir != "" {
-		if o.kept, err = source.OpenLastGood(f.stateDir); err != nil {
+		if o.store, err = source.OpenLastGood(f.stateDir); err != nil {
 			return err
 		}
 	}
@@ -162,19 +162,19 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	return o.run(ctx, dirs)
 }
 
-// newLog returns the log: one line for an event, for people or for machines.
+// newLog returns the log, in a format for people or in JSON, one line for each event.
 func newLog(s streams, format string) logr.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: shortTime}
+	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: shortenAttr}
 	if format == formatJSON {
 		return logr.FromSlogHandler(slog.NewJSONHandler(s.err, nil))
 	}
 	return logr.FromSlogHandler(slog.NewTextHandler(s.err, options))
 }
 
-// shortTime leaves out what buries the message for a person who reads live.
-func shortTime(groups []string, a slog.Attr) slog.Attr {
+// shortenAttr leaves out what distracts a person from the message: the reconcile id and the date.
+func shortenAttr(groups []string, a slog.Attr) slog.Attr {
 	if a.Key == "reconcileID" {
-		return slog.Attr{} // it tells the lines of one step apart, which matters to machines
+		return slog.Attr{} // the id groups the lines of one reconcile, which matters to machines
 	}
 	if a.Key == slog.TimeKey && len(groups) == 0 {
 		return slog.String(slog.TimeKey, a.Value.Time().Format("15:04:05.000"))
@@ -182,11 +182,8 @@ func shortTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// short returns a digest as people compare it.
-func short(digest string) string {
+// shortDigest returns the beginning of a digest, which is enough for a person to compare.
+func shortDigest(digest string) string {
 	const shown = len("sha256:") + 12
 	return digest[:min(shown, len(digest))]
 }
-
-// outageRetry is how often an API server that is away is tried at start-up.
-const outageRetry = 2 * time.Second

@@ -23,18 +23,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A target is the cluster that is acted on, and how it was chosen.
+// A target is the cluster that a command acts on, and how it was chosen.
 type target struct {
 	config *rest.Config
 	// context is the context of the kubeconfig; "" is the cluster that the process runs in.
 	context string
-	// named says that a flag or a variable has chosen the cluster, or that the process
-	// runs in it. Otherwise it is whatever ~/.kube/config has at the moment.
-	named bool
+	// explicit says that a flag or a variable has chosen the cluster, or that the process
+	// runs in it. Otherwise it is the current context of ~/.kube/config.
+	explicit bool
 }
 
-// findTarget returns the cluster that flags, variables and files name. It errors when
-// there is none, or the files cannot be read.
+// findTarget returns the cluster that flags, variables and files name. It errors if there is
+// none, or the files cannot be read.
 func findTarget(f runFlags) (target, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
@@ -54,12 +54,12 @@ func findTarget(f runFlags) (target, error) {
 	if err != nil {
 		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	t := target{config: config, named: f.kubeconfig != "" || f.context != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""}
+	t := target{config: config, explicit: f.kubeconfig != "" || f.context != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""}
 	if t.context = f.context; t.context == "" {
 		t.context = raw.CurrentContext
 	}
 	if t.context == "" {
-		t.named = true // nothing but the pod's own service account is left
+		t.explicit = true // nothing but the pod's own service account is left
 	}
 	return t, nil
 }
@@ -73,15 +73,15 @@ func (t target) server() string {
 	return u.Redacted()
 }
 
-// The contexts that tools for clusters on the same machine make.
+// The names and prefixes of the contexts of tools that run a cluster on the same machine.
 var (
 	localContexts = []string{"minikube", "docker-desktop", "rancher-desktop", "orbstack", "colima"}
 	localPrefixes = []string{"kind-", "k3d-", "minikube-"}
 )
 
-// local reports whether the cluster is one of this machine, by its address or by the name
+// isLocal reports whether the cluster runs on this machine, by its address or by the name
 // that a tool has given to its context.
-func (t target) local() bool {
+func (t target) isLocal() bool {
 	if slices.Contains(localContexts, t.context) || slices.ContainsFunc(localPrefixes, func(p string) bool { return strings.HasPrefix(t.context, p) }) {
 		return true
 	}
@@ -93,10 +93,11 @@ func (t target) local() bool {
 	return host == "localhost" || ip.IsLoopback() || ip.IsUnspecified()
 }
 
-// confirm errors unless a person, or whoever wrote the command line, means this cluster. A
-// cluster that nobody named and that is not of this machine may be one that others work on.
+// confirm asks for a confirmation if the cluster was not chosen explicitly and is not on this
+// machine, because others may depend on it. It errors if the answer is not yes, or if there is no
+// terminal to ask on.
 func (t target) confirm(ctx context.Context, s streams) error {
-	if t.named || t.local() {
+	if t.explicit || t.isLocal() {
 		return nil
 	}
 	if !interactive(s) {
@@ -114,10 +115,10 @@ func (t target) confirm(ctx context.Context, s streams) error {
 	return nil
 }
 
-// interactive reports whether there is a person to ask.
+// interactive reports whether the command runs on a terminal, so that it can ask a question.
 func interactive(s streams) bool {
 	in, isIn := s.in.(*os.File)
-	out, isOut := behind(s.err).(*os.File)
+	out, isOut := unwrapWriter(s.err).(*os.File)
 	return isIn && isOut && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
@@ -126,7 +127,7 @@ func interactive(s streams) bool {
 func readLine(ctx context.Context, from io.Reader) (string, error) {
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(from).ReadString('\n') // what came before an end is the answer
+		line, _ := bufio.NewReader(from).ReadString('\n') // at the end of the input, the rest is the answer
 		answer <- line
 	}()
 	select {
@@ -137,25 +138,24 @@ func readLine(ctx context.Context, from io.Reader) (string, error) {
 	}
 }
 
-// identityTimeout is how long the API server may take to say who is asking. It may be
-// away, which holds nothing up.
+// identityTimeout is how long the API server may take to return the identity of the user. If it
+// cannot be reached, the command goes on without.
 const identityTimeout = 5 * time.Second
 
-// announce logs which cluster is acted on, and as whom.
-func (t target) announce(ctx context.Context, log logr.Logger) {
-	log.Info("cluster", "context", t.chosenBy(), "server", t.server(), "user", t.identity(ctx))
+// logTarget logs the context and address of the cluster, and the user.
+func (t target) logTarget(ctx context.Context, log logr.Logger) {
+	log.Info("cluster", "context", t.contextName(), "server", t.server(), "user", t.identity(ctx))
 }
 
-// chosenBy returns the name of the context, or what stands for it.
-func (t target) chosenBy() string {
+// contextName returns the name of the context, or a text if there is none.
+func (t target) contextName() string {
 	if t.context == "" {
 		return "none, this process runs in the cluster"
 	}
 	return t.context
 }
 
-// identity returns the name by which the API server knows the user, or why that is not
-// known.
+// identity returns the name by which the API server knows the user, or why the name is unknown.
 func (t target) identity(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()

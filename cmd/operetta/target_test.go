@@ -48,15 +48,15 @@ func TestClusterThatNobodyNamedIsNotActedOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", c.env)
-			on, err := findTarget(c.flags)
+			chosen, err := findTarget(c.flags)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := on.confirm(t.Context(), streams{}); err != nil {
+			if err := chosen.confirm(t.Context(), streams{}); err != nil {
 				t.Errorf("%s: %v", c.reason, err)
 			}
-			if on.context != "prod" || on.server() != "https://203.0.113.7:6443" {
-				t.Errorf("it is %q at %s", on.context, on.server())
+			if chosen.context != "prod" || chosen.server() != "https://203.0.113.7:6443" {
+				t.Errorf("it is %q at %s", chosen.context, chosen.server())
 			}
 		})
 	}
@@ -77,8 +77,8 @@ func TestClusterThatNobodyNamedIsNotActedOn(t *testing.T) {
 		"Like a local one": {"it only contains such a name", "prod-kind-dev", "https://203.0.113.7", false},
 		"Name like one":    {"a host in a domain is somewhere", "prod", "https://localhost.example.com", false},
 	} {
-		on := target{config: &rest.Config{Host: c.host}, context: c.context}
-		err := on.confirm(t.Context(), streams{in: strings.NewReader("y\n"), err: &bytes.Buffer{}})
+		chosen := target{config: &rest.Config{Host: c.host}, context: c.context}
+		err := chosen.confirm(t.Context(), streams{in: strings.NewReader("y\n"), err: &bytes.Buffer{}})
 		if (err == nil) != c.local {
 			t.Errorf("%s: %s: %v", name, c.reason, err)
 		}
@@ -111,15 +111,15 @@ func TestTheLogBeginsWithTheClusterAndTheUser(t *testing.T) {
 	mux.HandleFunc("/apis/authentication.k8s.io/v1/selfsubjectreviews", func(w http.ResponseWriter, _ *http.Request) {
 		review := authenticationv1.SelfSubjectReview{}
 		review.Status.UserInfo.Username = "alice"
-		answer(t, w, "", review)
+		respond(t, w, "", review)
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	old := httptest.NewServer(http.NotFoundHandler())
 	defer old.Close()
 	for name, c := range map[string]struct {
-		on   target
-		want []string
+		chosen target
+		want   []string
 	}{
 		"a context":        {target{config: &rest.Config{Host: server.URL}, context: "dev"}, []string{`"context"="dev"`, server.URL, `"user"="alice"`}},
 		"within a cluster": {target{config: &rest.Config{Host: server.URL}}, []string{"runs in the cluster", `"user"="alice"`}},
@@ -127,7 +127,7 @@ func TestTheLogBeginsWithTheClusterAndTheUser(t *testing.T) {
 		"a password":       {target{config: &rest.Config{Host: "http://a:secret@127.0.0.1:1"}, context: "dev"}, []string{"a:xxxxx@127"}},
 	} {
 		var said string
-		c.on.announce(t.Context(), funcr.New(func(_, args string) { said += args }, funcr.Options{}))
+		c.chosen.logTarget(t.Context(), funcr.New(func(_, args string) { said += args }, funcr.Options{}))
 		for _, part := range c.want {
 			if !strings.Contains(said, part) {
 				t.Errorf("%s: %q is not in %s", name, part, said)

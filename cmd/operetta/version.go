@@ -17,7 +17,7 @@ import (
 // version is the product's version; a release sets it with -ldflags -X main.version=v1.2.3.
 var version string
 
-// versions are what decides about the behaviour of a binary.
+// versions are the versions that decide how a binary behaves.
 type versions struct {
 	// Operetta is the product's version.
 	Operetta string `json:"operetta"`
@@ -38,7 +38,7 @@ func newVersion(s streams) *cobra.Command {
 contract (schemas/operator). Two binaries with the same CUE version and the same contract
 accept the same packages.`,
 		Example: "  operetta version\n  operetta version -o json",
-		Args:    usage(cobra.NoArgs),
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			v, err := currentVersions()
 			if err != nil {
@@ -57,6 +57,7 @@ accept the same packages.`,
 	return cmd
 }
 
+// currentVersions returns the versions of this binary.
 func currentVersions() (versions, error) {
 	digest, err := contractDigest()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 func newVet(s streams) *cobra.Command {
-	var v vetting
+	var v vetOptions
 	cmd := &cobra.Command{
 		Use:   "vet [packages]",
 		Short: "Check packages and print their faults",
@@ -47,7 +47,7 @@ The default is every package in or below the current folder.`,
 
   # Print the dependencies, each with its condition
   operetta vet --edges ./cue/webapp`,
-		ValidArgsFunction: folders,
+		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), s, args)
 		},
@@ -62,14 +62,14 @@ The default is every package in or below the current folder.`,
 	return cmd
 }
 
-// A vetting is what vet is asked for.
-type vetting struct {
+// vetOptions are the flags of `operetta vet`.
+type vetOptions struct {
 	quiet, edges, strict bool
 	files                []string
 }
 
-// scopes returns where the objects of the kinds live that are defined in the files.
-func (v vetting) scopes(ctx context.Context, in io.Reader) (vet.Scopes, error) {
+// scopes returns the scopes of the kinds whose definitions are in the files.
+func (v vetOptions) scopes(ctx context.Context, in io.Reader) (vet.Scopes, error) {
 	out := vet.Scopes{}
 	for _, file := range v.files {
 		all, err := readDocuments(ctx, file, in)
@@ -84,8 +84,8 @@ func (v vetting) scopes(ctx context.Context, in io.Reader) (vet.Scopes, error) {
 	return out, nil
 }
 
-// run checks packages and prints what is found.
-func (v vetting) run(ctx context.Context, s streams, args []string) error {
+// run checks packages and prints their faults and warnings.
+func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	dirs, err := expand(args, "./...")
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		// A worker that died has found nothing.
+		// If the worker has died, its error is the only fault.
 		found.Faults = append(found.Faults, faultsOf(err)...)
 		printFaults(s.err, found.Faults)
 		faults += len(found.Faults)
@@ -128,7 +128,7 @@ func printEdges(w io.Writer, edges []string) {
 	}
 }
 
-// summary counts what was found.
+// summary returns the numbers of packages, faults and warnings.
 func summary(packages, faults, warnings int) string {
 	text := count(packages, "package") + ", " + count(faults, "fault")
 	if warnings > 0 {
@@ -144,9 +144,9 @@ func printWarnings(w io.Writer, warnings program.Faults) {
 	}
 }
 
-// refused returns why an API server would refuse the CustomResourceDefinition of a package,
-// or nil. It is asked by its own code, without a server.
-func refused(def crd.Definition, generated *apiextensionsv1.CustomResourceDefinition) error {
+// conformanceFault returns why an API server would reject the CustomResourceDefinition of a package,
+// or nil. It runs the validation code of the API server, without a server.
+func conformanceFault(def crd.Definition, generated *apiextensionsv1.CustomResourceDefinition) error {
 	errs, err := conform.Errors(generated)
 	if err != nil {
 		return err

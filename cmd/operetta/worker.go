@@ -20,38 +20,38 @@ import (
 	"operetta.dev/engine/vet"
 )
 
-// CUE can be written that drives the evaluator into endless recursion or endless work.
-// Go can neither interrupt the one nor survive the other, so a package that nobody has
-// looked at yet is examined by a process that may die: this binary, started again as
-// `operetta worker MODE MEMORY SCOPES`. It gets the files of the package on its standard input, reads
-// none itself, and answers with one finding in JSON. What it examined is then what is loaded.
+// A package can drive the CUE evaluator into endless recursion or an endless loop. A Go program
+// cannot survive the first and cannot interrupt the second, so a new package is first examined by a
+// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY SCOPES`. The
+// worker gets the files of the package on its standard input, reads no files itself, and answers
+// with one finding in JSON. The parent then loads the same snapshot that the worker examined.
 
-// What a worker does with a package besides compiling it.
+// The modes of a worker: what it does with a package besides compiling it.
 const (
 	examineCheck = "check" // the static check
 	examineCRD   = "crd"   // the CustomResourceDefinition
 	examineAll   = "all"   // both, and the complete Kubernetes types
 )
 
-// A finding is what a worker says about one package.
+// A finding is the result of examining one package.
 type finding struct {
-	// Digest is that of the files that were examined.
+	// Digest is the digest of the files that were examined.
 	Digest string `json:"digest"`
-	// Faults are what is wrong with the package.
+	// Faults are the faults of the package.
 	Faults program.Faults `json:"faults,omitempty"`
-	// Edges are the dependencies between its components, under whichever condition.
+	// Edges are the dependencies between its components, including conditional ones.
 	Edges []string `json:"edges,omitempty"`
-	// Warnings are what is right and probably not meant.
+	// Warnings point at code that is valid but probably a mistake.
 	Warnings program.Faults `json:"warnings,omitempty"`
 	// Unknown are questions about kinds that only a cluster knows.
 	Unknown program.Faults `json:"unknown,omitempty"`
-	// Kinds are the kinds of the objects that it renders, as far as they can be told.
+	// Kinds are the kinds of the objects that it renders, as far as the source shows them.
 	Kinds []schema.GroupKind `json:"kinds,omitempty"`
-	// CRD is the CustomResourceDefinition, when it was asked for and there are no faults.
+	// CRD is the CustomResourceDefinition, if the mode asks for it and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
 }
 
-// maxFaults bounds how many faults and warnings of a package are told.
+// maxFaults bounds how many faults and warnings of a package are reported.
 const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
@@ -59,21 +59,21 @@ func newWorker(s streams) *cobra.Command {
 		Use:    "worker {check|crd|all} MEMORY SCOPES",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
-		Args:   usage(cobra.ExactArgs(3)),
+		Args:   usageArgs(cobra.ExactArgs(3)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			memory, err := strconv.ParseInt(args[1], 10, 64)
 			if err != nil {
-				return usageError{fmt.Errorf("%q is no number of bytes", args[1])}
+				return usageError{fmt.Errorf("%q is not a number of bytes", args[1])}
 			}
-			if err := limitSelf(memory); err != nil {
+			if err := limitProcess(memory); err != nil {
 				return err
 			}
 			snapshot, err := source.Receive(s.in)
 			if err != nil {
 				return err
 			}
-			go endWith(s.in)
-			return json.NewEncoder(s.out).Encode(examineHere(args[0], snapshot, decodeScopes(args[2])))
+			go exitWithParent(s.in)
+			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[2])))
 		},
 	}
 }
@@ -99,24 +99,24 @@ func decodeScopes(text string) vet.Scopes {
 	return out
 }
 
-// endWith ends this process when the one that started it does, which closes the pipe: nobody
-// else would end a worker that never comes to an end by itself.
-func endWith(in io.Reader) {
+// exitWithParent ends this process when its parent ends, which closes the pipe. Without it, a worker
+// in an endless loop would outlive a parent that was killed.
+func exitWithParent(in io.Reader) {
 	_, _ = io.Copy(io.Discard, in)
-	os.Exit(exitAlone)
+	os.Exit(exitOrphaned)
 }
 
-// examineHere examines a package in this process.
-func examineHere(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
+// examineInProcess examines a package in this process.
+func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
 	f := examineLight(mode, snapshot, scopes)
 	if mode == examineAll {
 		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()
 	}
-	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), firstOf(f.Faults), firstOf(f.Warnings)
+	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), truncateFaults(f.Faults), truncateFaults(f.Warnings)
 	return f
 }
 
-// examineLight examines a package with the types that it runs with.
+// examineLight examines a package with the light types of Kubernetes that it also runs with.
 func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
 	p, err := compile(snapshot)
 	if err != nil {
@@ -130,10 +130,10 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 	}
 	if mode != examineCheck {
 		var err error
-		definition := definitionOf(p.Name(), p.Reach(), p.Meta())
+		definition := crdDefinition(p.Name(), p.Reach(), p.Meta())
 		f.CRD, err = crd.Generate(definition)
 		if err == nil && mode == examineAll {
-			err = refused(definition, f.CRD)
+			err = conformanceFault(definition, f.CRD)
 		}
 		f.Faults = append(f.Faults, faultsOf(err)...)
 	}
@@ -158,8 +158,8 @@ func compile(snapshot *source.Snapshot) (p *program.Program, err error) {
 	return p, err
 }
 
-// firstOf returns faults, and how many there are more, where there are very many.
-func firstOf(faults program.Faults) program.Faults {
+// truncateFaults returns at most maxFaults faults, and one more that counts the others.
+func truncateFaults(faults program.Faults) program.Faults {
 	if len(faults) <= maxFaults {
 		return faults
 	}

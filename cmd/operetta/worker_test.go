@@ -17,41 +17,41 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// asWorker does what a worker does before it looks at the package.
-func asWorker() {
+// startWorker does what a worker does before it looks at the package.
+func startWorker() {
 	memory, err := strconv.ParseInt(os.Args[3], 10, 64)
 	if err == nil {
-		err = limitSelf(memory)
+		err = limitProcess(memory)
 	}
 	if err == nil {
 		_, err = source.Receive(os.Stdin)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "operetta:", err)
-		os.Exit(exitWrong)
+		os.Exit(exitFailure)
 	}
-	go endWith(os.Stdin)
+	go exitWithParent(os.Stdin)
 }
 
-// overflow dies as a worker does that CUE sends into endless recursion.
-func overflow() {
-	asWorker()
-	endless := &list{}
-	endless.rest = endless
-	runtime.KeepAlive(deeper(endless))
+// recurseForever dies as a worker does that CUE sends into endless recursion.
+func recurseForever() {
+	startWorker()
+	endless := &node{}
+	endless.next = endless
+	runtime.KeepAlive(length(endless))
 }
 
-// spin never ends, as a worker does that CUE gives endless work.
-func spin() {
-	asWorker()
+// loopForever never ends, as a worker does that CUE gives endless work.
+func loopForever() {
+	startWorker()
 	for n := 0; ; n++ {
 		runtime.KeepAlive(n)
 	}
 }
 
-// hoard takes more and more memory, as CUE does with a list without end.
-func hoard() {
-	asWorker()
+// allocateForever takes more and more memory, as CUE does with a list without end.
+func allocateForever() {
+	startWorker()
 	var all []int
 	for n := 0; ; n++ {
 		all = append(all, n)
@@ -59,41 +59,41 @@ func hoard() {
 	}
 }
 
-// gulp takes more memory than there is, at once, as CUE does with a number of that size.
-func gulp() {
-	asWorker()
+// allocateAtOnce takes more memory than there is, at once, as CUE does with a number of that size.
+func allocateAtOnce() {
+	startWorker()
 	const once = 1 << 44
 	runtime.KeepAlive(make([]byte, once))
 }
 
-// chatter says more than anybody wants to know.
-func chatter() {
-	asWorker()
+// printForever says more than anybody wants to know.
+func printForever() {
+	startWorker()
 	for {
 		fmt.Println(strings.Repeat("x", 1<<20))
 		fmt.Fprintln(os.Stderr, strings.Repeat("x", 1<<20))
 	}
 }
 
-// lie answers about another package.
-func lie() {
-	asWorker()
+// answerOtherPackage answers about another package.
+func answerOtherPackage() {
+	startWorker()
 	fmt.Println(`{"digest":"sha256:0123456789abcdef"}`)
 }
 
-// list is a list that never ends when a pointer leads back.
-type list struct{ rest *list }
+// node is a list that never ends when a pointer leads back.
+type node struct{ next *node }
 
-// deeper returns the depth of a list.
-func deeper(l *list) int {
+// length returns the depth of a list.
+func length(l *node) int {
 	if l == nil {
 		return 0
 	}
-	return 1 + deeper(l.rest)
+	return 1 + length(l.next)
 }
 
-// aPackage returns a package that is nothing.
-func aPackage(t testing.TB) *source.Snapshot {
+// emptyPackage returns a package that is nothing.
+func emptyPackage(t testing.TB) *source.Snapshot {
 	t.Helper()
 	s, err := source.New(fstest.MapFS{"a/b/b.cue": {Data: []byte("package b\n")}}, "a/b", nil)
 	if err != nil {
@@ -102,9 +102,9 @@ func aPackage(t testing.TB) *source.Snapshot {
 	return s
 }
 
-// examinerOf returns an examiner whose workers are a program.
-func examinerOf(program string) *examiner {
-	return &examiner{program: program, timeout: time.Minute, memory: leastMemory, slots: make(chan struct{}, 1)}
+// newTestExaminer returns an examiner whose workers are a program.
+func newTestExaminer(program string) *examiner {
+	return &examiner{program: program, timeout: time.Minute, memory: minWorkerMemory, slots: make(chan struct{}, 1)}
 }
 
 func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
@@ -117,11 +117,11 @@ func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
 		"Silence":  {"no answer is no good one", "true", "reading the worker's answer: unexpected end of JSON input"},
 		"Failure":  {"nor is an end without words", "false", "CUE crashed, with a limit of 128 MiB: exit status 1"},
 	} {
-		if raced && (c.program == "overflow" || c.program == "hoard") {
+		if raceEnabled && (c.program == "overflow" || c.program == "hoard") {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			_, err := examinerOf(c.program).examine(t.Context(), aPackage(t), examineAll)
+			_, err := newTestExaminer(c.program).examine(t.Context(), emptyPackage(t), examineAll)
 			if err == nil || !strings.HasPrefix(err.Error(), "package b: "+c.want) {
 				t.Errorf("%s: got %v, want %s", c.reason, err, c.want)
 			}
@@ -135,31 +135,31 @@ func TestLastWordsAreShownWithoutTheStack(t *testing.T) {
 		"panic: unreachable\n\ngoroutine 1 [running]:\n":                     "unreachable",
 		"": "signal: killed",
 	} {
-		if got := lastWords(stderr, killed{}); got != want {
+		if got := crashMessage(stderr, killedState{}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
 
-// killed is the state of a process that was killed.
-type killed struct{}
+// killedState is the state of a process that was killed.
+type killedState struct{}
 
 // String returns what package exec says.
-func (killed) String() string { return "signal: killed" }
+func (killedState) String() string { return "signal: killed" }
 
 func TestACancelledExaminationIsNotAFaultOfThePackage(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := examinerOf("spin").examine(ctx, aPackage(t), examineAll)
+	_, err := newTestExaminer("spin").examine(ctx, emptyPackage(t), examineAll)
 	if err == nil || !strings.HasSuffix(err.Error(), "context canceled") {
 		t.Errorf("got %v, want that the context was cancelled", err)
 	}
 }
 
 func TestEndlessWorkIsCutOff(t *testing.T) {
-	e := examinerOf("spin")
+	e := newTestExaminer("spin")
 	e.timeout = time.Millisecond
-	_, err := e.examine(t.Context(), aPackage(t), examineAll)
+	_, err := e.examine(t.Context(), emptyPackage(t), examineAll)
 	want := "package b: the check took longer than 1ms; does the package loop without end?"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -169,19 +169,19 @@ func TestEndlessWorkIsCutOff(t *testing.T) {
 // A worker that nobody will end any more ends by itself.
 func TestAWorkerEndsWithWhoStartedIt(t *testing.T) {
 	in, out := io.Pipe()
-	cmd := exec.CommandContext(t.Context(), "spin", "worker", examineAll, strconv.Itoa(leastMemory), "")
+	cmd := exec.CommandContext(t.Context(), "spin", "worker", examineAll, strconv.Itoa(minWorkerMemory), "")
 	cmd.Stdin = in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := aPackage(t).Send(out); err != nil {
+	if err := emptyPackage(t).Send(out); err != nil {
 		t.Fatal(err)
 	}
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitAlone {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitOrphaned {
 		t.Errorf("got %v", err)
 	}
 }

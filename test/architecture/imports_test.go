@@ -56,9 +56,9 @@ func TestEngineImportsPointDownwards(t *testing.T) {
 	}
 }
 
-// A restriction says who may import some packages, of those that ship.
+// A restriction limits which of the packages that ship may import some packages.
 type restriction struct {
-	// packages are prefixes of import paths; one that ends in $ is the whole path.
+	// packages are prefixes of import paths; a prefix that ends in $ is a whole path.
 	packages []string
 	// within are the folders that it is about, but those of the others.
 	within, allowed []string

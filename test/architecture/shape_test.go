@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The limits of what a reader takes in at once.
+// The limits of the size of functions and files.
 const (
 	maxFunction = 60
 	maxFile     = 500

@@ -94,7 +94,7 @@ func source(t *testing.T) []file {
 	return all
 }
 
-// walkAll visits every file below a folder with what it holds, test data too.
+// walkAll visits every file below a folder with its content, including test data.
 func walkAll(dir fs.FS, visit func(name string, content []byte)) error {
 	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -13,8 +13,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// names returns a map of n names.
-func names(n int) map[string]any {
+// manyNames returns a map of n names.
+func manyNames(n int) map[string]any {
 	out := make(map[string]any, n)
 	for i := range n {
 		out[fmt.Sprintf("N%05d", i)] = "v"
@@ -26,22 +26,22 @@ func names(n int) map[string]any {
 // variables for the reference package, which cost 40 s and half a gigabyte to evaluate.
 func TestAttackMoreNamesThanAnybodyWritesAreRefused(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	if err := harness.InstallCRDs(t.Context(), harness.PackageOf("webapp")); err != nil {
+	s := harness.NewEnv(t)
+	if err := harness.InstallCRDs(t.Context(), harness.PackageDir("webapp")); err != nil {
 		t.Fatal(err)
 	}
-	alice := s.Tenant("alice", s.Namespace, harness.Rule("example.com", harness.All, "webapps"))
-	alice.Create(s.Webapp("honest", map[string]any{"image": "nginx:1.25", "env": names(128)}))
+	alice := s.Tenant("alice", s.Namespace, harness.Rule("example.com", harness.AllVerbs, "webapps"))
+	alice.Create(s.Webapp("honest", map[string]any{"image": "nginx:1.25", "env": manyNames(128)}))
 	for _, field := range []string{"env", "files", "secrets"} {
-		err := alice.Client.Create(t.Context(), s.Webapp("many-"+field, map[string]any{"image": "nginx:1.25", field: names(60_000)}))
+		err := alice.Client.Create(t.Context(), s.Webapp("many-"+field, map[string]any{"image": "nginx:1.25", field: manyNames(60_000)}))
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec."+field+": Too many: 60000: must have at most ") {
 			t.Errorf("60,000 names in %s: %.300v", field, err)
 		}
 	}
 }
 
-// fanout has as many numbers as a user says, and nothing about how many that may be.
-const fanout = `package fanout
+// fanoutPackage has as many numbers as a user says, and nothing about how many that may be.
+const fanoutPackage = `package fanout
 
 import (
 	"list"
@@ -82,7 +82,7 @@ func TestAttackANumberThatDrivesAListIsWarnedOf(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := harness.WritePackage(t, "fanout", strings.ReplaceAll(fanout, "NUMBER", c.number))
+			dir := harness.WritePackage(t, "fanout", strings.ReplaceAll(fanoutPackage, "NUMBER", c.number))
 			code, out := vet(t, dir)
 			if code != 0 || !strings.Contains(out, c.want) {
 				t.Errorf("vet ended with %d and said %q, wanted %q", code, out, c.want)
@@ -97,7 +97,7 @@ func TestAttackANumberThatDrivesAListIsWarnedOf(t *testing.T) {
 // vet runs the command and returns how it ended and what it said of the packages.
 func vet(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), harness.World.Operetta, append([]string{"vet"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), harness.Suite.Operetta, append([]string{"vet"}, args...)...)
 	var text strings.Builder
 	cmd.Stderr = &text
 	err := cmd.Run()
@@ -146,17 +146,17 @@ components: greeting: objects: map: {
 // API server lets pass what an update does not change.
 func TestAResourceFromBeforeALimitStays(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
+	s := harness.NewEnv(t)
 	const name = "beforelimits"
-	p := &harness.Small{T: t, Name: name, Dir: harness.WritePackage(t, name, settings(name, "{[string]: string} & struct.MaxFields(1000)"))}
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
+	p := &harness.TestPackage{T: t, Name: name, Dir: harness.WritePackage(t, name, settings(name, "{[string]: string} & struct.MaxFields(1000)"))}
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	alice := s.Tenant("alice", s.Namespace, things(p))
-	cr := alice.Create(p.Thing(s, "shop", map[string]any{"env": names(300)}))
-	s.ExpectAllReady(cr)
+	cr := alice.Create(p.Thing(s, "shop", map[string]any{"env": manyNames(300)}))
+	s.ExpectResourceReady(cr)
 
 	harness.WriteFile(t, filepath.Join(p.Dir, name+".cue"), settings(name, "[string]: string"))
 	definition := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things."+p.Name+".example.com")
-	s.ExpectThat(definition, "to have a limit", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(definition, "to have a limit", func(u *unstructured.Unstructured) error {
 		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
 		if text := fmt.Sprint(versions); !strings.Contains(text, "maxProperties:256") {
 			return fmt.Errorf("it has none: %.300s", text)
@@ -167,7 +167,7 @@ func TestAResourceFromBeforeALimitStays(t *testing.T) {
 		t.Fatalf("another field can be changed: %v", err)
 	}
 	s.ExpectData("shop", "text", "bye")
-	s.ExpectAllReady(cr) // so the status is written as well
+	s.ExpectResourceReady(cr) // so the status is written as well
 	err := alice.Patch(cr, harness.Spec(map[string]any{"env": map[string]any{"ONE_MORE": "v"}}))
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("the map itself stays beyond the limit: %v", err)

@@ -29,21 +29,21 @@ func heapOf(t *testing.T, o *harness.Operator) int {
 // the label ended an operator of 512 MiB, 20 seconds after each start.
 func TestAttackLabelledObjectsDoNotFillTheMemory(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "filled", hello)
-	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-	far := s.Elsewhere()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "filled", helloBody)
+	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+	far := s.OtherNamespace()
 	bob := s.Tenant("bob", s.Namespace, things(p))
 	w1 := bob.Create(p.Thing(s, "w1", nil))
-	s.ExpectAllReady(w1)
+	s.ExpectResourceReady(w1)
 	carol, dave := s.Tenant("carol", far, configMaps()), s.Tenant("dave", s.Namespace, configMaps())
 	before := heapOf(t, o)
 	const each = 75
 	owner := fmt.Sprintf("Thing.%s.example.com %s/w1", p.Name, s.Namespace)
 	blob := map[string]any{"blob": strings.Repeat("x", mebibyte-4096)}
 	for i := range each {
-		far := forgedMark(far, fmt.Sprintf("far-%d", i), owner)
-		beside := forgedMark(s.Namespace, fmt.Sprintf("beside-%d", i), owner)
+		far := objectWithForgedOwner(far, fmt.Sprintf("far-%d", i), owner)
+		beside := objectWithForgedOwner(s.Namespace, fmt.Sprintf("beside-%d", i), owner)
 		far.Object["data"], beside.Object["data"] = blob, blob
 		carol.Create(far)
 		dave.Create(beside)
@@ -56,7 +56,7 @@ func TestAttackLabelledObjectsDoNotFillTheMemory(t *testing.T) {
 	})
 	began := heapOf(t, o)
 	o.Stop()
-	o = s.Operate(p.Dir, harness.Everywhere, harness.Alone)
+	o = s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	if err := bob.Patch(w1, harness.Spec(map[string]any{"text": "again"})); err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +70,8 @@ func TestAttackLabelledObjectsDoNotFillTheMemory(t *testing.T) {
 	t.Logf("the heap was %d MiB, is %d MiB with %d objects of 1 MiB, and %d MiB after a restart", before, began, 2*each, heapOf(t, o))
 }
 
-// sizable is a package that renders a large object.
-const sizable = `package NAME
+// sizablePackage is a package that renders a large object.
+const sizablePackage = `package NAME
 
 import "strings"
 
@@ -88,18 +88,18 @@ components: greeting: objects: map: {
 // TestALargeResourceIsServedAsASmallOne shows that what the caches leave out is not missed.
 func TestALargeResourceIsServedAsASmallOne(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "sizable", "")
-	harness.WriteFile(t, filepath.Join(p.Dir, "body.cue"), strings.ReplaceAll(sizable, "NAME", p.Name))
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "sizable", "")
+	harness.WriteFile(t, filepath.Join(p.Dir, "body.cue"), strings.ReplaceAll(sizablePackage, "NAME", p.Name))
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	alice := s.Tenant("alice", s.Namespace, things(p))
 	cr := p.Thing(s, "large", map[string]any{"text": "a"})
 	cr.SetAnnotations(map[string]string{"example.com/large": strings.Repeat("y", 100<<10)})
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	alice.Create(cr)
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.ExpectData("large", "text", "a")
-	s.Settle()
+	s.WaitUntilIdle()
 	t.Logf("requests: %s", s.OperatorRequests(from))
 	if err := alice.Patch(cr, harness.Spec(map[string]any{"text": "b"})); err != nil {
 		t.Fatal(err)
@@ -107,8 +107,8 @@ func TestALargeResourceIsServedAsASmallOne(t *testing.T) {
 	s.ExpectData("large", "text", "b")
 	s.Patch(s.Ref("ConfigMap", "large"), map[string]any{"data": map[string]any{"text": "drift"}})
 	s.ExpectData("large", "text", "b")
-	s.ExpectAllReady(cr)
-	s.Settle() // and not a read for each look
+	s.ExpectResourceReady(cr)
+	s.WaitUntilIdle() // and not a read for each look
 	s.Delete(cr)
 	s.ExpectGone(cr)
 }

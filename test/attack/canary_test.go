@@ -106,23 +106,23 @@ hooks: afterDeployUnsuccessful: h: {
 // may read no Secret: statuses, events, names, the log and the metrics.
 func TestAttackNothingThatIsVisibleHoldsTheCanary(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "canary", "")
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "canary", "")
 	harness.WriteFile(t, p.Dir+"/more.cue", "package canary\n"+leaking())
 	secret := s.Ref("Secret", "s")
 	secret.Object["stringData"] = map[string]any{"k": canary}
 	s.Create(secret)
-	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone, "--log=json", "--allow-annotations=log-level")
+	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone, "--log=json", "--allow-annotations=log-level")
 	cr := p.Thing(s, "one", map[string]any{})
 	cr.SetAnnotations(map[string]string{"operetta.dev/log-level": "debug"})
 	s.Create(cr)
 	quote := s.PatchRef("quote")
 	quote.Object["spec"] = map[string]any{
 		"target":  map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "one"},
-		"patches": []any{harness.Merges("x20.o", map[string]any{"data": map[string]any{"more": "x"}})},
+		"patches": []any{harness.StrategicMerge("x20.o", map[string]any{"data": map[string]any{"more": "x"}})},
 	}
 	s.Create(quote)
-	s.ExpectThat(cr, "to have tried everything", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(cr, "to have tried everything", func(u *unstructured.Unstructured) error {
 		components, _ := harness.Field(u, "status", "components").([]any)
 		if len(components) < 20 {
 			return fmt.Errorf("there are %d components", len(components))
@@ -131,7 +131,7 @@ func TestAttackNothingThatIsVisibleHoldsTheCanary(t *testing.T) {
 	})
 	s.ExpectPatch("quote", "Rejected")
 	s.ExpectEvent("one", "Failed")
-	s.Settle()
+	s.WaitUntilIdle()
 
 	told := map[string]string{"the log": o.Log.From(0), "the metrics": o.Metrics()}
 	for kind, version := range map[string]string{

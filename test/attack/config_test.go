@@ -7,9 +7,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// platform is a package whose administrator chooses image and account, and whose hook
-// before deletion the platform relies on.
-const platform = `
+// platformBody is a package whose administrator chooses image and account, and that has a hook before
+// deletion.
+const platformBody = `
 #Spec: {}
 
 config: {
@@ -36,13 +36,13 @@ hooks: beforeDelete: backup: objects: job: {
 	apiVersion: "batch/v1"
 	kind:       "Job"
 	metadata: name: "backup-\(cr.metadata.name)"
-	// It takes as long as there is no such node.
+	// The hook runs as long as no node has the label.
 	spec: template: spec: {restartPolicy: "Never", nodeSelector: nowhere: "yes", containers: [{name: "backup", image: config.image}]}
 }
 `
 
-// runs returns what a Deployment of a site runs, and as whom.
-func runs(s *harness.Site, name string) [3]any {
+// imageAndUser returns image, account and user of a Deployment's pods.
+func imageAndUser(s *harness.Env, name string) [3]any {
 	u := s.Get("Deployment", name)
 	pod := []string{"spec", "template", "spec"}
 	containers, _ := harness.Field(u, append(pod, "containers")...).([]any)
@@ -52,17 +52,17 @@ func runs(s *harness.Site, name string) [3]any {
 
 func TestAttackOnTheAdministratorsConfigurationByAnnotation(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "platform", platform)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "platform", platformBody)
 	s.Create(s.ConfigMap("settings", map[string]any{"platform.yaml": "image: server:2\naccount: server-sa"}))
-	s.Operate(p.Dir, harness.Alone, "--config-map", s.Namespace+"/settings")
+	s.StartOperator(p.Dir, harness.Alone, "--config-map", s.Namespace+"/settings")
 	mallory := s.Tenant("mallory", s.Namespace, things(p))
 
 	cr := p.Thing(s, "shop", map[string]any{})
 	mallory.Create(cr)
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	want := [3]any{"server:2", "server-sa", "red"}
-	if got := runs(s, "shop"); got != want {
+	if got := imageAndUser(s, "shop"); got != want {
 		t.Fatalf("it runs %v, want %v", got, want)
 	}
 	for _, text := range []string{"image: evil:1", "account: admin-sa", "{image: evil:1, account: admin-sa, colour: blue}", "image: null"} {
@@ -70,24 +70,24 @@ func TestAttackOnTheAdministratorsConfigurationByAnnotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Log(s.ExpectNotReady(cr, "InvalidConfig", "only the administrator sets this", "annotation operetta.dev/config", "platform.cue:"))
-		if got := runs(s, "shop"); got != want {
+		if got := imageAndUser(s, "shop"); got != want {
 			t.Errorf("%s: it runs %v, want %v", text, got, want)
 		}
 	}
-	// Made with the annotation from the start, it never comes to be.
+	// A resource that is created with the annotation never becomes Ready.
 	born := p.Thing(s, "born", map[string]any{})
 	born.SetAnnotations(map[string]string{"operetta.dev/config": "image: evil:1"})
 	mallory.Create(born)
 	s.ExpectNotReady(born, "InvalidConfig", "config.image")
-	if u, err := harness.Read(t.Context(), s.Ref("Deployment", "born")); u != nil || err != nil {
+	if u, err := harness.GetOrNil(t.Context(), s.Ref("Deployment", "born")); u != nil || err != nil {
 		t.Errorf("there is %v (error %v)", u, err)
 	}
-	// What is a tenant's to say is heard.
+	// An annotation that a tenant may set has an effect.
 	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/config", "colour: blue")); err != nil {
 		t.Fatal(err)
 	}
-	s.ExpectAllReady(cr)
-	if got := runs(s, "shop"); got != [3]any{"server:2", "server-sa", "blue"} {
+	s.ExpectResourceReady(cr)
+	if got := imageAndUser(s, "shop"); got != [3]any{"server:2", "server-sa", "blue"} {
 		t.Errorf("it runs %v", got)
 	}
 }
@@ -102,25 +102,25 @@ func TestAttackOnThePlatformsHookBeforeDeletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.NewSite(t)
-			p := harness.NewSmall(t, row.pkg, platform)
-			s.Operate(p.Dir, harness.Alone)
+			s := harness.NewEnv(t)
+			p := harness.NewTestPackage(t, row.pkg, platformBody)
+			s.StartOperator(p.Dir, harness.Alone)
 			mallory := s.Tenant("mallory", s.Namespace, things(p))
 			cr := mallory.Create(p.Thing(s, "shop", map[string]any{}))
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			if err := mallory.Patch(cr, harness.Annotation(row.key, row.value)); err != nil {
 				t.Fatal(err)
 			}
 			if err := mallory.Client.Delete(t.Context(), cr); err != nil {
 				t.Fatal(err)
 			}
-			s.ExpectThat(cr, "to wait for its hook", func(*unstructured.Unstructured) error {
+			s.ExpectObject(cr, "to wait for its hook", func(*unstructured.Unstructured) error {
 				if len(s.List("batch/v1", "Job")) == 0 {
 					return harness.ErrNotYet
 				}
 				return nil
 			})
-			s.Settle()
+			s.WaitUntilIdle()
 			if u := s.Get("Deployment", "shop"); u.GetDeletionTimestamp() != nil {
 				t.Error("an object went before the hook")
 			}

@@ -8,12 +8,12 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// escalating are packages that let a tenant choose what only the operator may do, as their
-// authors may write without a thought, and what each resource would gain by it.
-var escalating = map[string]struct {
+// escalations are packages that by mistake let a tenant choose what only the operator may do, and what
+// a resource would gain by it.
+var escalations = map[string]struct {
 	pkg, body string
 	spec      map[string]any
-	// path and allows are what the operator says of it instead of serving it.
+	// path and allows are parts of the message with which the operator refuses to serve the package.
 	path, allows string
 }{
 	"a kind": {"esckind", `
@@ -56,31 +56,32 @@ components: any: objects: o: {apiVersion: "v1", kind: "Secret", metadata: {name:
 
 func TestAttackByAPackageThatTakesMoreFromTheSpecThanItsAuthorMeant(t *testing.T) {
 	t.Parallel()
-	for name, row := range escalating {
+	for name, row := range escalations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.NewSite(t)
-			p := harness.NewSmall(t, row.pkg, row.body)
-			o := s.Operate(p.Dir, harness.Alone)
+			s := harness.NewEnv(t)
+			p := harness.NewTestPackage(t, row.pkg, row.body)
+			o := s.StartOperator(p.Dir, harness.Alone)
 			o.ExpectLog("waiting for it to be repaired", row.pkg+".cue:", row.path, row.allows, "@untrusted(")
 
-			// It is served once the author says that it is meant, and then it does just that.
+			// The package is served once the author allows it explicitly, and then it has this effect.
 			if name != "a whole object" {
 				return
 			}
-			harness.WriteFile(t, p.Dir+"/"+row.pkg+".cue", strings.ReplaceAll(harness.SmallHead+row.body+" @untrusted(kind)", "NAME", row.pkg))
+			harness.WriteFile(t, p.Dir+"/"+row.pkg+".cue", strings.ReplaceAll(harness.TestPackageHead+row.body+" @untrusted(kind)", "NAME", row.pkg))
 			o.ExpectLog("package loaded", row.pkg)
 			mallory := s.Tenant("mallory", s.Namespace, things(p))
 			cr := mallory.Create(p.Thing(s, "shop", row.spec))
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			s.Get("Secret", "mine")
 		})
 	}
 }
 
-// beyond has objects in namespaces that the spec chooses, of which the package has one. What vet
-// makes up is none of those that are wrong, so it is served.
-const beyond = `
+// beyondBody has objects in namespaces that the spec chooses, one of which the package may use. vet
+// does not notice it, because none of its generated specs has a wrong namespace, so the package is
+// served.
+const beyondBody = `
 #Spec: place: string
 reach: ConfigMap: namespaces: "NAME-shared": true
 components: {
@@ -94,7 +95,7 @@ components: {
 	far: objects: o: {
 		apiVersion: "v1"
 		kind:       "ConfigMap"
-		// A text that vet cannot tell for another namespace.
+		// vet cannot see that this text is another namespace.
 		metadata: {name: "NAME-mine", namespace: [if cr.spec.place =~ "^sample" {"NAME-shared"}, cr.spec.place][0]}
 	}
 }
@@ -102,26 +103,26 @@ components: {
 
 func TestAttackOnNamespacesThatThePackageDoesNotName(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "beyond", beyond)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "beyond", beyondBody)
 	s.Create(harness.Object("v1", "Namespace", "", p.Name+"-shared"))
-	s.Operate(p.Dir, harness.Alone)
+	s.StartOperator(p.Dir, harness.Alone)
 	mallory := s.Tenant("mallory", s.Namespace, things(p))
 	cr := mallory.Create(p.Thing(s, "shop", map[string]any{"place": "kube-system"}))
 	s.ExpectNotReady(cr, "InvalidObject", "ClusterRole.rbac.authorization.k8s.io is cluster-scoped")
-	s.Settle()
-	why, _ := harness.Component(s.ExpectThat(cr, "to exist", harness.Exists), "far")["message"].(string)
+	s.WaitUntilIdle()
+	why, _ := harness.Component(s.ExpectObject(cr, "to exist", harness.Exists), "far")["message"].(string)
 	if want := `it is in namespace kube-system, and its owner is in namespace ` + s.Namespace + `; reach: ConfigMap: namespaces: "kube-system": true`; !strings.Contains(why, want) {
 		t.Errorf("it says %q, want %q", why, want)
 	}
 	for _, u := range []*unstructured.Unstructured{harness.Object("v1", "ConfigMap", "kube-system", "beyond-mine"), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "beyond-mine")} {
-		if got, err := harness.Read(t.Context(), u); got != nil || err != nil {
+		if got, err := harness.GetOrNil(t.Context(), u); got != nil || err != nil {
 			t.Errorf("%s %s was created (error %v)", u.GetKind(), u.GetName(), err)
 		}
 	}
-	// One that it names is allowed, and none of another beginning.
+	// A namespace that the package names is allowed, and one with another prefix is not.
 	if err := mallory.Patch(cr, harness.Spec(map[string]any{"place": p.Name + "-shared"})); err != nil {
 		t.Fatal(err)
 	}
-	s.ExpectThat(harness.Object("v1", "ConfigMap", p.Name+"-shared", "beyond-mine"), "to exist", harness.Exists)
+	s.ExpectObject(harness.Object("v1", "ConfigMap", p.Name+"-shared", "beyond-mine"), "to exist", harness.Exists)
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// attacks are what hostile tenants are doing.
+// attacks are the requests of hostile tenants that run concurrently.
 type attacks struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -22,7 +22,7 @@ type attacks struct {
 	why     map[string]error // the last refusal
 }
 
-// repeat does one thing again and again until the context ends, and counts it.
+// repeat calls a function again and again until the context ends, and counts the calls.
 func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, act func(ctx context.Context, nth int) error) {
 	a.running.Go(func() {
 		for nth := 0; ctx.Err() == nil; nth++ {
@@ -45,7 +45,7 @@ func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, 
 	})
 }
 
-// wait waits for the end of the attacks, and expects each to have been made.
+// wait waits until the attacks have ended, and expects that each was made.
 func (a *attacks) wait(t *testing.T) {
 	t.Helper()
 	a.running.Wait()
@@ -57,11 +57,11 @@ func (a *attacks) wait(t *testing.T) {
 	}
 }
 
-// heavy is the pause between requests that take the API server itself a second.
-const heavy = 10 * time.Second
+// heavyDuration is the pause between requests that cost the API server itself a second.
+const heavyDuration = 10 * time.Second
 
-// attack lets four tenants begin.
-func (h *hosted) attack(ctx context.Context, round load) *attacks {
+// attack starts the attacks of four tenants.
+func (h *hostedOperator) attack(ctx context.Context, round load) *attacks {
 	a := &attacks{done: map[string]int{}, refused: map[string]int{}, why: map[string]error{}}
 	h.mallory(ctx, a)
 	h.carol(ctx, a, round)
@@ -70,18 +70,18 @@ func (h *hosted) attack(ctx context.Context, round load) *attacks {
 	return a
 }
 
-// namespaceOf makes the namespace of a tenant.
-func (h *hosted) namespaceOf(name string) string {
+// namespaceOf creates the namespace of a tenant.
+func (h *hostedOperator) namespaceOf(name string) string {
 	ns := h.site.Namespace + "-" + name
 	h.site.Create(harness.Object("v1", "Namespace", "", ns))
 	return ns
 }
 
 // mallory may write the resources of a package and their status.
-func (h *hosted) mallory(ctx context.Context, a *attacks) {
+func (h *hostedOperator) mallory(ctx context.Context, a *attacks) {
 	ns := h.namespaceOf("mallory")
 	mallory := h.site.Tenant("mallory", ns, things(h.hello))
-	cr := mallory.Create(elsewhere(h.hello.Thing(h.site, "forger", nil), ns))
+	cr := mallory.Create(inNamespace(h.hello.Thing(h.site, "forger", nil), ns))
 	victims := []*unstructured.Unstructured{
 		h.site.Create(h.site.Ref("Secret", "victim")), h.site.Create(h.site.Ref("ConfigMap", "victim")),
 		h.site.Create(harness.Object("v1", "Namespace", "", h.site.Namespace+"-victim")),
@@ -100,10 +100,10 @@ func (h *hosted) mallory(ctx context.Context, a *attacks) {
 	a.repeat(ctx, "mallory asks for a reconcile", 5*time.Millisecond, func(_ context.Context, nth int) error {
 		return mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(nth)))
 	})
-	// What a large object costs the API server itself is not the operator's to mend: it is
-	// another one, and written less often.
-	labelled := mallory.Create(elsewhere(h.hello.Thing(h.site, "labelled", nil), ns))
-	a.repeat(ctx, "mallory sets 20,000 labels", heavy, func(_ context.Context, nth int) error {
+	// A large object costs the API server itself time, which the operator cannot avoid. So large
+	// objects are written by a separate attack, and less often.
+	labelled := mallory.Create(inNamespace(h.hello.Thing(h.site, "labelled", nil), ns))
+	a.repeat(ctx, "mallory sets 20,000 labels", heavyDuration, func(_ context.Context, nth int) error {
 		labels := map[string]any{}
 		for i := range 20000 {
 			labels[fmt.Sprintf("l%d-%d", nth, i)] = "x"
@@ -112,7 +112,7 @@ func (h *hosted) mallory(ctx context.Context, a *attacks) {
 	})
 	h.t.Cleanup(func() {
 		for _, v := range victims {
-			if got, err := harness.Read(context.WithoutCancel(h.t.Context()), v); err != nil || got == nil || got.GetDeletionTimestamp() != nil {
+			if got, err := harness.GetOrNil(context.WithoutCancel(h.t.Context()), v); err != nil || got == nil || got.GetDeletionTimestamp() != nil {
 				h.t.Errorf("%s %s was deleted (error %v)", v.GetKind(), v.GetName(), err)
 			}
 		}
@@ -120,7 +120,7 @@ func (h *hosted) mallory(ctx context.Context, a *attacks) {
 }
 
 // carol may write ConfigMaps.
-func (h *hosted) carol(ctx context.Context, a *attacks, round load) {
+func (h *hostedOperator) carol(ctx context.Context, a *attacks, round load) {
 	ns := h.namespaceOf("carol")
 	carol := h.site.Tenant("carol", ns, configMaps())
 	marked := func(name, owner string) *unstructured.Unstructured {
@@ -133,7 +133,7 @@ func (h *hosted) carol(ctx context.Context, a *attacks, round load) {
 	owner := "Thing." + h.hello.Name + ".example.com " + h.site.Namespace + "/good-1"
 	poison := carol.Create(marked("poison", owner))
 	h.t.Cleanup(func() {
-		_ = harness.World.Admin.Patch(context.WithoutCancel(h.t.Context()), poison, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = harness.Suite.Admin.Patch(context.WithoutCancel(h.t.Context()), poison, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 	a.repeat(ctx, "carol writes forged marks", time.Millisecond, func(_ context.Context, nth int) error {
 		return carol.Patch(poison, map[string]any{"data": map[string]any{"n": fmt.Sprint(nth)}})
@@ -151,10 +151,10 @@ func (h *hosted) carol(ctx context.Context, a *attacks, round load) {
 }
 
 // alice may write WebApps and Patches.
-func (h *hosted) alice(ctx context.Context, a *attacks) {
+func (h *hostedOperator) alice(ctx context.Context, a *attacks) {
 	ns := h.namespaceOf("alice")
 	alice := h.site.Tenant("alice", ns,
-		harness.Rule(hostedGroup, harness.All, "webapps"), harness.Rule("operetta.dev", harness.All, "patches"))
+		harness.Rule(hostedGroup, harness.AllVerbs, "webapps"), harness.Rule("operetta.dev", harness.AllVerbs, "patches"))
 	alice.Create(h.webapp(ns, "hers", map[string]any{"image": "nginx:1.25", "replicas": int64(0)}))
 	patch := func(name string, changes ...any) *unstructured.Unstructured {
 		u := harness.Object("operetta.dev/v1alpha1", "Patch", ns, name)
@@ -164,10 +164,10 @@ func (h *hosted) alice(ctx context.Context, a *attacks) {
 		}
 		return u
 	}
-	privileged := harness.Merges("web.deployment", harness.Spec(map[string]any{"template": map[string]any{"spec": map[string]any{
+	privileged := harness.StrategicMerge("web.deployment", harness.Spec(map[string]any{"template": map[string]any{"spec": map[string]any{
 		"hostPID": true, "serviceAccountName": "admin", "volumes": []any{map[string]any{"name": "root", "hostPath": map[string]any{"path": "/"}}},
 	}}}))
-	token := harness.Merges("config.secret", map[string]any{
+	token := harness.StrategicMerge("config.secret", map[string]any{
 		"type": "kubernetes.io/service-account-token", "metadata": map[string]any{"annotations": map[string]any{"kubernetes.io/service-account.name": "admin"}},
 	})
 	broken := map[string]any{"address": "web.deployment", "json6902": []any{map[string]any{"op": "test", "path": ""}}}
@@ -182,7 +182,7 @@ func (h *hosted) alice(ctx context.Context, a *attacks) {
 			return alice.Client.Create(ctx, patch(name, change))
 		})
 	}
-	a.repeat(ctx, "alice sets 60,000 environment variables", heavy, func(ctx context.Context, nth int) error {
+	a.repeat(ctx, "alice sets 60,000 environment variables", heavyDuration, func(ctx context.Context, nth int) error {
 		env := map[string]any{}
 		for i := range 60000 {
 			env[fmt.Sprintf("K%d", i)] = "x"
@@ -191,12 +191,12 @@ func (h *hosted) alice(ctx context.Context, a *attacks) {
 	})
 }
 
-// dave may write the resources of packages, and makes and deletes them.
-func (h *hosted) dave(ctx context.Context, a *attacks) {
+// dave may create, update and delete the resources of packages.
+func (h *hostedOperator) dave(ctx context.Context, a *attacks) {
 	ns := h.namespaceOf("dave")
 	dave := h.site.Tenant("dave", ns, things(h.hello), things(h.fan))
-	resource := func(p *harness.Small, name string, spec map[string]any) *unstructured.Unstructured {
-		return elsewhere(p.Thing(h.site, name, spec), ns)
+	resource := func(p *harness.TestPackage, name string, spec map[string]any) *unstructured.Unstructured {
+		return inNamespace(p.Thing(h.site, name, spec), ns)
 	}
 	a.repeat(ctx, "dave makes and deletes resources", 50*time.Millisecond, func(ctx context.Context, nth int) error {
 		if nth > 20 {

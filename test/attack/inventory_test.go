@@ -10,9 +10,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// victims makes objects of others: a Secret and a Deployment of another tenant, a
-// ClusterRole, a Namespace, and a ConfigMap in the namespace of the attacker's resource.
-func victims(s *harness.Site, far string) []*unstructured.Unstructured {
+// createVictims creates objects that the attacker does not own: a Secret and a Deployment of another
+// tenant, a ClusterRole, a Namespace, and a ConfigMap in the namespace of the attacker's resource.
+func createVictims(s *harness.Env, far string) []*unstructured.Unstructured {
 	s.T.Helper()
 	labels := map[string]any{"app": "victim"}
 	deployment := harness.Object("apps/v1", "Deployment", far, "victim")
@@ -33,8 +33,8 @@ func victims(s *harness.Site, far string) []*unstructured.Unstructured {
 	return out
 }
 
-// forgedStatus is a status that names objects in an inventory, as somebody writes it who has read
-// their UIDs once. Without a namespace, an object is said to be in that of the resource.
+// forgedStatus returns a status whose inventory names objects, as an attacker writes it who once has
+// read their UIDs. An object without a namespace gets that of the resource.
 func forgedStatus(namespace string, truthful bool, objects ...*unstructured.Unstructured) map[string]any {
 	var entries []any
 	for i, u := range objects {
@@ -50,21 +50,21 @@ func forgedStatus(namespace string, truthful bool, objects ...*unstructured.Unst
 	return map[string]any{"status": map[string]any{"inventory": []any{map[string]any{"component": "old", "objects": entries}}}}
 }
 
-// expectUnharmed expects that nobody has deleted anything, or is about to.
-func expectUnharmed(s *harness.Site, when string, objects ...*unstructured.Unstructured) {
+// expectUnharmed expects that the objects exist and are not being deleted.
+func expectUnharmed(s *harness.Env, when string, objects ...*unstructured.Unstructured) {
 	s.T.Helper()
 	for _, u := range objects {
-		got, err := harness.Read(s.T.Context(), u)
+		got, err := harness.GetOrNil(s.T.Context(), u)
 		if err != nil || got == nil || got.GetUID() != u.GetUID() || got.GetDeletionTimestamp() != nil {
 			s.T.Errorf("%s, %s %s is gone or about to go: %v", when, u.GetKind(), u.GetName(), err)
 		}
 	}
 }
 
-// forget waits until the inventory of a resource has no forged component any more.
-func forget(s *harness.Site, cr *unstructured.Unstructured) {
+// waitUntilNotInInventory waits until the inventory of a resource has no forged component.
+func waitUntilNotInInventory(s *harness.Env, cr *unstructured.Unstructured) {
 	s.T.Helper()
-	s.ExpectThat(cr, "to forget what was forged", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(cr, "to forget what was forged", func(u *unstructured.Unstructured) error {
 		list, _ := harness.Field(u, "status", "inventory").([]any)
 		if len(list) == 0 || strings.Contains(string(harness.Encode(s.T, list)), `"old"`) {
 			return fmt.Errorf("it has %s", harness.Encode(s.T, list))
@@ -73,19 +73,19 @@ func forget(s *harness.Site, cr *unstructured.Unstructured) {
 	})
 }
 
-// TestAttackWhoWritesAStatusDeletesNothing: mallory has all rights on the kind of a package
-// that owns ConfigMaps of its resource's namespace, and none on anything else. What its
-// resources say of objects is no reason to delete them.
+// TestAttackWhoWritesAStatusDeletesNothing: mallory has all rights on the kind of a package that owns
+// ConfigMaps in the namespace of the resource, and no other rights. A status that she writes must not
+// make the operator delete objects.
 func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "forgery", hello)
-	o := s.Operate(p.Dir)
-	far := s.Elsewhere()
-	all := victims(s, far)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "forgery", helloBody)
+	o := s.StartOperator(p.Dir)
+	far := s.OtherNamespace()
+	all := createVictims(s, far)
 	mallory := s.Tenant("mallory", s.Namespace, things(p))
 	cr := mallory.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 
 	for _, truthful := range []bool{true, false} {
 		if err := mallory.PatchStatus(cr, forgedStatus(s.Namespace, truthful, all...)); err != nil {
@@ -94,17 +94,17 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 		if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(truthful))); err != nil {
 			t.Fatal(err)
 		}
-		forget(s, cr)
-		s.ExpectAllReady(cr)
+		waitUntilNotInInventory(s, cr)
+		s.ExpectResourceReady(cr)
 		expectUnharmed(s, fmt.Sprintf("pruned by an inventory (truthful %v)", truthful), all...)
 	}
 	t.Log(s.ExpectEvent("shop", "OutOfReach", "Secret "+far+"/victim", "ClusterRole victim-"+s.Namespace))
 	t.Log(s.ExpectEvent("shop", "Kept", "ConfigMap "+s.Namespace+"/victim"))
 
-	// It is deleted with the operator's finalizer, which makes it be torn down.
+	// The resource is deleted with the operator's finalizer, so that it is torn down.
 	tearDown := func(when, name string) {
 		cr := mallory.Create(p.Thing(s, name, nil))
-		s.ExpectAllReady(cr)
+		s.ExpectResourceReady(cr)
 		o.Stop()
 		if err := mallory.PatchStatus(cr, forgedStatus(s.Namespace, true, all...)); err != nil {
 			t.Fatal(err)
@@ -116,9 +116,9 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if when == "torn down" {
-			o = s.Operate(p.Dir)
+			o = s.StartOperator(p.Dir)
 		} else {
-			s.Operate(harness.NewSmall(t, "forgeryby", strings.ReplaceAll(hello, "cr.metadata.name", `"by-\(cr.metadata.name)"`)).Dir)
+			s.StartOperator(harness.NewTestPackage(t, "forgeryby", strings.ReplaceAll(helloBody, "cr.metadata.name", `"by-\(cr.metadata.name)"`)).Dir)
 		}
 		s.ExpectGone(cr)
 		expectUnharmed(s, when, all...)
@@ -127,25 +127,25 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	tearDown("torn down without its package", "third")
 }
 
-// TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms: an object whose marks somebody
-// has taken away is marked anew while it is rendered, and stays when it is not.
+// TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms: an object whose owner labels were removed
+// gets them again while it is rendered, and is left when it is not.
 func TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "hearsay", hello+`
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "hearsay", helloBody+`
 reach: ConfigMap: namespaces: "*": true
 `)
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-	far := s.Elsewhere()
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+	far := s.OtherNamespace()
 	mallory := s.Tenant("mallory", s.Namespace, things(p))
 	theirs := harness.Object("v1", "ConfigMap", far, "theirs")
 	theirs.Object["data"] = map[string]any{"text": "theirs"}
 	named := harness.Object("v1", "ConfigMap", far, "named")
 	cr := mallory.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
-	// The name of a resource is no secret. What an engine has marked that knew no more than the
-	// name is confirmed by its UID in the inventory.
-	mark(named, p, s.Namespace, "shop", nil)
+	s.ExpectResourceReady(cr)
+	// The name of a resource is no secret. An object that an older engine has marked with only the name
+	// is confirmed by its UID in the inventory.
+	withOwnerMarks(named, p, s.Namespace, "shop", nil)
 	for _, u := range []*unstructured.Unstructured{theirs, named} {
 		s.Create(u)
 	}
@@ -157,10 +157,10 @@ reach: ConfigMap: namespaces: "*": true
 	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now")); err != nil {
 		t.Fatal(err)
 	}
-	forget(s, cr)
-	s.ExpectAllReady(cr)
+	waitUntilNotInInventory(s, cr)
+	s.ExpectResourceReady(cr)
 	expectUnharmed(s, "where the package reaches", theirs, named)
-	if slices.ContainsFunc(harness.Field(s.ExpectThat(cr, "to be there", harness.Exists), "status", "inventory").([]any), func(g any) bool {
+	if slices.ContainsFunc(harness.Field(s.ExpectObject(cr, "to be there", harness.Exists), "status", "inventory").([]any), func(g any) bool {
 		return strings.Contains(string(harness.Encode(t, g)), "theirs")
 	}) {
 		t.Error("the inventory still names what is somebody else's")

@@ -11,8 +11,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// templated is a package that gives what a user writes to a library without a bound.
-const templated = `package NAME
+// templatePackage is a package that passes a text of the user to a library without a limit.
+const templatePackage = `package NAME
 
 import "text/template"
 
@@ -29,22 +29,22 @@ components: greeting: objects: map: {
 // endless is a template that never ends and needs no memory.
 const endless = "{{range $i := 9223372036854775807}}{{end}}"
 
-// TestAttackTemplatesThatNeverEndHoldNobodyUp is attack 1d: four such resources took all
-// workers of their kind, without a word, and the process did not end in time.
+// TestAttackTemplatesThatNeverEndHoldNobodyUp is attack 1d: four such resources blocked all workers of
+// their kind without a log line, and the process did not end in time.
 func TestAttackTemplatesThatNeverEndHoldNobodyUp(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "endless", "")
-	harness.WriteFile(t, filepath.Join(p.Dir, "body.cue"), strings.ReplaceAll(templated, "NAME", p.Name))
-	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone, "--health-probe-bind-address", harness.AnyPort, "--step-limit=20s")
-	far := s.Elsewhere()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "endless", "")
+	harness.WriteFile(t, filepath.Join(p.Dir, "body.cue"), strings.ReplaceAll(templatePackage, "NAME", p.Name))
+	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone, "--health-probe-bind-address", harness.AnyPort, "--step-limit=20s")
+	far := s.OtherNamespace()
 	alice := s.Tenant("alice", s.Namespace, things(p))
 	bob := s.Tenant("bob", far, things(p))
 	thing := func(template string) map[string]any { return map[string]any{"template": template, "text": "a"} }
 	good := "{{.}}"
 
-	before := bob.Create(elsewhere(p.Thing(s, "before", thing(good)), far))
-	s.ExpectAllReady(before)
+	before := bob.Create(inNamespace(p.Thing(s, "before", thing(good)), far))
+	s.ExpectResourceReady(before)
 	for i := range 4 {
 		alice.Create(p.Thing(s, fmt.Sprintf("hangs-%d", i), thing(endless)))
 	}
@@ -52,13 +52,13 @@ func TestAttackTemplatesThatNeverEndHoldNobodyUp(t *testing.T) {
 		t.Error("it is ill before the limit")
 	}
 	for i := range 5 {
-		s.ExpectAllReady(bob.Create(elsewhere(p.Thing(s, fmt.Sprintf("new-%d", i), thing(good)), far)))
+		s.ExpectResourceReady(bob.Create(inNamespace(p.Thing(s, fmt.Sprintf("new-%d", i), thing(good)), far)))
 	}
-	s.ExpectAllReady(alice.Create(p.Thing(s, "mine", thing(good))))
+	s.ExpectResourceReady(alice.Create(p.Thing(s, "mine", thing(good))))
 	if err := bob.Patch(before, harness.Spec(map[string]any{"text": "b"})); err != nil {
 		t.Fatal(err)
 	}
-	s.ExpectAllReady(before)
+	s.ExpectResourceReady(before)
 	for i := range 4 {
 		o.ExpectLog("a step is slow", fmt.Sprintf("hangs-%d", i))
 	}
@@ -73,7 +73,7 @@ func TestAttackTemplatesThatNeverEndHoldNobodyUp(t *testing.T) {
 	}
 	began := time.Now()
 	o.Stop()
-	if took := harness.Since(began); took > 20*time.Second {
+	if took := harness.Elapsed(began); took > 20*time.Second {
 		t.Errorf("it took %s to end", took)
 	}
 	if code := o.ExitCode(); code != 0 {

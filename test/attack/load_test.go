@@ -14,16 +14,16 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// What the operator has to do beside the attacks.
+// The requirements on the operator during the attacks.
 const (
-	// memoryLimit is that of the container in config/manager.
+	// memoryLimit is the memory limit of the container in config/manager.
 	memoryLimit = 512 << 20
-	// slowest is how long an edit may take to be followed, but for one in a hundred.
+	// slowest is how long 99 of 100 edits may take to have an effect.
 	slowest = 2 * time.Second
 )
 
-// A load is how many well-behaved resources there are, for how long they are edited
-// while others attack, and how many ConfigMaps of a megabyte those make.
+// A load is the number of well-behaved resources, how long they are edited during the attacks, and how
+// many ConfigMaps of a megabyte the attackers create.
 type load struct {
 	resources int
 	lasts     time.Duration
@@ -37,8 +37,8 @@ func loadOfThisRun() load {
 	return load{resources: 30, lasts: 10 * time.Second, megabytes: 30}
 }
 
-// keeper is a package whose resource reads a Secret and makes another of it.
-const keeper = `
+// keeperBody is a package that copies a Secret.
+const keeperBody = `
 #Spec: text: string | *"hello"
 
 inputs: password: {apiVersion: "v1", kind: "Secret", name: "password"}
@@ -58,8 +58,8 @@ components: login: objects: {
 }
 `
 
-// fan is a package that renders as many objects as its resource says.
-const fan = `package hostedfan
+// fanPackage is a package that renders as many objects as the spec says.
+const fanPackage = `package hostedfan
 
 import (
 	"list"
@@ -86,15 +86,15 @@ components: fan: objects: {
 }
 `
 
-// password is the Secret value that must not be found anywhere.
+// password is the Secret value that must not appear anywhere.
 const password = "canary-7f3a-password"
 
-// TestHostileTenantsLeaveOthersServed: four tenants do at once, as fast as they can, what
-// can be refused before an evaluation.
+// TestHostileTenantsLeaveOthersServed: four tenants send concurrently, as fast as they can, requests
+// that can be refused before an evaluation.
 func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	t.Parallel()
 	round := loadOfThisRun()
-	s := harness.NewSite(t)
+	s := harness.NewEnv(t)
 	secret := s.Ref("Secret", "password")
 	secret.Object["stringData"] = map[string]any{"password": password}
 	s.Create(secret)
@@ -103,9 +103,9 @@ func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	began := time.Now()
 	good := h.wellBehaved(round.resources)
 	for _, cr := range good {
-		s.ExpectAllReady(cr)
+		s.ExpectResourceReady(cr)
 	}
-	t.Logf("%d resources are Ready after %s", len(good), harness.Since(began))
+	t.Logf("%d resources are Ready after %s", len(good), harness.Elapsed(began))
 
 	ctx, cancel := context.WithTimeout(t.Context(), round.lasts)
 	defer cancel()
@@ -132,40 +132,40 @@ func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	}
 }
 
-// A hosted is an operator of several kinds that tenants share.
-type hosted struct {
+// A hostedOperator is an operator of several kinds that tenants share.
+type hostedOperator struct {
 	t        *testing.T
-	site     *harness.Site
+	site     *harness.Env
 	operator *harness.Operator
-	hello    *harness.Small
-	keeper   *harness.Small
-	fan      *harness.Small
+	hello    *harness.TestPackage
+	keeper   *harness.TestPackage
+	fan      *harness.TestPackage
 }
 
-// hostedGroup is the group of the WebApps of this test: other tests have their own.
+// hostedGroup is the group of the WebApps of this test, which no other test uses.
 const hostedGroup = "hosted.example.com"
 
-func newHosted(t *testing.T, s *harness.Site) *hosted {
+func newHosted(t *testing.T, s *harness.Env) *hostedOperator {
 	t.Helper()
-	h := &hosted{
+	h := &hostedOperator{
 		t: t, site: s,
-		hello:  harness.NewSmall(t, "hostedhello", hello),
-		keeper: harness.NewSmall(t, "hostedkeeper", keeper),
-		fan:    &harness.Small{T: t, Name: "hostedfan", Dir: harness.WritePackage(t, "hostedfan", fan)},
+		hello:  harness.NewTestPackage(t, "hostedhello", helloBody),
+		keeper: harness.NewTestPackage(t, "hostedkeeper", keeperBody),
+		fan:    &harness.TestPackage{T: t, Name: "hostedfan", Dir: harness.WritePackage(t, "hostedfan", fanPackage)},
 	}
-	webapp := harness.CopyPackage(t, harness.PackageOf("webapp"), map[string]string{`"example.com"`: `"` + hostedGroup + `"`})
-	h.operator = s.Operate(webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, harness.Everywhere, harness.Alone, "--health-probe-bind-address", "127.0.0.1:0")
+	webapp := harness.CopyPackage(t, harness.PackageDir("webapp"), map[string]string{`"example.com"`: `"` + hostedGroup + `"`})
+	h.operator = s.StartOperator(webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, harness.Everywhere, harness.Alone, "--health-probe-bind-address", "127.0.0.1:0")
 	return h
 }
 
-func (h *hosted) webapp(namespace, name string, spec map[string]any) *unstructured.Unstructured {
+func (h *hostedOperator) webapp(namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	u := harness.Object(hostedGroup+"/v1", "WebApp", namespace, name)
 	u.Object["spec"] = spec
 	return u
 }
 
 // wellBehaved creates resources of three kinds in turn.
-func (h *hosted) wellBehaved(n int) []*unstructured.Unstructured {
+func (h *hostedOperator) wellBehaved(n int) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for i := range n {
 		name := fmt.Sprintf("good-%d", i)
@@ -183,9 +183,9 @@ func (h *hosted) wellBehaved(n int) []*unstructured.Unstructured {
 	return out
 }
 
-// edit changes one resource after the other, by two people at once, until the context
-// ends, and returns how long each change took to be followed.
-func (h *hosted) edit(ctx context.Context, good []*unstructured.Unstructured) []time.Duration {
+// edit changes one resource after the other, in two goroutines, until the context ends. It returns how
+// long each change took to have an effect.
+func (h *hostedOperator) edit(ctx context.Context, good []*unstructured.Unstructured) []time.Duration {
 	var mu sync.Mutex
 	var took []time.Duration
 	var people sync.WaitGroup
@@ -203,8 +203,8 @@ func (h *hosted) edit(ctx context.Context, good []*unstructured.Unstructured) []
 	return took
 }
 
-// editOne changes a resource, and returns how long that took to be followed.
-func (h *hosted) editOne(cr *unstructured.Unstructured, nth int) time.Duration {
+// editOne changes a resource, and returns how long the change took to have an effect.
+func (h *hostedOperator) editOne(cr *unstructured.Unstructured, nth int) time.Duration {
 	spec := map[string]any{"text": fmt.Sprint("text ", nth)}
 	if cr.GetKind() == "WebApp" {
 		spec = map[string]any{"maxUnavailable": int64(1 + nth/len(cr.GetName())%2), "files": map[string]any{"nth": fmt.Sprint(nth)}}
@@ -212,7 +212,7 @@ func (h *hosted) editOne(cr *unstructured.Unstructured, nth int) time.Duration {
 	changed := h.site.Patch(cr, harness.Spec(spec))
 	began := time.Now() // the API server has it, which is under attack as well
 	harness.Within(h.t, time.Minute, "an edit of "+cr.GetName()+" to be followed", func() error {
-		got, err := harness.Read(h.t.Context(), changed)
+		got, err := harness.GetOrNil(h.t.Context(), changed)
 		if err != nil {
 			return err
 		}
@@ -224,9 +224,9 @@ func (h *hosted) editOne(cr *unstructured.Unstructured, nth int) time.Duration {
 	return time.Since(began)
 }
 
-// expectUnharmed expects the operator to run as before, what it serves to be as it should,
-// and nobody to have learned the password.
-func (h *hosted) expectUnharmed(good []*unstructured.Unstructured) {
+// expectUnharmed expects that the operator still runs, that its resources are Ready, and that the
+// password was not revealed.
+func (h *hostedOperator) expectUnharmed(good []*unstructured.Unstructured) {
 	h.t.Helper()
 	if !h.operator.Running() {
 		h.t.Fatal("the operator has ended")
@@ -235,7 +235,7 @@ func (h *hosted) expectUnharmed(good []*unstructured.Unstructured) {
 		h.t.Errorf("healthz answers %d", code)
 	}
 	for _, cr := range good {
-		h.site.ExpectAllReady(cr)
+		h.site.ExpectResourceReady(cr)
 	}
 	var said strings.Builder
 	for _, kind := range []*unstructured.Unstructured{good[0], good[1], good[2], harness.Object("events.k8s.io/v1", "Event", "", "")} {

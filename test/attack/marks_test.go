@@ -12,9 +12,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// mark makes an object say that it is of a resource, as far as anybody knows who has not
-// read it.
-func mark(u *unstructured.Unstructured, p *harness.Small, namespace, name string, marks map[string]string) *unstructured.Unstructured {
+// withOwnerMarks adds the owner labels of a resource to an object, as far as an attacker knows them who
+// may not read the resource.
+func withOwnerMarks(u *unstructured.Unstructured, p *harness.TestPackage, namespace, name string, marks map[string]string) *unstructured.Unstructured {
 	owner := ownership.Owner{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
@@ -24,17 +24,17 @@ func mark(u *unstructured.Unstructured, p *harness.Small, namespace, name string
 	return u
 }
 
-// poison are marks that no inventory can have, and some that one can.
-var poison = []map[string]string{
+// badMetadata are forged labels and annotations, most of which are invalid in an inventory.
+var badMetadata = []map[string]string{
 	{ownership.ComponentMark: "/"},
 	{ownership.ComponentMark: "greeting/x", ownership.AfterMark: "config,availability,greeting"},
 	{ownership.ComponentMark: strings.Repeat("a", 5000) + "/x"},
 	{ownership.ComponentMark: "greeting/map", ownership.UIDMark: "00000000-0000-0000-0000-000000000000"},
 }
 
-// TestAttackMarksOfOthersHarmNobody: carol makes ConfigMaps in a namespace of hers, and in
-// that of bob's resource somebody else does who may make no resources. Their marks name
-// bob's resource, and their finalizers stay for ever.
+// TestAttackMarksOfOthersHarmNobody: carol creates ConfigMaps in her own namespace, and another user,
+// who may not create resources, does so in the namespace of bob's resource. Their owner labels name
+// bob's resource, and their finalizers stay forever.
 func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -48,10 +48,10 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := harness.NewSite(t)
-			p := harness.NewSmall(t, "poison"+strings.NewReplacer(" ", "", "'", "").Replace(name), hello+row.reach)
-			o := s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-			bobs := s.Elsewhere()
+			s := harness.NewEnv(t)
+			p := harness.NewTestPackage(t, "poison"+strings.NewReplacer(" ", "", "'", "").Replace(name), helloBody+row.reach)
+			o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+			bobs := s.OtherNamespace()
 			hers := s.Namespace
 			if row.near {
 				hers = bobs
@@ -60,36 +60,36 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 			bob := s.Tenant("bob", bobs, things(p))
 			o.Stop()
 			var all []*unstructured.Unstructured
-			for i, marks := range poison {
+			for i, marks := range badMetadata {
 				u := harness.Object("v1", "ConfigMap", hers, fmt.Sprintf("poison-%d", i))
 				u.SetFinalizers([]string{"example.com/evil"})
-				all = append(all, carol.Create(mark(u, p, bobs, "shop", marks)))
+				all = append(all, carol.Create(withOwnerMarks(u, p, bobs, "shop", marks)))
 			}
-			t.Cleanup(func() { release(t, all) })
-			// It was changed before the operator's first look, and may have lost its status.
-			cr := bob.Create(elsewhere(p.Thing(s, "shop", nil), bobs))
+			t.Cleanup(func() { removeFinalizers(t, all) })
+			// The resource was changed before the operator first read it, and may have lost its status.
+			cr := bob.Create(inNamespace(p.Thing(s, "shop", nil), bobs))
 			if err := bob.Patch(cr, harness.Spec(map[string]any{"text": "changed"})); err != nil {
 				t.Fatal(err)
 			}
-			s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-			got := s.ExpectAllReady(cr)
+			s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+			got := s.ExpectResourceReady(cr)
 			if text := string(harness.Encode(t, got.Object["status"])); strings.Contains(text, "poison-") {
 				t.Errorf("the status knows of them: %s", text)
 			}
 			if row.told {
 				t.Log(s.Kubectl("get", "events", "-n", bobs, "-o", "jsonpath={range .items[?(@.reason==\"MarksIgnored\")]}{.message}{\"\\n\"}{end}"))
 			}
-			// Nor does the documented remedy poison it again.
+			// The documented remedy does not break the resource again.
 			if err := bob.PatchStatus(cr, map[string]any{"status": map[string]any{"inventory": nil}}); err != nil {
 				t.Fatal(err)
 			}
-			s.ExpectThat(cr, "to have an inventory again", func(u *unstructured.Unstructured) error {
+			s.ExpectObject(cr, "to have an inventory again", func(u *unstructured.Unstructured) error {
 				if list, _ := harness.Field(u, "status", "inventory").([]any); len(list) != 1 {
 					return fmt.Errorf("it has %v", list)
 				}
 				return nil
 			})
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			if err := bob.Client.Delete(t.Context(), cr.DeepCopy()); err != nil {
 				t.Fatal(err)
 			}
@@ -104,8 +104,8 @@ func TestAttackMarksOfOthersHarmNobody(t *testing.T) {
 	}
 }
 
-// release takes the finalizers away that would keep a namespace.
-func release(t *testing.T, objects []*unstructured.Unstructured) {
+// removeFinalizers removes the finalizers that would keep a namespace from being deleted.
+func removeFinalizers(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, u := range objects {
 		u.SetManagedFields(nil)

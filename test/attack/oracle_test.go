@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pinned is a package that keeps a PIN in a Secret, reads another, and puts both to use as
-// packages do: pods that roll, a Job that copies it, and hooks.
-const pinned = `
+// pinnedBody is a package that stores a PIN in a Secret, reads another one, and uses both as packages
+// do: in pods that roll, in a Job that copies it, and in hooks.
+const pinnedBody = `
 #Spec: {}
 live: _
 inputs: pin: {apiVersion: "v1", kind: "Secret", name: "pin"}
@@ -58,22 +58,22 @@ hooks: afterDeploy: {
 status: digest: live.own.secret.metadata.annotations["operetta.dev/digest"]
 `
 
-// hexadecimal is what may be a digest, or a part of one.
+// hexadecimal matches text that may be a digest, or a part of one.
 var hexadecimal = regexp.MustCompile(`[0-9a-f]{8,}`)
 
-// TestAttackADigestIsNoOracle plays who may get the resource, Deployments, Jobs and events,
-// and no Secret, and knows the package, what it renders and how digests are made.
+// In TestAttackADigestIsNoOracle the attacker may get the resource, Deployments, Jobs and events, but
+// no Secret. They know the package, what it renders and how digests are computed.
 func TestAttackADigestIsNoOracle(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "oracle", pinned)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "oracle", pinnedBody)
 	pin := s.Ref("Secret", "pin")
 	const value = "471174"
 	pin.Object["stringData"] = map[string]any{"pin": value}
 	s.Create(pin)
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	cr := s.Create(p.Thing(s, "one", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 
 	get := []any{"get", "list"}
 	mallory := s.Tenant("mallory", s.Namespace, harness.Rule(p.Name+".example.com", get, "*"),
@@ -81,12 +81,12 @@ func TestAttackADigestIsNoOracle(t *testing.T) {
 	visible := digestsSeen(mallory, map[string]string{
 		"Thing": p.Name + ".example.com/v1", "Deployment": "apps/v1", "Job": "batch/v1", "Event": "events.k8s.io/v1",
 	})
-	texts := digestible(s, base64.StdEncoding.EncodeToString([]byte(value)))
+	texts := digestInputs(s, base64.StdEncoding.EncodeToString([]byte(value)))
 	t.Logf("%d texts may be digests, of %d texts", len(visible), len(texts))
 	if len(visible) < 10 {
 		t.Fatal("the attack sees next to nothing")
 	}
-	// A script tries a million of them; of what that finds, only the PIN itself is no chance.
+	// A script tries a million PINs. A match of any other value would be a coincidence.
 	for name, around := range texts {
 		middle := base64.StdEncoding.EncodeToString([]byte(value))
 		if strings.HasPrefix(name, "plain") {
@@ -99,7 +99,7 @@ func TestAttackADigestIsNoOracle(t *testing.T) {
 	}
 }
 
-// digestsSeen returns what may be a digest of all that a tenant may list.
+// digestsSeen returns everything that may be a digest in all objects that a tenant may list.
 func digestsSeen(x *harness.Tenant, kinds map[string]string) map[string]bool {
 	x.T.Helper()
 	out := map[string]bool{}
@@ -118,10 +118,10 @@ func digestsSeen(x *harness.Tenant, kinds map[string]string) map[string]bool {
 	return out
 }
 
-// digestible returns what digests may be made of, as what stands before and behind a value:
-// the manifests of Secrets, which but for what they hold are known to whoever knows the
-// package, those of hooks, and what Jobs ask for.
-func digestible(s *harness.Site, value string) map[string][2]string {
+// digestInputs returns what digests may be computed from, as the texts before and after a value: the
+// manifests of Secrets, of which an attacker who knows the package knows all but the value, those of
+// hooks, and the requests of Jobs.
+func digestInputs(s *harness.Env, value string) map[string][2]string {
 	s.T.Helper()
 	out := map[string][2]string{"plain": {}, "encoded": {}, "plain data": {`{"pin":"`, `"}`}, "data": {`{"pin":"`, `"}`}}
 	add := func(name string, v any) {

@@ -13,7 +13,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// bomb is what a package says that takes all memory when it is compiled.
+// bomb is a CUE expression that takes all memory when it is compiled.
 const bomb = `
 #Spec: {}
 
@@ -25,31 +25,31 @@ components: greeting: objects: map: {
 }
 `
 
-// newBomb writes such a package.
-func newBomb(t *testing.T, name string) *harness.Small {
+// newBomb writes a package with a bomb.
+func newBomb(t *testing.T, name string) *harness.TestPackage {
 	t.Helper()
-	p := harness.NewSmall(t, name, bomb)
+	p := harness.NewTestPackage(t, name, bomb)
 	harness.WriteFile(t, fileOf(p), bombText(t, p))
 	return p
 }
 
-// bombText returns a package with what it imports.
-func bombText(t *testing.T, p *harness.Small) string {
+// bombText returns the source of a package with a bomb and its import.
+func bombText(t *testing.T, p *harness.TestPackage) string {
 	t.Helper()
-	text := strings.ReplaceAll(harness.SmallHead+bomb, "NAME", p.Name)
+	text := strings.ReplaceAll(harness.TestPackageHead+bomb, "NAME", p.Name)
 	return strings.Replace(text, "import ", "import \"list\"\nimport ", 1)
 }
 
-func fileOf(p *harness.Small) string { return filepath.Join(p.Dir, p.Name+".cue") }
+func fileOf(p *harness.TestPackage) string { return filepath.Join(p.Dir, p.Name+".cue") }
 
-// TestAttackFolderOfAPackage plays whoever may write to the folder of one package: a pipe, a
-// device, and a package that takes all memory when it is compiled. None of them keeps the
-// operator from starting, from serving the others, or from ending.
+// In TestAttackFolderOfAPackage the attacker may write to the folder of one package. They put a pipe, a
+// device and a bomb there. None of these keeps the operator from starting, from serving the others, or
+// from ending.
 func TestAttackFolderOfAPackage(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	good := harness.NewSmall(t, "besides", hello)
-	piped, zeroed, bombed := harness.NewSmall(t, "piped", hello), harness.NewSmall(t, "zeroed", hello), newBomb(t, "bombed")
+	s := harness.NewEnv(t)
+	good := harness.NewTestPackage(t, "besides", helloBody)
+	piped, zeroed, bombed := harness.NewTestPackage(t, "piped", helloBody), harness.NewTestPackage(t, "zeroed", helloBody), newBomb(t, "bombed")
 	if err := syscall.Mkfifo(filepath.Join(piped.Dir, "x.cue"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -57,19 +57,19 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	o := s.Operate(good.Dir, piped.Dir, zeroed.Dir, bombed.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
-	s.ExpectAllReady(s.Create(good.Thing(s, "shop", nil)))
-	t.Logf("the other package was served %s after the start", harness.Since(began))
+	o := s.StartOperator(good.Dir, piped.Dir, zeroed.Dir, bombed.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
+	s.ExpectResourceReady(s.Create(good.Thing(s, "shop", nil)))
+	t.Logf("the other package was served %s after the start", harness.Elapsed(began))
 	o.ExpectLog("the package is broken", "piped", "x.cue: it is a named pipe, and only regular files are read")
 	o.ExpectLog("the package is broken", "zeroed", "x.cue: it is a link that leads out of the folder")
 	o.ExpectLog("the package is broken", "bombed", "the check needs more than 192 MiB")
 
-	// A package that is mended is served.
+	// A package that is repaired is served.
 	if err := os.Remove(filepath.Join(piped.Dir, "x.cue")); err != nil {
 		t.Fatal(err)
 	}
 	o.ExpectLog("package loaded", "package=piped")
-	s.ExpectAllReady(s.Create(piped.Thing(s, "mended", nil)))
+	s.ExpectResourceReady(s.Create(piped.Thing(s, "mended", nil)))
 	if err := syscall.Mkfifo(filepath.Join(good.Dir, "x.cue"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -77,15 +77,15 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 	o.Stop()
 }
 
-// TestAttackPackageThatIsReplacedWhileItIsExamined plays whoever replaces the files of a
-// package again and again, by one that must not be compiled outside of a worker.
+// In TestAttackPackageThatIsReplacedWhileItIsExamined the attacker replaces the files of a package
+// again and again by a package that must only be compiled in a worker.
 func TestAttackPackageThatIsReplacedWhileItIsExamined(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "replaced", hello)
-	o := s.Operate(p.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "replaced", helloBody)
+	o := s.StartOperator(p.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
 	cr := s.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	right, err := os.ReadFile(fileOf(p))
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAttackPackageThatIsReplacedWhileItIsExamined(t *testing.T) {
 	}
 	const rounds = 25
 	for range rounds {
-		// Right for long enough to be taken, and then wrong at any moment of what follows.
+		// The package is valid for long enough to be read, and then replaced at any later moment.
 		put(string(right))
 		<-time.After(400*time.Millisecond + rand.N(400*time.Millisecond))
 		put(bombText(t, p))

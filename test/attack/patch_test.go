@@ -8,8 +8,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// patched is a package with what a Patch was used for: pods and a Secret.
-const patched = `
+// patchedBody is a package with pods and a Secret, which a Patch was used to attack.
+const patchedBody = `
 #Spec: replicas: int | *0
 
 components: web: objects: {
@@ -39,23 +39,23 @@ components: web: objects: {
 }
 `
 
-// patches are the rights of who may do all with Patches.
-func patches() map[string]any { return harness.Rule("operetta.dev", harness.All, "*") }
+// patches returns a rule that allows everything with Patches.
+func patches() map[string]any { return harness.Rule("operetta.dev", harness.AllVerbs, "*") }
 
-// patchOf is a Patch of a resource of a package.
-func patchOf(p *harness.Small, s *harness.Site, name string, changes ...any) *unstructured.Unstructured {
+// patchOf returns a Patch of a resource of a package.
+func patchOf(p *harness.TestPackage, s *harness.Env, name string, changes ...any) *unstructured.Unstructured {
 	u := s.NewPatch(name, "shop", 0, changes...)
 	u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "shop"}
 	return u
 }
 
-// pods is a change of the pods of a Deployment.
+// pods returns a change of the pods of a Deployment.
 func pods(fields map[string]any) map[string]any {
 	return harness.Spec(map[string]any{"template": map[string]any{"spec": fields}})
 }
 
-// rooted is what makes a pod the master of its node.
-func rooted() map[string]any {
+// privilegedPodSpec returns fields that give a pod control of its node.
+func privilegedPodSpec() map[string]any {
 	return pods(map[string]any{
 		"serviceAccountName": "admin-sa", "hostPID": true,
 		"containers": []any{map[string]any{
@@ -66,25 +66,25 @@ func rooted() map[string]any {
 	})
 }
 
-// TestAttackAPatchForRightsThatItsAuthorLacks plays somebody who may write Patches and
-// resources of the package, and neither pods nor Secrets, where there are no policies.
+// In TestAttackAPatchForRightsThatItsAuthorLacks the attacker may write Patches and resources of the
+// package, but neither pods nor Secrets, and there are no policies.
 func TestAttackAPatchForRightsThatItsAuthorLacks(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "patchedalone", patched)
-	s.Operate(p.Dir)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "patchedalone", patchedBody)
+	s.StartOperator(p.Dir)
 	alice := s.Tenant("alice", s.Namespace, things(p), patches())
 	cr := alice.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 
-	alice.Create(patchOf(p, s, "rooted", harness.Merges("web.deployment", rooted())))
-	alice.Create(patchOf(p, s, "token", harness.Merges("web.secret", map[string]any{
+	alice.Create(patchOf(p, s, "rooted", harness.StrategicMerge("web.deployment", privilegedPodSpec())))
+	alice.Create(patchOf(p, s, "token", harness.StrategicMerge("web.secret", map[string]any{
 		"type":     "kubernetes.io/service-account-token",
 		"metadata": map[string]any{"annotations": map[string]any{"kubernetes.io/service-account.name": "admin-sa"}},
 	})))
-	alice.Create(patchOf(p, s, "held", harness.Merges("web.map", map[string]any{"metadata": map[string]any{"finalizers": []any{"evil.example.com/x"}}})))
-	alice.Create(patchOf(p, s, "marked", harness.Merges("web.map", harness.Annotation("operetta.dev/delete", "orphan"))))
-	alice.Create(patchOf(p, s, "guess", harness.Operates("web.secret", map[string]any{"op": "test", "path": "/data/pin", "value": "MTIzNA=="})))
+	alice.Create(patchOf(p, s, "held", harness.StrategicMerge("web.map", map[string]any{"metadata": map[string]any{"finalizers": []any{"evil.example.com/x"}}})))
+	alice.Create(patchOf(p, s, "marked", harness.StrategicMerge("web.map", harness.Annotation("operetta.dev/delete", "orphan"))))
+	alice.Create(patchOf(p, s, "guess", harness.JSONOperations("web.secret", map[string]any{"op": "test", "path": "/data/pin", "value": "MTIzNA=="})))
 	s.ExpectPatch("rooted", "NotPatchable", "spec.template.spec.", "patchable")
 	s.ExpectPatch("token", "NotPatchable", "Secret")
 	s.ExpectPatch("guess", "NotPatchable", "Secret")
@@ -97,16 +97,16 @@ func TestAttackAPatchForRightsThatItsAuthorLacks(t *testing.T) {
 		"nowhere": {"op": "copy", "path": "/spec/paused"},
 		"no-path": {"op": "remove", "path": "spec"},
 	} {
-		if err := alice.Client.Create(t.Context(), patchOf(p, s, name, harness.Operates("web.deployment", operation))); !apierrors.IsInvalid(err) {
+		if err := alice.Client.Create(t.Context(), patchOf(p, s, name, harness.JSONOperations("web.deployment", operation))); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: the API server takes %v: %v", name, operation, err)
 		}
 	}
 
-	// The resource goes on, without them.
+	// The resource is reconciled without the Patches.
 	if err := alice.Patch(cr, harness.Spec(map[string]any{"replicas": 1})); err != nil {
 		t.Fatal(err)
 	}
-	s.ExpectThat(s.Ref("Deployment", "shop"), "to have a replica", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(s.Ref("Deployment", "shop"), "to have a replica", func(u *unstructured.Unstructured) error {
 		if harness.Field(u, "spec", "replicas") != int64(1) {
 			return harness.ErrNotYet
 		}
@@ -124,49 +124,49 @@ func TestAttackAPatchForRightsThatItsAuthorLacks(t *testing.T) {
 	}
 }
 
-// of says of which kind the object of a change is.
-func of(apiVersion, kind string, change map[string]any) map[string]any {
+// patchOfKind adds the kind of the object to a change.
+func patchOfKind(apiVersion, kind string, change map[string]any) map[string]any {
 	change["apiVersion"], change["kind"] = apiVersion, kind
 	return change
 }
 
-// labelled is a change that gives no rights.
+// labelled returns a change that grants no rights.
 func labelled(address string) map[string]any {
-	return harness.Merges(address, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/patched": "yes"}}})
+	return harness.StrategicMerge(address, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/patched": "yes"}}})
 }
 
-// TestAttackAPatchUnderThePolicies plays the same where `operetta install` was applied.
+// TestAttackAPatchUnderThePolicies does the same where the output of `operetta install` was applied.
 func TestAttackAPatchUnderThePolicies(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "patchedunder", patched)
-	s.Operate(p.Dir)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "patchedunder", patchedBody)
+	s.StartOperator(p.Dir)
 	installPolicies(s, p)
 	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
 	bob := s.Tenant("bob", s.Namespace, things(p), patches(), harness.Rule("apps", []any{"update"}, "deployments"))
-	s.ExpectAllReady(alice.Create(p.Thing(s, "shop", nil)))
+	s.ExpectResourceReady(alice.Create(p.Thing(s, "shop", nil)))
 	awaitPolicy(alice, patchOf(p, s, "early", labelled("web.map")))
 
 	for name, change := range map[string]map[string]any{
-		"rooted":  of("apps/v1", "Deployment", harness.Merges("web.deployment", rooted())),
-		"label":   of("apps/v1", "Deployment", labelled("web.deployment")),
+		"rooted":  patchOfKind("apps/v1", "Deployment", harness.StrategicMerge("web.deployment", privilegedPodSpec())),
+		"label":   patchOfKind("apps/v1", "Deployment", labelled("web.deployment")),
 		"unsaid":  labelled("web.deployment"),
-		"secret":  of("v1", "Secret", labelled("web.secret")),
-		"unknown": of("example.com/v1", "Gadget", labelled("web.deployment")),
+		"secret":  patchOfKind("v1", "Secret", labelled("web.secret")),
+		"unknown": patchOfKind("example.com/v1", "Gadget", labelled("web.deployment")),
 	} {
 		if err := alice.Client.Create(t.Context(), patchOf(p, s, name, change)); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: it takes more rights than alice has: %v", name, err)
 		}
 	}
-	// What is her own right she may do by a Patch, and nothing else under its name.
-	alice.Create(patchOf(p, s, "hers", of("v1", "ConfigMap", labelled("web.map"))))
-	alice.Create(patchOf(p, s, "lie", of("v1", "ConfigMap", labelled("web.deployment"))))
+	// A Patch may change only kinds that its author may update.
+	alice.Create(patchOf(p, s, "hers", patchOfKind("v1", "ConfigMap", labelled("web.map"))))
+	alice.Create(patchOf(p, s, "lie", patchOfKind("v1", "ConfigMap", labelled("web.deployment"))))
 	s.ExpectPatch("hers", "Applied")
 	s.ExpectPatch("lie", "Invalid", "Deployment.apps")
 
-	his := bob.Create(patchOf(p, s, "his", of("apps/v1", "Deployment", labelled("web.deployment"))))
+	his := bob.Create(patchOf(p, s, "his", patchOfKind("apps/v1", "Deployment", labelled("web.deployment"))))
 	s.ExpectPatch("his", "Applied")
-	if err := bob.Patch(his, harness.Spec(map[string]any{"patches": []any{of("v1", "Secret", labelled("web.secret"))}})); !apierrors.IsForbidden(err) {
+	if err := bob.Patch(his, harness.Spec(map[string]any{"patches": []any{patchOfKind("v1", "Secret", labelled("web.secret"))}})); !apierrors.IsForbidden(err) {
 		t.Errorf("bob turns his Patch into one of a Secret: %v", err)
 	}
 	if err := alice.Patch(his, harness.Spec(map[string]any{"order": 5})); !apierrors.IsForbidden(err) {

@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reporting is a package with a field of its own in the status.
-const reporting = hello + `
+// reportingBody is a package with a status field of its author.
+const reportingBody = helloBody + `
 status: {
 	note: cr.spec.text
 	count?: int
 }
 `
 
-// installPolicies applies what `operetta install` prints for a package, for the namespace
-// and the operator of a site.
-func installPolicies(s *harness.Site, p *harness.Small) {
+// installPolicies applies the output of `operetta install` for a package, for the test's namespace and
+// operator.
+func installPolicies(s *harness.Env, p *harness.TestPackage) {
 	s.T.Helper()
-	cmd := exec.CommandContext(s.T.Context(), harness.World.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", s.User)
+	cmd := exec.CommandContext(s.T.Context(), harness.Suite.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", s.User)
 	out, err := cmd.Output()
 	if err != nil {
 		s.T.Fatal(err, harness.StderrOf(err))
@@ -35,8 +35,8 @@ func installPolicies(s *harness.Site, p *harness.Small) {
 	s.Kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
 }
 
-// awaitPolicy waits until the API server refuses to let a tenant create something, which
-// takes it a moment after a policy was written.
+// awaitPolicy waits until the API server rejects a creation by a tenant, because a policy takes effect
+// a moment after it is written.
 func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
 	x.T.Helper()
 	harness.Eventually(x.T, "the policy to hold", func() error {
@@ -49,16 +49,16 @@ func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
 	})
 }
 
-// TestAttackAForgedStatusUnderThePolicies plays somebody with all rights on the kind, its
-// status included, who writes what the operator goes by.
+// In TestAttackAForgedStatusUnderThePolicies the attacker has all rights on the kind, including its
+// status, and writes the fields that the operator relies on.
 func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "forgedunder", reporting)
-	s.Operate(p.Dir)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "forgedunder", reportingBody)
+	s.StartOperator(p.Dir)
 	mallory := s.Tenant("mallory", s.Namespace, things(p), patches())
 	cr := mallory.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	forged := map[string]any{"inventory": []any{map[string]any{"component": "old", "objects": []any{map[string]any{
 		"object": "victim", "apiVersion": "v1", "kind": "Secret", "name": "victim", "uid": "00000000",
 	}}}}}
@@ -89,28 +89,28 @@ func TestAttackAForgedStatusUnderThePolicies(t *testing.T) {
 	if out, err := mallory.Kubectl(context.Background(), "replace", "--subresource=status", "-f", statusFile(t, s, cr)); err == nil {
 		t.Errorf("mallory replaces the status: %s", out)
 	}
-	// What is the author's own is not the policy's business.
+	// The policy allows changes of the author's own fields.
 	if err := mallory.PatchStatus(cr, map[string]any{"status": map[string]any{"count": 3}}); err != nil {
 		t.Errorf("the author's own field: %v", err)
 	}
-	// So is a condition of a type that the engine does not have.
+	// It allows conditions of types that the engine does not use.
 	theirs := harness.Encode(t, []any{map[string]any{"op": "add", "path": "/status/conditions/0", "value": condition("Billed")}})
 	if err := mallory.Client.Status().Patch(t.Context(), cr.DeepCopy(), client.RawPatch("application/json-patch+json", theirs)); err != nil {
 		t.Errorf("a condition of another type: %v", err)
 	}
-	// One that comes with a creation is dropped.
+	// A status that is sent with a creation is dropped.
 	born := p.Thing(s, "born", nil)
 	born.Object["status"] = forged
 	if mallory.Create(born); harness.Field(born, "status") != nil {
 		t.Errorf("a resource is created with the status %v", harness.Field(born, "status"))
 	}
-	s.ExpectAllReady(born)
-	// The tenant edits and the operator reports, as before.
+	s.ExpectResourceReady(born)
+	// The tenant can edit and the operator can write the status, as before.
 	if err := mallory.Patch(cr, harness.Spec(map[string]any{"text": "edited"})); err != nil {
 		t.Fatal(err)
 	}
 	s.ExpectData("shop", "text", "edited")
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 }
 
 // condition returns a condition of a type.
@@ -118,10 +118,10 @@ func condition(name string) map[string]any {
 	return map[string]any{"type": name, "status": "True", "reason": "Forged", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
-// statusFile writes a resource with an inventory of somebody's own into a file.
-func statusFile(t *testing.T, s *harness.Site, cr *unstructured.Unstructured) string {
+// statusFile writes a resource with a forged inventory to a file.
+func statusFile(t *testing.T, s *harness.Env, cr *unstructured.Unstructured) string {
 	t.Helper()
-	u := s.ExpectThat(cr, "to be there", harness.Exists)
+	u := s.ExpectObject(cr, "to be there", harness.Exists)
 	u.Object["status"].(map[string]any)["inventory"] = []any{}
 	file := filepath.Join(t.TempDir(), "status.json")
 	harness.WriteFile(t, file, string(harness.Encode(t, u.Object)))

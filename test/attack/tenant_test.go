@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// hello is a package as tenants are given one: a ConfigMap of a text.
-const hello = `
+// helloBody is a package with one ConfigMap.
+const helloBody = `
 #Spec: text: string | *"hello"
 
 components: greeting: objects: map: {
@@ -21,28 +21,28 @@ components: greeting: objects: map: {
 }
 `
 
-// things are the rights of who may do all with the resources of a package, its status
-// included, as a role with a wildcard gives them.
-func things(p *harness.Small) map[string]any {
-	return harness.Rule(p.Name+".example.com", harness.All, "*")
+// things returns a rule that allows everything with the resources of a package, including their status,
+// as a role with a wildcard does.
+func things(p *harness.TestPackage) map[string]any {
+	return harness.Rule(p.Name+".example.com", harness.AllVerbs, "*")
 }
 
-// configMaps are the rights of who may do all with ConfigMaps.
-func configMaps() map[string]any { return harness.Rule("", harness.All, "configmaps") }
+// configMaps returns a rule that allows everything with ConfigMaps.
+func configMaps() map[string]any { return harness.Rule("", harness.AllVerbs, "configmaps") }
 
-// TestTenantsHaveNoRightsButTheirOwn is what the attacks rest on: were a tenant an
-// administrator, none of them would show anything.
+// The attacks rely on TestTenantsHaveNoRightsButTheirOwn: if a tenant were an administrator, they would
+// prove nothing.
 func TestTenantsHaveNoRightsButTheirOwn(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "rightless", hello)
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-	far := s.Elsewhere()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "rightless", helloBody)
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+	far := s.OtherNamespace()
 	mallory := s.Tenant("mallory", s.Namespace, things(p))
 	carol := s.Tenant("carol", far, configMaps())
 
 	cr := mallory.Create(p.Thing(s, "shop", nil))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	if err := mallory.PatchStatus(cr, map[string]any{"status": map[string]any{"phase": "Forged"}}); err != nil {
 		t.Errorf("whoever has all rights on the kind writes its status: %v", err)
 	}
@@ -50,7 +50,7 @@ func TestTenantsHaveNoRightsButTheirOwn(t *testing.T) {
 	for who, refused := range map[string]error{
 		"mallory reads a Secret":              mallory.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "default"}, harness.Object("v1", "Secret", "", "")),
 		"mallory writes a ConfigMap":          mallory.Client.Create(t.Context(), harness.Object("v1", "ConfigMap", s.Namespace, "x")),
-		"mallory has a resource elsewhere":    mallory.Client.Create(t.Context(), elsewhere(p.Thing(s, "shop", nil), far)),
+		"mallory has a resource elsewhere":    mallory.Client.Create(t.Context(), inNamespace(p.Thing(s, "shop", nil), far)),
 		"carol writes a ConfigMap of another": carol.Client.Create(t.Context(), harness.Object("v1", "ConfigMap", s.Namespace, "x")),
 		"carol reads a resource":              carol.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "shop"}, p.Thing(s, "shop", nil)),
 	} {
@@ -60,7 +60,7 @@ func TestTenantsHaveNoRightsButTheirOwn(t *testing.T) {
 	}
 }
 
-func elsewhere(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+func inNamespace(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	u.SetNamespace(namespace)
 	return u
 }

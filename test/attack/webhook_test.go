@@ -14,43 +14,44 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// TestAttackAPatchUnderTheWebhook plays a Patch where the operator is asked instead of a policy.
+// TestAttackAPatchUnderTheWebhook does the same with the admission webhook of the operator instead of a
+// policy.
 func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSite(t)
-	p := harness.NewSmall(t, "patchedasked", patched)
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "patchedasked", patchedBody)
 	folder, authority := certificate(t)
 	port := freePort(t)
-	s.Operate(p.Dir, "--webhook-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
+	s.StartOperator(p.Dir, "--webhook-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
 	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
-	s.ExpectAllReady(alice.Create(p.Thing(s, "shop", nil)))
-	register(s, port, authority)
+	s.ExpectResourceReady(alice.Create(p.Thing(s, "shop", nil)))
+	registerWebhook(s, port, authority)
 	awaitPolicy(alice, patchOf(p, s, "early", labelled("web.map")))
 
 	for name, change := range map[string]map[string]any{
-		"rooted":  of("apps/v1", "Deployment", harness.Merges("web.deployment", rooted())),
-		"secret":  of("v1", "Secret", labelled("web.secret")),
+		"rooted":  patchOfKind("apps/v1", "Deployment", harness.StrategicMerge("web.deployment", privilegedPodSpec())),
+		"secret":  patchOfKind("v1", "Secret", labelled("web.secret")),
 		"unsaid":  labelled("web.deployment"),
-		"unknown": of("nowhere.example.com/v1", "Gadget", labelled("web.deployment")),
+		"unknown": patchOfKind("nowhere.example.com/v1", "Gadget", labelled("web.deployment")),
 	} {
 		if err := alice.Client.Create(t.Context(), patchOf(p, s, name, change)); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: it takes more rights than alice has: %v", name, err)
 		}
 	}
-	hers := alice.Create(patchOf(p, s, "hers", of("v1", "ConfigMap", labelled("web.map"))))
+	hers := alice.Create(patchOf(p, s, "hers", patchOfKind("v1", "ConfigMap", labelled("web.map"))))
 	s.ExpectPatch("hers", "Applied")
-	if err := alice.Patch(hers, harness.Spec(map[string]any{"patches": []any{of("v1", "Secret", labelled("web.secret"))}})); !apierrors.IsForbidden(err) {
+	if err := alice.Patch(hers, harness.Spec(map[string]any{"patches": []any{patchOfKind("v1", "Secret", labelled("web.secret"))}})); !apierrors.IsForbidden(err) {
 		t.Errorf("alice turns her Patch into one of a Secret: %v", err)
 	}
-	// What cannot be asked is refused.
+	// If the webhook cannot be called, the request is rejected.
 	s.Operator.Stop()
-	if err := alice.Client.Create(t.Context(), patchOf(p, s, "unheard", of("v1", "ConfigMap", labelled("web.map")))); err == nil {
+	if err := alice.Client.Create(t.Context(), patchOf(p, s, "unheard", patchOfKind("v1", "ConfigMap", labelled("web.map")))); err == nil {
 		t.Error("a Patch is taken although nobody was asked")
 	}
 }
 
-// register makes the API server ask the operator about Patches of the site's namespace.
-func register(s *harness.Site, port string, authority []byte) {
+// registerWebhook makes the API server call the operator's webhook for Patches in the test's namespace.
+func registerWebhook(s *harness.Env, port string, authority []byte) {
 	s.T.Helper()
 	config := harness.Object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", s.Namespace)
 	config.Object["webhooks"] = []any{map[string]any{
@@ -64,8 +65,8 @@ func register(s *harness.Site, port string, authority []byte) {
 	s.Create(config)
 }
 
-// certificate writes a certificate for this machine into a folder, and returns whoever
-// vouches for it.
+// certificate writes a serving certificate for this machine to a folder, and returns the folder and the
+// certificate authority.
 func certificate(t *testing.T) (folder string, authority []byte) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)

@@ -1,21 +1,20 @@
-// Package clustertest gives a test a cluster, and what a test does to one besides what
-// is tested: change objects as somebody else, serve kinds, refuse writes, see what was
-// written. The same test runs in memory and on a real API server:
+// Package clustertest gives a test a cluster, and helpers that act on it from outside the engine: they
+// change objects as another field manager, serve kinds, reject writes, and return what was written. The
+// same test runs in memory and on a real API server:
 //
 //	go test ./engine/rollout                          in memory, in a second
 //	OPERETTA_TEST_LIVE=1 go test ./engine/rollout     on an API server
 //
-// The API server is started by the tests of a package, in Main, and ends with them.
-// Each test has a namespace of it. What the engine reads comes from a cache of what
-// carries its label and sees its own writes, as it is in the operator.
+// Main starts the API server for the tests of a package, and stops it after them. Each test has a
+// namespace. As in the operator, the engine reads from a cache that holds the objects with its label
+// and is consistent with its own writes.
 //
-// Beside the API server runs the garbage collector, which foreground deletion needs,
-// and nothing else: no controller writes a status, as nobody does in memory. The
-// garbage collector takes its time. So that a test need not, a Delete here returns only
-// after it has had its turn; what the engine does with objects that are on their way
-// out is tested with finalizers, which is the same to it.
+// The garbage collector, which foreground deletion needs, is the only controller that runs: none writes
+// a status, as in memory. The garbage collector is slow, so a Delete here returns only after the garbage
+// collector has processed it. Tests of terminating objects use finalizers, which look the same to the
+// engine.
 //
-// It is no package for tests of the operator as a whole; those are in test/e2e.
+// Tests of the operator as a whole do not use this package; they are in test/e2e.
 package clustertest
 
 import (
@@ -35,12 +34,12 @@ import (
 	"operetta.dev/engine/cluster/memory"
 )
 
-// LiveEnv is the variable that has tests run on an API server, whatever its value.
+// LiveEnv is the variable that makes tests run on an API server, whatever its value.
 const LiveEnv = "OPERETTA_TEST_LIVE"
 
-// A Site is a namespace of a cluster that belongs to one test.
+// A Site is a cluster in which one test has a namespace.
 type Site struct {
-	// Cluster is for what is tested.
+	// Cluster is what the engine under test uses.
 	cluster.Cluster
 	// Namespace is where the test's objects are.
 	Namespace string
@@ -49,35 +48,34 @@ type Site struct {
 	backend backend
 }
 
-// A backend is what tests do to a cluster besides.
+// A backend implements the methods of a Site, in memory or on an API server.
 type backend interface {
-	// put creates or updates an object with its status as a field manager. What is
-	// there is overwritten, whatever has happened to it since it was read.
+	// put creates or overwrites an object with its status as a field manager, whatever its
+	// current resourceVersion is.
 	put(ctx context.Context, manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
 	// remove deletes an object as a person does.
 	remove(ctx context.Context, object *unstructured.Unstructured) error
 	// list returns the objects of a kind.
 	list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error)
-	// serve makes the cluster know a namespaced kind, and withdraw forget it with its
-	// objects.
+	// serve adds a namespaced kind to the cluster, and withdraw removes it with its objects.
 	serve(ctx context.Context, kind schema.GroupVersionKind) error
 	withdraw(ctx context.Context, kind schema.GroupVersionKind) error
-	// terminate begins the deletion of the site's namespace, which does not end.
+	// terminate begins the deletion of the site's namespace, which never ends.
 	terminate(ctx context.Context) error
-	// refuse makes the cluster ask before it writes; nil allows everything.
+	// refuse sets an admission check for writes; nil allows everything.
 	refuse(r memory.Admission)
-	// events returns what has changed since the last call.
+	// events returns the changes since the last call.
 	events(ctx context.Context) ([]cluster.Event, error)
 }
 
 // Main runs the tests of a package, on clusters that serve some kinds from the
 // beginning, and returns the exit code. A TestMain calls it.
 func Main(m *testing.M, kinds ...schema.GroupVersionKind) int {
-	always = kinds
+	alwaysServed = kinds
 	if os.Getenv(LiveEnv) == "" {
 		return m.Run()
 	}
-	stop, err := startPlane()
+	stop, err := startLiveServer()
 	defer stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clustertest:", err)
@@ -86,18 +84,18 @@ func Main(m *testing.M, kinds ...schema.GroupVersionKind) int {
 	return m.Run()
 }
 
-// always are the kinds that every site serves.
-var always []schema.GroupVersionKind
+// alwaysServed are the kinds that every site serves.
+var alwaysServed []schema.GroupVersionKind
 
 // New returns the site of a test.
 func New(t *testing.T) *Site {
 	t.Helper()
-	if plane != nil {
-		return plane.newSite(t)
+	if liveServer != nil {
+		return liveServer.newSite(t)
 	}
 	memory := memory.New()
 	memory.Validate()
-	for _, kind := range always {
+	for _, kind := range alwaysServed {
 		memory.Serve(kind.GroupKind(), cluster.Namespaced)
 	}
 	m := &inMemory{memory, memory.Watch()}
@@ -105,21 +103,21 @@ func New(t *testing.T) *Site {
 }
 
 var (
-	sites    atomic.Int32
-	unlikely = regexp.MustCompile(`[^a-z0-9]+`)
+	namespaces atomic.Int32
+	unlikely   = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// namespaceOf returns a new name of a namespace for a test.
+// namespaceOf returns a unique name of a namespace for a test.
 func namespaceOf(t *testing.T) string {
 	t.Helper()
 	name := unlikely.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
-	return fmt.Sprintf("%.40s-%d", name, sites.Add(1))
+	return fmt.Sprintf("%.40s-%d", name, namespaces.Add(1))
 }
 
-// Often returns how often a test repeats something whose result depends on chance: n
-// times in memory, and a few on an API server, where each costs requests.
+// Often returns how often a test repeats a step whose result depends on chance: n times in memory, and
+// at most five times on an API server, where each repetition costs requests.
 func Often(n int) int {
-	if plane != nil {
+	if liveServer != nil {
 		return min(n, 5)
 	}
 	return n
@@ -143,7 +141,7 @@ func (s *Site) Remove(object *unstructured.Unstructured) {
 	}
 }
 
-// Find returns an object as it is, or nil.
+// Find returns the current object, or nil if there is none.
 func (s *Site) Find(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	s.t.Helper()
 	u, err := s.GetLive(s.t.Context(), cluster.Ref{GroupVersionKind: kind, Namespace: s.Namespace, Name: name})
@@ -163,13 +161,12 @@ func (s *Site) List(kind schema.GroupVersionKind) []*unstructured.Unstructured {
 	return out
 }
 
-// Kind returns a kind of the site's own group, which is served once Serve is called.
+// Kind returns a kind in a group of this site only, which is served once Serve is called.
 func (s *Site) Kind(name string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: s.Namespace + ".example.com", Version: "v1", Kind: name}
 }
 
-// Serve makes the cluster know a kind that Kind has returned, until the test ends. Its
-// objects have a namespace.
+// Serve adds a namespaced kind of Kind to the cluster, until the test ends.
 func (s *Site) Serve(kind schema.GroupVersionKind) {
 	s.t.Helper()
 	s.t.Cleanup(func() { s.withdraw(context.WithoutCancel(s.t.Context()), kind) })
@@ -178,7 +175,7 @@ func (s *Site) Serve(kind schema.GroupVersionKind) {
 	}
 }
 
-// Withdraw makes the cluster forget a kind that Serve made it know.
+// Withdraw removes a kind that Serve has added.
 func (s *Site) Withdraw(kind schema.GroupVersionKind) {
 	s.t.Helper()
 	s.withdraw(s.t.Context(), kind)
@@ -191,12 +188,11 @@ func (s *Site) withdraw(ctx context.Context, kind schema.GroupVersionKind) {
 	}
 }
 
-// Refuse makes the cluster ask before it creates, updates or deletes anything, as it
-// asks webhooks; nil allows everything again.
+// Refuse sets an admission check for creations, updates and deletions, as an admission webhook does; nil
+// allows everything again.
 func (s *Site) Refuse(r memory.Admission) { s.backend.refuse(r) }
 
-// Terminate begins the deletion of the namespace, which does not end: there is no
-// controller that would see to it.
+// Terminate begins the deletion of the namespace, which never ends, because no namespace controller runs.
 func (s *Site) Terminate() {
 	s.t.Helper()
 	if err := s.backend.terminate(s.t.Context()); err != nil {
@@ -204,20 +200,20 @@ func (s *Site) Terminate() {
 	}
 }
 
-// Events returns what has changed since the last call, in order, whoever changed it;
-// but for what the garbage collector has to do with each deletion, which shows as one.
+// Events returns all changes since the last call, in order. It leaves out the updates by the garbage
+// collector that are part of a foreground deletion, so that a deletion is one event.
 func (s *Site) Events() []cluster.Event {
 	s.t.Helper()
 	all, err := s.backend.events(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return slices.DeleteFunc(slices.Clone(all), collectors)
+	return slices.DeleteFunc(slices.Clone(all), fromGarbageCollector)
 }
 
-// collectors reports whether a change is the garbage collector's part of a deletion in
+// fromGarbageCollector reports whether a change is the garbage collector's part of a deletion in
 // the foreground: an object waits for it alone, or it takes its finalizer away.
-func collectors(e cluster.Event) bool {
+func fromGarbageCollector(e cluster.Event) bool {
 	if e.Verb != cluster.Updated || e.Object.GetDeletionTimestamp() == nil {
 		return false
 	}

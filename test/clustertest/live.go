@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// live is a namespace of the API server: the cluster that is tested, and its backend.
+// live is a namespace of the API server: the cluster that the engine uses, and the backend of its Site.
 type live struct {
 	*cluster.Live
 
-	plane     *apiServer
+	server    *apiServer
 	namespace string
 	ctx       context.Context // of the test
 
@@ -33,22 +33,22 @@ type live struct {
 	recordings map[schema.GroupVersionKind]*recording
 }
 
-// watch is Live.Watch: it waits until the cache holds a kind, and records it from then on.
+// watch is used as Live.Watch: it waits until the cache holds a kind, and starts to record it.
 func (l *live) watch(ctx context.Context, kind schema.GroupVersionKind) error {
-	if _, err := l.plane.cache.GetInformer(ctx, object(kind, "", "")); err != nil {
+	if _, err := l.server.cache.GetInformer(ctx, object(kind, "", "")); err != nil {
 		return err
 	}
 	return l.record(kind)
 }
 
-// record records a kind from the first call on.
+// record starts to record the objects of a kind, unless they are recorded already.
 func (l *live) record(kind schema.GroupVersionKind) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.recordings[kind]; ok {
 		return nil
 	}
-	r, err := l.plane.record(l.ctx, kind, l.namespace)
+	r, err := l.server.record(l.ctx, kind, l.namespace)
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", kind.Kind, err)
 	}
@@ -56,7 +56,7 @@ func (l *live) record(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// Apply implements cluster.Cluster, and records what it does.
+// Apply implements cluster.Cluster, and starts to record the kind before.
 func (l *live) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if _, err := l.Scope(ctx, u.GroupVersionKind()); err == nil {
 		if err := l.record(u.GroupVersionKind()); err != nil {
@@ -66,23 +66,24 @@ func (l *live) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstru
 	return l.Live.Apply(ctx, u)
 }
 
-// Replace implements cluster.Cluster, and waits for the cache, which it goes past.
+// Replace implements cluster.Cluster, and waits for the cache, because the write bypasses the client
+// that is consistent with it.
 func (l *live) Replace(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	out, err := l.Live.Replace(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	return out, l.cached(ctx, cluster.RefOf(u))
+	return out, l.waitForCache(ctx, cluster.RefOf(u))
 }
 
-// Delete implements cluster.Cluster, and gives the garbage collector its turn.
+// Delete implements cluster.Cluster, and waits until the garbage collector has processed the deletion.
 func (l *live) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
 	if err := l.Live.Delete(ctx, ref, uid); err != nil {
 		return err
 	}
 	err := eventually(ctx, "the garbage collector to look at "+ref.String(), func() error {
 		u, err := l.GetLive(ctx, ref)
-		if err == nil && u != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents) && !l.dependents(uid) {
+		if err == nil && u != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents) && !l.hasDependents(uid) {
 			err = errors.New("it has not yet")
 		}
 		return err
@@ -90,24 +91,24 @@ func (l *live) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error
 	if err != nil {
 		return err
 	}
-	return l.cached(ctx, ref)
+	return l.waitForCache(ctx, ref)
 }
 
-// dependents reports whether the garbage collector has something to wait for.
-func (l *live) dependents(owner types.UID) bool {
+// hasDependents reports whether the garbage collector has something to wait for.
+func (l *live) hasDependents(owner types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.recordings {
-		if r.dependents(owner) {
+		if r.hasDependents(owner) {
 			return true
 		}
 	}
 	return false
 }
 
-// cached waits until the cache holds what the API server does, as a reconcile would
-// find it that an event has caused.
-func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
+// waitForCache waits until the cache has the current version of an object, as it has when an event
+// triggers a reconcile.
+func (l *live) waitForCache(ctx context.Context, ref cluster.Ref) error {
 	l.mu.Lock()
 	_, watched := l.recordings[ref.GroupVersionKind]
 	l.mu.Unlock()
@@ -120,10 +121,10 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 			return err
 		}
 		if want != nil && want.GetLabels()[ownership.OwnerLabel] == "" {
-			want = nil // it is not for the cache
+			want = nil // the cache holds only objects with the label
 		}
 		got := object(ref.GroupVersionKind, "", "")
-		err = l.plane.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, got)
+		err = l.server.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, got)
 		switch {
 		case apierrors.IsNotFound(err) && want == nil:
 			return nil
@@ -152,34 +153,34 @@ func (l *live) put(ctx context.Context, manager string, u *unstructured.Unstruct
 		for _, field := range []string{"uid", "resourceVersion", "managedFields"} { // of one that it was copied from
 			unstructured.RemoveNestedField(out.Object, "metadata", field)
 		}
-		err = l.plane.admin.Create(ctx, out, client.FieldOwner(manager))
+		err = l.server.admin.Create(ctx, out, client.FieldOwner(manager))
 	default:
 		out.SetResourceVersion(before.GetResourceVersion())
-		err = l.plane.admin.Update(ctx, out, client.FieldOwner(manager))
+		err = l.server.admin.Update(ctx, out, client.FieldOwner(manager))
 	}
 	if err != nil {
 		return nil, err
 	}
 	if wanted := u.Object["status"]; !equality.Semantic.DeepEqual(out.Object["status"], wanted) {
 		out.Object["status"] = wanted
-		if err := l.plane.admin.Status().Update(ctx, out, client.FieldOwner(manager)); err != nil {
+		if err := l.server.admin.Status().Update(ctx, out, client.FieldOwner(manager)); err != nil {
 			return nil, fmt.Errorf("the status: %w", err)
 		}
 	}
-	return out, l.cached(ctx, ref)
+	return out, l.waitForCache(ctx, ref)
 }
 
 func (l *live) remove(ctx context.Context, u *unstructured.Unstructured) error {
 	uid := u.GetUID()
-	err := l.plane.admin.Delete(ctx, u.DeepCopy(), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := l.server.admin.Delete(ctx, u.DeepCopy(), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil {
 		return err
 	}
-	return l.cached(ctx, cluster.RefOf(u))
+	return l.waitForCache(ctx, cluster.RefOf(u))
 }
 
 func (l *live) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	list, err := l.plane.list(ctx, kind, l.namespace)
+	list, err := l.server.list(ctx, kind, l.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -192,23 +193,23 @@ func (l *live) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstr
 }
 
 func (l *live) serve(ctx context.Context, kind schema.GroupVersionKind) error {
-	return l.plane.serve(ctx, kind)
+	return l.server.serve(ctx, kind)
 }
 
 func (l *live) withdraw(ctx context.Context, kind schema.GroupVersionKind) error {
-	return l.plane.withdraw(ctx, kind)
+	return l.server.withdraw(ctx, kind)
 }
 
-func (l *live) refuse(r memory.Admission) { l.plane.webhook.refuse(l.namespace, r) }
+func (l *live) refuse(r memory.Admission) { l.server.webhook.refuse(l.namespace, r) }
 
 func (l *live) terminate(ctx context.Context) error {
-	if err := l.plane.admin.Delete(ctx, object(namespaceKind, "", l.namespace)); err != nil {
+	if err := l.server.admin.Delete(ctx, object(namespaceKind, "", l.namespace)); err != nil {
 		return err
 	}
-	// Admission learns of it by a watch.
+	// The admission plugin learns about the deletion from a watch.
 	return eventually(ctx, "the end of "+l.namespace+" to be known", func() error {
 		probe := object(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, l.namespace, "probe")
-		if err := l.plane.admin.Create(ctx, probe, client.DryRunAll); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if err := l.server.admin.Create(ctx, probe, client.DryRunAll); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return fmt.Errorf("a ConfigMap could be created: %w", err)
 		}
 		return nil

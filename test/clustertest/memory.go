@@ -18,7 +18,8 @@ type inMemory struct {
 	watch *memory.Watch
 }
 
-// GetCached implements cluster.Cluster: a cache holds what has the owner's label alone.
+// GetCached implements cluster.Cluster. Like the operator's cache, it returns only objects with the
+// owner label.
 func (m *inMemory) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	u, err := m.Cluster.GetCached(ctx, ref)
 	if u != nil && u.GetLabels()[ownership.OwnerLabel] == "" {
@@ -27,7 +28,7 @@ func (m *inMemory) GetCached(ctx context.Context, ref cluster.Ref) (*unstructure
 	return u, err
 }
 
-// Delete implements cluster.Cluster, and gives the garbage collector its turn.
+// Delete implements cluster.Cluster, and runs the garbage collector.
 func (m *inMemory) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
 	defer m.CollectGarbage()
 	return m.Cluster.Delete(ctx, ref, uid)

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A recording is what a watch has reported of the objects of a kind in a namespace. It
-// counts effects: a write that changes nothing is none.
+// A recording has the events of a watch of one kind in a namespace. A write that changes nothing causes
+// no event.
 type recording struct {
 	mu      sync.Mutex
 	current map[string]*unstructured.Unstructured // by name
@@ -50,15 +50,15 @@ func (p *apiServer) record(ctx context.Context, kind schema.GroupVersionKind, na
 	return r, nil
 }
 
-// verbs are what the API server calls them.
+// verbs maps the event types of a watch.
 var verbs = map[watch.EventType]cluster.Verb{watch.Added: cluster.Created, watch.Modified: cluster.Updated, watch.Deleted: cluster.Deleted}
 
-// add takes one event of the watch.
+// add records one event of the watch.
 func (r *recording) add(e watch.Event) {
 	u, ok := e.Object.(*unstructured.Unstructured)
 	verb, known := verbs[e.Type]
 	if !ok || !known {
-		return // the kind is served no longer
+		return // an error event: the kind is no longer served
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +79,8 @@ func (r *recording) take() []cluster.Event {
 	return out
 }
 
-// dependents reports whether something that is there has an owner.
-func (r *recording) dependents(owner types.UID) bool {
+// hasDependents reports whether something that is there has an owner.
+func (r *recording) hasDependents(owner types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, u := range r.current {
@@ -91,7 +91,7 @@ func (r *recording) dependents(owner types.UID) bool {
 	return false
 }
 
-// versions returns what is there now as far as the watch has come.
+// versions returns the versions of the objects by name, as of the last event of the watch.
 func (r *recording) versions() map[string]identity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,12 +108,12 @@ type identity struct {
 	version string
 }
 
-// caughtUp waits until a recording has come as far as the API server.
-func (l *live) caughtUp(ctx context.Context, kind schema.GroupVersionKind, r *recording) error {
+// waitForRecording waits until a recording has the current versions of all objects.
+func (l *live) waitForRecording(ctx context.Context, kind schema.GroupVersionKind, r *recording) error {
 	return eventually(ctx, "the watch of "+kind.Kind, func() error {
-		list, err := l.plane.list(ctx, kind, l.namespace)
+		list, err := l.server.list(ctx, kind, l.namespace)
 		if apierrors.IsNotFound(err) {
-			return nil // it is served no longer
+			return nil // the kind is no longer served
 		}
 		if err != nil {
 			return err
@@ -131,23 +131,24 @@ func (l *live) caughtUp(ctx context.Context, kind schema.GroupVersionKind, r *re
 	})
 }
 
-// events implements backend. Versions are those of the store, which counts the changes
-// of all kinds, so they give the order.
+// events implements backend. It sorts by resourceVersion, which etcd counts over all kinds.
 func (l *live) events(ctx context.Context) ([]cluster.Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []cluster.Event
 	for kind, r := range l.recordings {
-		if err := l.caughtUp(ctx, kind, r); err != nil {
+		if err := l.waitForRecording(ctx, kind, r); err != nil {
 			return nil, err
 		}
 		out = append(out, r.take()...)
 	}
-	slices.SortStableFunc(out, func(a, b cluster.Event) int { return cmp.Compare(version(a.Object), version(b.Object)) })
+	slices.SortStableFunc(out, func(a, b cluster.Event) int {
+		return cmp.Compare(resourceVersionOf(a.Object), resourceVersionOf(b.Object))
+	})
 	return out, nil
 }
 
-func version(u *unstructured.Unstructured) int64 {
+func resourceVersionOf(u *unstructured.Unstructured) int64 {
 	n, _ := strconv.ParseInt(u.GetResourceVersion(), 10, 64)
 	return n
 }

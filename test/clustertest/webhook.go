@@ -21,20 +21,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// siteLabel is what the namespaces of tests have, in which the webhook is asked.
+// siteLabel is the label of the namespaces of tests, which selects them for the webhook.
 const siteLabel = "operetta.dev/site"
 
-// webhook answers the API server with the refusals of the sites.
+// webhook is an admission webhook with a check for each namespace.
 type webhook struct {
 	mu       sync.Mutex
 	refusals map[string]memory.Admission // by namespace
 }
 
-// newWebhook starts a webhook, and waits until the API server asks it.
+// newWebhook starts a webhook, and waits until the API server calls it.
 func newWebhook(ctx context.Context, admin client.Client) (*webhook, error) {
 	w := &webhook{refusals: map[string]memory.Admission{}}
 	server := httptest.NewUnstartedServer(w)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that the end cuts
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that are cut at the end are no errors
 	server.StartTLS()
 	config := object(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, "", "sites")
 	config.Object["webhooks"] = []any{map[string]any{
@@ -51,11 +51,11 @@ func newWebhook(ctx context.Context, admin client.Client) (*webhook, error) {
 	if err := admin.Create(ctx, config); err != nil {
 		return nil, fmt.Errorf("registering the webhook: %w", err)
 	}
-	return w, w.settle(ctx, admin)
+	return w, w.waitUntilCalled(ctx, admin)
 }
 
-// settle waits until the webhook is asked.
-func (w *webhook) settle(ctx context.Context, admin client.Client) error {
+// waitUntilCalled waits until the API server calls the webhook.
+func (w *webhook) waitUntilCalled(ctx context.Context, admin client.Client) error {
 	const name = "asked"
 	ns := object(namespaceKind, "", name)
 	ns.SetLabels(map[string]string{siteLabel: "yes"})
@@ -75,7 +75,7 @@ func (w *webhook) settle(ctx context.Context, admin client.Client) error {
 	})
 }
 
-// refuse sets the refusal of a namespace; nil is none.
+// refuse sets the check of a namespace; nil allows everything.
 func (w *webhook) refuse(namespace string, r memory.Admission) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +90,7 @@ func (w *webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		return
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	if err := w.judge(review.Request); err != nil {
+	if err := w.admit(review.Request); err != nil {
 		review.Response.Allowed = false
 		status := apierrors.NewInternalError(err).ErrStatus
 		if known := apierrors.APIStatus(nil); errors.As(err, &known) {
@@ -99,10 +99,10 @@ func (w *webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		review.Response.Result = &status
 	}
 	review.Request = nil
-	_ = json.NewEncoder(out).Encode(review) // who asked has gone away
+	_ = json.NewEncoder(out).Encode(review) // an error means that the API server has closed the connection
 }
 
-func (w *webhook) judge(r *admissionv1.AdmissionRequest) error {
+func (w *webhook) admit(r *admissionv1.AdmissionRequest) error {
 	w.mu.Lock()
 	refusal := w.refusals[r.Namespace]
 	w.mu.Unlock()

@@ -18,9 +18,8 @@ const (
 	auditLogFile    = "audit.log"
 )
 
-// auditPolicy leaves exactly one line per request. A request that stays open, as
-// a watch, is recorded when its answer begins, since the end may never come; any
-// other when it is answered.
+// auditPolicy logs exactly one line for each request. A request that stays open, such as a watch, is
+// logged when its response begins, because it may never end; any other when it is answered.
 const auditPolicy = `{
   "apiVersion": "audit.k8s.io/v1",
   "kind": "Policy",
@@ -58,7 +57,7 @@ type AuditEvent struct {
 // AuditMark is a point in the audit log. The zero mark is its beginning.
 type AuditMark int64
 
-// errNoAudit is what is answered for a log that is not kept.
+// errNoAudit is returned if the control plane was started without an audit log.
 var errNoAudit = errors.New("the audit log is off; start the control plane with Options.Audit")
 
 // AuditLog is the path of the audit log: a JSON object of kind Event per line and request.
@@ -85,7 +84,7 @@ func (c *ControlPlane) AuditEvents(ctx context.Context, since AuditMark, users .
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
-	names, err := inJSON(users)
+	names, err := jsonStrings(users)
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
@@ -110,9 +109,9 @@ func (c *ControlPlane) AuditEvents(ctx context.Context, since AuditMark, users .
 	return events, nil
 }
 
-// syncAudit returns when the log holds what was answered before, and how far it
-// has got then. A line is written a moment after its answer is sent, so a request
-// of our own, with a name of its own, shows that the log has come this far.
+// syncAudit waits until the log has all requests that were answered before, and returns its end. A line is
+// written a moment after the response is sent, so syncAudit sends a request with a unique name and waits
+// for its line.
 func (c *ControlPlane) syncAudit(ctx context.Context) (AuditMark, error) {
 	if c.external != "" {
 		return 0, ErrExternal
@@ -152,8 +151,8 @@ func (c *ControlPlane) syncAudit(ctx context.Context) (AuditMark, error) {
 	return mark, err
 }
 
-// inJSON returns names as they are written in JSON.
-func inJSON(names []string) ([][]byte, error) {
+// jsonStrings returns names as JSON strings.
+func jsonStrings(names []string) ([][]byte, error) {
 	var out [][]byte
 	for _, name := range names {
 		text, err := json.Marshal(name)

@@ -118,9 +118,9 @@ func TestAuditThatIsOffSaysHowToTurnItOn(t *testing.T) {
 	t.Parallel()
 	c := start(t, Options{})
 	_, err := c.AuditEvents(t.Context(), 0)
-	expectIs(t, "events", err, errNoAudit)
+	expectError(t, "events", err, errNoAudit)
 	_, err = c.MarkAudit(t.Context())
-	expectIs(t, "mark", err, errNoAudit)
+	expectError(t, "mark", err, errNoAudit)
 	if _, err := os.Stat(c.AuditLog()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("log: %v", err)
 	}

@@ -38,7 +38,7 @@ func Build(ctx context.Context, out io.Writer) (Binaries, error) {
 	}
 	p := newProgress(out)
 	paths := map[string]string{}
-	for _, u := range []unit{keeperUnit(), kwokUnit(), kubernetesUnit().take(os.Getenv(AssetsEnv), paths)} {
+	for _, u := range []unit{keeperUnit(), kwokUnit(), kubernetesUnit().withoutExisting(os.Getenv(AssetsEnv), paths)} {
 		if len(u.targets) == 0 {
 			continue
 		}

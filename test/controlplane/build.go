@@ -127,9 +127,8 @@ func keeperUnit() unit {
 	return u
 }
 
-// take uses the programs that a folder holds, noting their paths, and returns
-// the unit without them.
-func (u unit) take(dir string, paths map[string]string) unit {
+// withoutExisting adds the programs that exist in a folder to paths, and returns the unit without them.
+func (u unit) withoutExisting(dir string, paths map[string]string) unit {
 	if dir == "" {
 		return u
 	}
@@ -176,7 +175,7 @@ func (u unit) ensure(ctx context.Context, cache string, p *progress) (string, er
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("build %s: %w", u.about, err)
 	}
-	held, err := lock(ctx, out+".lock", func() { p.sayf("waiting for another process that builds %s", u.about) })
+	held, err := lock(ctx, out+".lock", func() { p.printf("waiting for another process that builds %s", u.about) })
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", u.about, err)
 	}
@@ -194,7 +193,7 @@ func (u unit) ensure(ctx context.Context, cache string, p *progress) (string, er
 // that out never holds half a build.
 func (u unit) build(ctx context.Context, out string, p *progress) error {
 	work := out + ".building"
-	// What an earlier, killed build left.
+	// Remove the remains of an earlier build that was killed.
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}
@@ -217,7 +216,7 @@ func (u unit) build(ctx context.Context, out string, p *progress) error {
 	return os.Rename(programs, out)
 }
 
-// write materialises the unit's source.
+// write writes the source of the unit to a folder.
 func (u unit) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

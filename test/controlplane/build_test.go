@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// greeter is a unit that is built in a moment.
-func greeter(main string) unit {
+// helloUnit is a unit that is built in a moment.
+func helloUnit(main string) unit {
 	return unit{
 		name:  "greeter",
 		about: "a greeter",
@@ -38,7 +38,7 @@ func TestUsersWhoBuildAtOnceBuildOnce(t *testing.T) {
 	var errs [3]error
 	var all sync.WaitGroup
 	for i := range said {
-		all.Go(func() { dirs[i], errs[i] = greeter(hello).ensure(t.Context(), cache, newProgress(&said[i])) })
+		all.Go(func() { dirs[i], errs[i] = helloUnit(hello).ensure(t.Context(), cache, newProgress(&said[i])) })
 	}
 	all.Wait()
 	built := 0
@@ -64,7 +64,7 @@ func TestUsersWhoBuildAtOnceBuildOnce(t *testing.T) {
 
 func TestBuildThatFailsSaysWhyAndLeavesNoFolder(t *testing.T) {
 	cache := t.TempDir()
-	_, err := greeter("package main\n\nfunc main() { undefinedName() }\n").ensure(t.Context(), cache, newProgress(nil))
+	_, err := helloUnit("package main\n\nfunc main() { undefinedName() }\n").ensure(t.Context(), cache, newProgress(nil))
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefinedName") {
 		t.Errorf("error: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestBuildThatFailsSaysWhyAndLeavesNoFolder(t *testing.T) {
 }
 
 func TestKeyChangesWithWhatIsBuilt(t *testing.T) {
-	same, other, flags, fewer := greeter(hello), greeter(hello+"\n"), greeter(hello), greeter(hello)
+	same, other, flags, fewer := helloUnit(hello), helloUnit(hello+"\n"), helloUnit(hello), helloUnit(hello)
 	flags.ldflags = "-s"
 	fewer.targets = nil
 	keys := map[string]string{}
@@ -94,17 +94,17 @@ func TestKeyChangesWithWhatIsBuilt(t *testing.T) {
 		}
 		keys[key] = what
 	}
-	again, err := greeter(hello).key()
+	again, err := helloUnit(hello).key()
 	if err != nil || keys[again] != "same" {
 		t.Errorf("the key of the same source is another: %s, %v", again, err)
 	}
 }
 
 func TestKeyIsAnErrorWithoutItsSource(t *testing.T) {
-	u := greeter(hello)
+	u := helloUnit(hello)
 	u.files["main.go"] = "gone.go"
 	_, err := u.key()
-	expectIs(t, "key", err, fs.ErrNotExist)
+	expectError(t, "key", err, fs.ErrNotExist)
 }
 
 func TestNameOfAProgramIsThatOfItsPackage(t *testing.T) {
@@ -152,7 +152,7 @@ func TestProgramsOfTheAssetsFolderAreUsed(t *testing.T) {
 	if err := os.Remove(filepath.Join(assets, "kube-scheduler")); err != nil {
 		t.Fatal(err)
 	}
-	if rest = rest.take(assets, map[string]string{}); len(rest.targets) != 1 || rest.targets[0].program != "kube-scheduler" {
+	if rest = rest.withoutExisting(assets, map[string]string{}); len(rest.targets) != 1 || rest.targets[0].program != "kube-scheduler" {
 		t.Errorf("what is left to build: %v", rest.targets)
 	}
 }
@@ -170,7 +170,7 @@ func TestLockIsForOneAtATime(t *testing.T) {
 	defer cancel()
 	waited := 0
 	_, err = lock(ctx, path, func() { waited++ })
-	expectIs(t, "lock", err, context.DeadlineExceeded)
+	expectError(t, "lock", err, context.DeadlineExceeded)
 	if waited != 1 {
 		t.Errorf("told %d times that it waits", waited)
 	}
@@ -210,7 +210,7 @@ func TestPortsOfTwoAreApart(t *testing.T) {
 func TestProgressIsALineNowAndThen(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out)
-	stop := p.watch(greeter(hello), t.TempDir())
+	stop := p.watch(helloUnit(hello), t.TempDir())
 	if _, err := p.Write([]byte("one\ntwo\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +227,6 @@ func TestPollGivesUpWithWhatItLastSaw(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	err := poll(ctx, "three", func(context.Context) error { return last })
-	expectIs(t, "poll", err, last)
-	expectIs(t, "poll", err, context.DeadlineExceeded)
+	expectError(t, "poll", err, last)
+	expectError(t, "poll", err, context.DeadlineExceeded)
 }

@@ -30,8 +30,8 @@ func newClient(server string, config *tls.Config) *client {
 	}
 }
 
-// do answers the status code and body of one request. url is absolute, or a path
-// of the API server.
+// do sends a request and returns the status code and body of the response. The url is absolute, or a
+// path of the API server.
 func (c *client) do(ctx context.Context, method, url, body string) (int, []byte, error) {
 	if strings.HasPrefix(url, "/") {
 		url = c.server + url
@@ -68,7 +68,7 @@ func (c *client) get(ctx context.Context, url string, v any) error {
 	return json.Unmarshal(content, v)
 }
 
-// healthy is nil when a health URL answers 200.
+// healthy returns nil if a health URL answers with 200.
 func (c *client) healthy(ctx context.Context, url string) error { return c.get(ctx, url, nil) }
 
 // createNode makes the simulated node with a number.
@@ -94,8 +94,7 @@ func (c *client) releaseNodes(ctx context.Context) error {
 	return err
 }
 
-// usable is nil when pods can be made in the default namespace and can be
-// scheduled on every node.
+// usable returns nil if pods can be created in the default namespace and scheduled on every node.
 func (c *client) usable(ctx context.Context, nodes int) error {
 	if err := c.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil); err != nil {
 		return err
@@ -131,7 +130,7 @@ func firstLine(b []byte) string {
 	return line
 }
 
-// poll calls check until it is nil, and gives up with what check last said.
+// poll calls check until it returns nil. When the context ends, it returns the last error of check.
 func poll(ctx context.Context, what string, check func(context.Context) error) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

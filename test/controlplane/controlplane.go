@@ -45,7 +45,7 @@ type ControlPlane struct {
 	// external is the kubeconfig of a cluster that is used instead; usually empty.
 	external string
 
-	// died is cancelled, with the cause, when a part ends that nobody stopped.
+	// died is cancelled, with the cause, when a part ends unexpectedly.
 	died context.Context
 	die  context.CancelCauseFunc
 
@@ -55,7 +55,7 @@ type ControlPlane struct {
 	marks      int
 }
 
-// newControlPlane returns one that is only a folder yet, which ends with the keeper.
+// newControlPlane returns a control plane with a keeper and a folder, but without running parts.
 func newControlPlane(b Binaries) (*ControlPlane, error) {
 	k, err := startKeeper(b.keeper)
 	if err != nil {

@@ -148,7 +148,7 @@ func TestClusterOfTheEnvironmentIsUsedInstead(t *testing.T) {
 		"start": external.StartPart(t.Context(), APIServer),
 		"pause": external.PausePart(APIServer),
 	} {
-		expectIs(t, what, err, ErrExternal)
+		expectError(t, what, err, ErrExternal)
 	}
 	if err := external.Stop(); err != nil {
 		t.Error(err)

@@ -10,7 +10,7 @@ import (
 	"operetta.dev/test/controlplane/internal/keeper"
 )
 
-// ErrExternal is what is answered for a cluster that this package did not start.
+// ErrExternal is returned by methods that need a control plane that this package has started.
 var ErrExternal = errors.New("the cluster was not started by this package, which cannot touch its parts; unset " + KubeconfigEnv)
 
 // StartPart starts a part that was stopped, as it was and on the same port, and
@@ -26,7 +26,7 @@ func (c *ControlPlane) StartPart(ctx context.Context, part Part) error {
 			return fmt.Errorf("start %s: release its nodes (is %s up?): %w", part, APIServer, err)
 		}
 	}
-	forgotten, err := c.launch(part)
+	forgotten, err := c.launchProcess(part)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", part, err)
 	}
@@ -35,14 +35,14 @@ func (c *ControlPlane) StartPart(ctx context.Context, part Part) error {
 		return c.client.healthy(ctx, c.layout.health(part))
 	})
 	if err != nil && c.died.Err() == nil {
-		return fmt.Errorf("%w; its last words:\n%s", err, c.lastWords(part))
+		return fmt.Errorf("%w; its last words:\n%s", err, c.logTail(part))
 	}
 	return err
 }
 
-// launch starts the process of a part. The context is done when the part is to
-// be forgotten, because its end will be intended.
-func (c *ControlPlane) launch(part Part) (forgotten context.Context, err error) {
+// launchProcess starts the process of a part. The context it returns is done when the part is about to be
+// stopped, so that its end is expected.
+func (c *ControlPlane) launchProcess(part Part) (forgotten context.Context, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.running[part]; ok {
@@ -51,7 +51,7 @@ func (c *ControlPlane) launch(part Part) (forgotten context.Context, err error) 
 	err = c.keeper.start(keeper.Process{
 		Name: string(part),
 		Args: c.layout.command(part),
-		// Nothing of the user's environment, so that no part finds the user's clusters.
+		// No part inherits the user's environment, so that it cannot find the user's clusters.
 		// The garbage collector is a fifth of the API server's work unless it is given memory.
 		Env: []string{"HOME=" + c.Dir(), "TMPDIR=" + c.Dir(), "GOGC=300"},
 		Log: c.Log(part),
@@ -63,7 +63,7 @@ func (c *ControlPlane) launch(part Part) (forgotten context.Context, err error) 
 	return forgotten, nil
 }
 
-// watch notices that a part ends, until it is forgotten.
+// watch records the unexpected end of a part, until the context is done.
 func (c *ControlPlane) watch(forgotten context.Context, part Part) {
 	result, err := c.keeper.wait(forgotten, string(part))
 	switch {
@@ -73,12 +73,12 @@ func (c *ControlPlane) watch(forgotten context.Context, part Part) {
 	case c.portTaken(part):
 		c.die(fmt.Errorf("%s: %w", part, errPortTaken))
 	default:
-		c.die(fmt.Errorf("%s ended by itself: %s; its last words:\n%s", part, result, c.lastWords(part)))
+		c.die(fmt.Errorf("%s ended by itself: %s; its last words:\n%s", part, result, c.logTail(part)))
 	}
 }
 
-// portTaken tells whether others listen on the ports of a part that has ended,
-// which is then the reason. It looks at the ports since no exit code says it.
+// portTaken reports whether another program listens on the ports of a part that has ended, which is then
+// the reason of its end. It checks the ports because no exit code tells the reason.
 func (c *ControlPlane) portTaken(part Part) bool {
 	for _, port := range c.layout.ports(part) {
 		if !isFree(port) {
@@ -88,7 +88,7 @@ func (c *ControlPlane) portTaken(part Part) bool {
 	return false
 }
 
-func (c *ControlPlane) lastWords(part Part) string {
+func (c *ControlPlane) logTail(part Part) string {
 	content, err := os.ReadFile(c.Log(part))
 	if err != nil {
 		return err.Error()

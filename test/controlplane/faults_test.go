@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func expectIs(t *testing.T, what string, err, want error) {
+func expectError(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("%s: error is %v, not %v", what, err, want)
@@ -67,7 +67,7 @@ func TestPausedAPIServerHangsAndThenAnswers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	expectIs(t, "request to the paused server", c.client.healthy(ctx, "/readyz"), context.DeadlineExceeded)
+	expectError(t, "request to the paused server", c.client.healthy(ctx, "/readyz"), context.DeadlineExceeded)
 	if err := c.ResumePart(APIServer); err != nil {
 		t.Fatal(err)
 	}

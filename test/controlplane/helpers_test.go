@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary play the owner that is killed.
+// TestMain makes the test binary act as the owner process that a test kills, if a variable says so.
 func TestMain(m *testing.M) {
 	if os.Getenv(ownerEnv) != "" {
-		playOwner()
+		runAsOwner()
 	}
 	os.Exit(m.Run())
 }

@@ -17,8 +17,8 @@ import (
 
 const ownerEnv = "OPERETTA_TEST_PLAY_OWNER"
 
-// playOwner starts a control plane, says where, and waits to be killed.
-func playOwner() {
+// runAsOwner starts a control plane, says where, and waits to be killed.
+func runAsOwner() {
 	c, err := Start(context.Background(), Options{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

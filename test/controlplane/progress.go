@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// progress tells how a long build goes: a line that renews itself on a
-// terminal, otherwise a line every few seconds.
+// progress reports how a long build goes: on a terminal with a line that is updated, otherwise with a
+// line every few seconds.
 type progress struct {
 	out  io.Writer
 	live bool
@@ -33,7 +33,7 @@ func newProgress(out io.Writer) *progress {
 	return p
 }
 
-func (p *progress) sayf(format string, args ...any) {
+func (p *progress) printf(format string, args ...any) {
 	fmt.Fprintf(p.out, "controlplane: "+format+"\n", args...)
 }
 
@@ -50,7 +50,7 @@ func (p *progress) watch(u unit, programs string) (stop func()) {
 	p.mu.Lock()
 	p.packages = 0
 	p.mu.Unlock()
-	p.sayf("building %s: %s", u.about, strings.Join(programNames(u), ", "))
+	p.printf("building %s: %s", u.about, strings.Join(programNames(u), ", "))
 	start, quit, done := time.Now(), make(chan struct{}), make(chan struct{})
 	every := 5 * time.Second
 	if p.live {

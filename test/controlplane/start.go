@@ -12,17 +12,16 @@ import (
 	"time"
 )
 
-// patience bounds each wait of Start and StartPart. On an idle machine each
-// takes a second or two.
-const patience = time.Minute
+// timeout limits each wait of Start and StartPart. On an idle machine a wait takes a second or two.
+const timeout = time.Minute
 
 // errPortTaken tells Start to try once more on other ports.
 var errPortTaken = errors.New("another program listens on the port that was chosen")
 
-// Start starts a control plane and returns when a Deployment made in it would
-// become Available, or, if parts are left out, when the others are healthy. It first builds the programs if they are not in the cache.
-// The context is for the start alone. Stop ends the control plane; so does the end
-// of this process, however it comes about.
+// Start starts a control plane. It returns when a Deployment would become Available, or, if parts are
+// left out, when the other parts are healthy. It first builds the programs if they are not in the cache.
+// The context only limits the start. The control plane ends with Stop, and also when this process ends,
+// even by SIGKILL.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
@@ -41,12 +40,12 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	})
 }
 
-// startOn starts a control plane on the ports that reserve gives, and on others
-// if a program that does not lock its ports was quicker to listen on one.
+// startOn starts a control plane on the ports that reserve returns. It tries again with other ports if
+// another program, which does not use the lock files, has taken one in the meantime.
 func startOn(ctx context.Context, b Binaries, o Options, reserve func() (*portSet, error)) (*ControlPlane, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		c, err := attemptStart(ctx, b, o, reserve)
+		c, err := tryStart(ctx, b, o, reserve)
 		if err == nil {
 			return c, nil
 		}
@@ -56,7 +55,7 @@ func startOn(ctx context.Context, b Binaries, o Options, reserve func() (*portSe
 	}
 }
 
-func attemptStart(ctx context.Context, b Binaries, o Options, reserve func() (*portSet, error)) (*ControlPlane, error) {
+func tryStart(ctx context.Context, b Binaries, o Options, reserve func() (*portSet, error)) (*ControlPlane, error) {
 	ports, err := reserve()
 	if err != nil {
 		return nil, err
@@ -94,7 +93,7 @@ func (c *ControlPlane) bringUp(ctx context.Context) error {
 	if !slices.Contains(left, Kwok) {
 		tasks = append(tasks, func() error { return c.addNodes(ctx) })
 	}
-	if err := together(tasks); err != nil || len(left) > 0 {
+	if err := runConcurrently(tasks); err != nil || len(left) > 0 {
 		return err
 	}
 	return c.wait(ctx, "the default namespace and the nodes", func(ctx context.Context) error {
@@ -102,8 +101,8 @@ func (c *ControlPlane) bringUp(ctx context.Context) error {
 	})
 }
 
-// together runs tasks at the same time.
-func together(tasks []func() error) error {
+// runConcurrently runs tasks concurrently, and joins their errors.
+func runConcurrently(tasks []func() error) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(tasks))
 	for i, task := range tasks {
@@ -163,9 +162,9 @@ func (c *ControlPlane) addNodes(ctx context.Context) error {
 	return nil
 }
 
-// wait polls until check is nil, a part dies, or patience is at its end.
+// wait polls until check returns nil, a part dies, or the timeout has passed.
 func (c *ControlPlane) wait(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer context.AfterFunc(c.died, func() { stop(context.Cause(c.died)) })()

@@ -12,8 +12,8 @@ import (
 	"operetta.dev/test/internal/screen"
 )
 
-// patience is how long a child may take to end when asked to.
-const patience = 5 * time.Second
+// childTimeout is how long a child may take to end when asked to.
+const childTimeout = 5 * time.Second
 
 // A child is a process that runs beside the demo.
 type child struct {
@@ -28,8 +28,8 @@ func startChild(say func(line string), name string, args ...string) (*child, err
 	c := &child{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	out := &screen.Lines{Say: say}
 	c.cmd.Stdout, c.cmd.Stderr = out, out
-	c.cmd.SysProcAttr = ofMainThread()
-	c.cmd.WaitDelay = patience
+	c.cmd.SysProcAttr = mainThreadAttributes()
+	c.cmd.WaitDelay = childTimeout
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(name), err)
 	}
@@ -46,13 +46,13 @@ func (c *child) end() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
 	select {
 	case <-c.done:
-	case <-time.After(patience):
+	case <-time.After(childTimeout):
 		_ = c.cmd.Process.Kill()
 		<-c.done
 	}
 }
 
-// died says how a process ended that was not asked to.
+// died returns how a process ended that was not stopped.
 func (c *child) died() error {
 	if c.err == nil {
 		return fmt.Errorf("%s ended by itself", filepath.Base(c.cmd.Path))

@@ -29,14 +29,14 @@ type cluster struct {
 
 type kindKey struct{ apiVersion, kind string }
 
-// kindInfo is what the API server says about a kind.
+// kindInfo is what discovery returns for a kind.
 type kindInfo struct {
 	plural     string
 	namespaced bool
 	scalable   bool
 }
 
-// errAbsent is the answer for what does not exist.
+// errAbsent is the error for an object that does not exist.
 var errAbsent = errors.New("it does not exist")
 
 // connect returns a cluster that is asked through a socket in a private folder, which
@@ -67,7 +67,7 @@ func (c *cluster) run(ctx context.Context, args ...string) ([]byte, error) {
 	return runTool(ctx, c.kubectl, slices.Concat(c.flags, args)...)
 }
 
-// get reads what is at a path of the API.
+// get reads a path of the API.
 func (c *cluster) get(ctx context.Context, at string, into any) error {
 	u := url.URL{Scheme: "http", Host: "localhost", Path: at}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -142,7 +142,7 @@ func groupPath(apiVersion string) string {
 	return path.Join("/api", apiVersion)
 }
 
-// apply applies a file and returns what became of it.
+// apply applies a file and returns the resource as kubectl prints it.
 func (c *cluster) apply(ctx context.Context, file string) (resource, error) {
 	var r resource
 	out, err := c.run(ctx, "apply", "-f", file, "-o", "json")
@@ -213,12 +213,12 @@ type entry struct {
 	Name       string `json:"name"`
 }
 
-// ready reports whether the operator says so of the spec as it is now.
+// ready reports whether the resource is Ready for its current generation.
 func (r resource) ready() bool {
 	return r.Status.Phase == "Ready" && r.Status.ObservedGeneration == r.Metadata.Generation
 }
 
-// live is what the demo shows of an object of the inventory.
+// live is the part of an object of the inventory that the demo shows.
 type live struct {
 	absent bool
 	object struct {
@@ -234,7 +234,7 @@ type live struct {
 	}
 }
 
-// observe reads the objects of an inventory. What cannot be read is left out.
+// observe reads the objects of an inventory. It leaves out objects that cannot be read.
 func (c *cluster) observe(ctx context.Context, r resource) map[entry]live {
 	out := map[entry]live{}
 	for _, g := range r.Status.Inventory {

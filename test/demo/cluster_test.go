@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answering returns a cluster whose proxy answers paths with texts.
-func answering(t *testing.T, answers map[string]string) *cluster {
+// fakeCluster returns a cluster whose proxy answers paths with texts.
+func fakeCluster(t *testing.T, answers map[string]string) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := connect("kubectl", "a.kubeconfig", dir)
@@ -47,7 +47,7 @@ var discovery = map[string]string{
 }
 
 func TestKindsAreWhatTheAPIServerServes(t *testing.T) {
-	c := answering(t, discovery)
+	c := fakeCluster(t, discovery)
 	got, err := c.kind(t.Context(), kindKey{"apps/v1", "Deployment"})
 	if want := (kindInfo{plural: "deployments", namespaced: true, scalable: true}); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
@@ -63,7 +63,7 @@ func TestKindsAreWhatTheAPIServerServes(t *testing.T) {
 }
 
 func TestObjectsAreReadInTheirNamespaces(t *testing.T) {
-	c := answering(t, discovery)
+	c := fakeCluster(t, discovery)
 	deployment := entry{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
 	service := entry{APIVersion: "v1", Kind: "Service", Name: "shop"}
 	node := entry{APIVersion: "v1", Kind: "Node", Namespace: "*", Name: "node-0"}

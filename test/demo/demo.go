@@ -37,13 +37,13 @@ const (
 	calm  = time.Second
 )
 
-// run goes through the steps, and ends what it started.
+// run runs the steps, and stops everything that it has started.
 func (d *demo) run(ctx context.Context) error {
 	err := d.steps(ctx)
-	if ctx.Err() != nil && !errors.Is(err, errStayed) {
+	if ctx.Err() != nil && !errors.Is(err, errInterruptedByUser) {
 		err = errInterrupted
 	}
-	if errors.Is(err, errStayed) {
+	if errors.Is(err, errInterruptedByUser) {
 		err = nil
 	}
 	d.screen.Keep()
@@ -56,11 +56,11 @@ func (d *demo) run(ctx context.Context) error {
 	return errors.Join(err, d.stop())
 }
 
-// errStayed ends a demo that had reached what it was for.
-var errStayed = errors.New("stayed until it was interrupted")
+// errInterruptedByUser ends a demo that was interrupted after its last step.
+var errInterruptedByUser = errors.New("stayed until it was interrupted")
 
 func (d *demo) steps(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{d.prepare, d.startOperator, d.applySample, d.awaitReady} {
+	for _, step := range []func(context.Context) error{d.prepare, d.startOperator, d.applySample, d.waitReady} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (d *demo) steps(ctx context.Context) error {
 		return nil
 	}
 	d.screen.Print(d.advice()...)
-	return d.stay(ctx)
+	return d.runUntilInterrupted(ctx)
 }
 
 // prepare builds operetta and starts the control plane at the same time: when both
@@ -126,7 +126,7 @@ func (d *demo) buildControlPlane(ctx context.Context) error {
 	return err
 }
 
-// detailsOf gives what the control plane says of its build to a step.
+// detailsOf returns a writer that shows the progress of a build as the details of a step.
 func detailsOf(st *screen.Step) *screen.Lines {
 	return &screen.Lines{Say: func(line string) { st.Detail(strings.TrimPrefix(line, "controlplane: ")) }}
 }
@@ -165,19 +165,19 @@ func (d *demo) applySample(ctx context.Context) (err error) {
 	return err
 }
 
-// awaitReady draws the sample until it is Ready.
-func (d *demo) awaitReady(ctx context.Context) error {
+// waitReady draws the sample until it is Ready.
+func (d *demo) waitReady(ctx context.Context) error {
 	st := d.screen.Start("wait until " + d.subject() + " is Ready")
 	err := d.poll(ctx, d.timeout, d.subject()+" to become Ready", func(ctx context.Context) (bool, error) {
-		v, err := d.look(ctx)
+		v, err := d.fetchView(ctx)
 		return err == nil && !v.absent && v.resource.ready(), err
 	})
 	st.End(err, "")
 	return err
 }
 
-// stay draws the sample until the demo is interrupted.
-func (d *demo) stay(ctx context.Context) error {
+// runUntilInterrupted draws the sample until the demo is interrupted.
+func (d *demo) runUntilInterrupted(ctx context.Context) error {
 	pace := eager
 	if d.kubeconfig != "" {
 		pace = calm
@@ -187,21 +187,21 @@ func (d *demo) stay(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return errStayed
+			return errInterruptedByUser
 		case <-d.operator.done:
 			return d.operator.died()
 		case <-every.C:
 		}
 		// An API server that is away for a moment leaves the picture as it is.
-		_, _ = d.look(ctx)
-		if err := d.planeAlive(); err != nil {
+		_, _ = d.fetchView(ctx)
+		if err := d.checkControlPlane(); err != nil {
 			return err
 		}
 	}
 }
 
-// look reads the sample and its objects, and draws them.
-func (d *demo) look(ctx context.Context) (view, error) {
+// fetchView reads the sample and its objects, and draws them.
+func (d *demo) fetchView(ctx context.Context) (view, error) {
 	v := view{resource: d.sampled}
 	kind := kindKey{d.sampled.APIVersion, d.sampled.Kind}
 	var now resource
@@ -218,7 +218,7 @@ func (d *demo) look(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// poll asks until the answer is yes, the time is up, or what is needed for it died.
+// poll asks until the answer is yes, the time is up, or a process that it needs has died.
 func (d *demo) poll(ctx context.Context, limit time.Duration, what string, ask func(context.Context) (bool, error)) error {
 	late := time.After(limit)
 	every := time.NewTicker(eager)
@@ -237,14 +237,14 @@ func (d *demo) poll(ctx context.Context, limit time.Duration, what string, ask f
 			return errors.Join(fmt.Errorf("waited %s for %s", screen.Seconds(limit), what), err)
 		case <-every.C:
 		}
-		if err := d.planeAlive(); err != nil {
+		if err := d.checkControlPlane(); err != nil {
 			return err
 		}
 	}
 }
 
-// planeAlive returns why a part of the control plane ended, or nil.
-func (d *demo) planeAlive() error {
+// checkControlPlane returns why a part of the control plane ended, or nil.
+func (d *demo) checkControlPlane() error {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := d.plane.Wait(over); !errors.Is(err, context.Canceled) {
@@ -269,7 +269,7 @@ func (d *demo) logLine(line string) {
 	}
 }
 
-// stop ends what was started, in the order that lets each end well.
+// stop stops everything that was started, in the order in which each can end cleanly.
 func (d *demo) stop() error {
 	if d.operator == nil && d.plane == nil {
 		return nil
@@ -293,7 +293,7 @@ func (d *demo) stop() error {
 	return err
 }
 
-// advice says what to try, in another terminal.
+// advice returns the commands to try in another terminal.
 func (d *demo) advice() []string {
 	ink := d.screen.Ink()
 	out := []string{

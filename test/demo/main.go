@@ -62,7 +62,7 @@ func main() {
 	case err != nil:
 		os.Exit(exitUsage) // the flag package has said why
 	}
-	endWithParent()
+	exitWithParent()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// The first signal ends everything in order, a second one at once.
 	context.AfterFunc(ctx, stop)

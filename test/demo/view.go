@@ -12,7 +12,7 @@ import (
 // A view is a custom resource at one moment.
 type view struct {
 	resource resource
-	// absent says that it was deleted.
+	// absent says that the object was deleted.
 	absent  bool
 	objects map[entry]live
 }
@@ -91,7 +91,7 @@ func (v view) component(name string) component {
 			return c
 		}
 	}
-	// It is in the inventory alone: the package no longer has it.
+	// The object is only in the inventory: the package no longer renders it.
 	return component{Name: name, State: "Deleting"}
 }
 
@@ -117,7 +117,7 @@ func (v view) lines(ink screen.Ink, name string) []string {
 	return out
 }
 
-// liveness says what is remarkable about an object.
+// liveness returns what is unusual about an object.
 func (v view) liveness(ink screen.Ink, e entry) string {
 	l, known := v.objects[e]
 	switch {

@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-const adopting = `
+const adoptingBody = `
 #Spec: text: string
 
 components: web: {
@@ -24,13 +24,13 @@ components: web: {
 
 func TestE6AdoptionTakesAnObjectOfNobody(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "taking", replaceAdopt("true"))
-	s.Operate(p.Dir)
+	s := newEnv(t)
+	p := newTestPackage(t, "taking", replaceAdopt("true"))
+	s.StartOperator(p.Dir)
 	s.applyAs("platform-team", s.ConfigMap("settings", map[string]any{"text": "theirs", "more": "kept"}))
 	before := s.Get("ConfigMap", "settings")
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "mine"}))
-	s.ExpectAllReady(cr)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "mine"}))
+	s.ExpectResourceReady(cr)
 	after := s.ExpectData("settings", "text", "mine")
 	if refs := after.GetOwnerReferences(); len(refs) != 1 || refs[0].Name != "shop" || after.GetUID() != before.GetUID() {
 		t.Errorf("it was not taken: owners %v, a new object: %t", refs, after.GetUID() != before.GetUID())
@@ -48,18 +48,18 @@ func TestE6AdoptionTakesAnObjectOfAnotherResourceAndOnlyWithTheWord(t *testing.T
 	for name, word := range map[string]string{"with": "true", "without": "false"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
+			s := newEnv(t)
 			owner := s.Create(s.ConfigMap("owner", nil))
 			theirs := s.ConfigMap("settings", map[string]any{"text": "theirs"})
 			theirs.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": string(owner.GetUID()), "controller": true,
 			}}
 			before := s.Create(theirs)
-			p := newSmall(t, "taking"+name, replaceAdopt(word))
-			s.Operate(p.Dir)
-			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "mine"}))
+			p := newTestPackage(t, "taking"+name, replaceAdopt(word))
+			s.StartOperator(p.Dir)
+			cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "mine"}))
 			if word == "true" {
-				s.ExpectAllReady(cr)
+				s.ExpectResourceReady(cr)
 				after := s.ExpectData("settings", "text", "mine")
 				if controller := controllerOf(after); controller != "shop" {
 					t.Errorf("its controller is %s", controller)
@@ -85,4 +85,4 @@ func controllerOf(u *unstructured.Unstructured) string {
 	return "nobody"
 }
 
-func replaceAdopt(word string) string { return strings.Replace(adopting, "ADOPT", word, 1) }
+func replaceAdopt(word string) string { return strings.Replace(adoptingBody, "ADOPT", word, 1) }

@@ -7,7 +7,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// readsServices makes a package newer by an input.
+// readsServices is a change that adds an input to a package.
 const readsServices = `
 inputs: front: {apiVersion: "v1", kind: "Service", name: "front"}
 components: base: requires: fronted: inputs.front.object.metadata.name != ""
@@ -15,25 +15,25 @@ components: base: requires: fronted: inputs.front.object.metadata.name != ""
 
 func TestG2DeletionGoesOnWhateverMayNotBeListed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "blind", layered)
-	role := s.Restrict(append(p.Needs(), harness.Rule("", harness.Writes, "configmaps", "serviceaccounts", "secrets"))...)
-	o := s.OperateRestricted(p.Small)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "a"}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "blind", layeredBody)
+	role := s.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps", "serviceaccounts", "secrets"))...)
+	o := s.StartRestrictedOperator(p.TestPackage)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "a"}))
+	s.ExpectResourceReady(cr)
 	o.Stop()
 
-	// What is to be deleted can be read and deleted, and not observed; what the newer
-	// package reads cannot even be read.
-	s.Patch(role, map[string]any{"rules": append(p.Needs(),
-		harness.Rule("", harness.Writes, "configmaps", "serviceaccounts"), harness.Rule("", []any{"get", "delete"}, "secrets"))})
+	// The operator may get and delete the objects to be deleted, but not list or watch them. It may not
+	// even get the input of the new version of the package.
+	s.Patch(role, map[string]any{"rules": append(p.RequiredRules(),
+		harness.Rule("", harness.WriteVerbs, "configmaps", "serviceaccounts"), harness.Rule("", []any{"get", "delete"}, "secrets"))})
 	b, err := os.ReadFile(p.file())
 	if err != nil {
 		t.Fatal(err)
 	}
 	harness.WriteFile(t, p.file(), string(b)+readsServices)
-	s.Operate(p.Dir, "--crds", "leave")
-	from := harness.Mark(t)
+	s.StartOperator(p.Dir, "--crds", "leave")
+	from := harness.MarkAudit(t)
 	s.Delete(cr)
 	s.expectTornDown(cr, layeredKinds...)
 	s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")

@@ -14,11 +14,11 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// sayLimit is how soon each resource has to say that its package is broken.
-const sayLimit = 10 * time.Second
+// reportTimeout is how long each resource may take to report that its package is broken.
+const reportTimeout = 10 * time.Second
 
-// saysBroken returns nil when a resource says that its package is wrong and not served.
-func saysBroken(u *unstructured.Unstructured, parts ...string) error {
+// isReportedBroken returns nil if a resource reports that its package is broken and not served.
+func isReportedBroken(u *unstructured.Unstructured, parts ...string) error {
 	ready, stalled, broken := harness.Condition(u, "Ready"), harness.Condition(u, "Stalled"), harness.Condition(u, "PackageBroken")
 	text, _ := ready["message"].(string)
 	switch {
@@ -36,8 +36,8 @@ func saysBroken(u *unstructured.Unstructured, parts ...string) error {
 	return nil
 }
 
-// notBroken returns nil when a resource is Ready and says nothing about its package.
-func notBroken(u *unstructured.Unstructured) error {
+// isNotReportedBroken returns nil if a resource is Ready and reports nothing about its package.
+func isNotReportedBroken(u *unstructured.Unstructured) error {
 	if c := harness.Condition(u, "PackageBroken"); len(c) > 0 {
 		return fmt.Errorf("PackageBroken is %v", c)
 	}
@@ -45,26 +45,27 @@ func notBroken(u *unstructured.Unstructured) error {
 }
 
 // statusWrites are the requests that write the status of resources of the package.
-func (p *small) statusWrites(r harness.Requests) harness.Requests {
-	return r.Mutating().Only(func(e controlplane.AuditEvent) bool { return e.Group == p.Name+".example.com" })
+func (p *testPackage) statusWrites(r harness.Requests) harness.Requests {
+	return r.Mutating().Filter(func(e controlplane.AuditEvent) bool { return e.Group == p.Name+".example.com" })
 }
 
-// things is how many resources the tests of broken packages have.
-const things = 20
+// thingCount is how many resources the tests of broken packages create.
+const thingCount = 20
 
-// abandonMany rolls several resources out and ends their operator.
-func (s *site) abandonMany(p *small, args ...string) []*unstructured.Unstructured {
+// createManyAndStopOperator creates several resources, waits until they are Ready, and kills their
+// operator.
+func (s *env) createManyAndStopOperator(p *testPackage, args ...string) []*unstructured.Unstructured {
 	s.T.Helper()
-	o := s.Operate(append([]string{p.Dir}, args...)...)
+	o := s.StartOperator(append([]string{p.Dir}, args...)...)
 	var all []*unstructured.Unstructured
-	for i := range things {
-		all = append(all, s.Create(p.Thing(s.Site, fmt.Sprintf("shop-%02d", i), map[string]any{})))
+	for i := range thingCount {
+		all = append(all, s.Create(p.Thing(s.Env, fmt.Sprintf("shop-%02d", i), map[string]any{})))
 	}
 	for _, cr := range all {
-		s.ExpectAllReady(cr)
+		s.ExpectResourceReady(cr)
 	}
-	s.Settle()
-	if strings.Contains(o.Log.From(0), servedTwice) {
+	s.WaitUntilIdle()
+	if strings.Contains(o.Log.From(0), kindCollisionText) {
 		s.T.Error("an operator takes its own writes for those of another one")
 	}
 	o.Stop()
@@ -73,43 +74,43 @@ func (s *site) abandonMany(p *small, args ...string) []*unstructured.Unstructure
 
 func TestPackageThatIsBrokenAfterARestartIsSaidByEachResourceOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "saidbroken", layered)
-	all := s.abandonMany(p)
-	before := s.ExpectThat(all[0], "to exist", harness.Exists)
-	mend := p.spoil()
+	s := newEnv(t)
+	p := newTestPackage(t, "saidbroken", layeredBody)
+	all := s.createManyAndStopOperator(p)
+	before := s.ExpectObject(all[0], "to exist", harness.Exists)
+	mend := p.breakSource()
 	s.Patch(all[0], harness.Spec(map[string]any{"text": "b"}))
-	from, began := harness.Mark(t), time.Now()
-	o := s.Operate(p.Dir)
+	from, began := harness.MarkAudit(t), time.Now()
+	o := s.StartOperator(p.Dir)
 	for _, cr := range all {
-		s.ExpectThat(cr, "to say that its package is broken", func(u *unstructured.Unstructured) error { return saysBroken(u, "saidbroken.cue:2") })
+		s.ExpectObject(cr, "to say that its package is broken", func(u *unstructured.Unstructured) error { return isReportedBroken(u, "saidbroken.cue:2") })
 	}
-	if took := time.Since(began); took > sayLimit {
+	if took := time.Since(began); took > reportTimeout {
 		t.Errorf("all of them said so after %s", took)
 	}
-	t.Logf("%d resources said so %s after the start", things, harness.Since(began))
+	t.Logf("%d resources said so %s after the start", thingCount, harness.Elapsed(began))
 	s.ExpectEvent("shop-00", "Failed", "saidbroken.cue:2")
-	after := s.ExpectThat(all[0], "to exist", harness.Exists)
+	after := s.ExpectObject(all[0], "to exist", harness.Exists)
 	for _, name := range []string{"inventory", "components", "componentsReady", "package"} {
 		if fmt.Sprint(harness.Field(after, "status", name)) != fmt.Sprint(harness.Field(before, "status", name)) {
 			t.Errorf("status.%s was %v and is %v", name, harness.Field(before, "status", name), harness.Field(after, "status", name))
 		}
 	}
-	s.Settle()
+	s.WaitUntilIdle()
 	writes := s.OperatorRequests(from).Mutating()
-	if n := len(p.statusWrites(writes)); n != things+1 { // one of them was asked about first
-		t.Errorf("%d writes of %d resources", n, things)
+	if n := len(p.statusWrites(writes)); n != thingCount+1 { // one of them was asked about first
+		t.Errorf("%d writes of %d resources", n, thingCount)
 	}
-	if objects := writes.About("configmaps"); len(objects) > 0 {
+	if objects := writes.OfResource("configmaps"); len(objects) > 0 {
 		t.Errorf("objects were written: %s", objects)
 	}
 
-	// The same fault says nothing new, whoever says it.
+	// The same fault is not written again, even by another operator.
 	o.Stop()
-	from = harness.Mark(t)
-	o = s.Operate(p.Dir)
+	from = harness.MarkAudit(t)
+	o = s.StartOperator(p.Dir)
 	o.ExpectLog("waiting for it to be repaired")
-	s.Settle()
+	s.WaitUntilIdle()
 	if again := p.statusWrites(s.OperatorRequests(from)); len(again) > 0 {
 		t.Errorf("a restart has written the same again: %s", again)
 	}
@@ -117,24 +118,24 @@ func TestPackageThatIsBrokenAfterARestartIsSaidByEachResourceOnce(t *testing.T) 
 	mend()
 	o.ExpectLogAfter(position, "package loaded", "package=saidbroken")
 	for _, cr := range all {
-		s.ExpectThat(cr, "to be Ready", notBroken)
+		s.ExpectObject(cr, "to be Ready", isNotReportedBroken)
 	}
-	s.ExpectThat(s.Ref("Secret", "top-shop-00-b"), "to exist", harness.Exists)
+	s.ExpectObject(s.Ref("Secret", "top-shop-00-b"), "to exist", harness.Exists)
 }
 
 func TestLastGoodVersionServesAfterARestart(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "keptgood", layered)
+	s := newEnv(t)
+	p := newTestPackage(t, "keptgood", layeredBody)
 	state := filepath.Join(t.TempDir(), "state")
-	all := s.abandonMany(p, "--state-dir", state)
-	digest, _ := harness.Field(s.ExpectThat(all[0], "to exist", harness.Exists), "status", "package", "digest").(string)
-	mend := p.spoil()
+	all := s.createManyAndStopOperator(p, "--state-dir", state)
+	digest, _ := harness.Field(s.ExpectObject(all[0], "to exist", harness.Exists), "status", "package", "digest").(string)
+	mend := p.breakSource()
 	s.Patch(all[0], harness.Spec(map[string]any{"text": "b"}))
-	from := harness.Mark(t)
-	o := s.Operate(p.Dir, "--state-dir", state, "--health-probe-bind-address", harness.AnyPort)
+	from := harness.MarkAudit(t)
+	o := s.StartOperator(p.Dir, "--state-dir", state, "--health-probe-bind-address", harness.AnyPort)
 	o.ExpectLog("last good version", "keptgood.cue:2")
-	s.ExpectThat(s.Ref("Secret", "top-shop-00-b"), "to exist", harness.Exists)
+	s.ExpectObject(s.Ref("Secret", "top-shop-00-b"), "to exist", harness.Exists)
 	outdated := func(u *unstructured.Unstructured) error {
 		c := harness.Condition(u, "PackageBroken")
 		text, _ := c["message"].(string)
@@ -144,19 +145,19 @@ func TestLastGoodVersionServesAfterARestart(t *testing.T) {
 		return harness.Ready(u)
 	}
 	for _, cr := range all {
-		s.ExpectThat(cr, "to say which version serves it", outdated)
+		s.ExpectObject(cr, "to say which version serves it", outdated)
 	}
 	if code := o.Probe("readyz"); code == http.StatusOK {
 		t.Error("it is ready although its package is wrong: the old operator would be ended")
 	}
-	s.Create(p.Thing(s.Site, "new", map[string]any{}))
-	s.ExpectThat(p.Thing(s.Site, "new", nil), "to be served", outdated)
-	s.Settle()
+	s.Create(p.Thing(s.Env, "new", map[string]any{}))
+	s.ExpectObject(p.Thing(s.Env, "new", nil), "to be served", outdated)
+	s.WaitUntilIdle()
 	t.Logf("writes: %s", s.OperatorRequests(from).Mutating())
 
 	mend()
 	for _, cr := range all {
-		s.ExpectThat(cr, "to say nothing about its package", notBroken)
+		s.ExpectObject(cr, "to say nothing about its package", isNotReportedBroken)
 	}
 	harness.Eventually(t, "the operator to be ready", func() error {
 		if code := o.Probe("readyz"); code != http.StatusOK {
@@ -170,12 +171,12 @@ func TestKeptVersionThatMustNotServeDoesNot(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		reason, pkg string
-		between     func(s *site, p *small, kept string)
+		between     func(s *env, p *testPackage, kept string)
 		says        string
 	}{
 		"it was changed": {
 			"what runs would not be what was served", "keptchanged",
-			func(s *site, _ *small, kept string) {
+			func(s *env, _ *testPackage, kept string) {
 				b, err := os.ReadFile(kept)
 				if err != nil {
 					s.T.Fatal(err)
@@ -185,39 +186,39 @@ func TestKeptVersionThatMustNotServeDoesNot(t *testing.T) {
 		},
 		"another was served since": {
 			"it would take back what others have rolled out", "keptold",
-			func(s *site, p *small, _ string) {
+			func(s *env, p *testPackage, _ string) {
 				b, err := os.ReadFile(p.file())
 				if err != nil {
 					s.T.Fatal(err)
 				}
 				harness.WriteFile(s.T, p.file(), strings.ReplaceAll(string(b), "base-", "basis-"))
-				o := s.Operate(p.Dir) // without the folder
-				s.ExpectThat(s.Ref("ConfigMap", "basis-shop"), "to exist", harness.Exists)
-				s.ExpectAllReady(p.Thing(s.Site, "shop", nil))
+				o := s.StartOperator(p.Dir) // without the folder
+				s.ExpectObject(s.Ref("ConfigMap", "basis-shop"), "to exist", harness.Exists)
+				s.ExpectResourceReady(p.Thing(s.Env, "shop", nil))
 				o.Stop()
 			}, "another version",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, c.pkg, layered)
+			s := newEnv(t)
+			p := newTestPackage(t, c.pkg, layeredBody)
 			state := filepath.Join(t.TempDir(), "state")
-			o := s.Operate(p.Dir, "--state-dir", state)
-			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-			s.ExpectAllReady(cr)
+			o := s.StartOperator(p.Dir, "--state-dir", state)
+			cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+			s.ExpectResourceReady(cr)
 			o.Stop()
 			kept, err := filepath.Glob(filepath.Join(state, "packages", "*.json"))
 			if err != nil || len(kept) != 1 {
 				t.Fatalf("kept are %v, %v", kept, err)
 			}
 			c.between(s, p, kept[0])
-			p.spoil()
-			from := harness.Mark(t)
-			o = s.Operate(p.Dir, "--state-dir", state)
+			p.breakSource()
+			from := harness.MarkAudit(t)
+			o = s.StartOperator(p.Dir, "--state-dir", state)
 			t.Log(o.ExpectLog("is not used", c.says))
-			s.ExpectThat(cr, "to say that nothing serves it", func(u *unstructured.Unstructured) error { return saysBroken(u, c.pkg+".cue:2") })
-			if objects := s.OperatorRequests(from).Mutating().About("configmaps"); len(objects) > 0 {
+			s.ExpectObject(cr, "to say that nothing serves it", func(u *unstructured.Unstructured) error { return isReportedBroken(u, c.pkg+".cue:2") })
+			if objects := s.OperatorRequests(from).Mutating().OfResource("configmaps"); len(objects) > 0 {
 				t.Errorf("%s: %s", c.reason, objects)
 			}
 		})
@@ -226,43 +227,43 @@ func TestKeptVersionThatMustNotServeDoesNot(t *testing.T) {
 
 func TestProcessWithABrokenPackageLeavesResourcesToWhoeverServesThem(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p, same := newSmall(t, "twoprocesses", layered), newSmall(t, "twoprocesses", layered)
-	first := s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	settled := s.ExpectAllReady(cr)
-	s.Settle()
-	same.spoil()
-	second := s.Operate(same.Dir)
+	s := newEnv(t)
+	p, same := newTestPackage(t, "twoprocesses", layeredBody), newTestPackage(t, "twoprocesses", layeredBody)
+	first := s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	settled := s.ExpectResourceReady(cr)
+	s.WaitUntilIdle()
+	same.breakSource()
+	second := s.StartOperator(same.Dir)
 	second.ExpectLog("another process serves the kind", "twoprocesses")
-	s.Settle()
-	u := s.ExpectThat(cr, "to be Ready", notBroken)
+	s.WaitUntilIdle()
+	u := s.ExpectObject(cr, "to be Ready", isNotReportedBroken)
 	for _, kind := range []string{"Ready", "Stalled"} {
 		if was, is := harness.Condition(settled, kind), harness.Condition(u, kind); fmt.Sprint(was) != fmt.Sprint(is) {
 			t.Errorf("%s was %v and is %v", kind, was, is)
 		}
 	}
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
-	s.ExpectThat(s.Ref("Secret", "top-shop-b"), "to exist", harness.Exists)
-	s.ExpectThat(cr, "to be Ready", notBroken)
+	s.ExpectObject(s.Ref("Secret", "top-shop-b"), "to exist", harness.Exists)
+	s.ExpectObject(cr, "to be Ready", isNotReportedBroken)
 
-	// Once that one is gone, nobody serves them, and that is said when it matters.
+	// Once the other operator is gone, nothing serves the resources, and their status reports it.
 	first.Stop()
 	s.Patch(cr, harness.Spec(map[string]any{"text": "c"}))
-	s.ExpectThat(cr, "to say that nothing serves it", func(u *unstructured.Unstructured) error { return saysBroken(u, "twoprocesses.cue:2") })
+	s.ExpectObject(cr, "to say that nothing serves it", func(u *unstructured.Unstructured) error { return isReportedBroken(u, "twoprocesses.cue:2") })
 }
 
 func TestResourcesSayThatTheLastGoodVersionOfAnEditedPackageServesThem(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "editedbroken", layered)
-	o := s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
-	s.Settle()
-	position, from := o.Log.Len(), harness.Mark(t)
-	mend := p.spoil()
-	s.ExpectThat(cr, "to say which version serves it", func(u *unstructured.Unstructured) error {
+	s := newEnv(t)
+	p := newTestPackage(t, "editedbroken", layeredBody)
+	o := s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
+	s.WaitUntilIdle()
+	position, from := o.Log.Len(), harness.MarkAudit(t)
+	mend := p.breakSource()
+	s.ExpectObject(cr, "to say which version serves it", func(u *unstructured.Unstructured) error {
 		if c := harness.Condition(u, "PackageBroken"); c["reason"] != "LastGoodVersion" {
 			return fmt.Errorf("PackageBroken is %v", c)
 		}
@@ -270,29 +271,29 @@ func TestResourcesSayThatTheLastGoodVersionOfAnEditedPackageServesThem(t *testin
 	})
 	mend()
 	line := o.ExpectLogAfter(position, "the same version keeps running", "package=editedbroken")
-	s.ExpectThat(cr, "to be Ready", notBroken)
+	s.ExpectObject(cr, "to be Ready", isNotReportedBroken)
 	if log := o.Log.From(position); strings.Contains(log, "package replaced") {
 		t.Errorf("the log says that a package was replaced by itself:\n%s", log)
 	}
 	t.Log(line)
-	s.Settle()
+	s.WaitUntilIdle()
 	if writes := p.statusWrites(s.OperatorRequests(from)); len(writes) != 2 {
 		t.Errorf("it is said once and taken back once, and written were %s", writes)
 	}
 }
 
-// servedTwice is what an operator logs that sees another one serve its kind.
-const servedTwice = "another process serves this kind and shares no Lease"
+// kindCollisionText is the log message of an operator that notices another one serving its kind.
+const kindCollisionText = "another process serves this kind and shares no Lease"
 
 func TestTwoOperatorsOfOneKindWithoutALeaseAreTold(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "servedtwice", layered)
-	first, second := s.Operate(p.Dir), s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "servedtwice", layeredBody)
+	first, second := s.StartOperator(p.Dir), s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
 	told := func() bool {
-		return strings.Contains(first.Log.From(0), servedTwice) || strings.Contains(second.Log.From(0), servedTwice)
+		return strings.Contains(first.Log.From(0), kindCollisionText) || strings.Contains(second.Log.From(0), kindCollisionText)
 	}
 	for try := 0; !told(); try++ {
 		if try > 40 {
@@ -300,13 +301,13 @@ func TestTwoOperatorsOfOneKindWithoutALeaseAreTold(t *testing.T) {
 		}
 		text := fmt.Sprint("t", try)
 		s.Patch(cr, harness.Spec(map[string]any{"text": text}))
-		s.ExpectThat(s.Ref("Secret", "top-shop-"+text), "to exist", harness.Exists)
-		s.ExpectAllReady(cr)
-		s.Settle()
+		s.ExpectObject(s.Ref("Secret", "top-shop-"+text), "to exist", harness.Exists)
+		s.ExpectResourceReady(cr)
+		s.WaitUntilIdle()
 	}
 	t.Log(s.ExpectEvent("shop", "ServedTwice", "--leader-elect"))
 	for _, o := range []*harness.Operator{first, second} {
-		if n := strings.Count(o.Log.From(0), servedTwice); n > 1 {
+		if n := strings.Count(o.Log.From(0), kindCollisionText); n > 1 {
 			t.Errorf("it was said %d times", n)
 		}
 	}

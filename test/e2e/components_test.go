@@ -10,38 +10,38 @@ import (
 
 func TestIngressIsCreatedAndDeletedAsItIsSwitchedOnAndOff(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
 	for range 2 {
-		from, began := harness.Mark(t), time.Now()
+		from, began := harness.MarkAudit(t), time.Now()
 		s.Patch(cr, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": true, "host": "shop.example.com"}}))
 		s.ExpectReady("shop")
 		s.Get("Ingress", "shop")
-		t.Logf("on: ready after %s; writes: %s", harness.Since(began), s.OperatorRequests(from).Mutating())
+		t.Logf("on: ready after %s; writes: %s", harness.Elapsed(began), s.OperatorRequests(from).Mutating())
 
-		from, began = harness.Mark(t), time.Now()
+		from, began = harness.MarkAudit(t), time.Now()
 		s.Patch(cr, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": false}}))
 		got := s.ExpectReady("shop")
-		if u, err := s.Find("Ingress", "shop"); u != nil || err != nil {
+		if u, err := s.Lookup("Ingress", "shop"); u != nil || err != nil {
 			t.Errorf("Ready, but the Ingress exists (error %v)", err)
 		}
 		if state := harness.Component(got, "ingress"); state["state"] != "Excluded" {
 			t.Errorf("the component is %v", state)
 		}
-		t.Logf("off: ready after %s; writes: %s", harness.Since(began), s.OperatorRequests(from).Mutating())
+		t.Logf("off: ready after %s; writes: %s", harness.Elapsed(began), s.OperatorRequests(from).Mutating())
 	}
 	s.ExpectEvent("shop", "Deleted", "Ingress "+s.Namespace+"/shop")
 }
 
 func TestF1ComponentWaitsForItsDependencyAndSaysForWhat(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{
 		"image": "nginx:1.25", "replicas": int64(2),
-		// More than any node has: the pods stay pending.
+		// No node has as many CPUs, so the pods stay pending.
 		"resources": map[string]any{"cpu": "640"},
 		"ingress":   map[string]any{"enabled": true},
 	}))
@@ -53,19 +53,19 @@ func TestF1ComponentWaitsForItsDependencyAndSaysForWhat(t *testing.T) {
 	if waiting["state"] != "Waiting" || !harness.ContainsAll(text, []string{"waiting for web to be verified", "verify.available", "web.cue:", "is 0, wanted >= 2"}) {
 		t.Errorf("the component ingress is %v", waiting)
 	}
-	if u, err := s.Find("Ingress", "shop"); u != nil || err != nil {
+	if u, err := s.Lookup("Ingress", "shop"); u != nil || err != nil {
 		t.Errorf("the Ingress exists before the servers serve (error %v)", err)
 	}
-	// An order of creation alone does not wait.
-	s.ExpectThat(s.Ref("PodDisruptionBudget", "shop"), "to exist", harness.Exists)
+	// A dependency that only orders the creation does not wait for readiness.
+	s.ExpectObject(s.Ref("PodDisruptionBudget", "shop"), "to exist", harness.Exists)
 
 	s.Patch(cr, harness.Spec(map[string]any{"resources": map[string]any{"cpu": "100m"}}))
 	s.ExpectReady("shop")
 	s.Get("Ingress", "shop")
 }
 
-// front is a package that renders a custom resource of somebody else's.
-const front = `package front
+// foreignResourcePackage is a package that renders a custom resource of another operator.
+const foreignResourcePackage = `package front
 
 import "operetta.dev/schemas/operator"
 
@@ -93,34 +93,34 @@ components: config: objects: configmap: {
 }
 `
 
-// kindLimit is how soon a kind is used whose definition appears.
+// kindLimit is how soon an object is created after its CustomResourceDefinition has appeared.
 const kindLimit = 10 * time.Second
 
 func TestH1KindWhoseDefinitionAppearsLaterIsAwaited(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.WritePackage(t, "front", front))
+	s := newEnv(t)
+	s.StartOperator(harness.WritePackage(t, "front", foreignResourcePackage))
 	cr := harness.Object("front.example.com/v1", "Front", s.Namespace, "shop")
 	cr.Object["spec"] = map[string]any{}
 	s.Create(cr)
 	t.Log(s.ExpectNotReady(cr, "KindNotServed", "route: ", "late.example.com/v1 Greeting"))
-	// F4: what does not need the kind goes on.
-	s.ExpectThat(s.Ref("ConfigMap", "shop"), "to exist", harness.Exists)
+	// F4: components that do not need the kind are reconciled.
+	s.ExpectObject(s.Ref("ConfigMap", "shop"), "to exist", harness.Exists)
 
-	late := harness.WritePackage(t, "greeting", strings.Replace(greeting, "greetings.example.com", "late.example.com", 1))
+	late := harness.WritePackage(t, "greeting", strings.Replace(greetingPackage, "greetings.example.com", "late.example.com", 1))
 	if err := harness.InstallCRDs(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
 	route := harness.Object("late.example.com/v1", "Greeting", s.Namespace, "shop")
 	took := harness.Within(t, kindLimit, "the object of the kind that appeared", func() error {
-		u, err := harness.Read(t.Context(), route)
+		u, err := harness.GetOrNil(t.Context(), route)
 		if err == nil && u == nil {
 			err = harness.ErrNotYet
 		}
 		return err
 	})
 	t.Logf("applied %s after its definition", took.Round(time.Millisecond))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.Delete(route)
-	s.ExpectThat(route, "to return", harness.Exists)
+	s.ExpectObject(route, "to return", harness.Exists)
 }

@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-const settled = `
+const settledBody = `
 #Spec: {}
 
 config: {image: string | *"web:1", limits: {cpu: int | *1, memory: int | *2}}
@@ -22,11 +22,11 @@ components: web: objects: map: {
 
 func TestConfigurationComesFromThePackageTheConfigMapAndTheAnnotation(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "settled", settled)
-	s.Operate(p.Dir, "--config-map", s.Namespace+"/settings")
-	one := s.Create(p.Thing(s.Site, "one", map[string]any{}))
-	two := p.Thing(s.Site, "two", map[string]any{})
+	s := newEnv(t)
+	p := newTestPackage(t, "settled", settledBody)
+	s.StartOperator(p.Dir, "--config-map", s.Namespace+"/settings")
+	one := s.Create(p.Thing(s.Env, "one", map[string]any{}))
+	two := p.Thing(s.Env, "two", map[string]any{})
 	two.SetAnnotations(map[string]string{"operetta.dev/config": "limits: {cpu: 8}"})
 	s.Create(two)
 	s.ExpectData("web-one", "all", "web:1 1 2")
@@ -35,24 +35,24 @@ func TestConfigurationComesFromThePackageTheConfigMapAndTheAnnotation(t *testing
 	settings := s.Create(s.ConfigMap("settings", map[string]any{"settled.yaml": "image: web:2\nlimits: {cpu: 4}\n", "another.yaml": "image: x"}))
 	began := time.Now()
 	s.ExpectData("web-one", "all", "web:2 4 2")
-	t.Logf("in effect after %s", harness.Since(began))
+	t.Logf("in effect after %s", harness.Elapsed(began))
 	s.ExpectData("web-two", "all", "web:2 8 2")
 	s.Patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3"}})
 	s.ExpectData("web-one", "all", "web:3 1 2")
 	s.ExpectData("web-two", "all", "web:3 8 2")
-	s.ExpectAllReady(one)
-	s.ExpectAllReady(two)
+	s.ExpectResourceReady(one)
+	s.ExpectResourceReady(two)
 
-	// A contradiction names both places and touches nothing.
+	// A contradiction is reported with both places, and changes no object.
 	before := fmt.Sprint(s.configVersions())
 	s.Patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3\nlimits: {cpu: many}"}})
 	t.Log(s.ExpectNotReady(one, "InvalidConfig", "config.limits.cpu", "settled.cue:", "ConfigMap "+s.Namespace+"/settings, key settled.yaml"))
-	if stalled := harness.Condition(s.ExpectThat(one, "to exist", harness.Exists), "Stalled"); stalled["status"] != "True" {
+	if stalled := harness.Condition(s.ExpectObject(one, "to exist", harness.Exists), "Stalled"); stalled["status"] != "True" {
 		t.Errorf("Stalled is %v", stalled)
 	}
 	s.ExpectData("web-one", "all", "web:3 1 2")
 	s.Patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3"}})
-	s.ExpectAllReady(one)
+	s.ExpectResourceReady(one)
 	s.Patch(two, harness.Annotation("operetta.dev/config", "image: 5"))
 	t.Log(s.ExpectNotReady(two, "InvalidConfig", "config.image", "settled.cue:", "annotation operetta.dev/config"))
 	s.Patch(two, harness.Annotation("operetta.dev/config", "{: ["))
@@ -62,7 +62,7 @@ func TestConfigurationComesFromThePackageTheConfigMapAndTheAnnotation(t *testing
 	s.Patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3\nimagee: web:4"}})
 	t.Log(s.ExpectNotReady(one, "InvalidConfig", "config.imagee: unknown field", "settled.cue:", "ConfigMap "+s.Namespace+"/settings, key settled.yaml", "did you mean image?"))
 	s.Patch(settings, map[string]any{"data": map[string]any{"settled.yaml": "image: web:3"}})
-	s.ExpectAllReady(one)
+	s.ExpectResourceReady(one)
 	if after := fmt.Sprint(s.configVersions()); after != before {
 		t.Errorf("an object was touched: %s, was %s", after, before)
 	}
@@ -73,7 +73,7 @@ func TestConfigurationComesFromThePackageTheConfigMapAndTheAnnotation(t *testing
 }
 
 // configVersions returns the versions of the ConfigMaps that belong to a resource.
-func (s *site) configVersions() map[string]string {
+func (s *env) configVersions() map[string]string {
 	s.T.Helper()
 	out := map[string]string{}
 	for _, u := range s.List("v1", "ConfigMap") {

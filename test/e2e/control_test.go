@@ -10,7 +10,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-const plain = `
+const plainBody = `
 #Spec: text: string | *"a"
 
 components: web: objects: settings: {
@@ -21,19 +21,18 @@ components: web: objects: settings: {
 }
 `
 
-// unpauseLimit is how long an operator may take to repair what was changed during a
-// pause, once that is over.
+// unpauseLimit is how soon after a pause the operator must repair a change that was made during it.
 const unpauseLimit = 2 * time.Second
 
 func TestPausedResourceIsLeftAloneUntilThePauseEnds(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "paused", plain)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "a"}))
-	s.ExpectAllReady(cr)
-	best := harness.Patience
-	// A busy machine gets several tries at what is about seconds.
+	s := newEnv(t)
+	p := newTestPackage(t, "paused", plainBody)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "a"}))
+	s.ExpectResourceReady(cr)
+	best := harness.Timeout
+	// The measurement is repeated, because the machine may be busy.
 	for try := 0; best > unpauseLimit && try < harness.Tries; try++ {
 		took := s.pauseAndDrift(p, cr, fmt.Sprintf("b%d", try))
 		t.Logf("repaired %s after the pause", took)
@@ -43,17 +42,17 @@ func TestPausedResourceIsLeftAloneUntilThePauseEnds(t *testing.T) {
 		t.Errorf("what was changed during a pause was repaired %s after it, not within %s", best, unpauseLimit)
 	}
 
-	// Deletion works all the same.
+	// Deletion works during a pause.
 	s.pause(cr)
 	s.Delete(cr)
 	s.ExpectFinished(cr, "ConfigMap")
 }
 
-// pause pauses a resource, and waits until it says so.
-func (s *site) pause(cr *unstructured.Unstructured) {
+// pause pauses a resource, and waits until its status says so.
+func (s *env) pause(cr *unstructured.Unstructured) {
 	s.T.Helper()
 	s.Patch(cr, harness.Annotation("operetta.dev/paused", "true"))
-	s.ExpectThat(cr, "to be paused", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(cr, "to be paused", func(u *unstructured.Unstructured) error {
 		if c := harness.Condition(u, "Paused"); c["status"] != "True" {
 			return fmt.Errorf("its conditions are %v", harness.Field(u, "status", "conditions"))
 		}
@@ -61,13 +60,13 @@ func (s *site) pause(cr *unstructured.Unstructured) {
 	})
 }
 
-// pauseAndDrift changes an object and the spec during a pause, in which nothing may be
-// written, and returns how long after it that takes effect.
-func (s *site) pauseAndDrift(p *small, cr *unstructured.Unstructured, text string) time.Duration {
+// pauseAndDrift changes an object and the spec during a pause, expects no write, and returns how long
+// after the pause the operator takes to act.
+func (s *env) pauseAndDrift(p *testPackage, cr *unstructured.Unstructured, text string) time.Duration {
 	s.T.Helper()
 	s.pause(cr)
-	s.Settle()
-	from, seen := harness.Mark(s.T), s.Operator.Reconciles(p.Controller())
+	s.WaitUntilIdle()
+	from, seen := harness.MarkAudit(s.T), s.Operator.Reconciles(p.Controller())
 	s.Patch(s.Ref("ConfigMap", "web-shop"), map[string]any{"data": map[string]any{"text": "drifted"}})
 	s.Patch(cr, harness.Spec(map[string]any{"text": text}))
 	harness.Eventually(s.T, "a look at the paused resource", func() error {
@@ -76,16 +75,16 @@ func (s *site) pauseAndDrift(p *small, cr *unstructured.Unstructured, text strin
 		}
 		return nil
 	})
-	s.Settle()
-	objects := s.OperatorRequests(from).Mutating().About("configmaps")
+	s.WaitUntilIdle()
+	objects := s.OperatorRequests(from).Mutating().OfResource("configmaps")
 	if len(objects) > 0 || harness.Field(s.Get("ConfigMap", "web-shop"), "data", "text") != "drifted" {
 		s.T.Errorf("during the pause there were writes: %s", objects)
 	}
 	began := time.Now()
 	s.Patch(cr, harness.Annotation("operetta.dev/paused", nil))
 	s.ExpectData("web-shop", "text", text)
-	took := harness.Since(began)
-	u := s.ExpectAllReady(cr)
+	took := harness.Elapsed(began)
+	u := s.ExpectResourceReady(cr)
 	if c := harness.Condition(u, "Paused"); len(c) > 0 {
 		s.T.Errorf("after the pause it says %v", c)
 	}
@@ -94,14 +93,14 @@ func (s *site) pauseAndDrift(p *small, cr *unstructured.Unstructured, text strin
 
 func TestLogLevelOfOneResourceIsItsOwn(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "loud", plain)
-	o := s.Operate(p.Dir, "--allow-annotations=log-level")
-	loud, quiet := s.Create(p.Thing(s.Site, "loud", nil)), s.Create(p.Thing(s.Site, "quiet", nil))
+	s := newEnv(t)
+	p := newTestPackage(t, "loud", plainBody)
+	o := s.StartOperator(p.Dir, "--allow-annotations=log-level")
+	loud, quiet := s.Create(p.Thing(s.Env, "loud", nil)), s.Create(p.Thing(s.Env, "quiet", nil))
 	for _, cr := range []*unstructured.Unstructured{loud, quiet} {
-		s.ExpectAllReady(cr)
+		s.ExpectResourceReady(cr)
 	}
-	s.Settle()
+	s.WaitUntilIdle()
 	details := func(from int, name string) (out []string) {
 		for line := range harness.Lines(o.Log.From(from), "msg=component") {
 			if strings.Contains(line, s.Namespace+"/"+name) {
@@ -132,11 +131,11 @@ func TestLogLevelOfOneResourceIsItsOwn(t *testing.T) {
 	}
 
 	s.Patch(loud, harness.Annotation("operetta.dev/log-level", nil))
-	s.Settle()
+	s.WaitUntilIdle()
 	from = o.Log.Len()
 	s.Patch(loud, harness.Spec(map[string]any{"text": "b"}))
 	s.ExpectData("web-loud", "text", "b")
-	s.Settle()
+	s.WaitUntilIdle()
 	if got := details(from, "loud"); len(got) > 0 {
 		t.Errorf("without the annotation it says %q", got)
 	}
@@ -149,37 +148,37 @@ func TestRequeueAfterBringsFurtherReconcilesWithoutAnEvent(t *testing.T) {
 		spec      map[string]any
 		stop      bool
 	}{
-		"constant":          {"constant", plain + `requeueAfter: "1s"`, nil, false},
-		"from the resource": {"asked", plain + `#Spec: every: string` + "\n" + `requeueAfter: cr.spec.every`, map[string]any{"every": "1s"}, true},
+		"constant":          {"constant", plainBody + `requeueAfter: "1s"`, nil, false},
+		"from the resource": {"asked", plainBody + `#Spec: every: string` + "\n" + `requeueAfter: cr.spec.every`, map[string]any{"every": "1s"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, row.pkg, row.body)
-			o := s.Operate(p.Dir)
-			cr := s.Create(p.Thing(s.Site, "shop", row.spec))
-			s.ExpectAllReady(cr)
-			s.Settle()
-			before, from, began := o.Reconciles(p.Controller()), harness.Mark(t), time.Now()
+			s := newEnv(t)
+			p := newTestPackage(t, row.pkg, row.body)
+			o := s.StartOperator(p.Dir)
+			cr := s.Create(p.Thing(s.Env, "shop", row.spec))
+			s.ExpectResourceReady(cr)
+			s.WaitUntilIdle()
+			before, from, began := o.Reconciles(p.Controller()), harness.MarkAudit(t), time.Now()
 			harness.Eventually(t, "five more reconciles", func() error {
 				if n := o.Reconciles(p.Controller()) - before; n < 5 {
 					return fmt.Errorf("there were %d", n)
 				}
 				return nil
 			})
-			t.Logf("5 reconciles in %s", harness.Since(began))
+			t.Logf("5 reconciles in %s", harness.Elapsed(began))
 			if took := time.Since(began); took < 3*time.Second {
 				t.Errorf("they came within %s, and should be a second apart", took)
 			}
-			if asked := s.OperatorRequests(from).Verbs("get", "list", "patch", "update", "create"); len(asked) > 0 {
+			if asked := s.OperatorRequests(from).WithVerbs("get", "list", "patch", "update", "create"); len(asked) > 0 {
 				t.Errorf("they cost requests: %s", asked)
 			}
 			if !row.stop {
 				return
 			}
 			s.Patch(cr, harness.Spec(map[string]any{"every": "1h"}))
-			s.ExpectAllReady(cr)
-			s.Settle()
+			s.ExpectResourceReady(cr)
+			s.WaitUntilIdle()
 			s.onlyReconciles(o, p, 0, func() {})
 		})
 	}

@@ -10,18 +10,18 @@ import (
 
 func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	dir, err := filepath.Abs(filepath.Join("testdata", "corpus"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := s.Operate(dir)
+	o := s.StartOperator(dir)
 	cr := harness.Object("corpus.example.com/v1", "Corpus", s.Namespace, "all")
 	cr.Object["spec"] = map[string]any{}
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Create(cr)
-	got := s.ExpectAllReady(cr)
-	s.Settle()
+	got := s.ExpectResourceReady(cr)
+	s.WaitUntilIdle()
 	created := s.OperatorRequests(from).Mutating()
 	kinds := map[string]bool{}
 	for _, g := range harness.Field(got, "status", "inventory").([]any) {
@@ -40,8 +40,8 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 		}
 	}
 
-	from = harness.Mark(t)
-	for range pokes {
+	from = harness.MarkAudit(t)
+	for range forcedPerCheck {
 		before := o.Reconciles("corpus.corpus.example.com")
 		s.Patch(cr, harness.Annotation("example.com/poke", string(rune('a'+before%26))))
 		harness.Eventually(t, "another reconcile", func() error {
@@ -52,22 +52,22 @@ func TestD3NormalisedFieldsOfManyKindsAreWrittenOnce(t *testing.T) {
 		})
 	}
 	if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
-		t.Errorf("%d further reconciles wrote: %s", pokes, writes)
+		t.Errorf("%d further reconciles wrote: %s", forcedPerCheck, writes)
 		s.logRepairs(o)
 	}
 	s.expectSecretRepaired()
 	o.Stop()
-	from = harness.Mark(t)
-	s.Operate(dir)
-	s.Settle()
-	if writes := s.OperatorRequests(from).Mutating(); len(writes) > len(writes.About("customresourcedefinitions")) {
+	from = harness.MarkAudit(t)
+	s.StartOperator(dir)
+	s.WaitUntilIdle()
+	if writes := s.OperatorRequests(from).Mutating(); len(writes) > len(writes.OfResource("customresourcedefinitions")) {
 		t.Errorf("D2: a restart wrote: %s", writes)
 	}
 }
 
-// expectSecretRepaired changes what the API server stores under another name than
-// the package renders it, and expects that it is repaired all the same.
-func (s *site) expectSecretRepaired() {
+// expectSecretRepaired changes a field that the API server stores under another name than the package
+// renders, and expects that it is repaired.
+func (s *env) expectSecretRepaired() {
 	s.T.Helper()
 	s.Patch(s.Ref("Secret", "all"), map[string]any{"data": map[string]any{"plain": "Zm9yZ2Vk"}})
 	harness.Within(s.T, repairLimit, "the repair of the Secret", func() error {
@@ -76,11 +76,11 @@ func (s *site) expectSecretRepaired() {
 		}
 		return nil
 	})
-	s.Settle()
+	s.WaitUntilIdle()
 }
 
-// logRepairs shows which fields the operator believes to have lost.
-func (s *site) logRepairs(o *harness.Operator) {
+// logRepairs logs the fields that the operator has found to differ.
+func (s *env) logRepairs(o *harness.Operator) {
 	s.T.Helper()
 	for line := range harness.Lines(o.Log.From(0), "msg=Repaired") {
 		s.T.Log(line)

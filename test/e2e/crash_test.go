@@ -14,9 +14,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// crashing is the package whose operator dies: three layers, objects that can be
-// renamed, a kind that can be dropped and a component that can be switched off.
-const crashing = `
+// crashingBody is the package of the crash tests: three layers, objects that can be renamed, a kind
+// that can be dropped and a component that can be switched off.
+const crashingBody = `
 #Spec: {
 	name:    string | *"a"
 	account: bool | *true
@@ -59,48 +59,48 @@ components: top: {
 }
 `
 
-// crashPhases are what a person does while the operator dies. Each but the first is
-// done to a resource that is Ready.
-var crashPhases = map[string]func(s *site, cr *unstructured.Unstructured){
-	"create":        func(s *site, cr *unstructured.Unstructured) { s.Create(cr.DeepCopy()) },
-	"update-rename": func(s *site, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(map[string]any{"name": "b"})) },
-	"update-drop": func(s *site, cr *unstructured.Unstructured) {
+// crashPhases are the actions during which the operator is killed. Each but the first begins with a
+// resource that is Ready.
+var crashPhases = map[string]func(s *env, cr *unstructured.Unstructured){
+	"create":        func(s *env, cr *unstructured.Unstructured) { s.Create(cr.DeepCopy()) },
+	"update-rename": func(s *env, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(map[string]any{"name": "b"})) },
+	"update-drop": func(s *env, cr *unstructured.Unstructured) {
 		s.Patch(cr, harness.Spec(map[string]any{"account": false}))
 	},
-	"update-disable": func(s *site, cr *unstructured.Unstructured) {
+	"update-disable": func(s *env, cr *unstructured.Unstructured) {
 		s.Patch(cr, harness.Spec(map[string]any{"extra": false}))
 	},
-	"delete": func(s *site, cr *unstructured.Unstructured) { s.Delete(cr) },
+	"delete": func(s *env, cr *unstructured.Unstructured) { s.Delete(cr) },
 }
 
-// TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes is the sample of A1
-// and A2 on a control plane; the sweep over every write is in engine/lifecycle. A plan
-// is run again by its name, such as -run 'TestA1.*/update-rename/k=3/lost'.
+// TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes runs a sample of A1 and A2 on a
+// control plane; the sweep over every write is in engine/reconcile. One fault is repeated by its name,
+// such as -run 'TestA1.*/update-rename/k=3/lost'.
 func TestA1OperatorThatDiesAtAnyWriteLeavesWhatAnUndisturbedOneDoes(t *testing.T) {
 	t.Parallel()
-	p := newSmall(t, "crashing", crashing)
+	p := newTestPackage(t, "crashing", crashingBody)
 	for phase := range crashPhases {
 		t.Run(phase, func(t *testing.T) {
 			t.Parallel()
-			undisturbed := p.live(t, phase, fault{})
-			undisturbed.site.Settle()
+			undisturbed := p.runWithFault(t, phase, fault{})
+			undisturbed.site.WaitUntilIdle()
 			undisturbed.site.Operator.Kill()
 			end, counts := undisturbed.end(), undisturbed.counts()
 			t.Logf("%d writes:\n%s", len(undisturbed.writes), strings.Join(undisturbed.writes, "\n"))
-			for _, f := range sample(len(undisturbed.writes)) {
+			for _, f := range sampleFaults(len(undisturbed.writes)) {
 				t.Run(f.String(), func(t *testing.T) {
 					t.Parallel()
-					p.live(t, phase, f).expect(end, counts)
+					p.runWithFault(t, phase, f).expect(end, counts)
 				})
 			}
 		})
 	}
 }
 
-// sample returns the plans for a number of writes: the first two, one in the middle
-// and the last two, each with two of the harms.
-func sample(writes int) []fault {
-	harms := []harm{killed, lost, cut}
+// sampleFaults returns the faults for a number of writes: at the first two, one in the middle and the
+// last two, with two kinds of fault each.
+func sampleFaults(writes int) []fault {
+	harms := []faultKind{killed, lost, cut}
 	at := slices.DeleteFunc([]int{1, 2, (writes + 1) / 2, writes - 1, writes}, func(k int) bool { return k < 1 || k > writes })
 	slices.Sort(at)
 	var out []fault
@@ -110,47 +110,47 @@ func sample(writes int) []fault {
 	return out
 }
 
-// A crashed is a resource through one phase of whose life an operator died.
-type crashed struct {
-	site   *site
+// A crashRun is a resource with one phase during which its operator was killed.
+type crashRun struct {
+	site   *env
 	cr     *unstructured.Unstructured
 	from   controlplane.AuditMark
 	writes []string
 }
 
-// live lives through a phase with a fault, and starts another operator if one died.
-func (p *small) live(t *testing.T, phase string, f fault) crashed {
+// runWithFault runs a phase with a fault, and starts another operator if one was killed.
+func (p *testPackage) runWithFault(t *testing.T, phase string, f fault) crashRun {
 	t.Helper()
-	s := newSite(t)
+	s := newEnv(t)
 	direct := s.Kubeconfig
 	between := s.behindProxy()
-	operator := s.Operate(p.Dir)
-	out := crashed{site: s, cr: p.Thing(s.Site, "shop", map[string]any{}), from: harness.Mark(t)}
+	operator := s.StartOperator(p.Dir)
+	out := crashRun{site: s, cr: p.Thing(s.Env, "shop", map[string]any{}), from: harness.MarkAudit(t)}
 	if phase != "create" {
 		s.Create(out.cr.DeepCopy())
-		s.ExpectAllReady(out.cr)
+		s.ExpectResourceReady(out.cr)
 	}
-	between.arm(operator, f)
+	between.injectFault(operator, f)
 	crashPhases[phase](s, out.cr)
 	if f != (fault{}) {
-		between.await()
+		between.waitForFault()
 	}
-	if f.harm == killed || f.harm == lost {
+	if f.kind == killed || f.kind == lost {
 		s.Kubeconfig = direct
-		s.Operate(p.Dir)
+		s.StartOperator(p.Dir)
 	}
 	if phase == "delete" {
 		s.ExpectFinished(out.cr)
 	} else {
-		s.ExpectAllReady(out.cr)
+		s.ExpectResourceReady(out.cr)
 	}
 	out.writes = between.counted()
 	return out
 }
 
-// expect expects the same end as without a fault, and each object to have been created
-// and deleted as often.
-func (c crashed) expect(end map[string]any, counts map[string]int) {
+// expect expects the same final state as without a fault, and the same number of creations and
+// deletions of each object.
+func (c crashRun) expect(end map[string]any, counts map[string]int) {
 	t := c.site.T
 	t.Helper()
 	harness.Eventually(t, "the end of an undisturbed operator", func() error {
@@ -164,31 +164,31 @@ func (c crashed) expect(end map[string]any, counts map[string]int) {
 	}
 }
 
-// end returns what is there in the end, without what differs from run to run: the
-// resource, and everything of the kinds that it has objects of.
-func (c crashed) end() map[string]any {
+// end returns the final state without what differs between runs: the resource, and all objects of its
+// kinds.
+func (c crashRun) end() map[string]any {
 	t := c.site.T
 	t.Helper()
 	out := map[string]any{}
 	for _, kind := range layeredKinds {
 		for _, u := range c.site.List(harness.APIVersions[kind], kind) {
 			if u.GetName() != "default" && u.GetName() != "kube-root-ca.crt" {
-				out[kind+" "+u.GetName()] = c.site.timeless(&u)
+				out[kind+" "+u.GetName()] = c.site.withoutVolatileFields(&u)
 			}
 		}
 	}
-	u, err := harness.Read(t.Context(), c.cr)
+	u, err := harness.GetOrNil(t.Context(), c.cr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if u != nil {
-		out[u.GetKind()+" "+u.GetName()] = c.site.timeless(u)
+		out[u.GetKind()+" "+u.GetName()] = c.site.withoutVolatileFields(u)
 	}
 	return out
 }
 
-// timeless returns an object without what another run of the same plan has otherwise.
-func (s *site) timeless(u *unstructured.Unstructured) map[string]any {
+// withoutVolatileFields returns an object without the fields that differ between two runs.
+func (s *env) withoutVolatileFields(u *unstructured.Unstructured) map[string]any {
 	s.T.Helper()
 	managers := map[string]bool{}
 	for _, m := range u.GetManagedFields() {
@@ -205,7 +205,7 @@ func (s *site) timeless(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// mask takes times, identities and digests over them out of a value.
+// mask replaces times, UIDs and digests of them in a value.
 func mask(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -225,7 +225,7 @@ func mask(v any) {
 }
 
 // counts returns how often each object was created and deleted.
-func (c crashed) counts() map[string]int {
+func (c crashRun) counts() map[string]int {
 	out := map[string]int{}
 	for _, e := range c.site.OperatorRequests(c.from).Mutating() {
 		switch {

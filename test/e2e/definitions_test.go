@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// definitions is how many schemas of either kind are tried. Each costs one request, and no
-// kind is installed.
+// definitions is how many schemas of each form are tried. Each costs one dry-run request, and no kind
+// is installed.
 const definitions = 150
 
-// TestWhatVetAcceptsTheAPIServerAccepts makes up schemas with defaults and rules, and
-// compares what vet says of their definitions with what the API server says.
+// TestWhatVetAcceptsTheAPIServerAccepts generates schemas with defaults and rules, and compares the
+// verdict of vet on their definitions with that of the API server.
 func TestWhatVetAcceptsTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 13))
@@ -41,7 +41,7 @@ func TestWhatVetAcceptsTheAPIServerAccepts(t *testing.T) {
 			inexpressible++
 			continue
 		}
-		answer := harness.World.Admin.Create(t.Context(), generated, client.DryRunAll)
+		answer := harness.Suite.Admin.Create(t.Context(), generated, client.DryRunAll)
 		if (answer == nil) != (errs == nil) {
 			t.Errorf("vet: %v\nthe API server: %v\n%s", errs, answer, source)
 		}
@@ -57,8 +57,8 @@ func TestWhatVetAcceptsTheAPIServerAccepts(t *testing.T) {
 	}
 }
 
-// definitionOf returns the definition of a schema, and why vet refuses it. It errors when
-// the schema has none.
+// definitionOf returns the definition of a schema, and why vet rejects it. It errors if no definition
+// can be generated.
 func definitionOf(source string, n int) (*unstructured.Unstructured, error, error) {
 	input := cuecontext.New().CompileString(source, cue.Filename("shape.cue"))
 	generated, err := crd.Generate(crd.Definition{

@@ -13,8 +13,8 @@ import (
 
 func TestG4DeletionThatIsDeniedIsReportedAndTriedUntilItIsAllowed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "denied", layered+`
+	s := newEnv(t)
+	p := newTestPackage(t, "denied", layeredBody+`
 components: middle: objects: kept: {
 	apiVersion: "v1"
 	kind:       "ConfigMap"
@@ -24,11 +24,11 @@ components: middle: objects: kept: {
 	}
 }
 `)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
 	policy := s.denyDeletion()
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Delete(cr)
 	t.Log(s.expectDeleteFailed(cr, "kept-shop", "precious things stay"))
 	s.ExpectGone(s.Ref("Secret", "top-shop-a"))
@@ -36,26 +36,26 @@ components: middle: objects: kept: {
 		t.Error("what comes after the denied object is being deleted")
 	}
 	harness.Eventually(t, "further tries", func() error {
-		tries := s.OperatorRequests(from).About("configmaps").Verbs("delete")
+		tries := s.OperatorRequests(from).OfResource("configmaps").WithVerbs("delete")
 		if len(tries) < 3 {
 			return fmt.Errorf("there were %d", len(tries))
 		}
 		return nil
 	})
-	if n := inventorySize(s.ExpectThat(cr, "to be kept", harness.Exists)); n != 2 {
+	if n := inventorySize(s.ExpectObject(cr, "to be kept", harness.Exists)); n != 2 {
 		t.Errorf("the inventory has %d components, not those that are left", n)
 	}
 	s.Delete(policy)
 	began := time.Now()
 	s.ExpectFinished(cr, layeredKinds...)
-	t.Logf("gone %s after the policy", harness.Since(began))
+	t.Logf("gone %s after the policy", harness.Elapsed(began))
 }
 
-// expectDeleteFailed waits until a resource that is being deleted says that an
-// object cannot be.
-func (s *site) expectDeleteFailed(cr *unstructured.Unstructured, parts ...string) string {
+// expectDeleteFailed waits until a resource that is being deleted reports that an object cannot be
+// deleted.
+func (s *env) expectDeleteFailed(cr *unstructured.Unstructured, parts ...string) string {
 	s.T.Helper()
-	u := s.ExpectThat(cr, "to report what cannot be deleted", func(u *unstructured.Unstructured) error {
+	u := s.ExpectObject(cr, "to report what cannot be deleted", func(u *unstructured.Unstructured) error {
 		c := harness.Condition(u, "Ready")
 		message, _ := c["message"].(string)
 		if c["reason"] == "DeleteFailed" && harness.ContainsAll(message, parts) {
@@ -66,9 +66,9 @@ func (s *site) expectDeleteFailed(cr *unstructured.Unstructured, parts ...string
 	return harness.Condition(u, "Ready")["message"].(string)
 }
 
-// denyDeletion makes the API server refuse to delete the site's ConfigMaps with a
-// label, and waits until it does. It returns the binding, which is what to delete.
-func (s *site) denyDeletion() *unstructured.Unstructured {
+// denyDeletion makes the API server deny deletions of the test's ConfigMaps with a label, and waits
+// until it does. It returns the policy binding; deleting it ends the denial.
+func (s *env) denyDeletion() *unstructured.Unstructured {
 	s.T.Helper()
 	const version = "admissionregistration.k8s.io/v1"
 	policy := harness.Object(version, "ValidatingAdmissionPolicy", "", s.Namespace)
@@ -88,21 +88,21 @@ func (s *site) denyDeletion() *unstructured.Unstructured {
 	binding.Object["spec"] = map[string]any{"policyName": s.Namespace, "validationActions": []any{"Deny"}}
 	for _, u := range []*unstructured.Unstructured{policy, binding} {
 		s.Create(u)
-		s.T.Cleanup(func() { _ = harness.World.Admin.Delete(context.WithoutCancel(s.T.Context()), u) })
+		s.T.Cleanup(func() { _ = harness.Suite.Admin.Delete(context.WithoutCancel(s.T.Context()), u) })
 	}
 	harness.Eventually(s.T, "the policy to have effect", func() error {
 		probe := s.ConfigMap("probe", nil)
 		probe.SetLabels(map[string]string{"precious": "yes"})
-		if err := harness.World.Admin.Create(s.T.Context(), probe); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := harness.Suite.Admin.Create(s.T.Context(), probe); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if err := harness.World.Admin.Delete(s.T.Context(), probe); err == nil {
+		if err := harness.Suite.Admin.Delete(s.T.Context(), probe); err == nil {
 			return harness.ErrNotYet
 		}
 		return nil
 	})
 	s.T.Cleanup(func() {
-		_ = harness.World.Admin.Delete(context.WithoutCancel(s.T.Context()), s.Ref("ConfigMap", "probe"))
+		_ = harness.Suite.Admin.Delete(context.WithoutCancel(s.T.Context()), s.Ref("ConfigMap", "probe"))
 	})
 	return binding
 }

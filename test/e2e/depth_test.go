@@ -9,11 +9,11 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// links is how many components the chain of these tests has.
-const links = 10
+// chainLength is how many components the chain of these tests has.
+const chainLength = 10
 
-// chains are the ways in which a component can rest on the one before it.
-var chains = map[string]struct {
+// chainLinks are the ways in which a component can depend on the one before.
+var chainLinks = map[string]struct {
 	// link is what component NEXT says, given the PREVIOUS one.
 	link string
 }{
@@ -24,8 +24,8 @@ var chains = map[string]struct {
 	"declared": {"components: NEXT: dependsOn: PREVIOUS: {}\ncomponents: NEXT: objects: map: data: text: cr.spec.text"},
 }
 
-// chainOf returns a package of components each of which rests on the one before.
-func chainOf(link string) string {
+// chainPackage returns a package of components that each depend on the one before.
+func chainPackage(link string) string {
 	var b strings.Builder
 	b.WriteString(`#Spec: text: string
 live: _
@@ -33,7 +33,7 @@ inputs: _
 components: [_]: objects: map: {apiVersion: "v1", kind: "ConfigMap", data: text: string}
 components: link0: objects: map: data: text: cr.spec.text
 `)
-	for i := range links {
+	for i := range chainLength {
 		fmt.Fprintf(&b, "components: link%d: objects: map: metadata: name: \"\\(cr.metadata.name)-%d\"\n", i, i)
 		if i > 0 {
 			b.WriteString(strings.NewReplacer("NEXT", fmt.Sprint("link", i), "PREVIOUS", fmt.Sprint("link", i-1)).Replace(link) + "\n")
@@ -42,38 +42,37 @@ components: link0: objects: map: data: text: cr.spec.text
 	return b.String()
 }
 
-// TestDepthCostsNoPause plays chains of ten components. Whichever way they rest on each
-// other, a resource is created and a value is passed on without a timer: what is waited
-// for is only the API server's answer.
+// TestDepthCostsNoPause creates chains of ten components. However they depend on each other, the
+// creation and a change take no timer, only the time of the API server's responses.
 func TestDepthCostsNoPause(t *testing.T) {
 	t.Parallel()
-	for name, c := range chains {
+	for name, c := range chainLinks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, "depth"+name, chainOf(c.link))
-			s.Operate(p.Dir)
-			s.Settle()
-			last := fmt.Sprintf("long-%d", links-1)
+			s := newEnv(t)
+			p := newTestPackage(t, "depth"+name, chainPackage(c.link))
+			s.StartOperator(p.Dir)
+			s.WaitUntilIdle()
+			last := fmt.Sprintf("long-%d", chainLength-1)
 
-			from, began := harness.Mark(t), time.Now()
-			cr := s.Create(p.Thing(s.Site, "long", map[string]any{"text": "first"}))
+			from, began := harness.MarkAudit(t), time.Now()
+			cr := s.Create(p.Thing(s.Env, "long", map[string]any{"text": "first"}))
 			s.ExpectData(last, "text", "first")
-			t.Logf("created after %s", harness.Since(began))
-			s.ExpectAllReady(cr)
+			t.Logf("created after %s", harness.Elapsed(began))
+			s.ExpectResourceReady(cr)
 			asked := s.OperatorRequests(from)
 			t.Logf("requests: %s", asked)
-			if n := len(asked.About("configmaps").Verbs("patch")); n != links {
-				t.Errorf("%d objects were created with %d writes", links, n)
+			if n := len(asked.OfResource("configmaps").WithVerbs("patch")); n != chainLength {
+				t.Errorf("%d objects were created with %d writes", chainLength, n)
 			}
 
-			from, began = harness.Mark(t), time.Now()
+			from, began = harness.MarkAudit(t), time.Now()
 			s.Patch(cr, harness.Spec(map[string]any{"text": "second"}))
 			s.ExpectData(last, "text", "second")
-			t.Logf("passed on after %s: %s", harness.Since(began), s.OperatorRequests(from))
-			s.Settle()
-			if n := len(s.OperatorRequests(from).About("configmaps").Verbs("patch")); n != links {
-				t.Errorf("%d objects were changed with %d writes", links, n)
+			t.Logf("passed on after %s: %s", harness.Elapsed(began), s.OperatorRequests(from))
+			s.WaitUntilIdle()
+			if n := len(s.OperatorRequests(from).OfResource("configmaps").WithVerbs("patch")); n != chainLength {
+				t.Errorf("%d objects were changed with %d writes", chainLength, n)
 			}
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// ending has a Job that removes itself, what waits for it, and one that fails.
-const ending = `
+// endingBody has a Job with a ttl, a component that waits for it, and a Job that fails.
+const endingBody = `
 live: _
 #Spec: {text: string | *"a", ttl: int | *0, fails: bool | *false, poke: string | *""}
 
@@ -37,29 +37,29 @@ components: after: {
 }
 `
 
-// lingers is how long a test waits for a Job to be made anew that should not be: it
-// takes one second to run.
-const lingers = 8 * time.Second
+// finalizerDelay is how long a test waits to see that a Job is not created again. The Job takes one
+// second.
+const finalizerDelay = 8 * time.Second
 
-// expectStays expects the condition Ready of a resource to keep its reason for a while.
-func (s *site) expectStays(cr *unstructured.Unstructured, reason string) {
+// expectStays expects the Ready condition of a resource to keep its reason for some time.
+func (s *env) expectStays(cr *unstructured.Unstructured, reason string) {
 	s.T.Helper()
-	for began := time.Now(); time.Since(began) < lingers; {
+	for began := time.Now(); time.Since(began) < finalizerDelay; {
 		if err := s.after(40 * time.Millisecond); err != nil {
 			s.T.Fatal(err)
 		}
-		u, err := harness.Read(s.T.Context(), cr)
+		u, err := harness.GetOrNil(s.T.Context(), cr)
 		if err != nil {
 			s.T.Fatal(err)
 		}
 		if c := harness.Condition(u, "Ready"); c["reason"] != reason {
-			s.T.Fatalf("%s after %s, Ready is %v: %v: %v", reason, harness.Since(began), c["status"], c["reason"], c["message"])
+			s.T.Fatalf("%s after %s, Ready is %v: %v: %v", reason, harness.Elapsed(began), c["status"], c["reason"], c["message"])
 		}
 	}
 }
 
 // after waits for a time, unless the test ends.
-func (s *site) after(d time.Duration) error {
+func (s *env) after(d time.Duration) error {
 	select {
 	case <-s.T.Context().Done():
 		return s.T.Context().Err()
@@ -70,71 +70,71 @@ func (s *site) after(d time.Duration) error {
 
 func TestAJobThatRemovesItselfRunsOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "once", ending)
-	o := s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "once", endingBody)
+	o := s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
 	s.expectNoJobs()
 	s.expectStays(cr, "Ready")
 	s.expectJobsWritten(from, 1)
-	t.Logf("inventory: %v", harness.Field(s.ExpectAllReady(cr), "status", "inventory"))
+	t.Logf("inventory: %v", harness.Field(s.ExpectResourceReady(cr), "status", "inventory"))
 
 	o.Stop()
-	s.Operate(p.Dir)
+	s.StartOperator(p.Dir)
 	s.Patch(cr, harness.Spec(map[string]any{"poke": "a label or an annotation"}))
-	s.Settle()
-	s.ExpectAllReady(cr)
+	s.WaitUntilIdle()
+	s.ExpectResourceReady(cr)
 	s.expectJobsWritten(from, 1)
 
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.expectStays(cr, "Ready")
 	s.expectJobsWritten(from, 2)
 }
 
 func TestAJobThatRemovesItselfWhileNobodyLooksRunsOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "unseen", ending)
-	o := s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"ttl": int64(3)}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "unseen", endingBody)
+	o := s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"ttl": int64(3)}))
+	s.ExpectResourceReady(cr)
 	o.Kill() // as a crash would, and the Job goes meanwhile
 	s.expectNoJobs()
-	s.Operate(p.Dir)
-	s.Settle()
-	s.ExpectAllReady(cr)
+	s.StartOperator(p.Dir)
+	s.WaitUntilIdle()
+	s.ExpectResourceReady(cr)
 	s.expectJobsWritten(from, 1)
 }
 
 func TestAJobThatIsDeletedBeforeItIsCompleteIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "failing", ending)
-	s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"fails": true}))
+	s := newEnv(t)
+	p := newTestPackage(t, "failing", endingBody)
+	s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"fails": true}))
 	job := harness.Object("batch/v1", "Job", s.Namespace, "migrate-shop")
-	// A Job that goes before its controller has made its pod may leave the next one of its
-	// name without one.
-	s.ExpectThat(job, "to run", func(u *unstructured.Unstructured) error {
+	// If a Job is deleted before its controller has created the pod, the next Job with the name may get
+	// none.
+	s.ExpectObject(job, "to run", func(u *unstructured.Unstructured) error {
 		if harness.Field(u, "status", "active") != int64(1) {
 			return harness.ErrNotYet
 		}
 		return nil
 	})
 	s.Delete(job)
-	// It fails, and is gone: it stays failed until somebody asks.
+	// The failed Job is gone, and the component stays failed until a person acts.
 	s.ExpectNotReady(cr, "ObjectFailed", "Job", "failed")
 	s.expectNoJobs()
 	s.expectStays(cr, "ObjectFailed")
 	s.ExpectNotReady(cr, "ObjectFailed", "operetta.dev/reconcile-at")
 	s.expectJobsWritten(from, 2)
 	s.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now"))
-	s.ExpectThat(job, "to run again", harness.Exists)
+	s.ExpectObject(job, "to run again", harness.Exists)
 	s.expectNoJobs()
 	s.ExpectNotReady(cr, "ObjectFailed", "operetta.dev/reconcile-at")
 	s.expectStays(cr, "ObjectFailed")

@@ -13,8 +13,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// bystander is a package that has nothing to do with the one that is gone.
-const bystander = `
+// bystanderBody is a package that is unrelated to the one that is gone.
+const bystanderBody = `
 #Spec: text: string | *"a"
 
 components: text: objects: configmap: {
@@ -25,15 +25,16 @@ components: text: objects: configmap: {
 }
 `
 
-// without is what an operator logs about a package that others have left behind.
-const without = "packages that do not run here"
+// unservedPackagesText is part of the log message about resources of packages that do not run here.
+const unservedPackagesText = "packages that do not run here"
 
-// abandon rolls a resource of a package out and ends its operator.
-func (s *site) abandon(p *small) *unstructured.Unstructured {
+// createAndStopOperator creates a resource of a package, waits until it is Ready, and kills its
+// operator.
+func (s *env) createAndStopOperator(p *testPackage) *unstructured.Unstructured {
 	s.T.Helper()
-	o := s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
+	o := s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
 	o.Stop()
 	return cr
 }
@@ -42,28 +43,28 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 	t.Parallel()
 	t.Run("deleted before it starts", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
-		p := newSmall(t, "goneearly", layered)
-		cr := s.abandon(p)
-		from := harness.Mark(t)
+		s := newEnv(t)
+		p := newTestPackage(t, "goneearly", layeredBody)
+		cr := s.createAndStopOperator(p)
+		from := harness.MarkAudit(t)
 		s.Delete(cr)
-		s.Operate(newSmall(t, "goneearlyby", bystander).Dir)
+		s.StartOperator(newTestPackage(t, "goneearlyby", bystanderBody).Dir)
 		s.expectTornDown(cr, layeredKinds...)
 		s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
 	})
 	t.Run("deleted while it runs", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
-		p := newSmall(t, "gonelate", layered)
-		cr := s.abandon(p)
-		o := s.Operate(newSmall(t, "gonelateby", bystander).Dir)
-		o.ExpectLog(without, p.Name)
+		s := newEnv(t)
+		p := newTestPackage(t, "gonelate", layeredBody)
+		cr := s.createAndStopOperator(p)
+		o := s.StartOperator(newTestPackage(t, "gonelateby", bystanderBody).Dir)
+		o.ExpectLog(unservedPackagesText, p.Name)
 		// Nothing but its deletion is looked at.
 		s.Delete(s.Ref("Secret", "top-shop-a"))
 		s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
-		s.Create(p.Thing(s.Site, "new", map[string]any{}))
-		from := harness.Mark(t)
-		s.Settle()
+		s.Create(p.Thing(s.Env, "new", map[string]any{}))
+		from := harness.MarkAudit(t)
+		s.WaitUntilIdle()
 		if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
 			t.Errorf("a resource without its package was reconciled: %s", writes)
 		}
@@ -73,8 +74,8 @@ func TestG2DeletionNeedsNoOperatorThatEverHadThePackage(t *testing.T) {
 	})
 }
 
-// spoil makes a package one that cannot be read, and returns what mends it.
-func (p *small) spoil() (mend func()) {
+// breakSource makes the source of a package invalid, and returns a function that repairs it.
+func (p *testPackage) breakSource() (mend func()) {
 	p.T.Helper()
 	body, err := os.ReadFile(p.file())
 	if err != nil {
@@ -89,18 +90,18 @@ func (p *small) spoil() (mend func()) {
 
 func TestF2PackageThatIsBrokenAtTheStartHoldsNothingUpAndIsServedOnceItIsMended(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p, by := newSmall(t, "spoiled", layered), newSmall(t, "spoiledby", bystander)
-	cr := s.abandon(p)
-	mend := p.spoil()
-	o := s.Operate(p.Dir, by.Dir, "--health-probe-bind-address", harness.AnyPort)
+	s := newEnv(t)
+	p, by := newTestPackage(t, "spoiled", layeredBody), newTestPackage(t, "spoiledby", bystanderBody)
+	cr := s.createAndStopOperator(p)
+	mend := p.breakSource()
+	o := s.StartOperator(p.Dir, by.Dir, "--health-probe-bind-address", harness.AnyPort)
 	t.Log(o.ExpectLog("waiting for it to be repaired", "spoiled.cue:2"))
 	if code := o.Probe("readyz"); code == http.StatusOK {
 		t.Error("it is ready although a package was never right: the old operator would be ended")
 	}
-	other := s.Create(by.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(other)
-	from := harness.Mark(t)
+	other := s.Create(by.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(other)
+	from := harness.MarkAudit(t)
 	s.Delete(cr)
 	s.expectTornDown(cr, layeredKinds[1:]...)
 	s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
@@ -108,9 +109,9 @@ func TestF2PackageThatIsBrokenAtTheStartHoldsNothingUpAndIsServedOnceItIsMended(
 	position := o.Log.Len()
 	mend()
 	o.ExpectLogAfter(position, "package loaded", "package="+p.Name)
-	again := p.Thing(s.Site, "again", map[string]any{})
+	again := p.Thing(s.Env, "again", map[string]any{})
 	s.Create(again)
-	s.ExpectAllReady(again)
+	s.ExpectResourceReady(again)
 	harness.Eventually(t, "the operator to be ready", func() error {
 		if code := o.Probe("readyz"); code != http.StatusOK {
 			return fmt.Errorf("readyz says %d", code)
@@ -123,19 +124,19 @@ func TestF2PackageThatIsBrokenAtTheStartHoldsNothingUpAndIsServedOnceItIsMended(
 
 func TestPackageThatIsMendedIsServedWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "mended", layered)
-	best := harness.Patience
-	// A busy machine gets several tries at what is about seconds.
+	s := newEnv(t)
+	p := newTestPackage(t, "mended", layeredBody)
+	best := harness.Timeout
+	// The measurement is repeated, because the machine may be busy.
 	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
-		mend := p.spoil()
-		o := s.Operate(p.Dir)
+		mend := p.breakSource()
+		o := s.StartOperator(p.Dir)
 		o.ExpectLog("waiting for it to be repaired")
 		began := time.Now()
 		mend()
 		o.ExpectLog("package loaded", "package=mended")
 		best = min(best, time.Since(began))
-		t.Logf("served %s after it was mended", harness.Since(began))
+		t.Logf("served %s after it was mended", harness.Elapsed(began))
 		o.Stop()
 	}
 	if best > swapLimit {
@@ -145,24 +146,24 @@ func TestPackageThatIsMendedIsServedWithinTwoSeconds(t *testing.T) {
 
 func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 	t.Parallel()
-	held := func(s *site, p *small, cr *unstructured.Unstructured, o *harness.Operator) {
+	held := func(s *env, p *testPackage, cr *unstructured.Unstructured, o *harness.Operator) {
 		s.T.Helper()
 		s.T.Log(s.ExpectNotReady(cr, "PackageMissing", "hooks.beforeDelete.backup", "package "+p.Name, "operetta.dev/skip-hooks"))
 		s.ExpectEvent("shop", "DeletionHeld", "package "+p.Name)
 		o.ExpectLog("DeletionHeld", p.Name)
-		s.Settle()
+		s.WaitUntilIdle()
 		if u := s.Get("ConfigMap", "settings"); u.GetDeletionTimestamp() != nil {
 			s.T.Error("an object went before its hook")
 		}
 	}
 	t.Run("until a person skips them", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
-		p := newSmall(t, "heldskip", hooked)
-		cr := s.abandon(p)
-		from := harness.Mark(t)
+		s := newEnv(t)
+		p := newTestPackage(t, "heldskip", hookedBody)
+		cr := s.createAndStopOperator(p)
+		from := harness.MarkAudit(t)
 		s.Delete(cr)
-		o := s.Operate(newSmall(t, "heldskipby", bystander).Dir, "--allow-annotations=skip-hooks")
+		o := s.StartOperator(newTestPackage(t, "heldskipby", bystanderBody).Dir, "--allow-annotations=skip-hooks")
 		held(s, p, cr, o)
 		s.Patch(cr, harness.Annotation("operetta.dev/skip-hooks", "true"))
 		s.ExpectFinished(cr, "ConfigMap")
@@ -170,13 +171,13 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 	})
 	t.Run("until the package returns", func(t *testing.T) {
 		t.Parallel()
-		s := newSite(t)
-		p := newSmall(t, "heldback", hooked)
-		cr := s.abandon(p)
-		mend := p.spoil()
-		from, before := harness.Mark(t), s.ExpectThat(cr, "to exist", harness.Exists).GetResourceVersion()
+		s := newEnv(t)
+		p := newTestPackage(t, "heldback", hookedBody)
+		cr := s.createAndStopOperator(p)
+		mend := p.breakSource()
+		from, before := harness.MarkAudit(t), s.ExpectObject(cr, "to exist", harness.Exists).GetResourceVersion()
 		s.Delete(cr)
-		o := s.Operate(p.Dir)
+		o := s.StartOperator(p.Dir)
 		held(s, p, cr, o)
 		mend()
 		s.ExpectFinished(cr, "ConfigMap")
@@ -188,37 +189,37 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 
 func TestStraysAreLeftToOthersIfTheOperatorSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "leftalone", layered)
-	cr := s.abandon(p)
+	s := newEnv(t)
+	p := newTestPackage(t, "leftalone", layeredBody)
+	cr := s.createAndStopOperator(p)
 	s.Delete(cr)
-	s.Operate(newSmall(t, "leftaloneby", bystander).Dir, "--strays", "leave")
-	s.expectOlder(cr, 15*time.Second)
+	s.StartOperator(newTestPackage(t, "leftaloneby", bystanderBody).Dir, "--strays", "leave")
+	s.expectMinAge(cr, 15*time.Second)
 	s.Get("Secret", "top-shop-a")
-	s.Operate(p.Dir)
+	s.StartOperator(p.Dir)
 	s.expectTornDown(cr, layeredKinds...)
 }
 
 func TestTwoOperatorsThatTearOneResourceDownLeaveNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "tornbytwo", layered)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
-	s.Operate(newSmall(t, "tornbytwoby", bystander).Dir).ExpectLog(without, p.Name)
+	s := newEnv(t)
+	p := newTestPackage(t, "tornbytwo", layeredBody)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
+	s.StartOperator(newTestPackage(t, "tornbytwoby", bystanderBody).Dir).ExpectLog(unservedPackagesText, p.Name)
 	middle := s.Ref("ServiceAccount", "middle-shop")
 	s.Patch(middle, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Delete(cr)
-	// The one without the package begins later, and finds what the other one has left.
-	s.expectOlder(cr, 15*time.Second)
-	s.Settle()
+	// The operator without the package starts later, and finds what the other one has not deleted.
+	s.expectMinAge(cr, 15*time.Second)
+	s.WaitUntilIdle()
 	t.Log(s.ExpectNotReady(cr, "Deleting", "middle-shop", "example.com/hold"))
 	s.Patch(middle, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	s.ExpectFinished(cr, layeredKinds...)
 	var order []string
-	for _, e := range s.OperatorRequests(from).Verbs("delete").Only(isOfACoreKind) {
+	for _, e := range s.OperatorRequests(from).WithVerbs("delete").Filter(isOfACoreKind) {
 		order = append(order, e.Resource)
 	}
 	if got, want := slices.Compact(order), []string{"secrets", "serviceaccounts", "configmaps"}; !slices.Equal(got, want) {
@@ -226,10 +227,10 @@ func TestTwoOperatorsThatTearOneResourceDownLeaveNothing(t *testing.T) {
 	}
 }
 
-// expectOlder waits until the deletion of a resource is older than an age.
-func (s *site) expectOlder(cr *unstructured.Unstructured, age time.Duration) {
+// expectMinAge waits until a resource has been in deletion for some time.
+func (s *env) expectMinAge(cr *unstructured.Unstructured, age time.Duration) {
 	s.T.Helper()
-	s.ExpectThat(cr, "to wait", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(cr, "to wait", func(u *unstructured.Unstructured) error {
 		if now := time.Since(u.GetDeletionTimestamp().Time); now < age {
 			return fmt.Errorf("it is deleted for %s", now)
 		}
@@ -239,14 +240,14 @@ func (s *site) expectOlder(cr *unstructured.Unstructured, age time.Duration) {
 
 func TestJ1OperatorThatMayNotListDefinitionsSaysSoOnceAndServes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "confined", layered)
-	s.Restrict(append(p.Needs(), harness.Rule("", harness.Writes, "configmaps", "secrets", "serviceaccounts"))...)
-	o := s.OperateRestricted(p.Small)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "confined", layeredBody)
+	s.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps", "secrets", "serviceaccounts"))...)
+	o := s.StartRestrictedOperator(p.TestPackage)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
 	o.ExpectLog("level=INFO", "may not list CustomResourceDefinitions")
-	s.Settle()
+	s.WaitUntilIdle()
 	if n := strings.Count(o.Log.From(0), "may not list CustomResourceDefinitions"); n != 1 {
 		t.Errorf("it was said %d times", n)
 	}

@@ -8,8 +8,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// expectAddresses waits until a Service reaches a number of pods.
-func (s *site) expectAddresses(service string, want int) {
+// expectAddresses waits until a Service has a number of ready endpoints.
+func (s *env) expectAddresses(service string, want int) {
 	s.T.Helper()
 	harness.Eventually(s.T, fmt.Sprintf("the Service %s to reach %d pods", service, want), func() error {
 		reached := 0
@@ -28,12 +28,12 @@ func (s *site) expectAddresses(service string, want int) {
 
 func TestASelectorThatCannotBeChangedLeavesTheServiceWithItsPods(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	p := copyFolder(t, fixture("queue"), nil)
-	s.Operate(p.dir)
+	s.StartOperator(p.dir)
 	cr := s.sample("queue")
 	s.Create(cr.DeepCopy())
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.expectAddresses("orders", 3)
 	service, set := s.Ref("Service", "orders"), s.Ref("StatefulSet", "orders")
 	before := map[*unstructured.Unstructured]string{}
@@ -51,12 +51,12 @@ func TestASelectorThatCannotBeChangedLeavesTheServiceWithItsPods(t *testing.T) {
 	s.expectAddresses("orders", 3)
 
 	p.revert("names.cue")
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.expectAddresses("orders", 3)
 }
 
 // encodeContent returns the content of an object as text.
-func encodeContent(s *site, u *unstructured.Unstructured) string {
+func encodeContent(s *env, u *unstructured.Unstructured) string {
 	s.T.Helper()
-	return string(harness.Encode(s.T, content(s.ExpectThat(u, "to exist", harness.Exists))))
+	return string(harness.Encode(s.T, content(s.ExpectObject(u, "to exist", harness.Exists))))
 }

@@ -6,18 +6,18 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// site is the namespace of a test, with what only the tests of this package ask of one.
-type site struct{ *harness.Site }
+// env is a harness.Env with the helpers of this package.
+type env struct{ *harness.Env }
 
-func newSite(t *testing.T) *site {
+func newEnv(t *testing.T) *env {
 	t.Helper()
-	return &site{harness.NewSite(t)}
+	return &env{harness.NewEnv(t)}
 }
 
-// small is a package of one test, with what only the tests of this package do to one.
-type small struct{ *harness.Small }
+// testPackage is a harness.TestPackage with the helpers of this package.
+type testPackage struct{ *harness.TestPackage }
 
-func newSmall(t *testing.T, name, body string) *small {
+func newTestPackage(t *testing.T, name, body string) *testPackage {
 	t.Helper()
-	return &small{harness.NewSmall(t, name, body)}
+	return &testPackage{harness.NewTestPackage(t, name, body)}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const hooked = `
+const hookedBody = `
 #Spec: text: string | *"a"
 
 components: web: objects: settings: {
@@ -43,12 +43,12 @@ hooks: {
 
 func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "hooked", hooked)
-	o := s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	got := s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "hooked", hookedBody)
+	o := s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	got := s.ExpectResourceReady(cr)
 	t.Logf("components: %v", harness.Field(got, "status", "components"))
 	if c := harness.Component(got, "hooks.afterDeploy.migrate"); c["state"] != "Verified" {
 		t.Errorf("the status says of the hook: %v", c)
@@ -57,18 +57,18 @@ func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 	if len(jobs) != 1 || !strings.HasPrefix(jobs[0].GetName(), "migrate") || harness.Field(&jobs[0], "status", "succeeded") != int64(1) {
 		t.Fatalf("there are %d Jobs: %s", len(jobs), harness.Encode(t, jobs))
 	}
-	// Nothing runs it again: neither a restart, nor a change of something else.
+	// Neither a restart nor a change of another field runs the hook again.
 	o.Stop()
-	s.Operate(p.Dir)
+	s.StartOperator(p.Dir)
 	s.Patch(cr, harness.Annotation("example.com/poke", "1"))
-	s.Settle()
+	s.WaitUntilIdle()
 	s.expectJobsWritten(from, 1)
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.ExpectData("settings", "text", "b")
 	s.expectJobsWritten(from, 2)
 
-	began := s.ExpectAllReady(cr).GetResourceVersion()
+	began := s.ExpectResourceReady(cr).GetResourceVersion()
 	s.Delete(cr)
 	s.ExpectFinished(cr, "ConfigMap")
 	s.expectNoJobs()
@@ -77,15 +77,15 @@ func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 }
 
 // expectJobsWritten expects how many Jobs the operator has created since a mark.
-func (s *site) expectJobsWritten(from controlplane.AuditMark, want int) {
+func (s *env) expectJobsWritten(from controlplane.AuditMark, want int) {
 	s.T.Helper()
-	created := s.OperatorRequests(from).About("jobs").Writes().Only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
+	created := s.OperatorRequests(from).OfResource("jobs").Writes().Filter(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
 	if len(created) != want {
 		s.T.Errorf("%d Jobs were created, not %d", len(created), want)
 	}
 }
 
-func (s *site) expectNoJobs() {
+func (s *env) expectNoJobs() {
 	s.T.Helper()
 	harness.Eventually(s.T, "the end of the Jobs", func() error {
 		if left := s.List("batch/v1", "Job"); len(left) > 0 {
@@ -95,9 +95,9 @@ func (s *site) expectNoJobs() {
 	})
 }
 
-// expectBackupFirst expects the Job before deletion to have ended before the first
-// object was deleted, of all that has happened since a version.
-func (s *site) expectBackupFirst(since string) {
+// expectBackupFirst expects the Job of the hook before deletion to have ended before the first object
+// was deleted, according to the events since a resource version.
+func (s *env) expectBackupFirst(since string) {
 	s.T.Helper()
 	ended := s.versionWhen(since, "batch/v1", "Job", func(_ watch.EventType, u *unstructured.Unstructured) bool {
 		return strings.HasPrefix(u.GetName(), "backup") && harness.Condition(u, "Complete")["status"] == "True"
@@ -110,13 +110,13 @@ func (s *site) expectBackupFirst(since string) {
 	}
 }
 
-// versionWhen returns the version of the first event about a kind since a version that
-// passes a check.
-func (s *site) versionWhen(since, apiVersion, kind string, check func(watch.EventType, *unstructured.Unstructured) bool) uint64 {
+// versionWhen returns the resource version of the first event of a kind, since a version, that passes a
+// check.
+func (s *env) versionWhen(since, apiVersion, kind string, check func(watch.EventType, *unstructured.Unstructured) bool) uint64 {
 	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind+"List"))
-	w, err := harness.World.Admin.Watch(s.T.Context(), l, client.InNamespace(s.Namespace), &client.ListOptions{Raw: harness.ListFrom(since)})
+	w, err := harness.Suite.Admin.Watch(s.T.Context(), l, client.InNamespace(s.Namespace), &client.ListOptions{Raw: harness.WatchFrom(since)})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -136,15 +136,15 @@ func (s *site) versionWhen(since, apiVersion, kind string, check func(watch.Even
 				s.T.Fatal(err)
 			}
 			return n
-		case <-time.After(harness.Patience):
+		case <-time.After(harness.Timeout):
 			s.T.Fatalf("no event of a %s is the one that is looked for", kind)
 		}
 	}
 }
 
-// failing has a hook of which the spec says whether it fails: its pod fits no node, and
-// has a second to run.
-const failing = `
+// failingBody has a hook that fails if the spec says so: its pod fits no node, and its deadline is one
+// second.
+const failingBody = `
 #Spec: {text: string | *"a", broken: string | *""}
 
 components: web: objects: settings: {
@@ -173,8 +173,8 @@ hooks: {
 }
 `
 
-// job returns the one Job of a name, without the digest of its content.
-func (s *site) job(name string) *unstructured.Unstructured {
+// job returns the only Job whose name begins with a name; a digest of its content follows.
+func (s *env) job(name string) *unstructured.Unstructured {
 	s.T.Helper()
 	var found []*unstructured.Unstructured
 	for _, u := range s.List("batch/v1", "Job") {
@@ -188,11 +188,11 @@ func (s *site) job(name string) *unstructured.Unstructured {
 	return found[0]
 }
 
-// expectStalled expects that a person can see that one has to act, and why: in the
-// condition Stalled, and with kubectl.
-func (s *site) expectStalled(p *small, name, phase, reason string) {
+// expectStalled expects the condition Stalled and the output of kubectl to say that a person has to
+// act, and why.
+func (s *env) expectStalled(p *testPackage, name, phase, reason string) {
 	s.T.Helper()
-	cr, err := harness.Read(s.T.Context(), p.Thing(s.Site, name, nil))
+	cr, err := harness.GetOrNil(s.T.Context(), p.Thing(s.Env, name, nil))
 	if err != nil || cr == nil {
 		s.T.Fatalf("reading %s: %v, %v", name, cr, err)
 	}
@@ -208,14 +208,14 @@ func (s *site) expectStalled(p *small, name, phase, reason string) {
 
 func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "failinghook", failing)
-	o := s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"broken": "migrate"}))
+	s := newEnv(t)
+	p := newTestPackage(t, "failinghook", failingBody)
+	o := s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"broken": "migrate"}))
 	t.Log(s.ExpectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded", "to run the hook again"))
 	s.expectStalled(p, "shop", "Failed", "HookFailed")
-	u := s.ExpectThat(cr, "to say so of the hook", func(u *unstructured.Unstructured) error {
+	u := s.ExpectObject(cr, "to say so of the hook", func(u *unstructured.Unstructured) error {
 		if c := harness.Component(u, "hooks.afterDeploy.migrate"); c["state"] != "Failed" || c["reason"] != "HookFailed" {
 			return fmt.Errorf("it says %v", c)
 		}
@@ -224,17 +224,17 @@ func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *t
 	t.Logf("status.hooks: %s", harness.Encode(t, harness.Field(u, "status", "hooks")))
 	s.expectJobsWritten(from, 1)
 
-	// Nothing runs it again by itself: a restart, a poke, another change of the spec.
+	// Neither a restart, nor a forced reconcile, nor another change of the spec runs the hook again.
 	o.Stop()
-	s.Operate(p.Dir)
+	s.StartOperator(p.Dir)
 	s.Patch(cr, harness.Annotation("example.com/poke", "1"))
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
 	s.ExpectData("settings-shop", "text", "b")
-	s.Settle()
+	s.WaitUntilIdle()
 	s.expectJobsWritten(from, 1)
 	s.ExpectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ")
 
-	// A person deletes its Job: it runs again, and fails again.
+	// When a person deletes its Job, the hook runs again, and fails again.
 	was := s.job("migrate-shop")
 	s.Kubectl("delete", "job", was.GetName(), "--wait=false")
 	harness.Eventually(t, "another Job", func() error {
@@ -246,12 +246,12 @@ func TestAFailedHookIsSeenAndRunsAgainWhenItIsChangedOrItsObjectsAreDeleted(t *t
 		return harness.ErrNotYet
 	})
 	s.ExpectNotReady(cr, "HookFailed", "hooks.afterDeploy.migrate: ", "DeadlineExceeded")
-	s.Settle()
+	s.WaitUntilIdle()
 	s.expectJobsWritten(from, 2)
 
-	// Another content is another try.
+	// A hook with other content runs again.
 	s.Patch(cr, harness.Spec(map[string]any{"broken": ""}))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.expectJobsWritten(from, 3)
 	if got := s.job("migrate-shop").GetName(); got == was.GetName() {
 		t.Errorf("the Job %s has the name of another content", got)
@@ -262,32 +262,32 @@ func TestAFailedHookBeforeDeletionHoldsItUntilAPersonActs(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		reason string
-		act    func(s *site, cr *unstructured.Unstructured)
+		act    func(s *env, cr *unstructured.Unstructured)
 		jobs   int // that were written, with that after the rollout
 	}{
-		"skips the hooks": {"a backup may never work again", func(s *site, cr *unstructured.Unstructured) {
+		"skips the hooks": {"a backup may never work again", func(s *env, cr *unstructured.Unstructured) {
 			s.Patch(cr, harness.Annotation("operetta.dev/skip-hooks", "true"))
 		}, 2},
-		"corrects the hook": {"another content is another try", func(s *site, cr *unstructured.Unstructured) {
+		"corrects the hook": {"another content is another try", func(s *env, cr *unstructured.Unstructured) {
 			s.Patch(cr, harness.Spec(map[string]any{"broken": ""}))
 		}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, "held"+strings.Fields(name)[0], failing)
-			s.Operate(p.Dir, "--allow-annotations=skip-hooks")
-			from := harness.Mark(t)
-			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"broken": "backup"}))
-			s.ExpectAllReady(cr)
+			s := newEnv(t)
+			p := newTestPackage(t, "held"+strings.Fields(name)[0], failingBody)
+			s.StartOperator(p.Dir, "--allow-annotations=skip-hooks")
+			from := harness.MarkAudit(t)
+			cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"broken": "backup"}))
+			s.ExpectResourceReady(cr)
 			before := s.Get("ConfigMap", "settings-shop").GetResourceVersion()
 			s.Delete(cr)
 			t.Log(s.ExpectNotReady(cr, "HookFailed", "hooks.beforeDelete.backup: ", "DeadlineExceeded"))
 			s.expectStalled(p, "shop", "Deleting", "HookFailed")
 			s.Patch(cr, harness.Annotation("example.com/poke", "1"))
-			s.Settle()
+			s.WaitUntilIdle()
 			s.expectJobsWritten(from, 2)
-			if deleted := s.OperatorRequests(from).Verbs("delete"); len(deleted) > 0 || s.Get("ConfigMap", "settings-shop").GetResourceVersion() != before {
+			if deleted := s.OperatorRequests(from).WithVerbs("delete"); len(deleted) > 0 || s.Get("ConfigMap", "settings-shop").GetResourceVersion() != before {
 				t.Errorf("%s: something was touched although the hook failed: %s", row.reason, deleted)
 			}
 

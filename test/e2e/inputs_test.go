@@ -15,7 +15,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-const reading = `
+const readingBody = `
 #Spec: region: string
 
 inputs: {
@@ -38,22 +38,22 @@ components: tokens: objects: map: {
 
 func TestF3InputByNameIsAwaitedAndHoldsWhatRunsWhenItGoes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "byname", reading)
-	s.Operate(p.Dir)
-	one := s.Create(p.Thing(s.Site, "one", map[string]any{"region": "north"}))
-	two := s.Create(p.Thing(s.Site, "two", map[string]any{"region": "south"}))
+	s := newEnv(t)
+	p := newTestPackage(t, "byname", readingBody)
+	s.StartOperator(p.Dir)
+	one := s.Create(p.Thing(s.Env, "one", map[string]any{"region": "north"}))
+	two := s.Create(p.Thing(s.Env, "two", map[string]any{"region": "south"}))
 	t.Log(s.ExpectNotReady(one, "WaitingForValue", "web: ", "inputs.region.object"))
 	s.Create(s.ConfigMap("region-south", map[string]any{"name": "S1"}))
 	began := time.Now()
 	s.Create(s.ConfigMap("region-north", map[string]any{"name": "N1"}))
-	s.ExpectAllReady(one)
-	t.Logf("ready %s after the input appeared", harness.Since(began))
-	s.ExpectAllReady(two)
+	s.ExpectResourceReady(one)
+	t.Logf("ready %s after the input appeared", harness.Elapsed(began))
+	s.ExpectResourceReady(two)
 	s.ExpectData("web-one", "region", "N1")
 	s.ExpectData("web-two", "region", "S1")
 
-	// F3: it goes, and what runs stays.
+	// F3: the input is deleted, and the objects stay.
 	before := s.Get("ConfigMap", "web-two").GetResourceVersion()
 	s.Delete(s.Ref("ConfigMap", "region-south"))
 	s.ExpectNotReady(two, "WaitingForValue", "web: ", "inputs.region.object")
@@ -69,87 +69,87 @@ func TestF3InputByNameIsAwaitedAndHoldsWhatRunsWhenItGoes(t *testing.T) {
 
 func TestAChangedInputReconcilesExactlyWhoRefersToItOnceEach(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "exact", reading)
-	s.Operate(p.Dir, "--log=json", "--allow-annotations=log-level")
+	s := newEnv(t)
+	p := newTestPackage(t, "exact", readingBody)
+	s.StartOperator(p.Dir, "--log=json", "--allow-annotations=log-level")
 	for _, name := range []string{"north", "south", "west"} {
 		s.Create(s.ConfigMap("region-"+name, map[string]any{"name": name}))
 	}
 	crs := map[string]*unstructured.Unstructured{}
 	for name, region := range map[string]string{"n1": "north", "n2": "north", "s1": "south", "s2": "south", "s3": "south", "w": "west"} {
-		crs[name] = s.Create(loud(p.Thing(s.Site, name, map[string]any{"region": region})))
+		crs[name] = s.Create(withReconcileLog(p.Thing(s.Env, name, map[string]any{"region": region})))
 	}
 	for _, cr := range crs {
-		s.ExpectAllReady(cr)
+		s.ExpectResourceReady(cr)
 	}
-	s.Settle()
+	s.WaitUntilIdle()
 	region := func(name string) *unstructured.Unstructured { return s.Ref("ConfigMap", "region-"+name) }
 	rename := func(name, to string) {
 		s.Patch(region(name), map[string]any{"data": map[string]any{"name": to}})
 	}
 
-	s.expectLooks(p, "it changes, and with it an object of each", looks{"n1": 1, "n2": 1}, func() { rename("north", "N2") })
+	s.expectReconciles(p, "it changes, and with it an object of each", reconcileCounts{"n1": 1, "n2": 1}, func() { rename("north", "N2") })
 	s.ExpectData("web-n1", "region", "N2")
 	s.ExpectData("web-n2", "region", "N2")
-	s.expectLooks(p, "its labels change, which a package may read as well", looks{"s1": 1, "s2": 1, "s3": 1}, func() {
+	s.expectReconciles(p, "its labels change, which a package may read as well", reconcileCounts{"s1": 1, "s2": 1, "s3": 1}, func() {
 		s.Patch(region("south"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
 	})
-	s.expectLooks(p, "nobody refers to it", looks{}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E1"})) })
+	s.expectReconciles(p, "nobody refers to it", reconcileCounts{}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E1"})) })
 
-	// Another reference: the old one does not count any more, the new one does.
-	s.expectLooks(p, "the reference changes", looks{"n1": 1}, func() { s.Patch(crs["n1"], harness.Spec(map[string]any{"region": "south"})) })
+	// The reference changes: the old input is no longer read, and the new one is.
+	s.expectReconciles(p, "the reference changes", reconcileCounts{"n1": 1}, func() { s.Patch(crs["n1"], harness.Spec(map[string]any{"region": "south"})) })
 	s.ExpectData("web-n1", "region", "south")
-	s.expectLooks(p, "the old one changes", looks{"n2": 1}, func() { rename("north", "N3") })
-	s.expectLooks(p, "the new one changes", looks{"n1": 1, "s1": 1, "s2": 1, "s3": 1}, func() { rename("south", "S2") })
+	s.expectReconciles(p, "the old one changes", reconcileCounts{"n2": 1}, func() { rename("north", "N3") })
+	s.expectReconciles(p, "the new one changes", reconcileCounts{"n1": 1, "s1": 1, "s2": 1, "s3": 1}, func() { rename("south", "S2") })
 	s.ExpectData("web-n1", "region", "S2")
-	s.expectLooks(p, "the last reference to it changes", looks{"w": 1}, func() { s.Patch(crs["w"], harness.Spec(map[string]any{"region": "east"})) })
-	s.expectLooks(p, "nobody refers to it any more", looks{}, func() { rename("west", "W2") })
+	s.expectReconciles(p, "the last reference to it changes", reconcileCounts{"w": 1}, func() { s.Patch(crs["w"], harness.Spec(map[string]any{"region": "east"})) })
+	s.expectReconciles(p, "nobody refers to it any more", reconcileCounts{}, func() { rename("west", "W2") })
 
-	// An object has one name for its life: another name is another object.
-	s.expectLooks(p, "it goes", looks{"w": 1}, func() { s.Delete(region("east")) })
-	s.expectLooks(p, "one of its name comes", looks{"w": 1}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E2"})) })
+	// The name of an object is immutable, so another name is another object.
+	s.expectReconciles(p, "it goes", reconcileCounts{"w": 1}, func() { s.Delete(region("east")) })
+	s.expectReconciles(p, "one of its name comes", reconcileCounts{"w": 1}, func() { s.Create(s.ConfigMap("region-east", map[string]any{"name": "E2"})) })
 	s.ExpectData("web-w", "region", "E2")
 
 	s.Delete(crs["n2"])
 	for _, u := range []*unstructured.Unstructured{crs["n2"], s.Ref("ConfigMap", "web-n2"), s.Ref("ConfigMap", "tokens-n2")} {
 		s.ExpectGone(u)
 	}
-	s.Settle()
-	s.expectLooks(p, "who referred to it is gone", looks{}, func() { rename("north", "N4") })
+	s.WaitUntilIdle()
+	s.expectReconciles(p, "who referred to it is gone", reconcileCounts{}, func() { rename("north", "N4") })
 }
 
-// looks say how often resources were reconciled, by their names.
-type looks map[string]int
+// reconcileCounts are numbers of reconciles, by the names of the resources.
+type reconcileCounts map[string]int
 
-// loud makes the log say of a resource whenever it is reconciled.
-func loud(u *unstructured.Unstructured) *unstructured.Unstructured {
+// withReconcileLog makes the operator log each reconcile of a resource.
+func withReconcileLog(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetAnnotations(map[string]string{"operetta.dev/log-level": "debug"})
 	return u
 }
 
-// expectLooks does something, and expects how often each loud resource of a package is
-// reconciled for it until the operator is quiet.
-func (s *site) expectLooks(p *small, reason string, want looks, act func()) {
+// expectReconciles calls a function, and expects how often it causes each resource of a package that
+// has withReconcileLog to be reconciled until the operator is idle.
+func (s *env) expectReconciles(p *testPackage, reason string, want reconcileCounts, act func()) {
 	s.T.Helper()
 	from, before := s.Operator.Log.Len(), s.Operator.Reconciles(p.Controller())
 	act()
-	s.Settle()
+	s.WaitUntilIdle()
 	sum := 0
 	for _, n := range want {
 		sum += n
 	}
-	got := s.looks(from)
+	got := s.countReconciles(from)
 	all := s.Operator.Reconciles(p.Controller()) - before
 	if diff := cmp.Diff(want, got); diff != "" || all != sum {
 		s.T.Errorf("%s: %d reconciles, not %d; by resource (-want +got):\n%s%s", reason, all, sum, diff, s.Operator.Log.From(from))
 	}
 }
 
-// looks counts the reconciles in the operator's JSON log from a position on: what is
-// logged in one of them has one ID.
-func (s *site) looks(from int) looks {
+// countReconciles counts the reconciles in the operator's JSON log after a position. The lines of one
+// reconcile have the same ID.
+func (s *env) countReconciles(from int) reconcileCounts {
 	s.T.Helper()
-	seen, out := map[string]bool{}, looks{}
+	seen, out := map[string]bool{}, reconcileCounts{}
 	for line := range strings.Lines(s.Operator.Log.From(from)) {
 		var entry struct {
 			Thing       struct{ Name string }
@@ -166,19 +166,19 @@ func (s *site) looks(from int) looks {
 	return out
 }
 
-// onlyReconciles does something and expects a number of reconciles of it.
-func (s *site) onlyReconciles(o *harness.Operator, p *small, want int, act func()) {
+// onlyReconciles calls a function, and expects a number of reconciles because of it.
+func (s *env) onlyReconciles(o *harness.Operator, p *testPackage, want int, act func()) {
 	s.T.Helper()
 	before := o.Reconciles(p.Controller())
 	act()
-	s.Settle()
+	s.WaitUntilIdle()
 	if got := o.Reconciles(p.Controller()) - before; got != want {
 		s.T.Errorf("there were %d reconciles, not %d", got, want)
 	}
 }
 
-// expectNoneOwned waits until no object of a kind has a mark of ownership.
-func (s *site) expectNoneOwned(kind string) {
+// expectNoneOwned waits until no object of a kind has an owner label.
+func (s *env) expectNoneOwned(kind string) {
 	s.T.Helper()
 	harness.Eventually(s.T, "no "+kind+" of the operator", func() error {
 		for _, u := range s.List(harness.APIVersions[kind], kind) {
@@ -192,41 +192,41 @@ func (s *site) expectNoneOwned(kind string) {
 
 func TestSecretsBySelectorAreReadAsTheyComeAndGo(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "byselector", reading)
-	s.Operate(p.Dir, "--log=json", "--allow-annotations=log-level")
+	s := newEnv(t)
+	p := newTestPackage(t, "byselector", readingBody)
+	s.StartOperator(p.Dir, "--log=json", "--allow-annotations=log-level")
 	s.Create(s.ConfigMap("region-north", map[string]any{"name": "N"}))
 	for _, name := range []string{"one", "two", "three"} {
-		s.ExpectAllReady(s.Create(loud(p.Thing(s.Site, name, map[string]any{"region": "north"}))))
+		s.ExpectResourceReady(s.Create(withReconcileLog(p.Thing(s.Env, name, map[string]any{"region": "north"}))))
 	}
-	s.Settle()
+	s.WaitUntilIdle()
 	label := func(u *unstructured.Unstructured, whose any) {
 		s.Patch(u, map[string]any{"metadata": map[string]any{"labels": map[string]any{"token": whose}}})
 	}
 	a := s.Ref("Secret", "a")
 	a.Object["data"] = map[string]any{"value": base64.StdEncoding.EncodeToString([]byte("A1"))}
-	s.expectLooks(p, "nobody selects it", looks{}, func() { s.Create(a) })
-	s.expectLooks(p, "a label makes it selected", looks{"one": 1}, func() { label(a, "one") })
+	s.expectReconciles(p, "nobody selects it", reconcileCounts{}, func() { s.Create(a) })
+	s.expectReconciles(p, "a label makes it selected", reconcileCounts{"one": 1}, func() { label(a, "one") })
 	s.ExpectData("tokens-one", "a", "QTE=")
-	s.expectLooks(p, "it changes", looks{"one": 1}, func() { s.Patch(a, map[string]any{"data": map[string]any{"value": "QTI="}}) })
+	s.expectReconciles(p, "it changes", reconcileCounts{"one": 1}, func() { s.Patch(a, map[string]any{"data": map[string]any{"value": "QTI="}}) })
 	s.ExpectData("tokens-one", "a", "QTI=")
-	s.expectLooks(p, "a label moves it from one resource to another", looks{"one": 1, "two": 1}, func() { label(a, "two") })
+	s.expectReconciles(p, "a label moves it from one resource to another", reconcileCounts{"one": 1, "two": 1}, func() { label(a, "two") })
 	s.ExpectData("tokens-two", "a", "QTI=")
 	s.expectNoData("tokens-one", "a")
-	s.expectLooks(p, "it is selected no more", looks{"two": 1}, func() { label(a, nil) })
+	s.expectReconciles(p, "it is selected no more", reconcileCounts{"two": 1}, func() { label(a, nil) })
 	s.expectNoData("tokens-two", "a")
 	b := s.Ref("Secret", "b")
 	b.SetLabels(map[string]string{"token": "three"})
 	b.Object["data"] = map[string]any{"value": "Qg=="}
-	s.expectLooks(p, "one that is selected comes", looks{"three": 1}, func() { s.Create(b) })
-	s.expectLooks(p, "it goes", looks{"three": 1}, func() { s.Delete(b) })
+	s.expectReconciles(p, "one that is selected comes", reconcileCounts{"three": 1}, func() { s.Create(b) })
+	s.expectReconciles(p, "it goes", reconcileCounts{"three": 1}, func() { s.Delete(b) })
 	s.expectNoData("tokens-three", "b")
 }
 
-// expectNoData waits until a ConfigMap says nothing under a key.
-func (s *site) expectNoData(name, key string) {
+// expectNoData waits until a ConfigMap has no value for a key.
+func (s *env) expectNoData(name, key string) {
 	s.T.Helper()
-	s.ExpectThat(s.Ref("ConfigMap", name), "to have no "+key, func(u *unstructured.Unstructured) error {
+	s.ExpectObject(s.Ref("ConfigMap", name), "to have no "+key, func(u *unstructured.Unstructured) error {
 		if got := harness.Field(u, "data", key); got != nil {
 			return fmt.Errorf("it has %v", got)
 		}
@@ -234,7 +234,7 @@ func (s *site) expectNoData(name, key string) {
 	})
 }
 
-const visiting = `
+const visitingBody = `
 #Spec: place: string
 
 inputs: {
@@ -254,15 +254,15 @@ components: web: objects: map: {
 
 func TestAWatchEndsOnTheAPIServerWhenNobodyRefersToItsInput(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	places := newSmall(t, "places", plain)
+	s := newEnv(t)
+	places := newTestPackage(t, "places", plainBody)
 	if err := harness.InstallCRDs(t.Context(), places.Dir); err != nil {
 		t.Fatal(err)
 	}
-	p := newSmall(t, "visiting", visiting)
-	s.Operate(p.Dir)
+	p := newTestPackage(t, "visiting", visitingBody)
+	s.StartOperator(p.Dir)
 	for _, name := range []string{"here", "there"} {
-		s.Create(places.Thing(s.Site, name, map[string]any{"text": name}))
+		s.Create(places.Thing(s.Env, name, map[string]any{"text": name}))
 	}
 	expect := func(reason string, want int) {
 		t.Helper()
@@ -274,11 +274,11 @@ func TestAWatchEndsOnTheAPIServerWhenNobodyRefersToItsInput(t *testing.T) {
 		})
 	}
 	expect("nobody refers to anything yet", 0)
-	one := s.Create(p.Thing(s.Site, "one", map[string]any{"place": "here"}))
-	s.ExpectAllReady(one)
+	one := s.Create(p.Thing(s.Env, "one", map[string]any{"place": "here"}))
+	s.ExpectResourceReady(one)
 	expect("one by name and one by selector", 2)
-	two := s.Create(p.Thing(s.Site, "two", map[string]any{"place": "there"}))
-	s.ExpectAllReady(two)
+	two := s.Create(p.Thing(s.Env, "two", map[string]any{"place": "there"}))
+	s.ExpectResourceReady(two)
 	expect("both select the same", 3)
 	s.Patch(two, harness.Spec(map[string]any{"place": "here"}))
 	s.ExpectData("web-two", "place", "here")
@@ -287,15 +287,15 @@ func TestAWatchEndsOnTheAPIServerWhenNobodyRefersToItsInput(t *testing.T) {
 	s.ExpectFinished(one)
 	expect("one is left", 2)
 
-	// Another version of the package reads less, and the next one nothing.
+	// Another version of the package has fewer inputs, and the next one none.
 	swap := func(body string) {
-		harness.WriteFile(t, filepath.Join(p.Dir, p.Name+".cue"), strings.ReplaceAll(harness.SmallHead, "NAME", p.Name)+body)
+		harness.WriteFile(t, filepath.Join(p.Dir, p.Name+".cue"), strings.ReplaceAll(harness.TestPackageHead, "NAME", p.Name)+body)
 	}
-	swap(strings.NewReplacer("\topen: {", "\t_open: {", "inputs.open.objects", "{}").Replace(visiting))
+	swap(strings.NewReplacer("\topen: {", "\t_open: {", "inputs.open.objects", "{}").Replace(visitingBody))
 	expect("the package selects nothing", 1)
-	swap(strings.NewReplacer("inputs:", "_inputs:", "inputs.place.object.spec.text", "cr.spec.place", "inputs.open.objects", "{}").Replace(visiting))
+	swap(strings.NewReplacer("inputs:", "_inputs:", "inputs.place.object.spec.text", "cr.spec.place", "inputs.open.objects", "{}").Replace(visitingBody))
 	expect("the package reads nothing", 0)
-	swap(visiting)
+	swap(visitingBody)
 	s.Patch(two, harness.Spec(map[string]any{"place": "there"}))
 	s.ExpectData("web-two", "place", "there")
 	expect("the package reads again", 2)
@@ -305,7 +305,7 @@ func TestAWatchEndsOnTheAPIServerWhenNobodyRefersToItsInput(t *testing.T) {
 }
 
 // watchesOf returns how many watches of a group's resources the API server serves.
-func (s *site) watchesOf(group string) int {
+func (s *env) watchesOf(group string) int {
 	s.T.Helper()
 	sum := 0
 	for line := range harness.Lines(s.Kubectl("get", "--raw=/metrics"), "apiserver_longrunning_requests{") {

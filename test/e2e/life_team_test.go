@@ -8,9 +8,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// team returns the sample under the name of the site's namespace: those of the team's
+// team returns the sample under the name of the test's namespace: those of the team's
 // namespaces are made of it, and no two tests may have the same.
-func (s *site) team() *unstructured.Unstructured {
+func (s *env) team() *unstructured.Unstructured {
 	s.T.Helper()
 	u := s.sample("team")
 	u.SetName(s.Namespace)
@@ -18,7 +18,7 @@ func (s *site) team() *unstructured.Unstructured {
 }
 
 // teams returns an object of one of the team's namespaces.
-func (s *site) teams(env, kind, name string) *unstructured.Unstructured {
+func (s *env) teams(env, kind, name string) *unstructured.Unstructured {
 	s.T.Helper()
 	version, ok := map[string]string{"RoleBinding": "rbac.authorization.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "ResourceQuota": "v1"}[kind]
 	if !ok {
@@ -27,7 +27,7 @@ func (s *site) teams(env, kind, name string) *unstructured.Unstructured {
 	return harness.Object(version, kind, s.Namespace+"-"+env, name)
 }
 
-// subjects returns the names of those whom a RoleBinding is about.
+// subjects returns the names of the subjects of a RoleBinding.
 func subjects(u *unstructured.Unstructured) []string {
 	var out []string
 	list, _ := harness.Field(u, "subjects").([]any)
@@ -39,46 +39,46 @@ func subjects(u *unstructured.Unstructured) []string {
 
 func TestATeamFromItsFirstNamespaceToItsDeletion(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(fixture("team"))
+	s := newEnv(t)
+	s.StartOperator(fixture("team"))
 	cr := s.team()
 	s.live(
-		step{"it is ready with one write for each object of each namespace", func(s *site) {
-			s.expectBudget(func() { s.Create(cr.DeepCopy()); s.ExpectAllReady(cr) }, cr)
-			s.ExpectThat(s.teams("prod", "NetworkPolicy", "same-namespace"), "to exist", harness.Exists)
-			if u, err := harness.Read(s.T.Context(), s.teams("dev", "NetworkPolicy", "same-namespace")); u != nil || err != nil {
+		step{"it is ready with one write for each object of each namespace", func(s *env) {
+			s.expectBudget(func() { s.Create(cr.DeepCopy()); s.ExpectResourceReady(cr) }, cr)
+			s.ExpectObject(s.teams("prod", "NetworkPolicy", "same-namespace"), "to exist", harness.Exists)
+			if u, err := harness.GetOrNil(s.T.Context(), s.teams("dev", "NetworkPolicy", "same-namespace")); u != nil || err != nil {
 				s.T.Errorf("a namespace that is open to others has a policy (error %v)", err)
 			}
 		}},
-		step{"a namespace comes with what belongs in it, and goes with that", func(s *site) {
+		step{"a namespace comes with what belongs in it, and goes with that", func(s *env) {
 			s.Patch(cr, harness.Spec(map[string]any{"environments": map[string]any{"stage": map[string]any{"pods": 3}}}))
-			s.ExpectAllReady(cr)
-			s.ExpectThat(s.teams("stage", "RoleBinding", "team-edit"), "to exist", harness.Exists)
+			s.ExpectResourceReady(cr)
+			s.ExpectObject(s.teams("stage", "RoleBinding", "team-edit"), "to exist", harness.Exists)
 			s.Patch(cr, harness.Spec(map[string]any{"environments": map[string]any{"stage": nil}}))
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			s.ExpectGone(s.teams("stage", "Namespace", ""))
-			s.ExpectThat(s.teams("dev", "RoleBinding", "team-edit"), "to exist", harness.Exists)
+			s.ExpectObject(s.teams("dev", "RoleBinding", "team-edit"), "to exist", harness.Exists)
 		}},
-		step{"people join, change and leave everywhere", func(s *site) {
+		step{"people join, change and leave everywhere", func(s *env) {
 			s.expectWritten(s.expectBudget(func() {
 				s.Patch(cr, harness.Spec(map[string]any{"users": []any{
 					map[string]any{"name": "ada", "role": "admin"}, map[string]any{"name": "grace", "role": "admin"}, map[string]any{"name": "alan", "role": "edit"},
 				}}))
-				s.ExpectAllReady(cr)
+				s.ExpectResourceReady(cr)
 			}, cr), "rolebindings", "rolebindings", "rolebindings", "rolebindings")
 			for role, want := range map[string][]string{"admin": {"ada", "grace"}, "edit": {"alan"}} {
-				if diff := cmp.Diff(want, subjects(s.ExpectThat(s.teams("prod", "RoleBinding", "team-"+role), "to exist", harness.Exists))); diff != "" {
+				if diff := cmp.Diff(want, subjects(s.ExpectObject(s.teams("prod", "RoleBinding", "team-"+role), "to exist", harness.Exists))); diff != "" {
 					s.T.Errorf("%s (-want +got):\n%s", role, diff)
 				}
 			}
 			s.Patch(cr, harness.Spec(map[string]any{"users": []any{map[string]any{"name": "ada", "role": "admin"}}}))
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			s.ExpectGone(s.teams("prod", "RoleBinding", "team-edit"))
 		}},
-		step{"one person twice is refused at once", func(s *site) {
+		step{"one person twice is refused at once", func(s *env) {
 			s.expectRefused(cr, harness.Spec(map[string]any{"users": []any{map[string]any{"name": "ada"}, map[string]any{"name": "ada"}}}), "spec.users[1]", "Duplicate")
 		}},
-		step{"nobody gets more than the team has by hand", func(s *site) {
+		step{"nobody gets more than the team has by hand", func(s *env) {
 			s.expectUndone(s.teams("prod", "RoleBinding", "team-admin"), map[string]any{"subjects": []any{
 				map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"},
 			}})
@@ -87,27 +87,27 @@ func TestATeamFromItsFirstNamespaceToItsDeletion(t *testing.T) {
 			s.expectUndone(s.teams("prod", "Namespace", ""), map[string]any{"metadata": map[string]any{"labels": map[string]any{"teams.example.com/team": "others"}}})
 			s.expectRestored(s.teams("dev", "ResourceQuota", "team"))
 		}},
-		step{"a namespace that somebody deletes is back with all that was in it", func(s *site) {
+		step{"a namespace that somebody deletes is back with all that was in it", func(s *env) {
 			s.expectRestored(s.teams("dev", "Namespace", ""))
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			for _, u := range s.objectsOf(cr) {
-				s.ExpectThat(u, "to exist", harness.Exists)
+				s.ExpectObject(u, "to exist", harness.Exists)
 			}
 		}},
-		step{"a namespace of somebody else is left harness.Alone, and named", func(s *site) {
+		step{"a namespace of somebody else is left harness.Alone, and named", func(s *env) {
 			theirs := s.Create(s.teams("theirs", "Namespace", ""))
 			s.Patch(cr, harness.Spec(map[string]any{"environments": map[string]any{"theirs": map[string]any{}, "mine": map[string]any{}}}))
 			s.T.Log(s.ExpectNotReady(cr, "OwnedByAnother", "namespace-theirs: ", "Namespace "+theirs.GetName()))
-			s.ExpectThat(s.teams("mine", "ResourceQuota", "team"), "to exist", harness.Exists)
-			if u, err := harness.Read(s.T.Context(), s.teams("theirs", "ResourceQuota", "team")); u != nil || err != nil {
+			s.ExpectObject(s.teams("mine", "ResourceQuota", "team"), "to exist", harness.Exists)
+			if u, err := harness.GetOrNil(s.T.Context(), s.teams("theirs", "ResourceQuota", "team")); u != nil || err != nil {
 				s.T.Errorf("there is a quota in it (error %v)", err)
 			}
 			s.Patch(cr, harness.Spec(map[string]any{"environments": map[string]any{"theirs": nil}}))
-			s.ExpectAllReady(cr)
-			s.ExpectThat(theirs, "to be left alone", harness.Exists)
+			s.ExpectResourceReady(cr)
+			s.ExpectObject(theirs, "to be left alone", harness.Exists)
 			s.Delete(theirs)
 		}},
-		step{"it goes, what is in a namespace before the namespace", func(s *site) {
+		step{"it goes, what is in a namespace before the namespace", func(s *env) {
 			order := s.expectNothingLeft([]*unstructured.Unstructured{cr})
 			s.expectBefore(order, "rolebindings team-admin", "namespaces "+s.Namespace+"-prod")
 			s.expectBefore(order, "resourcequotas team", "namespaces "+s.Namespace+"-dev")
@@ -117,6 +117,6 @@ func TestATeamFromItsFirstNamespaceToItsDeletion(t *testing.T) {
 
 func TestATeamWhoseOperatorIsKilledIsWholeAndGoesWhole(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	s.expectSurvived(s.team(), 5, 4, nil, fixture("team"))
 }

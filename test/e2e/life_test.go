@@ -17,11 +17,11 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// fixture returns the folder of a package that was written for these tests. They are
-// such as people write: the files life_*_test.go have their lives.
-func fixture(name string) string { return filepath.Join(harness.World.Root, fixtures, name) }
+// fixture returns the folder of a package that was written for these tests. The packages are realistic
+// operators; the files life_*_test.go test their whole life.
+func fixture(name string) string { return filepath.Join(harness.Suite.Root, fixtures, name) }
 
-// fixtures is where these packages are in the repository.
+// fixtures is the folder of these packages in the repository.
 const fixtures = "test/e2e/packages"
 
 // allFixtures returns the folders of all these packages.
@@ -33,8 +33,8 @@ func allFixtures() []string {
 	return out
 }
 
-// sample returns the sample resource of such a package in the site's namespace.
-func (s *site) sample(name string) *unstructured.Unstructured {
+// sample returns the sample resource of such a package in the test's namespace.
+func (s *env) sample(name string) *unstructured.Unstructured {
 	s.T.Helper()
 	b, err := os.ReadFile(filepath.Join(fixture(name), "sample.yaml"))
 	if err != nil {
@@ -48,14 +48,14 @@ func (s *site) sample(name string) *unstructured.Unstructured {
 	return u
 }
 
-// A step is what happens to a resource in its life, and what is expected of it then.
+// A step is a change of a resource, and what is expected of it.
 type step struct {
 	name string
-	do   func(s *site)
+	do   func(s *env)
 }
 
-// live goes through steps one after the other, and ends with the first that fails.
-func (s *site) live(steps ...step) {
+// live runs steps one after the other, and stops at the first that fails.
+func (s *env) live(steps ...step) {
 	s.T.Helper()
 	for _, next := range steps {
 		if !s.T.Run(next.name, func(t *testing.T) {
@@ -69,9 +69,9 @@ func (s *site) live(steps ...step) {
 }
 
 // objectsOf returns the identities of the objects in a resource's inventory.
-func (s *site) objectsOf(cr *unstructured.Unstructured) []*unstructured.Unstructured {
+func (s *env) objectsOf(cr *unstructured.Unstructured) []*unstructured.Unstructured {
 	s.T.Helper()
-	got := s.ExpectThat(cr, "to exist", harness.Exists)
+	got := s.ExpectObject(cr, "to exist", harness.Exists)
 	var out []*unstructured.Unstructured
 	groups, _ := harness.Field(got, "status", "inventory").([]any)
 	for _, g := range groups {
@@ -92,29 +92,29 @@ func (s *site) objectsOf(cr *unstructured.Unstructured) []*unstructured.Unstruct
 	return out
 }
 
-// expectBudget does something that ends when resources are Ready, and expects the
-// operator to have written each of their objects once at most, and three times to each
-// resource, besides progress. It returns the requests.
-func (s *site) expectBudget(act func(), crs ...*unstructured.Unstructured) harness.Requests {
+// expectBudget calls a function that ends when resources are Ready. It expects that the operator has
+// written each of their objects at most once, and each resource at most three times besides progress.
+// It returns the requests.
+func (s *env) expectBudget(act func(), crs ...*unstructured.Unstructured) harness.Requests {
 	s.T.Helper()
-	from, began := harness.Mark(s.T), time.Now()
+	from, began := harness.MarkAudit(s.T), time.Now()
 	act()
-	took := harness.Since(began)
+	took := harness.Elapsed(began)
 	all := s.OperatorRequests(from)
 	objects := 0
 	for _, cr := range crs {
 		objects += len(s.objectsOf(cr))
 	}
-	writes, reads := all.Writes(), all.Verbs("get", "list")
+	writes, reads := all.Writes(), all.WithVerbs("get", "list")
 	s.T.Logf("%d objects, %s: %d writes (%s), %d Events; reads: %s", objects, took, len(writes), writes, len(all.Events()), reads)
-	// What a Job was made with and how it has ended is stored at once: it may remove itself.
-	endings := 2 * len(writes.About("jobs"))
+	// The digest and the result of a Job are stored at once, because the Job may have a ttl.
+	endings := 2 * len(writes.OfResource("jobs"))
 	limit := objects + endings + len(crs)*(3+int(took/progressEvery))
 	if len(writes) > limit {
 		s.T.Errorf("%d writes of %d objects, not %d", len(writes), objects, limit)
 	}
-	// Whether something that was deleted is gone has to be asked.
-	if gets := reads.Verbs("get"); len(gets) > objects && len(writes.Verbs("delete")) == 0 {
+	// A deletion is confirmed by a live read.
+	if gets := reads.WithVerbs("get"); len(gets) > objects && len(writes.WithVerbs("delete")) == 0 {
 		s.T.Errorf("%d single reads for %d objects: %s", len(gets), objects, gets)
 	}
 	return all
@@ -122,7 +122,7 @@ func (s *site) expectBudget(act func(), crs ...*unstructured.Unstructured) harne
 
 // expectWritten expects the operator to have written objects of some resources, as in
 // "statefulsets", each once, and no others but the custom resources.
-func (s *site) expectWritten(all harness.Requests, resources ...string) {
+func (s *env) expectWritten(all harness.Requests, resources ...string) {
 	s.T.Helper()
 	var got []string
 	for _, e := range all.Writes() {
@@ -137,16 +137,16 @@ func (s *site) expectWritten(all harness.Requests, resources ...string) {
 	}
 }
 
-// expectRefused changes a resource in a way that the API server refuses, and expects
-// its answer to say why, and the operator to have nothing to do with it.
-func (s *site) expectRefused(cr *unstructured.Unstructured, change map[string]any, parts ...string) {
+// expectRefused changes a resource in a way that the API server rejects. It expects the reason in the
+// response, and no request of the operator.
+func (s *env) expectRefused(cr *unstructured.Unstructured, change map[string]any, parts ...string) {
 	s.T.Helper()
-	before, from := s.ExpectThat(cr, "to exist", harness.Exists), harness.Mark(s.T)
+	before, from := s.ExpectObject(cr, "to exist", harness.Exists), harness.MarkAudit(s.T)
 	_, err := harness.Kubectl(s.T.Context(), "--namespace="+s.Namespace, "patch", resourceOf(cr), cr.GetName(), "--type=merge", "--patch="+string(harness.Encode(s.T, change)))
 	if err == nil || !harness.ContainsAll(err.Error(), parts) {
 		s.T.Errorf("the change was answered with %v, which has not %q", err, parts)
 	}
-	if after := s.ExpectThat(cr, "to exist", harness.Exists); after.GetGeneration() != before.GetGeneration() {
+	if after := s.ExpectObject(cr, "to exist", harness.Exists); after.GetGeneration() != before.GetGeneration() {
 		s.T.Error("the resource was changed")
 	}
 	if asked := s.OperatorRequests(from).Mutating(); len(asked) > 0 {
@@ -154,23 +154,23 @@ func (s *site) expectRefused(cr *unstructured.Unstructured, change map[string]an
 	}
 }
 
-// resourceOf returns how kubectl knows the kind of an object.
+// resourceOf returns the argument by which kubectl finds the kind of an object.
 func resourceOf(u *unstructured.Unstructured) string {
 	kind := u.GroupVersionKind()
 	return strings.ToLower(kind.Kind) + "." + kind.Version + "." + kind.Group
 }
 
-// expectUndone changes an object by hand, and expects it to be as before in time, and
-// then to be left alone.
-func (s *site) expectUndone(u *unstructured.Unstructured, change map[string]any) {
+// expectUndone changes an object by hand, and expects the operator to revert the change in time, and
+// not to write again.
+func (s *env) expectUndone(u *unstructured.Unstructured, change map[string]any) {
 	s.T.Helper()
-	before := content(s.ExpectThat(u, "to exist", harness.Exists))
+	before := content(s.ExpectObject(u, "to exist", harness.Exists))
 	began := time.Now()
 	if changed := s.Patch(u, change); cmp.Equal(before, content(changed)) {
 		s.T.Errorf("%s %s is not changed by %s", u.GetKind(), u.GetName(), harness.Encode(s.T, change))
 	}
 	took := harness.Within(s.T, repairLimit*harness.Tries, fmt.Sprintf("%s %s to be as before", u.GetKind(), u.GetName()), func() error {
-		got, err := harness.Read(s.T.Context(), u)
+		got, err := harness.GetOrNil(s.T.Context(), u)
 		if err != nil || got == nil {
 			return fmt.Errorf("reading it: %v, %w", got, err)
 		}
@@ -179,11 +179,10 @@ func (s *site) expectUndone(u *unstructured.Unstructured, change map[string]any)
 		}
 		return nil
 	})
-	s.T.Logf("%s %s was as before %s after the change, looked at for %s", u.GetKind(), u.GetName(), took.Round(time.Millisecond), harness.Since(began))
+	s.T.Logf("%s %s was as before %s after the change, looked at for %s", u.GetKind(), u.GetName(), took.Round(time.Millisecond), harness.Elapsed(began))
 }
 
-// content is what somebody wants of an object, and not what the API server and
-// controllers say about it.
+// content returns an object without the fields that the API server and controllers set.
 func content(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")
@@ -193,13 +192,13 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// expectRestored deletes an object by hand, and expects another one in time.
-func (s *site) expectRestored(u *unstructured.Unstructured) {
+// expectRestored deletes an object by hand, and expects the operator to create it again in time.
+func (s *env) expectRestored(u *unstructured.Unstructured) {
 	s.T.Helper()
-	before := s.ExpectThat(u, "to exist", harness.Exists)
+	before := s.ExpectObject(u, "to exist", harness.Exists)
 	s.Delete(u)
 	took := harness.Within(s.T, repairLimit*harness.Tries, fmt.Sprintf("%s %s to return", u.GetKind(), u.GetName()), func() error {
-		got, err := harness.Read(s.T.Context(), u)
+		got, err := harness.GetOrNil(s.T.Context(), u)
 		if err == nil && (got == nil || got.GetUID() == before.GetUID()) {
 			err = harness.ErrNotYet
 		}
@@ -208,46 +207,46 @@ func (s *site) expectRestored(u *unstructured.Unstructured) {
 	s.T.Logf("%s %s was back after %s", u.GetKind(), u.GetName(), took.Round(time.Millisecond))
 }
 
-// expectNothingLeft deletes resources, and expects all their objects to go but those
-// that are kept. It returns what the operator deleted, as in "services shop", in order.
-func (s *site) expectNothingLeft(crs []*unstructured.Unstructured, kept ...*unstructured.Unstructured) []string {
+// expectNothingLeft deletes resources, and expects all their objects to be deleted except for those
+// that are kept. It returns what the operator deleted, such as "services shop", in order.
+func (s *env) expectNothingLeft(crs []*unstructured.Unstructured, kept ...*unstructured.Unstructured) []string {
 	s.T.Helper()
 	var objects []*unstructured.Unstructured
 	for _, cr := range crs {
 		objects = append(objects, s.objectsOf(cr)...)
 	}
-	from, began := harness.Mark(s.T), time.Now()
+	from, began := harness.MarkAudit(s.T), time.Now()
 	for _, cr := range crs {
 		s.Delete(cr)
 	}
 	for _, cr := range crs {
 		s.ExpectGone(cr)
 	}
-	s.T.Logf("%d resources with %d objects were gone after %s", len(crs), len(objects), harness.Since(began))
+	s.T.Logf("%d resources with %d objects were gone after %s", len(crs), len(objects), harness.Elapsed(began))
 	for _, u := range objects {
 		if !slices.ContainsFunc(kept, func(k *unstructured.Unstructured) bool { return identity(k) == identity(u) }) {
 			s.ExpectGone(u)
 		}
 	}
 	for _, k := range kept {
-		if got := s.ExpectThat(k, "to be kept", harness.Exists); got.GetDeletionTimestamp() != nil {
+		if got := s.ExpectObject(k, "to be kept", harness.Exists); got.GetDeletionTimestamp() != nil {
 			s.T.Errorf("%s is being deleted", identity(k))
 		}
 	}
 	var order []string
-	for _, e := range s.OperatorRequests(from).Verbs("delete").Only(func(e controlplane.AuditEvent) bool { return e.Code == 200 }) {
+	for _, e := range s.OperatorRequests(from).WithVerbs("delete").Filter(func(e controlplane.AuditEvent) bool { return e.Code == 200 }) {
 		order = append(order, e.Resource+" "+e.Name)
 	}
 	return order
 }
 
-// identity is what tells an object from all others, for people.
+// identity returns kind and name of an object for a message.
 func identity(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 }
 
-// expectBefore expects that each of some things happened, in their order.
-func (s *site) expectBefore(happened []string, wanted ...string) {
+// expectBefore expects some events to have happened, in their order.
+func (s *env) expectBefore(happened []string, wanted ...string) {
 	s.T.Helper()
 	last := -1
 	for _, what := range wanted {
@@ -260,60 +259,58 @@ func (s *site) expectBefore(happened []string, wanted ...string) {
 	}
 }
 
-// An operator that was refused for good is watched for a time, in which it may ask for
-// a few things.
+// The limits of expectFewRequests: how long it watches, and how many requests it allows.
 const (
 	refusedFor = 10 * time.Second
 	few        = 4
 )
 
-// expectFewRequests expects an operator that was refused for good to leave it at that:
-// besides watches it asks for next to nothing for a while.
-func (s *site) expectFewRequests() {
+// expectFewRequests expects that an operator whose write was rejected permanently sends almost no
+// requests besides watches for some time.
+func (s *env) expectFewRequests() {
 	s.T.Helper()
-	from, began := harness.Mark(s.T), time.Now()
+	from, began := harness.MarkAudit(s.T), time.Now()
 	harness.Eventually(s.T, "the end of the watch", func() error {
 		if time.Since(began) < refusedFor {
 			return harness.ErrNotYet
 		}
 		return nil
 	})
-	asked := s.OperatorRequests(from).Unlisted()
-	s.T.Logf("within %s after the refusal: %s", harness.Since(began), asked)
+	asked := s.OperatorRequests(from).WithoutListsAndWatches()
+	s.T.Logf("within %s after the refusal: %s", harness.Elapsed(began), asked)
 	if len(asked) > few {
-		s.T.Errorf("within %s the operator asked %d times, not %d: %s", harness.Since(began), len(asked), few, asked)
+		s.T.Errorf("within %s the operator asked %d times, not %d: %s", harness.Elapsed(began), len(asked), few, asked)
 	}
 }
 
-// dying starts an operator, does something, and ends the operator at the nth write of
-// that as a crash would. Another operator takes over.
-func (s *site) dying(nth int, act func(), packages ...string) {
+// killDuring starts an operator, calls a function, and kills the operator at its nth write. Another
+// operator takes over.
+func (s *env) killDuring(nth int, act func(), packages ...string) {
 	s.T.Helper()
 	direct := s.Kubeconfig
 	between := s.behindProxy()
-	between.arm(s.Operate(packages...), fault{nth, killed})
+	between.injectFault(s.StartOperator(packages...), fault{nth, killed})
 	act()
-	between.await()
+	between.waitForFault()
 	s.T.Logf("killed at write %d: %s", nth, strings.Join(between.counted(), ", "))
 	s.Kubeconfig = direct
-	s.Operate(packages...)
+	s.StartOperator(packages...)
 }
 
-// expectSurvived creates a resource of a fixture, and deletes it once it and others
-// that come with it are Ready. The operator is killed at the nth write of both. It
-// expects each object to have been created once, and nothing to be left in the end but
-// what is kept.
-func (s *site) expectSurvived(cr *unstructured.Unstructured, created, deleted int, kept []*unstructured.Unstructured, packages ...string) {
+// expectSurvived creates a resource of a fixture, and deletes it once the resources are Ready that it
+// consists of. The operator is killed at the nth write of the creation and of the deletion. It expects
+// that each object was created once, and that only objects that are kept are left.
+func (s *env) expectSurvived(cr *unstructured.Unstructured, created, deleted int, kept []*unstructured.Unstructured, packages ...string) {
 	s.T.Helper()
-	from := harness.Mark(s.T)
-	s.dying(created, func() { s.Create(cr.DeepCopy()) }, packages...)
-	s.ExpectAllReady(cr)
+	from := harness.MarkAudit(s.T)
+	s.killDuring(created, func() { s.Create(cr.DeepCopy()) }, packages...)
+	s.ExpectResourceReady(cr)
 	objects := s.objectsOf(cr)
 	for _, u := range objects {
-		s.ExpectThat(u, "to exist", harness.Exists)
+		s.ExpectObject(u, "to exist", harness.Exists)
 	}
 	s.Operator.Kill()
-	s.dying(deleted, func() { s.Delete(cr) }, packages...)
+	s.killDuring(deleted, func() { s.Delete(cr) }, packages...)
 	s.ExpectGone(cr)
 	for _, u := range objects {
 		if !slices.ContainsFunc(kept, func(k *unstructured.Unstructured) bool { return identity(k) == identity(u) }) {
@@ -321,7 +318,7 @@ func (s *site) expectSurvived(cr *unstructured.Unstructured, created, deleted in
 		}
 	}
 	for _, k := range kept {
-		s.ExpectThat(k, "to be kept", harness.Exists)
+		s.ExpectObject(k, "to be kept", harness.Exists)
 	}
 	times := map[string]int{}
 	for _, e := range s.OperatorRequests(from).Writes() {

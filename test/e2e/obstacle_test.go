@@ -9,9 +9,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// claiming is a package with a StatefulSet whose claim nobody binds, and one that runs
-// beside it and after it.
-const claiming = `#Spec: replicas: int
+// claimingBody is a package with a StatefulSet whose claim is never bound, and components beside and
+// after it.
+const claimingBody = `#Spec: replicas: int
 live: _
 _set: {
 	_name:      string
@@ -49,30 +49,30 @@ components: data: objects: set: _set & {
 
 func TestStatefulSetThatIsNotReadySaysThatItsClaimIsUnbound(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "claiming", claiming)
-	s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "db", map[string]any{"replicas": int64(1)}))
+	s := newEnv(t)
+	p := newTestPackage(t, "claiming", claimingBody)
+	s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "db", map[string]any{"replicas": int64(1)}))
 	message := s.ExpectNotReady(cr, "NotReady", "StatefulSet "+s.Namespace+"/db", "Pod db-0", "PersistentVolumeClaim data-db-0 is Pending")
 	t.Logf("Ready: %s", message)
-	if looks := s.OperatorRequests(from).About("pods"); len(looks) != 1 {
+	if looks := s.OperatorRequests(from).OfResource("pods"); len(looks) != 1 {
 		t.Errorf("the pods were looked at %d times: %s", len(looks), looks)
 	}
 
-	// A component that only waits for one that is scaled counts as ready meanwhile.
+	// A component that only waits for one that is being scaled counts as ready.
 	tallies := s.watchValues(cr, func(u *unstructured.Unstructured) string {
 		tally, _ := harness.Field(u, "status", "componentsReady").(string)
 		return tally
 	})
 	s.Patch(cr, harness.Spec(map[string]any{"replicas": int64(4)}))
-	s.ExpectThat(harness.Object("apps/v1", "StatefulSet", s.Namespace, "db-plain"), "to have four replicas", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(harness.Object("apps/v1", "StatefulSet", s.Namespace, "db-plain"), "to have four replicas", func(u *unstructured.Unstructured) error {
 		if n := harness.Field(u, "status", "readyReplicas"); n != int64(4) {
 			return fmt.Errorf("it has %v", n)
 		}
 		return nil
 	})
-	s.ExpectThat(cr, "to have seen it", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(cr, "to have seen it", func(u *unstructured.Unstructured) error {
 		if tally := harness.Field(u, "status", "componentsReady"); tally != "2/3" || harness.Field(u, "status", "observedGeneration") != u.GetGeneration() {
 			return fmt.Errorf("%v are ready", tally)
 		}

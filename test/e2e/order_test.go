@@ -8,9 +8,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// enclosing has a Namespace that is written first, and that may come after its content: in
+// enclosingBody has a Namespace that is written first, and that may come after its content: in
 // CUE, what a template takes from its parameters by for or if is before the rest of it.
-const enclosing = `
+const enclosingBody = `
 #Spec: {
 	users: [...string]
 	closed: bool | *true
@@ -46,8 +46,8 @@ objects: {
 _space: "\(cr.metadata.namespace)-\(cr.metadata.name)"
 `
 
-// forms are the ways in which the component of enclosing may be written.
-var forms = map[string]struct{ head, input string }{
+// inputForms are the forms in which the component of enclosingBody may be written.
+var inputForms = map[string]struct{ head, input string }{
 	"plain":    {"components: space: {", "cr.spec"},
 	"template": {"components: space: _part & {#in: cr.spec}\n_part: {\n#in: _", "#in"},
 	"loop":     {"components: {for env in [\"space\"] {(env): _part & {#in: cr.spec}}}\n_part: {\n#in: _", "#in"},
@@ -55,27 +55,27 @@ var forms = map[string]struct{ head, input string }{
 
 func TestANamespaceThatComesAfterItsContentIsCreatedBeforeIt(t *testing.T) {
 	t.Parallel()
-	for name, form := range forms {
+	for name, form := range inputForms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, "enclosing"+name, strings.NewReplacer("HEAD", form.head, "INPUT", form.input).Replace(enclosing))
-			s.Operate(p.Dir)
-			cr := p.Thing(s.Site, "in", map[string]any{"users": []any{"ada", "grace"}})
-			all := s.expectBudget(func() { s.Create(cr.DeepCopy()); s.ExpectAllReady(cr) }, cr)
+			s := newEnv(t)
+			p := newTestPackage(t, "enclosing"+name, strings.NewReplacer("HEAD", form.head, "INPUT", form.input).Replace(enclosingBody))
+			s.StartOperator(p.Dir)
+			cr := p.Thing(s.Env, "in", map[string]any{"users": []any{"ada", "grace"}})
+			all := s.expectBudget(func() { s.Create(cr.DeepCopy()); s.ExpectResourceReady(cr) }, cr)
 			s.expectWritten(all, "namespaces", "networkpolicies", "rolebindings", "rolebindings")
 			s.Patch(cr, harness.Spec(map[string]any{"users": []any{"ada", "grace", "alan"}, "closed": false}))
-			s.ExpectAllReady(cr)
-			// A person deletes it: it is back before its content as well.
+			s.ExpectResourceReady(cr)
+			// A person deletes the Namespace: it is created again before its content.
 			s.expectRestored(harness.Object("v1", "Namespace", "", s.Namespace+"-in"))
-			s.ExpectAllReady(cr)
+			s.ExpectResourceReady(cr)
 			s.expectNothingLeft([]*unstructured.Unstructured{cr})
 		})
 	}
 }
 
-// defining writes a resource before the definition of its kind, in one component.
-const defining = `
+// definingBody renders a resource before the CustomResourceDefinition of its kind, in one component.
+const definingBody = `
 #Spec: text: string
 reach: "CustomResourceDefinition.apiextensions.k8s.io": {}
 
@@ -110,12 +110,12 @@ components: both: objects: {
 
 func TestAResourceThatIsWrittenBeforeTheDefinitionOfItsKindIsCreatedAfterIt(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "defining", defining)
-	s.Operate(p.Dir)
-	cr := p.Thing(s.Site, "in", map[string]any{"text": "a"})
+	s := newEnv(t)
+	p := newTestPackage(t, "defining", definingBody)
+	s.StartOperator(p.Dir)
+	cr := p.Thing(s.Env, "in", map[string]any{"text": "a"})
 	s.Create(cr.DeepCopy())
-	s.ExpectAllReady(cr)
-	s.ExpectThat(harness.Object("own.defining.example.com/v1", "Own", s.Namespace, "in"), "to exist", harness.Exists)
+	s.ExpectResourceReady(cr)
+	s.ExpectObject(harness.Object("own.defining.example.com/v1", "Own", s.Namespace, "in"), "to exist", harness.Exists)
 	s.expectNothingLeft([]*unstructured.Unstructured{cr})
 }

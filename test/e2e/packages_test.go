@@ -10,8 +10,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// greeting is a package of its own beside webapp: one ConfigMap.
-const greeting = `package greeting
+// greetingPackage is a package of its own beside webapp: one ConfigMap.
+const greetingPackage = `package greeting
 
 import "operetta.dev/schemas/operator"
 
@@ -35,27 +35,27 @@ components: text: objects: configmap: {
 
 func TestTwoPackagesInOneProcessBothReconcile(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	dir := harness.WritePackage(t, "greeting", greeting)
-	o := s.Operate(harness.PackageOf("webapp"), dir)
+	s := newEnv(t)
+	dir := harness.WritePackage(t, "greeting", greetingPackage)
+	o := s.StartOperator(harness.PackageDir("webapp"), dir)
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 	g := harness.Object("greetings.example.com/v1", "Greeting", s.Namespace, "world")
 	s.Create(g)
 	s.ExpectReady("shop")
-	s.ExpectAllReady(g)
+	s.ExpectResourceReady(g)
 	if got := harness.Field(s.Get("ConfigMap", "greeting-world"), "data", "text"); got != "hello" {
 		t.Errorf("the text is %v", got)
 	}
-	s.Settle()
+	s.WaitUntilIdle()
 	// Each is repaired by its own, and an edit of one does not disturb the other.
-	before, from := s.Get("WebApp", "shop").GetResourceVersion(), harness.Mark(t)
+	before, from := s.Get("WebApp", "shop").GetResourceVersion(), harness.MarkAudit(t)
 	s.Delete(s.Ref("ConfigMap", "greeting-world"))
-	s.ExpectThat(s.Ref("ConfigMap", "greeting-world"), "to return", harness.Exists)
+	s.ExpectObject(s.Ref("ConfigMap", "greeting-world"), "to return", harness.Exists)
 	position := o.Log.Len()
-	harness.WriteFile(t, filepath.Join(dir, "greeting.cue"), greeting+"\ncomponents: text: objects: configmap: data: more: \"yes\"\n")
+	harness.WriteFile(t, filepath.Join(dir, "greeting.cue"), greetingPackage+"\ncomponents: text: objects: configmap: data: more: \"yes\"\n")
 	o.ExpectLogAfter(position, "package replaced", "package=greeting")
-	s.ExpectAllReady(g)
-	s.Settle()
+	s.ExpectResourceReady(g)
+	s.WaitUntilIdle()
 	if got := harness.Field(s.Get("ConfigMap", "greeting-world"), "data", "more"); got != "yes" {
 		t.Errorf("the edited package has not taken effect: %v", got)
 	}
@@ -70,30 +70,30 @@ func TestTwoPackagesInOneProcessBothReconcile(t *testing.T) {
 
 func TestTwoPackagesWithTheSameKindOfDifferentGroups(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	p := copyPackage(t, "webapp", map[string]string{`group: "example.com"`: `group: "second.example.com"`})
-	s.Operate(harness.PackageOf("webapp"), p.dir)
+	s.StartOperator(harness.PackageDir("webapp"), p.dir)
 	spec := map[string]any{"image": "nginx:1.25", "replicas": int64(1)}
 	s.Create(s.Webapp("one", spec))
 	other := harness.Object("second.example.com/v1", "WebApp", s.Namespace, "two")
 	other.Object["spec"] = spec
 	s.Create(other)
 	s.ExpectReady("one")
-	s.ExpectAllReady(other)
+	s.ExpectResourceReady(other)
 }
 
 func TestTwoPackagesWithTheSameKindEndTheStart(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	first, second := newSmall(t, "twin", bystander), newSmall(t, "twin", bystander)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	s := newEnv(t)
+	first, second := newTestPackage(t, "twin", bystanderBody), newTestPackage(t, "twin", bystanderBody)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 	defer cancel()
-	from := harness.Mark(t)
-	out, err := exec.CommandContext(ctx, harness.World.Operetta, "run", "--kubeconfig", s.Kubeconfig, first.Dir, second.Dir).CombinedOutput()
+	from := harness.MarkAudit(t)
+	out, err := exec.CommandContext(ctx, harness.Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, first.Dir, second.Dir).CombinedOutput()
 	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "packages twin and twin both serve Thing.twin.example.com") {
 		t.Errorf("the error is %v: %s", err, out)
 	}
-	if asked := s.OperatorRequests(from).About("things"); len(asked) > 0 {
+	if asked := s.OperatorRequests(from).OfResource("things"); len(asked) > 0 {
 		t.Errorf("one of them acted: %s", asked)
 	}
 }

@@ -17,9 +17,9 @@ func containers(list ...any) map[string]any {
 }
 
 // expectField waits until a field of an object has a value.
-func (s *site) expectField(kind, name string, want any, path ...string) {
+func (s *env) expectField(kind, name string, want any, path ...string) {
 	s.T.Helper()
-	s.ExpectThat(s.Ref(kind, name), fmt.Sprintf("to have %v in %v", want, path), func(u *unstructured.Unstructured) error {
+	s.ExpectObject(s.Ref(kind, name), fmt.Sprintf("to have %v in %v", want, path), func(u *unstructured.Unstructured) error {
 		if got := harness.Field(u, path...); !reflect.DeepEqual(got, want) {
 			return fmt.Errorf("it has %v", got)
 		}
@@ -28,9 +28,9 @@ func (s *site) expectField(kind, name string, want any, path ...string) {
 }
 
 // expectPatches waits until a WebApp names the patches in effect.
-func (s *site) expectPatches(name string, want ...any) {
+func (s *env) expectPatches(name string, want ...any) {
 	s.T.Helper()
-	s.ExpectThat(s.Ref("WebApp", name), fmt.Sprintf("to name the patches %v", want), func(u *unstructured.Unstructured) error {
+	s.ExpectObject(s.Ref("WebApp", name), fmt.Sprintf("to name the patches %v", want), func(u *unstructured.Unstructured) error {
 		got, _ := harness.Field(u, "status", "patches").([]any)
 		if len(got) == len(want) && (len(want) == 0 || reflect.DeepEqual(got, want)) {
 			return nil
@@ -51,19 +51,19 @@ func image(u *unstructured.Unstructured) (any, any) {
 
 func TestPatchByStrategicMergeChangesADeploymentAndGoesAgain(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.Create(s.Webapp("other", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
 	s.ExpectReady("other")
-	s.Settle()
+	s.WaitUntilIdle()
 	before, bystander := s.Get("Deployment", "shop"), s.Get("Deployment", "other")
 	list := harness.Field(before, "spec", "template", "spec", "containers").([]any)
 	name := list[0].(map[string]any)["name"]
 
-	from := harness.Mark(t)
-	s.Create(s.NewPatch("hotfix", "shop", 0, harness.Merges("web.deployment", containers(map[string]any{"name": name, "image": "nginx:1.26"}))))
+	from := harness.MarkAudit(t)
+	s.Create(s.NewPatch("hotfix", "shop", 0, harness.StrategicMerge("web.deployment", containers(map[string]any{"name": name, "image": "nginx:1.26"}))))
 	p := s.ExpectPatch("hotfix", "Applied")
 	applied := []any{map[string]any{"address": "web.deployment", "object": "Deployment " + s.Namespace + "/shop"}}
 	if got := harness.Field(p, "status", "applied"); !reflect.DeepEqual(got, applied) {
@@ -78,28 +78,28 @@ func TestPatchByStrategicMergeChangesADeploymentAndGoesAgain(t *testing.T) {
 	}
 	s.ExpectReady("shop")
 	s.expectPatches("shop", "hotfix")
-	s.Settle()
-	if n := len(s.OperatorRequests(from).Mutating().About("deployments")); n != 1 {
+	s.WaitUntilIdle()
+	if n := len(s.OperatorRequests(from).Mutating().OfResource("deployments")); n != 1 {
 		t.Errorf("the patch took %d writes of the Deployment", n)
 	}
 	if got := s.Get("Deployment", "other"); got.GetResourceVersion() != bystander.GetResourceVersion() && got.GetGeneration() != bystander.GetGeneration() {
 		t.Error("another WebApp was changed as well")
 	}
 
-	// Whoever changes what the patch says is corrected towards the patch.
+	// A field that another client changes is reverted to the value of the Patch.
 	s.JSONPatch(after, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:evil"})
-	s.ExpectThat(after, "to be repaired", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(after, "to be repaired", func(u *unstructured.Unstructured) error {
 		if got, _ := image(u); got != "nginx:1.26" {
 			return fmt.Errorf("its image is %v", got)
 		}
 		return nil
 	})
 	s.ExpectReady("shop")
-	s.Settle()
+	s.WaitUntilIdle()
 
-	from = harness.Mark(t)
+	from = harness.MarkAudit(t)
 	s.Delete(s.PatchRef("hotfix"))
-	s.ExpectThat(after, "to be the package's again", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(after, "to be the package's again", func(u *unstructured.Unstructured) error {
 		if got, _ := image(u); got != "nginx:1.25" {
 			return fmt.Errorf("its image is %v", got)
 		}
@@ -107,8 +107,8 @@ func TestPatchByStrategicMergeChangesADeploymentAndGoesAgain(t *testing.T) {
 	})
 	s.expectPatches("shop")
 	s.ExpectReady("shop")
-	s.Settle()
-	if n := len(s.OperatorRequests(from).Mutating().About("deployments")); n != 1 {
+	s.WaitUntilIdle()
+	if n := len(s.OperatorRequests(from).Mutating().OfResource("deployments")); n != 1 {
 		t.Errorf("the way back took %d writes of the Deployment", n)
 	}
 	want, got := before.DeepCopy(), s.Get("Deployment", "shop")
@@ -119,15 +119,15 @@ func TestPatchByStrategicMergeChangesADeploymentAndGoesAgain(t *testing.T) {
 
 func TestPatchesApplyInTheirOrderByJSON6902AndNull(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	label := func(value string) map[string]any {
-		return harness.Operates("web.service", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1last", "value": value})
+		return harness.JSONOperations("web.service", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1last", "value": value})
 	}
-	// The later one in order is the older one in age.
+	// The Patch that is applied last is the older one.
 	s.Create(s.NewPatch("second", "shop", 20, label("second")))
 	s.Create(s.NewPatch("first", "shop", 10, label("first"),
-		harness.Merges("web.deployment", map[string]any{"metadata": map[string]any{"labels": map[string]any{"app.kubernetes.io/managed-by": nil}}})))
+		harness.StrategicMerge("web.deployment", map[string]any{"metadata": map[string]any{"labels": map[string]any{"app.kubernetes.io/managed-by": nil}}})))
 	s.ExpectPatch("first", "TargetNotFound", "shop")
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
@@ -135,7 +135,7 @@ func TestPatchesApplyInTheirOrderByJSON6902AndNull(t *testing.T) {
 	s.ExpectPatch("second", "Applied")
 	s.expectPatches("shop", "first", "second")
 	s.expectField("Service", "shop", "second", "metadata", "labels", "example.com/last")
-	s.ExpectThat(s.Ref("Deployment", "shop"), "to have lost the label that null removes", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(s.Ref("Deployment", "shop"), "to have lost the label that null removes", func(u *unstructured.Unstructured) error {
 		if _, there := u.GetLabels()["app.kubernetes.io/managed-by"]; there {
 			return fmt.Errorf("its labels are %v", u.GetLabels())
 		}
@@ -150,17 +150,17 @@ func TestPatchesApplyInTheirOrderByJSON6902AndNull(t *testing.T) {
 
 func TestPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
 	s.Create(s.NewPatch("typo", "shop", 0,
-		harness.Merges("web.deploy", harness.Spec(map[string]any{"replicas": int64(2)})),
-		harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/typo": "no"}}})))
-	s.Create(s.NewPatch("rename", "shop", 1, harness.Merges("web.service", map[string]any{"metadata": map[string]any{"name": "other"}})))
-	s.Create(s.NewPatch("stale", "shop", 2, harness.Operates("web.service", map[string]any{"op": "test", "path": "/spec/type", "value": "Nowhere"})))
-	s.Create(s.NewPatch("lost", "nobody", 3, harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})))
-	s.Create(s.NewPatch("good", "shop", 4, harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/good": "yes"}}})))
+		harness.StrategicMerge("web.deploy", harness.Spec(map[string]any{"replicas": int64(2)})),
+		harness.StrategicMerge("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/typo": "no"}}})))
+	s.Create(s.NewPatch("rename", "shop", 1, harness.StrategicMerge("web.service", map[string]any{"metadata": map[string]any{"name": "other"}})))
+	s.Create(s.NewPatch("stale", "shop", 2, harness.JSONOperations("web.service", map[string]any{"op": "test", "path": "/spec/type", "value": "Nowhere"})))
+	s.Create(s.NewPatch("lost", "nobody", 3, harness.StrategicMerge("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})))
+	s.Create(s.NewPatch("good", "shop", 4, harness.StrategicMerge("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/good": "yes"}}})))
 
 	p := s.ExpectPatch("typo", "NoSuchObject", "web.deploy", "deployment")
 	unmatched, _ := harness.Field(p, "status", "unmatched").([]any)
@@ -177,33 +177,33 @@ func TestPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 	s.expectPatches("shop", "typo", "good")
 
 	// And all of that at rest: no request for any of them.
-	s.Settle()
-	from := harness.Mark(t)
+	s.WaitUntilIdle()
+	from := harness.MarkAudit(t)
 	s.reconcileOnce("shop")
-	if asked := s.OperatorRequests(from).Only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+	if asked := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
 		t.Errorf("patches cost requests at rest: %s", asked)
 	}
 }
 
 func TestPatchSurvivesARestartOfTheOperator(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	o := s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	o := s.StartOperator(harness.PackageDir("webapp"))
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
-	s.Create(s.NewPatch("hotfix", "shop", 0, harness.Operates("web.deployment", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1hotfix", "value": "yes"})))
+	s.Create(s.NewPatch("hotfix", "shop", 0, harness.JSONOperations("web.deployment", map[string]any{"op": "add", "path": "/metadata/labels/example.com~1hotfix", "value": "yes"})))
 	s.ExpectPatch("hotfix", "Applied")
 	s.ExpectReady("shop")
-	s.Settle()
+	s.WaitUntilIdle()
 	versions := s.versions()
 	o.Stop()
-	if out, err := s.rehearse(harness.PackageOf("webapp")); err != nil || strings.Contains(out, "  ~ ") {
+	if out, err := s.dryRun(harness.PackageDir("webapp")); err != nil || strings.Contains(out, "  ~ ") {
 		t.Errorf("a dry run would take the patch back: %v\n%s", err, out)
 	}
-	from := harness.Mark(t)
-	s.Operate(harness.PackageOf("webapp"))
+	from := harness.MarkAudit(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	s.reconcileOnce("shop")
-	s.Settle()
-	if writes := s.OperatorRequests(from).Mutating().Only(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" }); len(writes) > 0 {
+	s.WaitUntilIdle()
+	if writes := s.OperatorRequests(from).Mutating().Filter(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" }); len(writes) > 0 {
 		t.Errorf("the restart wrote %s", writes)
 	}
 	for object, version := range s.versions() {
@@ -215,9 +215,9 @@ func TestPatchSurvivesARestartOfTheOperator(t *testing.T) {
 
 func TestPatchIsCheckedByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
-	both := harness.Merges("web.deployment", map[string]any{})
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
+	both := harness.StrategicMerge("web.deployment", map[string]any{})
 	both["json6902"] = []any{map[string]any{"op": "remove", "path": "/spec/replicas"}}
 	for name, tc := range map[string]struct {
 		reason string
@@ -225,9 +225,9 @@ func TestPatchIsCheckedByTheAPIServer(t *testing.T) {
 	}{
 		"both":      {"exactly one of the two", both},
 		"neither":   {"exactly one of the two", map[string]any{"address": "web.deployment"}},
-		"operation": {"the operations of RFC 6902 and no others", harness.Operates("web.deployment", map[string]any{"op": "drop", "path": "/spec"})},
+		"operation": {"the operations of RFC 6902 and no others", harness.JSONOperations("web.deployment", map[string]any{"op": "drop", "path": "/spec"})},
 	} {
-		if err := harness.World.Admin.Create(t.Context(), s.NewPatch(name, "shop", 0, tc.change)); err == nil {
+		if err := harness.Suite.Admin.Create(t.Context(), s.NewPatch(name, "shop", 0, tc.change)); err == nil {
 			t.Errorf("%s is accepted, and should be refused: %s", name, tc.reason)
 		}
 	}
@@ -238,12 +238,12 @@ func TestPatchIsCheckedByTheAPIServer(t *testing.T) {
 
 func TestPatchForNobodyIsToldSo(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "everywhere", plain+"scope: \"Cluster\"\n")
-	s.Operate(harness.PackageOf("webapp"), p.Dir)
+	s := newEnv(t)
+	p := newTestPackage(t, "everywhere", plainBody+"scope: \"Cluster\"\n")
+	s.StartOperator(harness.PackageDir("webapp"), p.Dir)
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
-	change := harness.Merges("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/late": "yes"}}})
+	change := harness.StrategicMerge("web.service", map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/late": "yes"}}})
 	aimed := func(name, apiVersion, kind string) *unstructured.Unstructured {
 		u := s.NewPatch(name, "shop", 0, change)
 		u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": apiVersion, "kind": kind, "name": "shop"}
@@ -263,10 +263,10 @@ func TestPatchForNobodyIsToldSo(t *testing.T) {
 	s.ExpectPatch("mistyped", "Applied")
 	s.expectField("Service", "shop", "yes", "metadata", "labels", "example.com/late")
 	// And all of that at rest.
-	s.Settle()
-	from := harness.Mark(t)
+	s.WaitUntilIdle()
+	from := harness.MarkAudit(t)
 	s.reconcileOnce("shop")
-	if asked := s.OperatorRequests(from).Only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+	if asked := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
 		t.Errorf("patches for nobody cost requests at rest: %s", asked)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-const tokened = `
+const tokenBody = `
 #Spec: secret: bool | *true
 
 components: settings: objects: map: {
@@ -26,27 +26,27 @@ if cr.spec.secret {
 }
 `
 
-// unreadableLimit is how long a resource may take beside others that need a kind that
-// cannot be read: less than one of them waits for that kind at most.
+// unreadableLimit is how long a resource may take if other resources wait for a kind that cannot be
+// read. It is shorter than the longest such wait.
 const unreadableLimit = 15 * time.Second
 
 func TestKindThatMayNotBeReadHoldsWhatNeedsItAndNobodyElse(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "tokened", tokened)
-	role := s.Restrict(append(p.Needs(), harness.Rule("", harness.Writes, "configmaps"))...)
-	s.OperateRestricted(p.Small)
-	// More than there are workers.
+	s := newEnv(t)
+	p := newTestPackage(t, "tokened", tokenBody)
+	role := s.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))...)
+	s.StartRestrictedOperator(p.TestPackage)
+	// There are more such resources than workers.
 	var held []*unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		held = append(held, s.Create(p.Thing(s.Site, name, nil)))
+		held = append(held, s.Create(p.Thing(s.Env, name, nil)))
 	}
 	for _, cr := range held {
 		t.Log(s.ExpectNotReady(cr, "KindUnreadable", "v1 Secret cannot be read", "secrets is forbidden", s.User))
 	}
-	plain := s.Create(p.Thing(s.Site, "plain", map[string]any{"secret": false}))
+	plain := s.Create(p.Thing(s.Env, "plain", map[string]any{"secret": false}))
 	took := harness.Within(t, unreadableLimit, "a resource that needs no Secret to be ready", func() error {
-		u, err := harness.Read(t.Context(), plain)
+		u, err := harness.GetOrNil(t.Context(), plain)
 		if err != nil {
 			return err
 		}
@@ -54,36 +54,36 @@ func TestKindThatMayNotBeReadHoldsWhatNeedsItAndNobodyElse(t *testing.T) {
 	})
 	t.Logf("ready after %s", took.Round(time.Millisecond))
 	for _, cr := range held {
-		if u, err := s.Find("ConfigMap", "settings-"+cr.GetName()); u != nil || err != nil {
+		if u, err := s.Lookup("ConfigMap", "settings-"+cr.GetName()); u != nil || err != nil {
 			t.Errorf("%s was rolled out in part: %v (error %v)", cr.GetName(), u, err)
 		}
 	}
 
 	began := time.Now()
-	s.Patch(role, map[string]any{"rules": append(p.Needs(), harness.Rule("", harness.Writes, "configmaps", "secrets"))})
+	s.Patch(role, map[string]any{"rules": append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps", "secrets"))})
 	for _, cr := range held {
-		s.ExpectAllReady(cr)
+		s.ExpectResourceReady(cr)
 	}
-	t.Logf("ready %s after the permission was given", harness.Since(began))
+	t.Logf("ready %s after the permission was given", harness.Elapsed(began))
 }
 
 func TestStatusThatWasWipedIsRebuiltByAnOperatorOfOneNamespace(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "wipednear", layered)
-	s.Restrict(append(p.Needs(), harness.Rule("", harness.Writes, "configmaps", "serviceaccounts", "secrets"))...)
-	o := s.OperateRestricted(p.Small)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "a"}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "wipednear", layeredBody)
+	s.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps", "serviceaccounts", "secrets"))...)
+	o := s.StartRestrictedOperator(p.TestPackage)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "a"}))
+	s.ExpectResourceReady(cr)
 	s.Get("Secret", "top-shop-a")
 	o.Stop()
 	s.wipeStatus(p, "shop")
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
-	o = s.OperateRestricted(p.Small)
-	s.ExpectAllReady(cr)
+	o = s.StartRestrictedOperator(p.TestPackage)
+	s.ExpectResourceReady(cr)
 	s.Get("Secret", "top-shop-b")
 	s.ExpectGone(s.Ref("Secret", "top-shop-a"))
-	// The package has objects in the namespace alone, so that this is no restriction for its kinds.
+	// The package has objects in its own namespace only, so its kinds are not restricted.
 	if line := o.ExpectLog("objects were looked for as far as the operator may list them", "notAtAll"); strings.Contains(line, "Secret") {
 		t.Errorf("Secrets of the namespace were not looked for: %s", line)
 	}
@@ -91,23 +91,23 @@ func TestStatusThatWasWipedIsRebuiltByAnOperatorOfOneNamespace(t *testing.T) {
 
 func TestPatchesThatMayNotBeReadAreReadOnceTheyMay(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "unpatched", plain)
-	configMaps := harness.Rule("", harness.Writes, "configmaps")
-	role := s.Restrict(append(p.Needs(), configMaps)...)
-	o := s.OperateRestricted(p.Small)
+	s := newEnv(t)
+	p := newTestPackage(t, "unpatched", plainBody)
+	configMaps := harness.Rule("", harness.WriteVerbs, "configmaps")
+	role := s.RestrictOperator(append(p.RequiredRules(), configMaps)...)
+	o := s.StartRestrictedOperator(p.TestPackage)
 	t.Log(o.ExpectLog("patches are not looked at"))
-	cr := s.Create(p.Thing(s.Site, "shop", nil))
-	s.ExpectAllReady(cr)
-	u := s.NewPatch("fix", "shop", 0, harness.Merges("web.settings", map[string]any{"data": map[string]any{"text": "patched"}}))
+	cr := s.Create(p.Thing(s.Env, "shop", nil))
+	s.ExpectResourceReady(cr)
+	u := s.NewPatch("fix", "shop", 0, harness.StrategicMerge("web.settings", map[string]any{"data": map[string]any{"text": "patched"}}))
 	u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "shop"}
 	s.Create(u)
 
 	began := time.Now()
-	s.Patch(role, map[string]any{"rules": append(p.Needs(), configMaps,
+	s.Patch(role, map[string]any{"rules": append(p.RequiredRules(), configMaps,
 		harness.Rule("operetta.dev", []any{"get", "list", "watch"}, "patches"), harness.Rule("operetta.dev", []any{"patch"}, "patches/status"))})
 	s.ExpectPatch("fix", "Applied")
 	s.ExpectData("web-shop", "text", "patched")
-	t.Logf("applied %s after the permission was given", harness.Since(began))
+	t.Logf("applied %s after the permission was given", harness.Elapsed(began))
 	o.ExpectLog("patches are looked at from now on")
 }

@@ -10,17 +10,17 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave renders each sample: what comes from
-// a loop or a template has a place as all else.
+// TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave renders each sample, and expects every message to
+// name a file of the package, also for values of a loop or template.
 func TestNoSampleIsToldOfFilesThatItsAuthorDoesNotHave(t *testing.T) {
 	t.Parallel()
 	for _, dir := range allFixtures() {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, harness.World.Operetta, "render", dir, "-f", filepath.Join(dir, "sample.yaml"))
-			cmd.Dir = harness.World.Root
+			cmd := exec.CommandContext(ctx, harness.Suite.Operetta, "render", dir, "-f", filepath.Join(dir, "sample.yaml"))
+			cmd.Dir = harness.Suite.Root
 			var said strings.Builder
 			cmd.Stderr = &said
 			if err := cmd.Run(); err != nil {

@@ -23,30 +23,30 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// harm is what becomes of a write that is harmed. Each has reached the API server.
-type harm string
+// A faultKind is what happens at a write. The write has always reached the API server.
+type faultKind string
 
 const (
-	// killed: the response is delivered, and the operator dies.
-	killed harm = "killed"
-	// lost: the operator dies, and has seen no response.
-	lost harm = "lost"
-	// cut: the operator sees its connection end instead of a response.
-	cut harm = "cut"
+	// killed: the operator gets the response, and is killed.
+	killed faultKind = "killed"
+	// lost: the operator is killed before it gets a response.
+	lost faultKind = "lost"
+	// cut: the operator's connection is closed before it gets a response.
+	cut faultKind = "cut"
 )
 
-// A fault is what goes wrong at which write; the zero fault is nothing.
+// A fault is a faultKind at a numbered write; the zero fault is none.
 type fault struct {
 	write int
-	harm  harm
+	kind  faultKind
 }
 
-// String is the name by which a plan is run again.
-func (f fault) String() string { return fmt.Sprintf("k=%d/%s", f.write, f.harm) }
+// String returns the name of the subtest with the fault.
+func (f fault) String() string { return fmt.Sprintf("k=%d/%s", f.write, f.kind) }
 
-// proxy stands between one operator and the API server. It passes writes on one after
-// the other, so that the number of a write says which it is, and harms one of them.
-// After that a process that was to die writes nothing any more.
+// proxy is between one operator and the API server. It passes writes on one after the other, so that
+// their numbers are deterministic, and injects a fault at one of them. After that it passes on no write
+// of a process that is killed.
 type proxy struct {
 	t       *testing.T
 	forward *httputil.ReverseProxy
@@ -62,9 +62,8 @@ type proxy struct {
 	writes []string
 }
 
-// behindProxy makes the operators that the site starts from now on reach the API
-// server through a proxy.
-func (s *site) behindProxy() *proxy {
+// behindProxy makes operators that the test starts later reach the API server through a proxy.
+func (s *env) behindProxy() *proxy {
 	s.T.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
@@ -99,7 +98,7 @@ func (s *site) behindProxy() *proxy {
 	return p
 }
 
-// kubeconfigOf says how to reach a server, which asks nobody who they are.
+// kubeconfigOf returns a kubeconfig for a server that does not authenticate.
 func kubeconfigOf(server *httptest.Server) clientcmdapi.Config {
 	const name = "proxy"
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -110,14 +109,14 @@ func kubeconfigOf(server *httptest.Server) clientcmdapi.Config {
 	return *out
 }
 
-// arm begins to count the writes of an operator, and harms one of them.
-func (p *proxy) arm(victim *harness.Operator, f fault) {
+// injectFault starts to count the writes of an operator, and injects a fault at one of them.
+func (p *proxy) injectFault(victim *harness.Operator, f fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.victim, p.fault, p.armed, p.writes = victim, f, true, nil
 }
 
-// counted returns the writes since the proxy was armed.
+// counted returns the writes since injectFault.
 func (p *proxy) counted() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,12 +140,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.writes = append(p.writes, r.Method+" "+r.URL.Path)
 	}
 	if !p.armed || len(p.writes) != p.fault.write {
-		p.awaitEnd(r)
+		p.waitForEnd(r)
 		deliver(w, answer)
 		return
 	}
 	defer close(p.done)
-	switch p.fault.harm {
+	switch p.fault.kind {
 	case killed:
 		deliver(w, answer)
 		p.kill()
@@ -158,17 +157,17 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// awaitEnd waits until what a request has deleted is gone. Garbage collection ends a
-// foreground deletion sooner or later, and what the operator sees of it would make
-// the number of its writes differ from run to run. A custom resource of another package
-// is not waited for: it ends by writes of the operator, which come after this one.
-func (p *proxy) awaitEnd(r *http.Request) {
+// waitForEnd waits until the objects that a request has deleted are gone. Garbage collection takes some
+// time for a foreground deletion, and events of it would make the number of the operator's writes
+// differ between runs. It does not wait for a custom resource of another package, which is only gone
+// after later writes of the operator.
+func (p *proxy) waitForEnd(r *http.Request) {
 	if r.Method != http.MethodDelete || strings.Contains(r.URL.Path, ".example.com/") || strings.Contains(r.URL.Path, "/example.com/") {
 		return
 	}
 	look := r.Clone(r.Context())
 	look.Method, look.Body, look.ContentLength = http.MethodGet, http.NoBody, 0
-	for began := time.Now(); time.Since(began) < harness.Patience; {
+	for began := time.Now(); time.Since(began) < harness.Timeout; {
 		answer := httptest.NewRecorder()
 		p.forward.ServeHTTP(answer, look)
 		if answer.Code == http.StatusNotFound {
@@ -182,13 +181,13 @@ func (p *proxy) awaitEnd(r *http.Request) {
 	}
 }
 
-// kill ends the operator. What it has sent before is not passed on.
+// kill kills the operator. Requests that it has sent before are not passed on.
 func (p *proxy) kill() {
 	p.dead = true
 	p.victim.Kill()
 }
 
-// deliver sends an answer as a whole.
+// deliver sends a recorded response.
 func deliver(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	maps.Copy(w.Header(), answer.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
@@ -197,8 +196,8 @@ func deliver(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// isWrite reports whether a request changes what the engine works on. Events and
-// leases are written at their own pace, and rehearsals change nothing.
+// isWrite reports whether a request is a write that counts: Events and leases are written at their own
+// pace, and dry runs change nothing.
 func isWrite(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -208,8 +207,8 @@ func isWrite(r *http.Request) bool {
 	return !r.URL.Query().Has("dryRun") && !strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases")
 }
 
-// await waits until the fault has happened.
-func (p *proxy) await() {
+// waitForFault waits until the fault has happened.
+func (p *proxy) waitForFault() {
 	p.t.Helper()
 	harness.Eventually(p.t, "write "+p.fault.String(), func() error {
 		select {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// shared is a package whose resources render an object of a name that they are told.
-const shared = `#Spec: name: string
+// sharedBody is a package that renders an object with a name from the spec.
+const sharedBody = `#Spec: name: string
 components: text: objects: map: {
 	apiVersion: "v1"
 	kind:       "ConfigMap"
@@ -30,27 +30,27 @@ func pairs() int {
 
 func TestE6OfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 	t.Parallel()
-	for name, race := range map[string]func(s *site) (first, second *small){
-		"of one process": func(s *site) (first, second *small) {
-			p := newSmall(s.T, "raceone", shared)
-			s.Operate(p.Dir)
+	for name, race := range map[string]func(s *env) (first, second *testPackage){
+		"of one process": func(s *env) (first, second *testPackage) {
+			p := newTestPackage(s.T, "raceone", sharedBody)
+			s.StartOperator(p.Dir)
 			return p, p
 		},
-		"of two processes": func(s *site) (first, second *small) {
-			a, b := newSmall(s.T, "racea", shared), newSmall(s.T, "raceb", shared)
-			s.Operate(a.Dir)
-			s.Operate(b.Dir)
+		"of two processes": func(s *env) (first, second *testPackage) {
+			a, b := newTestPackage(s.T, "racea", sharedBody), newTestPackage(s.T, "raceb", sharedBody)
+			s.StartOperator(a.Dir)
+			s.StartOperator(b.Dir)
 			return a, b
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
+			s := newEnv(t)
 			first, second := race(s)
 			var things []*unstructured.Unstructured
 			for i := range pairs() {
 				spec := map[string]any{"name": fmt.Sprint("prize-", i)}
-				things = append(things, first.Thing(s.Site, fmt.Sprint("a-", i), spec), second.Thing(s.Site, fmt.Sprint("b-", i), spec))
+				things = append(things, first.Thing(s.Env, fmt.Sprint("a-", i), spec), second.Thing(s.Env, fmt.Sprint("b-", i), spec))
 			}
 			owners := s.watchOwners()
 			s.createAtOnce(things)
@@ -71,21 +71,21 @@ func TestE6OfTwoResourcesThatRenderOneNameAtOnceOneKeepsIt(t *testing.T) {
 	}
 }
 
-// watchOwners watches the ConfigMaps of the site, and returns what ends that and returns
-// whom each has said to belong to, in order.
-func (s *site) watchOwners() func() map[string][]string {
+// watchOwners watches the ConfigMaps of the test. It returns a function that stops the watch and
+// returns the owners that each has had, in order.
+func (s *env) watchOwners() func() map[string][]string {
 	s.T.Helper()
 	return s.watchValues(s.Ref("ConfigMap", ""), func(u *unstructured.Unstructured) string { return u.GetAnnotations()["operetta.dev/owner"] })
 }
 
-// watchValues watches a value of each object of a kind, and returns what ends that and
-// returns by name the values that each has had, in order.
-func (s *site) watchValues(of *unstructured.Unstructured, value func(*unstructured.Unstructured) string) func() map[string][]string {
+// watchValues watches a value of each object of a kind. It returns a function that stops the watch and
+// returns the values that each object has had, in order, by name.
+func (s *env) watchValues(of *unstructured.Unstructured, value func(*unstructured.Unstructured) string) func() map[string][]string {
 	s.T.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(of.GetAPIVersion())
 	list.SetKind(of.GetKind() + "List")
-	events, err := harness.World.Admin.Watch(s.T.Context(), list, client.InNamespace(s.Namespace))
+	events, err := harness.Suite.Admin.Watch(s.T.Context(), list, client.InNamespace(s.Namespace))
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -110,14 +110,14 @@ func (s *site) watchValues(of *unstructured.Unstructured, value func(*unstructur
 	}
 }
 
-// createAtOnce creates objects side by side, the two of a pair at the same time.
-func (s *site) createAtOnce(objects []*unstructured.Unstructured) {
+// createAtOnce creates objects concurrently, the two of a pair at the same time.
+func (s *env) createAtOnce(objects []*unstructured.Unstructured) {
 	s.T.Helper()
 	for i := 0; i < len(objects); i += 2 {
 		var pair sync.WaitGroup
 		for _, u := range objects[i : i+2] {
 			pair.Go(func() {
-				if err := harness.World.Admin.Create(s.T.Context(), u); err != nil {
+				if err := harness.Suite.Admin.Create(s.T.Context(), u); err != nil {
 					s.T.Error(err)
 				}
 			})
@@ -126,14 +126,14 @@ func (s *site) createAtOnce(objects []*unstructured.Unstructured) {
 	}
 }
 
-// expectOneWinner waits until exactly one of two resources is Ready, and the other one
-// says whose the object is, which has to be the winner's.
-func (s *site) expectOneWinner(a, b *unstructured.Unstructured) {
+// expectOneWinner waits until exactly one of two resources is Ready, and the other one reports it as
+// the owner of the object.
+func (s *env) expectOneWinner(a, b *unstructured.Unstructured) {
 	s.T.Helper()
 	harness.Eventually(s.T, a.GetName()+" or "+b.GetName()+" to have the object", func() error {
 		var winner string
 		for _, u := range []*unstructured.Unstructured{a, b} {
-			now, err := harness.Read(s.T.Context(), u)
+			now, err := harness.GetOrNil(s.T.Context(), u)
 			if err != nil || now == nil {
 				return fmt.Errorf("%s: %w", u.GetName(), err)
 			}

@@ -10,8 +10,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// everything is a spec for which all eight kinds of object are rendered.
-func everything() map[string]any {
+// allFields is a spec that renders all eight kinds of object.
+func allFields() map[string]any {
 	return map[string]any{
 		"image":       "nginx:1.25",
 		"files":       map[string]any{"index.html": "hello"},
@@ -28,12 +28,12 @@ var kinds = []string{
 
 func TestWebAppWithAllEightKindsOfObjectBecomesReady(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	o := s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	o := s.StartOperator(harness.PackageDir("webapp"))
 	began := time.Now()
-	s.Create(s.Webapp("shop", everything()))
+	s.Create(s.Webapp("shop", allFields()))
 	cr := s.ExpectReady("shop")
-	t.Logf("ready after %s: %v", harness.Since(began), harness.Condition(cr, "Ready")["message"])
+	t.Logf("ready after %s: %v", harness.Elapsed(began), harness.Condition(cr, "Ready")["message"])
 
 	for _, kind := range kinds {
 		u := s.Get(kind, "shop")
@@ -60,9 +60,9 @@ func TestWebAppWithAllEightKindsOfObjectBecomesReady(t *testing.T) {
 
 func TestExampleOfTheSeedRendersDeploymentAndServiceNamedAsTheResource(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
-	s.Kubectl("apply", "-f", harness.World.Root+"/config/samples/webapp.yaml")
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
+	s.Kubectl("apply", "-f", harness.Suite.Root+"/config/samples/webapp.yaml")
 	s.ExpectReady("nginx-app")
 
 	d := s.Get("Deployment", "nginx-app")
@@ -76,7 +76,7 @@ func TestExampleOfTheSeedRendersDeploymentAndServiceNamedAsTheResource(t *testin
 		t.Errorf("the Service has ports %v", ports)
 	}
 	for _, kind := range []string{"Ingress", "HorizontalPodAutoscaler"} {
-		if u, err := s.Find(kind, "nginx-app"); u != nil || err != nil {
+		if u, err := s.Lookup(kind, "nginx-app"); u != nil || err != nil {
 			t.Errorf("%s exists without being asked for (error %v)", kind, err)
 		}
 	}
@@ -84,8 +84,8 @@ func TestExampleOfTheSeedRendersDeploymentAndServiceNamedAsTheResource(t *testin
 
 func TestKubectlWaitForReadyNeverReturnsBeforeTheEditIsRolledOut(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:0", "replicas": int64(2)}))
 	for edit := range 6 {
 		image := fmt.Sprintf("nginx:%d", edit)
@@ -94,15 +94,15 @@ func TestKubectlWaitForReadyNeverReturnsBeforeTheEditIsRolledOut(t *testing.T) {
 		}
 		began := time.Now()
 		s.Kubectl("wait", "--for=condition=Ready", "--timeout=90s", "webapp/shop")
-		t.Logf("edit %d: kubectl wait returned after %s", edit, harness.Since(began))
-		if err := rolledOut(s.Get("Deployment", "shop"), image, 2); err != nil {
+		t.Logf("edit %d: kubectl wait returned after %s", edit, harness.Elapsed(began))
+		if err := checkRolledOut(s.Get("Deployment", "shop"), image, 2); err != nil {
 			t.Fatalf("edit %d: kubectl wait returned early: %v", edit, err)
 		}
 	}
 }
 
-// rolledOut returns nil when each replica of a Deployment has an image and is available.
-func rolledOut(d *unstructured.Unstructured, image string, replicas int64) error {
+// checkRolledOut returns nil if each replica of a Deployment has an image and is available.
+func checkRolledOut(d *unstructured.Unstructured, image string, replicas int64) error {
 	containers, _ := harness.Field(d, "spec", "template", "spec", "containers").([]any)
 	if got := containers[0].(map[string]any)["image"]; got != image {
 		return fmt.Errorf("the image is %v, not %s", got, image)

@@ -10,41 +10,41 @@ import (
 
 func TestE6ObjectOfNobodyIsRefusedAndLeftAsItIs(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	theirs := s.Ref("Deployment", "shop")
 	theirs.Object["spec"] = podSpec("theirs")
 	s.applyAs("platform-team", theirs)
-	before := s.ExpectThat(theirs, "to be available", available)
+	before := s.ExpectObject(theirs, "to be available", available)
 
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	message := s.ExpectNotReady(cr, "OwnedByAnother", "web: ", "Deployment "+s.Namespace+"/shop", "platform-team")
 	t.Logf("Ready: %s", message)
-	for range pokes {
+	for range forcedPerCheck {
 		s.reconcileOnce("shop")
 	}
 	if after := s.Get("Deployment", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("the Deployment was changed: %s", harness.Encode(t, after.Object))
 	}
-	// A component is atomic: the one that may not have an object gets none.
-	if u, err := s.Find("Service", "shop"); u != nil || err != nil {
+	// A component is atomic: if one object is refused, none is written.
+	if u, err := s.Lookup("Service", "shop"); u != nil || err != nil {
 		t.Errorf("the Service of the refused component exists (error %v)", err)
 	}
 	if got := harness.Condition(s.Get("WebApp", "shop"), "Stalled"); got["status"] != "True" {
 		t.Errorf("Stalled is %v", got)
 	}
 
-	// No watch tells the operator that a stranger's object has gone.
+	// The operator has no watch for an object of another owner.
 	s.Delete(before)
 	began := time.Now()
 	s.ExpectReady("shop")
-	t.Logf("ready %s after the object was given up", harness.Since(began))
+	t.Logf("ready %s after the object was given up", harness.Elapsed(began))
 }
 
 func TestE6ObjectOfAnotherResourceIsRefusedAndItsOwnerNamed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	owner := s.Create(s.Webapp("other", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("other")
 	yes := true
@@ -58,7 +58,7 @@ func TestE6ObjectOfAnotherResourceIsRefusedAndItsOwnerNamed(t *testing.T) {
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "files": map[string]any{"index.html": "mine"}}))
 	message := s.ExpectNotReady(cr, "OwnedByAnother", "config: ", "ConfigMap "+s.Namespace+"/shop", "WebApp other")
 	t.Logf("Ready: %s", message)
-	for range pokes {
+	for range forcedPerCheck {
 		s.reconcileOnce("shop")
 	}
 	if after := s.Get("ConfigMap", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {
@@ -67,11 +67,11 @@ func TestE6ObjectOfAnotherResourceIsRefusedAndItsOwnerNamed(t *testing.T) {
 	if err := harness.Ready(s.Get("WebApp", "other")); err != nil {
 		t.Errorf("the owner was disturbed: %v", err)
 	}
-	if u, err := s.Find("Deployment", "shop"); u != nil || err != nil {
+	if u, err := s.Lookup("Deployment", "shop"); u != nil || err != nil {
 		t.Errorf("the Deployment exists though what it depends on was refused (error %v)", err)
 	}
 
-	// Deleting the refused resource leaves what is not its own.
+	// When the refused resource is deleted, objects that it does not own stay.
 	s.Delete(cr)
 	s.ExpectGone(cr)
 	if after := s.Get("ConfigMap", "shop"); after.GetResourceVersion() != before.GetResourceVersion() {

@@ -12,21 +12,21 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// rehearse runs a dry run on the cluster and returns what it prints.
-func (s *site) rehearse(args ...string) (string, error) {
+// dryRun runs a dry run on the cluster and returns what it prints.
+func (s *env) dryRun(args ...string) (string, error) {
 	s.T.Helper()
 	all := append([]string{"run", "--dry-run=server", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace}, args...)
-	cmd := exec.Command(harness.World.Operetta, all...)
-	cmd.Dir = harness.World.Root
+	cmd := exec.Command(harness.Suite.Operetta, all...)
+	cmd.Dir = harness.Suite.Root
 	out, err := cmd.Output()
 	return string(out), err
 }
 
 func TestADryRunOnTheClusterSaysWhatWouldBeDoneAndDoesNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	o := s.Operate(harness.PackageOf("webapp"))
-	s.Create(s.Webapp("shop", everything()))
+	s := newEnv(t)
+	o := s.StartOperator(harness.PackageDir("webapp"))
+	s.Create(s.Webapp("shop", allFields()))
 	s.ExpectReady("shop")
 	o.Stop()
 	before := s.versions()
@@ -43,12 +43,12 @@ components: config: objects: more: {apiVersion: "v1", kind: "ConfigMap", metadat
 		args      []string
 		parts, no []string
 	}{
-		"the same package":  {[]string{harness.PackageOf("webapp")}, []string{"WebApp " + s.Namespace + "/shop  Ready"}, []string{"  + ", "  ~ ", "  - "}},
+		"the same package":  {[]string{harness.PackageDir("webapp")}, []string{"WebApp " + s.Namespace + "/shop  Ready"}, []string{"  + ", "  ~ ", "  - "}},
 		"a changed package": {[]string{changed.dir}, []string{"  + ConfigMap " + s.Namespace + "/shop-more"}, []string{"  ~ ", "  - "}},
-		"another resource":  {[]string{harness.PackageOf("webapp"), "-f", file}, []string{"  + ConfigMap " + s.Namespace + "/another", "  + Deployment " + s.Namespace + "/another"}, []string{"shop"}},
-		"the deletion":      {[]string{harness.PackageOf("webapp"), "--delete"}, []string{"  - Deployment " + s.Namespace + "/shop", "  - ConfigMap " + s.Namespace + "/shop"}, []string{"  + "}},
+		"another resource":  {[]string{harness.PackageDir("webapp"), "-f", file}, []string{"  + ConfigMap " + s.Namespace + "/another", "  + Deployment " + s.Namespace + "/another"}, []string{"shop"}},
+		"the deletion":      {[]string{harness.PackageDir("webapp"), "--delete"}, []string{"  - Deployment " + s.Namespace + "/shop", "  - ConfigMap " + s.Namespace + "/shop"}, []string{"  + "}},
 	} {
-		out, err := s.rehearse(row.args...)
+		out, err := s.dryRun(row.args...)
 		if err != nil {
 			t.Errorf("%s: %v: %s\n%s", name, err, harness.StderrOf(err), out)
 		}
@@ -73,8 +73,8 @@ components: config: objects: more: {apiVersion: "v1", kind: "ConfigMap", metadat
 
 func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	above, below := newSmall(t, "upper", strings.ReplaceAll(parent, "child.example.com", "lower.example.com")), newSmall(t, "lower", child)
+	s := newEnv(t)
+	above, below := newTestPackage(t, "upper", strings.ReplaceAll(parentBody, "child.example.com", "lower.example.com")), newTestPackage(t, "lower", childBody)
 	if err := harness.InstallCRDs(t.Context(), above.Dir, below.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
 	harness.WriteFile(t, file, "apiVersion: upper.example.com/v1\nkind: Thing\nmetadata: {name: shop}\nspec: {text: a}\n")
 	s.Create(s.ConfigMap("gate-a", map[string]any{"open": "a"}))
 	before := s.versions()
-	out, err := s.rehearse(above.Dir, below.Dir, "-f", file)
+	out, err := s.dryRun(above.Dir, below.Dir, "-f", file)
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, harness.StderrOf(err), out)
 	}
@@ -104,7 +104,7 @@ func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
 
 // ownEvents returns how many events operators have recorded: controllers of the
 // control plane record others at any time.
-func (s *site) ownEvents() int {
+func (s *env) ownEvents() int {
 	s.T.Helper()
 	n := 0
 	for _, e := range s.List("events.k8s.io/v1", "Event") {

@@ -10,8 +10,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// rehearsed is a package with a Secret that is written elsewhere as well.
-const rehearsed = `
+// dryRunBody is a package with a Secret that is written elsewhere as well.
+const dryRunBody = `
 #Spec: text: string
 
 reach: {Namespace: {}, ConfigMap: namespaces: "*": true}
@@ -42,11 +42,11 @@ func exitCode(err error) int {
 
 func TestADryRunOnTheClusterShowsFieldsAndNoSecret(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "rehearsed", rehearsed)
-	o := s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "one"}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "rehearsed", dryRunBody)
+	o := s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "one"}))
+	s.ExpectResourceReady(cr)
 	o.Stop()
 	s.Patch(s.Ref("ConfigMap", "settings"), map[string]any{"data": map[string]any{"mode": "\x1b[2Jfast"}})
 
@@ -54,7 +54,7 @@ func TestADryRunOnTheClusterShowsFieldsAndNoSecret(t *testing.T) {
 	harness.WriteFile(t, file, "apiVersion: rehearsed.example.com/v1\nkind: Thing\nmetadata: {name: shop}\nspec: {text: two}\n")
 	fresh := filepath.Join(t.TempDir(), "fresh.yaml")
 	harness.WriteFile(t, fresh, "apiVersion: fresh.example.com/v1\nkind: Thing\nmetadata: {name: fresh}\nspec: {text: a}\n")
-	another := newSmall(t, "fresh", strings.ReplaceAll(strings.ReplaceAll(rehearsed, `name: "`, `name: "fresh-`), "canary-", "canary-new-"))
+	another := newTestPackage(t, "fresh", strings.ReplaceAll(strings.ReplaceAll(dryRunBody, `name: "`, `name: "fresh-`), "canary-", "canary-new-"))
 	if err := harness.InstallCRDs(t.Context(), another.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +65,12 @@ func TestADryRunOnTheClusterShowsFieldsAndNoSecret(t *testing.T) {
 		"a repair":           {[]string{p.Dir}, []string{"~ ConfigMap " + s.Namespace + "/settings\n" + `      data.mode: "\x1b[2Jfast" -> "safe"` + "\n"}, []string{"data.text", "\x1b[2J", "~ Deployment", "resourceVersion", "generation", "operetta.dev/applied"}},
 		"a changed resource": {[]string{p.Dir, "-f", file}, []string{`      data.text: "one" -> "two"` + "\n", "~ Secret " + s.Namespace + "/token\n      data.token: *** -> *** (another)\n", "      data.url: *** -> *** (another)\n"}, []string{"~ Deployment"}},
 		"replicas that are handed over": {
-			[]string{newSmall(t, "rehearsed", strings.NewReplacer("replicas: 2\n", "", "web:1", "web:2").Replace(rehearsed)).Dir},
+			[]string{newTestPackage(t, "rehearsed", strings.NewReplacer("replicas: 2\n", "", "web:1", "web:2").Replace(dryRunBody)).Dir},
 			[]string{"~ Deployment " + s.Namespace + "/web\n" + `      spec.template.spec.containers[name=web].image: "web:1" -> "web:2"` + "\n"}, []string{"replicas"},
 		},
 		"a new resource": {[]string{another.Dir, "-f", fresh}, []string{"+ Secret " + s.Namespace + "/fresh-token\n      data.token: ***\n", "      spec.replicas: 2\n", "      data.url: \"db://me:***@db\"\n"}, []string{"managedFields", "ownerReferences"}},
 	} {
-		out, err := s.rehearse(row.args...)
+		out, err := s.dryRun(row.args...)
 		if err != nil {
 			t.Errorf("%s: %v%s\n%s", name, err, harness.StderrOf(err), out)
 		}
@@ -89,10 +89,10 @@ func TestADryRunOnTheClusterShowsFieldsAndNoSecret(t *testing.T) {
 
 func TestADryRunOnTheClusterFailsWhenTheRolloutWould(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "rejecteddry", strings.ReplaceAll(rehearsed, "canary", "x"))
-	o := s.Operate(p.Dir)
-	s.ExpectAllReady(s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "one"})))
+	s := newEnv(t)
+	p := newTestPackage(t, "rejecteddry", strings.ReplaceAll(dryRunBody, "canary", "x"))
+	o := s.StartOperator(p.Dir)
+	s.ExpectResourceReady(s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "one"})))
 	o.Stop()
 	for name, row := range map[string]struct {
 		old, new string
@@ -109,11 +109,11 @@ func TestADryRunOnTheClusterFailsWhenTheRolloutWould(t *testing.T) {
 		"what is waited for":   {`replicas: 2`, "replicas: 3", 0, ""},
 		"what was given up on": {`reach: {`, `components: bad: {objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bad"}, failed: always: true}, reach: {`, 1, "always"},
 	} {
-		body := strings.ReplaceAll(rehearsed, "canary", "x")
+		body := strings.ReplaceAll(dryRunBody, "canary", "x")
 		if row.old != "" {
 			body = strings.ReplaceAll(body, row.old, row.new)
 		}
-		out, err := s.rehearse(newSmall(t, "rejecteddry", body).Dir)
+		out, err := s.dryRun(newTestPackage(t, "rejecteddry", body).Dir)
 		if code := exitCode(err); code != row.code {
 			t.Errorf("%s: exit code %d, want %d%s\n%s", name, code, row.code, harness.StderrOf(err), out)
 		}

@@ -27,60 +27,60 @@ components: beside: objects: map: {
 }
 `
 
-// observed is how long a test counts the requests of an operator that should be quiet.
-const observed = 10 * time.Second
+// quietDuration is how long a test counts the requests of an operator that should be quiet.
+const quietDuration = 10 * time.Second
 
-// quietFor fails when the operator changes objects of a kind more often within a while. What is
+// expectWriteCount fails when the operator changes objects of a kind more often within a while. What is
 // expected not to happen can only be waited for.
-func (s *site) quietFor(from controlplane.AuditMark, kind string, want int) {
+func (s *env) expectWriteCount(from controlplane.AuditMark, kind string, want int) {
 	s.T.Helper()
-	timer := time.NewTimer(observed)
+	timer := time.NewTimer(quietDuration)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-s.T.Context().Done():
 	}
 	asked := s.OperatorRequests(from)
-	s.T.Logf("requests in %s: %s", observed, asked)
-	if n := len(asked.About(kind).Verbs("patch", "update")); n != want {
+	s.T.Logf("requests in %s: %s", quietDuration, asked)
+	if n := len(asked.OfResource(kind).WithVerbs("patch", "update")); n != want {
 		s.T.Errorf("%d writes of %s, want %d: %s", n, kind, want, asked)
 	}
 }
 
 func TestRejectedObjectIsNotOfferedAgainUntilSomethingChanges(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "immutable", immutableJob)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "orders", map[string]any{"image": "broker:4.2"}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "immutable", immutableJob)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "orders", map[string]any{"image": "broker:4.2"}))
+	s.ExpectResourceReady(cr)
 
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.3"}))
 	message := s.ExpectNotReady(cr, "ObjectRejected", "setup: ", "Job "+s.Namespace+"/orders", "immutable", "immutable.cue:", "recreateOnImmutable")
 	t.Logf("Ready: %s", message)
-	s.quietFor(from, "jobs", 1)
+	s.expectWriteCount(from, "jobs", 1)
 
 	// What happens to another object is no reason to offer the rejected one again.
-	from = harness.Mark(t)
-	for range pokes {
+	from = harness.MarkAudit(t)
+	for range forcedPerCheck {
 		s.Delete(s.Ref("ConfigMap", "orders"))
-		s.ExpectThat(s.Ref("ConfigMap", "orders"), "to return", harness.Exists)
+		s.ExpectObject(s.Ref("ConfigMap", "orders"), "to return", harness.Exists)
 	}
-	if n := len(s.OperatorRequests(from).About("jobs").Verbs("patch")); n != 0 {
+	if n := len(s.OperatorRequests(from).OfResource("jobs").WithVerbs("patch")); n != 0 {
 		t.Errorf("the rejected Job was offered %d times while another object was repaired", n)
 	}
 
 	// A change by the user is tried at once, and so is a change of the object itself.
-	from = harness.Mark(t)
+	from = harness.MarkAudit(t)
 	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.4"}))
-	s.quietFor(from, "jobs", 1)
+	s.expectWriteCount(from, "jobs", 1)
 	s.Delete(harness.Object("batch/v1", "Job", s.Namespace, "orders"))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 }
 
-// topics is a package with an object for each topic, whose names may be the same.
-const topics = `#Spec: topics: [string]: string
+// topicsBody is a package with an object for each topic, whose names may be the same.
+const topicsBody = `#Spec: topics: [string]: string
 components: {for t, name in cr.spec.topics {(t): objects: topic: {
 	apiVersion: "v1"
 	kind:       "ConfigMap"
@@ -91,28 +91,28 @@ components: {for t, name in cr.spec.topics {(t): objects: topic: {
 
 func TestTwoObjectsOfOneNameAreAFaultOfBothAndTheRestGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "topics", topics)
-	s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "bus", map[string]any{"topics": map[string]any{"a_b": "a-b", "a-b": "a-b", "other": "other"}}))
+	s := newEnv(t)
+	p := newTestPackage(t, "topics", topicsBody)
+	s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "bus", map[string]any{"topics": map[string]any{"a_b": "a-b", "a-b": "a-b", "other": "other"}}))
 	message := s.ExpectNotReady(cr, "DuplicateObject", "components.a_b.objects.topic", "components.a-b.objects.topic", "topics.cue:", "ConfigMap", "bus-a-b")
 	t.Logf("Ready: %s", message)
 	s.ExpectData("bus-other", "topic", "other")
-	s.Settle()
+	s.WaitUntilIdle()
 	asked := s.OperatorRequests(from)
 	t.Logf("requests: %s", asked)
-	if n := len(asked.About("configmaps").Verbs("patch", "create")); n != 1 {
+	if n := len(asked.OfResource("configmaps").WithVerbs("patch", "create")); n != 1 {
 		t.Errorf("%d ConfigMaps were written, want that of the other topic alone", n)
 	}
 	s.Patch(cr, harness.Spec(map[string]any{"topics": map[string]any{"a-b": nil}}))
 	s.ExpectData("bus-a-b", "topic", "a_b")
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 }
 
-// misspelled is a package with two fields that a Deployment does not have, and one of
+// misspelledBody is a package with two fields that a Deployment does not have, and one of
 // another type.
-const misspelled = `#Spec: image: string
+const misspelledBody = `#Spec: image: string
 components: web: objects: deployment: {
 	apiVersion: "apps/v1"
 	kind:       "Deployment"
@@ -133,19 +133,19 @@ components: web: objects: deployment: {
 
 func TestMisspelledFieldsAreAllNamedWithTheirLinesAndStopTheResource(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "misspelled", misspelled)
-	s.Operate(p.Dir)
-	from := harness.Mark(t)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"image": "nginx:1.25"}))
+	s := newEnv(t)
+	p := newTestPackage(t, "misspelled", misspelledBody)
+	s.StartOperator(p.Dir)
+	from := harness.MarkAudit(t)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"image": "nginx:1.25"}))
 	message := s.ExpectNotReady(cr, "ObjectRejected", "spec.replica", "misspelled.cue:17", "readynessProbe", "misspelled.cue:23", "spec.minReadySeconds", "misspelled.cue:25")
 	t.Logf("Ready: %s", message)
-	now, err := harness.Read(t.Context(), cr)
+	now, err := harness.GetOrNil(t.Context(), cr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := harness.Condition(now, "Stalled"); got["status"] != "True" {
 		t.Errorf("Stalled is %v", got)
 	}
-	s.quietFor(from, "deployments", 1)
+	s.expectWriteCount(from, "deployments", 1)
 }

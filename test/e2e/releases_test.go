@@ -9,9 +9,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// releases holds the behaviour of two versions, which spec.version chooses: the second
+// releasesBody holds the behaviour of two versions, which spec.version chooses: the second
 // has a cache, and no legacy any more.
-const releases = `
+const releasesBody = `
 live: _
 #Spec: version: *"2" | "1"
 
@@ -38,13 +38,13 @@ _web: _map & {metadata: name: "web-\(cr.metadata.name)"}
 
 func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "releases", releases)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"version": "1"}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "releases", releasesBody)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"version": "1"}))
+	s.ExpectResourceReady(cr)
 	s.expectVersions(cr, "1", "1")
-	s.ExpectThat(s.Ref("ConfigMap", "legacy-shop"), "to exist", harness.Exists)
+	s.ExpectObject(s.Ref("ConfigMap", "legacy-shop"), "to exist", harness.Exists)
 
 	// Until the second is verified, the first is what has been reconciled.
 	s.Patch(cr, map[string]any{"spec": map[string]any{"version": "2"}})
@@ -52,7 +52,7 @@ func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 	s.expectVersions(cr, "2", "1")
 	s.ExpectData("web-shop", "version", "1")
 	s.Patch(s.Ref("ConfigMap", "cache-shop"), map[string]any{"data": map[string]any{"warm": "yes"}})
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.expectVersions(cr, "2", "2")
 	s.ExpectData("web-shop", "cache", "cache-shop")
 	s.ExpectGone(s.Ref("ConfigMap", "legacy-shop"))
@@ -60,7 +60,7 @@ func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 	// And back: what only the second has goes, after web has let go of it.
 	s.Patch(cr, map[string]any{"spec": map[string]any{"version": "1"}})
 	s.ExpectGone(s.Ref("ConfigMap", "cache-shop"))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.expectVersions(cr, "1", "1")
 	s.ExpectData("web-shop", "version", "1")
 
@@ -70,9 +70,9 @@ func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 }
 
 // expectVersions waits until the status names a desired and a reconciled version.
-func (s *site) expectVersions(cr *unstructured.Unstructured, desired, reconciled string) {
+func (s *env) expectVersions(cr *unstructured.Unstructured, desired, reconciled string) {
 	s.T.Helper()
-	s.ExpectThat(cr, fmt.Sprintf("to want version %s and to have reconciled %s", desired, reconciled), func(u *unstructured.Unstructured) error {
+	s.ExpectObject(cr, fmt.Sprintf("to want version %s and to have reconciled %s", desired, reconciled), func(u *unstructured.Unstructured) error {
 		if u == nil {
 			return errors.New("it is gone")
 		}

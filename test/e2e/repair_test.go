@@ -13,8 +13,8 @@ import (
 // repairLimit is how soon drift has to be repaired.
 const repairLimit = 5 * time.Second
 
-// drifts are a change of a rendered field for each kind, and what undoes it.
-var drifts = []struct {
+// driftCases are a change of a rendered field for each kind, and what undoes it.
+var driftCases = []struct {
 	kind, resource string
 	patch          map[string]any
 	field          []string
@@ -36,13 +36,13 @@ var drifts = []struct {
 
 func TestE7DriftOfEachObjectIsRepairedWithOneWrite(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
-	s.Create(s.Webapp("shop", everything()))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
+	s.Create(s.Webapp("shop", allFields()))
 	s.ExpectReady("shop")
-	s.Settle()
-	for _, d := range drifts {
-		s.repaired(d.kind, d.resource, "a changed field", func(u *unstructured.Unstructured) {
+	s.WaitUntilIdle()
+	for _, d := range driftCases {
+		s.expectRepaired(d.kind, d.resource, "a changed field", func(u *unstructured.Unstructured) {
 			s.Patch(u, d.patch)
 		}, func(u *unstructured.Unstructured) error {
 			got := harness.Field(u, d.field...)
@@ -51,7 +51,7 @@ func TestE7DriftOfEachObjectIsRepairedWithOneWrite(t *testing.T) {
 			}
 			return fmt.Errorf("%v is %v, not %v", d.field, got, d.want)
 		})
-		s.repaired(d.kind, d.resource, "removed labels", func(u *unstructured.Unstructured) {
+		s.expectRepaired(d.kind, d.resource, "removed labels", func(u *unstructured.Unstructured) {
 			s.JSONPatch(u, map[string]any{"op": "remove", "path": "/metadata/labels"})
 		}, func(u *unstructured.Unstructured) error {
 			if l := u.GetLabels(); l["app.kubernetes.io/name"] == "webapp" && l["operetta.dev/owner"] != "" {
@@ -59,7 +59,7 @@ func TestE7DriftOfEachObjectIsRepairedWithOneWrite(t *testing.T) {
 			}
 			return fmt.Errorf("labels are %v", u.GetLabels())
 		})
-		s.repaired(d.kind, d.resource, "a removed owner reference", func(u *unstructured.Unstructured) {
+		s.expectRepaired(d.kind, d.resource, "a removed owner reference", func(u *unstructured.Unstructured) {
 			s.JSONPatch(u, map[string]any{"op": "remove", "path": "/metadata/ownerReferences"})
 		}, func(u *unstructured.Unstructured) error {
 			if len(u.GetOwnerReferences()) == 1 {
@@ -70,16 +70,16 @@ func TestE7DriftOfEachObjectIsRepairedWithOneWrite(t *testing.T) {
 	}
 }
 
-// repaired does something to an object and expects that it is undone in time, by
+// expectRepaired does something to an object and expects that it is undone in time, by
 // one write, and that a few reconciles later there is still no other.
-func (s *site) repaired(kind, resource, what string, harm func(*unstructured.Unstructured), healed func(*unstructured.Unstructured) error) {
+func (s *env) expectRepaired(kind, resource, what string, harm func(*unstructured.Unstructured), healed func(*unstructured.Unstructured) error) {
 	s.T.Helper()
 	before := s.Get(kind, "shop")
-	from := harness.Mark(s.T)
+	from := harness.MarkAudit(s.T)
 	began := time.Now()
 	harm(before)
 	took := harness.Within(s.T, repairLimit, fmt.Sprintf("the repair of %s after %s", kind, what), func() error {
-		u, err := s.Find(kind, "shop")
+		u, err := s.Lookup(kind, "shop")
 		if err == nil && u == nil {
 			err = harness.ErrNotYet
 		}
@@ -92,26 +92,26 @@ func (s *site) repaired(kind, resource, what string, harm func(*unstructured.Uns
 	s.reconcileOnce("shop")
 	all := s.OperatorRequests(from)
 	writes := all.Mutating()
-	own := writes.About(resource)
+	own := writes.OfResource(resource)
 	s.T.Logf("%s: %s repaired in %s; writes: %s; Events: %d", kind, what, took.Round(time.Millisecond), writes, len(all.Events()))
 	if len(own) != 1 {
-		s.T.Errorf("%s: %s took %d writes of the object within %s, not 1", kind, what, len(own), harness.Since(began))
+		s.T.Errorf("%s: %s took %d writes of the object within %s, not 1", kind, what, len(own), harness.Elapsed(began))
 	}
-	if other := len(writes) - len(own) - len(writes.About("webapps")); other > 0 {
+	if other := len(writes) - len(own) - len(writes.OfResource("webapps")); other > 0 {
 		s.T.Errorf("%s: %s caused writes of other objects: %s", kind, what, writes)
 	}
 }
 
 func TestE7DeletedObjectIsCreatedAgainWithOneWrite(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
-	s.Create(s.Webapp("shop", everything()))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
+	s.Create(s.Webapp("shop", allFields()))
 	s.ExpectReady("shop")
-	s.Settle()
-	for _, d := range drifts {
+	s.WaitUntilIdle()
+	for _, d := range driftCases {
 		old := s.Get(d.kind, "shop").GetUID()
-		s.repaired(d.kind, d.resource, "deletion", func(u *unstructured.Unstructured) {
+		s.expectRepaired(d.kind, d.resource, "deletion", func(u *unstructured.Unstructured) {
 			s.Delete(u)
 		}, func(u *unstructured.Unstructured) error {
 			if u.GetUID() != old {
@@ -124,7 +124,7 @@ func TestE7DeletedObjectIsCreatedAgainWithOneWrite(t *testing.T) {
 
 // reconcileOnce causes one reconcile of a WebApp without changing what it asks for,
 // and waits until it has ended.
-func (s *site) reconcileOnce(name string) {
+func (s *env) reconcileOnce(name string) {
 	s.T.Helper()
 	o := s.Operator
 	before := o.Reconciles("webapp.example.com")

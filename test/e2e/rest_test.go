@@ -12,30 +12,30 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// forced is how many reconciles D1 asks for.
-const forced = 100
+// forcedReconciles is how many reconciles D1 asks for.
+const forcedReconciles = 100
 
 func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	o := s.Operate(harness.PackageOf("webapp"))
-	s.Create(s.Webapp("shop", everything()))
+	s := newEnv(t)
+	o := s.StartOperator(harness.PackageDir("webapp"))
+	s.Create(s.Webapp("shop", allFields()))
 	s.ExpectReady("shop")
-	s.Settle()
-	versions, from, count, began := s.versions(), harness.Mark(t), o.Reconciles("webapp.example.com"), time.Now()
-	for range forced {
+	s.WaitUntilIdle()
+	versions, from, count, began := s.versions(), harness.MarkAudit(t), o.Reconciles("webapp.example.com"), time.Now()
+	for range forcedReconciles {
 		s.reconcileOnce("shop")
 	}
 	done := o.Reconciles("webapp.example.com") - count
 	all := s.OperatorRequests(from)
-	t.Logf("%d reconciles in %s; requests: %s", done, harness.Since(began), all)
-	if done < forced {
-		t.Errorf("there were %d reconciles, not %d", done, forced)
+	t.Logf("%d reconciles in %s; requests: %s", done, harness.Elapsed(began), all)
+	if done < forcedReconciles {
+		t.Errorf("there were %d reconciles, not %d", done, forcedReconciles)
 	}
-	if asked := all.Only(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
+	if asked := all.Filter(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
 		t.Errorf("the operator asked for something at rest: %s", asked)
 	}
-	if watches := all.Verbs("watch"); len(watches) > len(kinds)+1 {
+	if watches := all.WithVerbs("watch"); len(watches) > len(kinds)+1 {
 		t.Errorf("%d watches were opened: %s", len(watches), watches)
 	}
 	for object, version := range s.versions() {
@@ -45,10 +45,10 @@ func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
 	}
 }
 
-// versions returns the resourceVersion of each object of the site's WebApps, and of
+// versions returns the resourceVersion of each object of the test's WebApps, and of
 // the WebApps themselves. An autoscaler counts by its generation and metadata: its
 // controller writes to its status at any time.
-func (s *site) versions() map[string]string {
+func (s *env) versions() map[string]string {
 	s.T.Helper()
 	out := map[string]string{}
 	for _, kind := range append([]string{"WebApp"}, kinds...) {
@@ -68,44 +68,44 @@ func version(u *unstructured.Unstructured) string {
 	return u.GetResourceVersion()
 }
 
-// crowd is how many settled custom resources D2 restarts with.
-const crowd = 50
+// manyResources is how many settled custom resources D2 restarts with.
+const manyResources = 50
 
 func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	o := s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	o := s.StartOperator(harness.PackageDir("webapp"))
 	began := time.Now()
 	var all sync.WaitGroup
-	for i := range crowd {
+	for i := range manyResources {
 		all.Go(func() {
-			spec := everything()
+			spec := allFields()
 			spec["autoscaling"] = map[string]any{"enabled": i%2 == 0}
 			spec["replicas"] = int64(1)
-			if err := harness.World.Admin.Create(t.Context(), s.Webapp(fmt.Sprintf("shop-%02d", i), spec)); err != nil {
+			if err := harness.Suite.Admin.Create(t.Context(), s.Webapp(fmt.Sprintf("shop-%02d", i), spec)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	for i := range crowd {
+	for i := range manyResources {
 		s.ExpectReady(fmt.Sprintf("shop-%02d", i))
 	}
-	t.Logf("%d resources ready after %s", crowd, harness.Since(began))
-	s.Settle()
+	t.Logf("%d resources ready after %s", manyResources, harness.Elapsed(began))
+	s.WaitUntilIdle()
 	versions := s.versions()
 	o.Stop()
 
-	from, began := harness.Mark(t), time.Now()
-	o = s.Operate(harness.PackageOf("webapp"))
+	from, began := harness.MarkAudit(t), time.Now()
+	o = s.StartOperator(harness.PackageDir("webapp"))
 	harness.Eventually(t, "a reconcile of each resource", func() error {
-		if n := o.Reconciles("webapp.example.com"); n < crowd {
+		if n := o.Reconciles("webapp.example.com"); n < manyResources {
 			return fmt.Errorf("there were %d", n)
 		}
 		return nil
 	})
-	t.Logf("all reconciled %s after the restart", harness.Since(began))
-	s.Settle()
+	t.Logf("all reconciled %s after the restart", harness.Elapsed(began))
+	s.WaitUntilIdle()
 	s.expectOnlyListsAndWatches(from)
 	after := s.versions()
 	changed := 0
@@ -124,27 +124,27 @@ func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 // nothing and a look whether it is served. The kinds of packages that do not run here
 // cost one list of definitions, and each of them one of metadata, in which resources
 // that wait for the engine would be found. Nothing else is left out.
-func (s *site) expectOnlyListsAndWatches(from controlplane.AuditMark) {
+func (s *env) expectOnlyListsAndWatches(from controlplane.AuditMark) {
 	s.T.Helper()
 	all := s.OperatorRequests(from)
-	crds := all.About("customresourcedefinitions")
-	rest := all.Only(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" })
+	crds := all.OfResource("customresourcedefinitions")
+	rest := all.Filter(func(e controlplane.AuditEvent) bool { return e.Resource != "customresourcedefinitions" })
 	s.T.Logf("CustomResourceDefinition: %s; everything else: %s", crds, rest)
-	if other := rest.Only(func(e controlplane.AuditEvent) bool { return e.Verb != "list" && e.Verb != "watch" }); len(other) > 0 {
+	if other := rest.Filter(func(e controlplane.AuditEvent) bool { return e.Verb != "list" && e.Verb != "watch" }); len(other) > 0 {
 		s.T.Errorf("the restart cost more than lists and watches: %s", other)
 	}
-	if len(crds.Verbs("patch")) > 2 || len(crds.Verbs("list")) > 1 || len(crds.Verbs("patch", "get", "list")) != len(crds) {
+	if len(crds.WithVerbs("patch")) > 2 || len(crds.WithVerbs("list")) > 1 || len(crds.WithVerbs("patch", "get", "list")) != len(crds) {
 		s.T.Errorf("the CustomResourceDefinition cost %s", crds)
 	}
 	once := map[string]bool{}
-	for _, e := range rest.Only(ofAnotherPackage) {
+	for _, e := range rest.Filter(ofAnotherPackage) {
 		if once[e.Group+e.Resource] || e.Verb != "list" {
 			s.T.Errorf("%s of %s: a kind of another package costs more than one list", e.Verb, e.Group)
 		}
 		once[e.Group+e.Resource] = true
 	}
-	own := rest.Only(func(e controlplane.AuditEvent) bool { return !ofAnotherPackage(e) })
-	if lists := own.Verbs("list"); len(lists) > len(kinds)+3 {
+	own := rest.Filter(func(e controlplane.AuditEvent) bool { return !ofAnotherPackage(e) })
+	if lists := own.WithVerbs("list"); len(lists) > len(kinds)+3 {
 		s.T.Errorf("%d lists, not one for each of %d kinds and the resource itself, and two of patches: %s", len(lists), len(kinds), lists)
 	}
 }
@@ -161,32 +161,32 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string]map[string]any{
 		"the example": {"image": "nginx:1.25"},
-		"everything":  everything(),
+		"everything":  allFields(),
 		"everything without an autoscaler to wait for": func() map[string]any {
-			s := everything()
+			s := allFields()
 			s["autoscaling"] = map[string]any{"enabled": true, "minReplicas": int64(1)}
 			return s
 		}(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			s.Operate(harness.PackageOf("webapp"))
-			from, began := harness.Mark(t), time.Now()
+			s := newEnv(t)
+			s.StartOperator(harness.PackageDir("webapp"))
+			from, began := harness.MarkAudit(t), time.Now()
 			s.Create(s.Webapp("shop", spec))
 			s.ExpectReady("shop")
-			took := harness.Since(began)
-			s.Settle()
+			took := harness.Elapsed(began)
+			s.WaitUntilIdle()
 			all := s.OperatorRequests(from)
 			writes := all.Mutating()
 			objects := 0
 			for _, kind := range kinds {
-				if u, err := s.Find(kind, "shop"); u != nil && err == nil {
+				if u, err := s.Lookup(kind, "shop"); u != nil && err == nil {
 					objects++
 				}
 			}
 			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s",
-				objects, took, len(writes), writes, len(all.Events()), all.Verbs("get", "list"))
+				objects, took, len(writes), writes, len(all.Events()), all.WithVerbs("get", "list"))
 			// Whoever waits is told how it goes, now and then.
 			progress := int(took / progressEvery)
 			if len(writes) > objects+3+progress {

@@ -7,8 +7,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// ruled are schemas with a rule over fields that all have defaults.
-var ruled = map[string]string{
+// packagesWithRules are schemas with a rule over fields that all have defaults.
+var packagesWithRules = map[string]string{
 	"two numbers": `
 #Spec: {
 	@crd(rule="self.min <= self.max", message="the minimum is above the maximum")
@@ -37,11 +37,11 @@ var ruled = map[string]string{
 
 func TestARuleOverDefaultsIsTakenByTheAPIServerWhenVetFindsNoFault(t *testing.T) {
 	t.Parallel()
-	for name, body := range ruled {
+	for name, body := range packagesWithRules {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newSmall(t, "ruled"+harness.Unlikely.ReplaceAllString(name, ""), body+"components: {}\n")
-			if out, err := exec.CommandContext(t.Context(), harness.World.Operetta, "vet", p.Dir).CombinedOutput(); err != nil {
+			p := newTestPackage(t, "ruled"+harness.Unlikely.ReplaceAllString(name, ""), body+"components: {}\n")
+			if out, err := exec.CommandContext(t.Context(), harness.Suite.Operetta, "vet", p.Dir).CombinedOutput(); err != nil {
 				t.Fatalf("vet: %v: %s", err, out)
 			}
 			if err := harness.InstallCRDs(t.Context(), p.Dir); err != nil {

@@ -14,8 +14,8 @@ import (
 
 func TestScalingGoesThroughPhaseScalingUpDownAndToZero(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
 	for _, replicas := range []int64{5, 2, 0, 1} {
@@ -23,8 +23,8 @@ func TestScalingGoesThroughPhaseScalingUpDownAndToZero(t *testing.T) {
 		began := time.Now()
 		s.Patch(cr, harness.Spec(map[string]any{"replicas": replicas}))
 		got := s.ExpectReady("shop")
-		took := harness.Since(began)
-		if err := rolledOut(s.Get("Deployment", "shop"), "nginx:1.25", replicas); err != nil {
+		took := harness.Elapsed(began)
+		if err := checkRolledOut(s.Get("Deployment", "shop"), "nginx:1.25", replicas); err != nil {
 			t.Errorf("to %d replicas: Ready, but %v", replicas, err)
 		}
 		if n := harness.Field(got, "status", "availableReplicas"); n != replicas {
@@ -40,34 +40,34 @@ func TestScalingGoesThroughPhaseScalingUpDownAndToZero(t *testing.T) {
 
 func TestKubectlScaleIsFollowed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
 	t.Log(s.Kubectl("scale", "webapp", "shop", "--replicas=5"))
 	s.Kubectl("wait", "--for=condition=Ready", "webapp/shop", "--timeout=60s")
-	if err := rolledOut(s.Get("Deployment", "shop"), "nginx:1.25", 5); err != nil {
+	if err := checkRolledOut(s.Get("Deployment", "shop"), "nginx:1.25", 5); err != nil {
 		t.Errorf("kubectl wait returned, but %v", err)
 	}
 }
 
 // phases are the phases that one WebApp goes through.
 type phases struct {
-	s    *site
+	s    *env
 	mu   sync.Mutex
 	seen []string
 }
 
-// watchPhases records the phases of the site's one WebApp, without the one that it
+// watchPhases records the phases of the test's one WebApp, without the one that it
 // has already.
-func (s *site) watchPhases() *phases {
+func (s *env) watchPhases() *phases {
 	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(harness.APIVersions["WebApp"], "WebAppList"))
-	if err := harness.World.Admin.List(s.T.Context(), l, client.InNamespace(s.Namespace)); err != nil {
+	if err := harness.Suite.Admin.List(s.T.Context(), l, client.InNamespace(s.Namespace)); err != nil {
 		s.T.Fatal(err)
 	}
-	w, err := harness.World.Admin.Watch(s.T.Context(), l, client.InNamespace(s.Namespace), &client.ListOptions{Raw: harness.ListFrom(l.GetResourceVersion())})
+	w, err := harness.Suite.Admin.Watch(s.T.Context(), l, client.InNamespace(s.Namespace), &client.ListOptions{Raw: harness.WatchFrom(l.GetResourceVersion())})
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -80,23 +80,23 @@ status: {plain: _plain, encoded: inputs.tok.object.data.k, url: "postgres://user
 
 func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "leaking", "")
+	s := newEnv(t)
+	p := newTestPackage(t, "leaking", "")
 	harness.WriteFile(t, filepath.Join(p.Dir, "more.cue"), strings.ReplaceAll(leaking(), "NAME", p.Name))
 	tok := s.Ref("Secret", "tok")
 	tok.Object["stringData"] = map[string]any{"k": secretCanary}
 	s.Create(tok)
-	o := s.Operate(p.Dir, "--log=json", "--allow-annotations=log-level")
-	cr := s.Create(loud(p.Thing(s.Site, "one", map[string]any{"password": secretCanary})))
+	o := s.StartOperator(p.Dir, "--log=json", "--allow-annotations=log-level")
+	cr := s.Create(withReconcileLog(p.Thing(s.Env, "one", map[string]any{"password": secretCanary})))
 	quote := s.PatchRef("quote")
 	quote.Object["spec"] = map[string]any{
 		"target":  map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "one"},
-		"patches": []any{harness.Merges("labelled.cm", map[string]any{"data": map[string]any{"more": "x"}})},
+		"patches": []any{harness.StrategicMerge("labelled.cm", map[string]any{"data": map[string]any{"more": "x"}})},
 	}
 	s.Create(quote)
 	s.ExpectData("copied", "k", secretCanary) // the author wants it so
 	s.ExpectNotReady(cr, "InvalidPackage", "not shown, because it comes from a Secret")
-	s.ExpectThat(cr, "to have the author's fields", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(cr, "to have the author's fields", func(u *unstructured.Unstructured) error {
 		text := string(harness.Encode(t, u.Object["status"]))
 		for _, want := range []string{`"plain":"***"`, `"url":"postgres://user:***@host"`} {
 			if !strings.Contains(text, want) {
@@ -116,11 +116,11 @@ func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 		told["the "+u.GetKind()+" "+u.GetName()] = string(harness.Encode(t, u.Object))
 	}
 	patch := s.PatchRef("quote")
-	told["the status of the patch"] = string(harness.Encode(t, s.ExpectThat(patch, "to be there", func(*unstructured.Unstructured) error { return nil }).Object["status"]))
+	told["the status of the patch"] = string(harness.Encode(t, s.ExpectObject(patch, "to be there", func(*unstructured.Unstructured) error { return nil }).Object["status"]))
 	told["the annotations of a Secret"] = fmt.Sprint(s.Get("Secret", "own-one").GetAnnotations())
-	dry, err := s.rehearse(p.Dir)
+	dry, err := s.dryRun(p.Dir)
 	told["the dry run"] = dry + harness.StderrOf(err)
-	vet, _ := exec.Command(harness.World.Operetta, "vet", p.Dir).CombinedOutput()
+	vet, _ := exec.Command(harness.Suite.Operetta, "vet", p.Dir).CombinedOutput()
 	told["vet"] = string(vet)
 	for who, text := range told {
 		t.Logf("%s: %d bytes, of which %d times that it is not shown", who, len(text), strings.Count(text, "not shown"))
@@ -134,8 +134,8 @@ func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 
 func TestASecretThatIsAwaitedIsNamed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "awaiting", `
+	s := newEnv(t)
+	p := newTestPackage(t, "awaiting", `
 #Spec: {}
 inputs: credentials: {apiVersion: "v1", kind: "Secret", name: "\(cr.metadata.name)-credentials"}
 components: web: {
@@ -143,13 +143,13 @@ components: web: {
 	objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
 }
 `)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "one", map[string]any{}))
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "one", map[string]any{}))
 	t.Log(s.ExpectNotReady(cr, "WaitingForRequirement", "Secret "+s.Namespace+"/one-credentials (input credentials) does not exist"))
 	given := s.Ref("Secret", "one-credentials")
 	given.Object["stringData"] = map[string]any{"user": "u"}
 	s.Create(given)
 	t.Log(s.ExpectNotReady(cr, "WaitingForRequirement", "Secret "+s.Namespace+"/one-credentials (input credentials) has no key password"))
 	s.Patch(given, map[string]any{"stringData": map[string]any{"password": "p"}})
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 }

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pokes is how many reconciles are forced to see that something stays as it is.
-const pokes = 5
+// forcedPerCheck is how many reconciles are forced to see that something stays as it is.
+const forcedPerCheck = 5
 
 func TestE8FieldsOfOtherManagersAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "env": map[string]any{"MODE": "fast"}}))
 	s.ExpectReady("shop")
 	s.applyAs("injector", foreignFields(s.Namespace))
@@ -25,14 +25,14 @@ func TestE8FieldsOfOtherManagersAreLeftAlone(t *testing.T) {
 		"labels": map[string]any{"team": "blue"}, "finalizers": []any{"example.com/dns"},
 	}})
 	s.ExpectReady("shop")
-	s.Settle()
+	s.WaitUntilIdle()
 
-	from := harness.Mark(t)
-	for range pokes {
+	from := harness.MarkAudit(t)
+	for range forcedPerCheck {
 		s.reconcileOnce("shop")
 	}
 	if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
-		t.Errorf("%d reconciles beside foreign fields wrote: %s", pokes, writes)
+		t.Errorf("%d reconciles beside foreign fields wrote: %s", forcedPerCheck, writes)
 	}
 	s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.26"}))
 	s.ExpectReady("shop")
@@ -85,49 +85,49 @@ func expectForeignFields(t *testing.T, d *unstructured.Unstructured) {
 }
 
 // applyAs applies an object by server-side apply under a manager's name.
-func (s *site) applyAs(manager string, u *unstructured.Unstructured) {
+func (s *env) applyAs(manager string, u *unstructured.Unstructured) {
 	s.T.Helper()
-	if err := harness.World.Admin.Apply(s.T.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager)); err != nil {
+	if err := harness.Suite.Admin.Apply(s.T.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager)); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
 func TestE1ReplicasOfAnAutoscalerAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
-	cr := s.Create(s.Webapp("shop", everything()))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
+	cr := s.Create(s.Webapp("shop", allFields()))
 	s.ExpectReady("shop")
 	s.scale(5)
 	s.expectAvailable(5)
-	s.Settle()
+	s.WaitUntilIdle()
 
-	from := harness.Mark(t)
-	for range pokes {
+	from := harness.MarkAudit(t)
+	for range forcedPerCheck {
 		s.reconcileOnce("shop")
 	}
 	if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
-		t.Errorf("%d reconciles wrote: %s", pokes, writes)
+		t.Errorf("%d reconciles wrote: %s", forcedPerCheck, writes)
 	}
 	s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.26"}))
 	s.ExpectReady("shop")
-	if err := rolledOut(s.Get("Deployment", "shop"), "nginx:1.26", 5); err != nil {
+	if err := checkRolledOut(s.Get("Deployment", "shop"), "nginx:1.26", 5); err != nil {
 		t.Errorf("after a change of the image: %v", err)
 	}
 }
 
 // scale sets the replicas of the Deployment as an autoscaler does.
-func (s *site) scale(replicas int) {
+func (s *env) scale(replicas int) {
 	s.T.Helper()
 	patch := client.RawPatch(types.MergePatchType, harness.Encode(s.T, harness.Spec(map[string]any{"replicas": replicas})))
-	if err := harness.World.Admin.SubResource("scale").Patch(s.T.Context(), s.Ref("Deployment", "shop"), patch, client.FieldOwner("kube-controller-manager")); err != nil {
+	if err := harness.Suite.Admin.SubResource("scale").Patch(s.T.Context(), s.Ref("Deployment", "shop"), patch, client.FieldOwner("kube-controller-manager")); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
-func (s *site) expectAvailable(replicas int64) {
+func (s *env) expectAvailable(replicas int64) {
 	s.T.Helper()
-	s.ExpectThat(s.Ref("Deployment", "shop"), fmt.Sprintf("to have %d replicas", replicas), func(d *unstructured.Unstructured) error {
+	s.ExpectObject(s.Ref("Deployment", "shop"), fmt.Sprintf("to have %d replicas", replicas), func(d *unstructured.Unstructured) error {
 		if got, _ := harness.Field(d, "status", "availableReplicas").(int64); got != replicas {
 			return fmt.Errorf("it has %d", got)
 		}
@@ -137,8 +137,8 @@ func (s *site) expectAvailable(replicas int64) {
 
 func TestE1SwitchingAutoscalingOnKeepsTheReplicasThatRun(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(5)}))
 	s.ExpectReady("shop")
 	s.Patch(cr, harness.Spec(map[string]any{"autoscaling": map[string]any{"enabled": true, "minReplicas": int64(2)}}))
@@ -150,31 +150,31 @@ func TestE1SwitchingAutoscalingOnKeepsTheReplicasThatRun(t *testing.T) {
 
 func TestE2ChangesOfAnAdmissionPolicyAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	s.mutateDeployments()
-	s.Operate(harness.PackageOf("webapp"))
+	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 	for _, image := range []string{"nginx:1.25", "nginx:1.26"} {
 		s.Patch(cr, harness.Spec(map[string]any{"image": image}))
 		s.ExpectReady("shop")
 		d := s.Get("Deployment", "shop")
-		if err := rolledOut(d, "mirror.example.com/"+image, 1); err != nil || d.GetLabels()["injected"] != "yes" {
+		if err := checkRolledOut(d, "mirror.example.com/"+image, 1); err != nil || d.GetLabels()["injected"] != "yes" {
 			t.Fatalf("the policy has not taken effect: labels %v, %v", d.GetLabels(), err)
 		}
-		s.Settle()
-		from := harness.Mark(t)
-		for range pokes {
+		s.WaitUntilIdle()
+		from := harness.MarkAudit(t)
+		for range forcedPerCheck {
 			s.reconcileOnce("shop")
 		}
 		if writes := s.OperatorRequests(from).Mutating(); len(writes) > 0 {
-			t.Errorf("%d reconciles beside an admission policy wrote: %s", pokes, writes)
+			t.Errorf("%d reconciles beside an admission policy wrote: %s", forcedPerCheck, writes)
 		}
 	}
 }
 
 // mutateDeployments makes the API server itself change each Deployment of the site:
 // it rewrites the image and adds a label, as policies and injectors do.
-func (s *site) mutateDeployments() {
+func (s *env) mutateDeployments() {
 	s.T.Helper()
 	image := "object.spec.template.spec.containers[0].image"
 	s.mutate("apps", "deployments",
@@ -190,7 +190,7 @@ func (s *site) mutateDeployments() {
 	probe.Object["spec"] = podSpec("probe")
 	harness.Eventually(s.T, "the admission policy", func() error {
 		u := probe.DeepCopy()
-		if err := harness.World.Admin.Create(s.T.Context(), u); err != nil {
+		if err := harness.Suite.Admin.Create(s.T.Context(), u); err != nil {
 			return err
 		}
 		defer s.Delete(u)
@@ -202,7 +202,7 @@ func (s *site) mutateDeployments() {
 }
 
 // mutate makes the API server itself change what is written of a resource on the site.
-func (s *site) mutate(group, resource string, mutations ...any) {
+func (s *env) mutate(group, resource string, mutations ...any) {
 	s.T.Helper()
 	const version = "admissionregistration.k8s.io/v1"
 	policy := harness.Object(version, "MutatingAdmissionPolicy", "", s.Namespace)
@@ -220,6 +220,6 @@ func (s *site) mutate(group, resource string, mutations ...any) {
 	binding.Object["spec"] = map[string]any{"policyName": s.Namespace}
 	for _, u := range []*unstructured.Unstructured{policy, binding} {
 		s.Create(u)
-		s.T.Cleanup(func() { _ = harness.World.Admin.Delete(context.WithoutCancel(s.T.Context()), u) })
+		s.T.Cleanup(func() { _ = harness.Suite.Admin.Delete(context.WithoutCancel(s.T.Context()), u) })
 	}
 }

@@ -32,11 +32,11 @@ func table(t *testing.T, output string, columns ...string) map[string][]string {
 
 func TestKubectlShowsPhaseComponentsAndWhatBlocksThem(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
 	s.Create(s.ConfigMap("blocked", map[string]any{"made": "by hand"}))
-	s.Create(s.Webapp("blocked", everything()))
-	s.Create(s.Webapp("shop", everything()))
+	s.Create(s.Webapp("blocked", allFields()))
+	s.Create(s.Webapp("shop", allFields()))
 	s.ExpectReady("shop")
 	s.ExpectNotReady(s.Ref("WebApp", "blocked"), "OwnedByAnother", "wait for it")
 
@@ -52,9 +52,9 @@ func TestKubectlShowsPhaseComponentsAndWhatBlocksThem(t *testing.T) {
 
 func TestAConditionOfAnotherManagerStaysAndCostsNoRequest(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(harness.PackageOf("webapp"))
-	s.Create(s.Webapp("shop", everything()))
+	s := newEnv(t)
+	s.StartOperator(harness.PackageDir("webapp"))
+	s.Create(s.Webapp("shop", allFields()))
 	s.ExpectReady("shop")
 	file := t.TempDir() + "/audited.yaml"
 	harness.WriteFile(t, file, `apiVersion: example.com/v1
@@ -63,8 +63,8 @@ metadata: {name: shop}
 status: {conditions: [{type: Audited, status: "True", reason: Done, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}
 `)
 	s.Kubectl("apply", "--server-side", "--subresource=status", "--field-manager=auditor", "-f", file)
-	s.Settle()
-	from := harness.Mark(t)
+	s.WaitUntilIdle()
+	from := harness.MarkAudit(t)
 	for range 3 {
 		s.reconcileOnce("shop")
 	}

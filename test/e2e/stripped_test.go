@@ -8,8 +8,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// near is an object with a reference to its owner, beside those of reaching.
-const near = `
+// nearBody is an object with a reference to its owner, beside those of reaching.
+const nearBody = `
 components: near: objects: near: {
 	apiVersion: "v1"
 	kind:       "ConfigMap"
@@ -20,9 +20,9 @@ components: near: objects: near: {
 
 // strip writes an object as kubectl replace does with a file of somebody's own: nothing
 // says any more whose it is.
-func (s *site) strip(u *unstructured.Unstructured) {
+func (s *env) strip(u *unstructured.Unstructured) {
 	s.T.Helper()
-	got := s.ExpectThat(u, "to exist", harness.Exists)
+	got := s.ExpectObject(u, "to exist", harness.Exists)
 	bare := harness.Object(got.GetAPIVersion(), got.GetKind(), got.GetNamespace(), got.GetName())
 	for key, value := range got.Object {
 		if key != "metadata" && key != "status" {
@@ -30,34 +30,34 @@ func (s *site) strip(u *unstructured.Unstructured) {
 		}
 	}
 	bare.SetResourceVersion(got.GetResourceVersion())
-	if err := harness.World.Admin.Update(s.T.Context(), bare); err != nil {
+	if err := harness.Suite.Admin.Update(s.T.Context(), bare); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
 func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "stripped", reaching+near+anyReach)
-	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone)
-	ns := s.Elsewhere()
+	s := newEnv(t)
+	p := newTestPackage(t, "stripped", reachingBody+nearBody+anyReach)
+	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+	ns := s.OtherNamespace()
 	all := []*unstructured.Unstructured{s.Ref("ConfigMap", "near"), harness.Object("v1", "ConfigMap", ns, "far"), role(ns)}
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"namespace": ns}))
-	s.ExpectAllReady(cr)
-	s.Settle()
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"namespace": ns}))
+	s.ExpectResourceReady(cr)
+	s.WaitUntilIdle()
 	for _, u := range all {
-		from := harness.Mark(t)
+		from := harness.MarkAudit(t)
 		s.strip(u)
 		harness.Within(t, repairLimit, "the marks of "+u.GetName(), func() error {
-			got, err := harness.Read(t.Context(), u)
+			got, err := harness.GetOrNil(t.Context(), u)
 			if err == nil && got.GetLabels()["operetta.dev/owner"] == "" {
 				err = harness.ErrNotYet
 			}
 			return err
 		})
-		s.ExpectAllReady(cr)
-		s.Settle()
-		if writes := s.OperatorRequests(from).Only(func(e controlplane.AuditEvent) bool { return e.Name == u.GetName() && e.Resource != "things" }).Verbs("patch", "update", "create", "delete"); len(writes) != 1 {
+		s.ExpectResourceReady(cr)
+		s.WaitUntilIdle()
+		if writes := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Name == u.GetName() && e.Resource != "things" }).WithVerbs("patch", "update", "create", "delete"); len(writes) != 1 {
 			t.Errorf("E7: %s was written %d times: %s", u.GetName(), len(writes), writes)
 		}
 	}
@@ -68,12 +68,12 @@ func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 		s.strip(u)
 	}
 	s.Delete(cr)
-	s.Operate(p.Dir, harness.Everywhere, harness.Alone)
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	// Nothing on them says any more whose they are, and the inventory alone is no reason to
 	// delete anything: people are told.
 	s.ExpectGone(cr)
 	for _, u := range all {
-		if got := s.ExpectThat(u, "to stay", harness.Exists); got.GetDeletionTimestamp() != nil {
+		if got := s.ExpectObject(u, "to stay", harness.Exists); got.GetDeletionTimestamp() != nil {
 			t.Errorf("%s is being deleted", u.GetName())
 		}
 		t.Log(s.ExpectEvent("shop", "Kept", u.GetKind(), u.GetName(), "the marks that prove whose it is are not there"))

@@ -10,7 +10,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-const parent = `
+const parentBody = `
 #Spec: text: string
 
 components: child: objects: child: {
@@ -30,7 +30,7 @@ components: after: {
 }
 `
 
-const child = `
+const childBody = `
 #Spec: text: string
 
 inputs: gate: {apiVersion: "v1", kind: "ConfigMap", name: "gate-\(cr.spec.text)"}
@@ -52,19 +52,19 @@ components: second: {
 
 func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	above, below := newSmall(t, "parent", parent), newSmall(t, "child", child)
-	s.Operate(above.Dir, below.Dir)
-	cr := s.Create(above.Thing(s.Site, "shop", map[string]any{"text": "a"}))
-	kid := below.Thing(s.Site, "child-shop", nil)
+	s := newEnv(t)
+	above, below := newTestPackage(t, "parent", parentBody), newTestPackage(t, "child", childBody)
+	s.StartOperator(above.Dir, below.Dir)
+	cr := s.Create(above.Thing(s.Env, "shop", map[string]any{"text": "a"}))
+	kid := below.Thing(s.Env, "child-shop", nil)
 	s.ExpectNotReady(kid, "WaitingForValue", "inputs.gate.object")
 	t.Log(s.ExpectNotReady(cr, "NotReady", "child: "))
-	if u, err := s.Find("Secret", "after-shop"); u != nil || err != nil {
+	if u, err := s.Lookup("Secret", "after-shop"); u != nil || err != nil {
 		t.Errorf("what depends on the child exists before it is Ready (error %v)", err)
 	}
 	s.Create(s.ConfigMap("gate-a", map[string]any{"open": "a"}))
-	s.ExpectAllReady(kid)
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(kid)
+	s.ExpectResourceReady(cr)
 	secret := s.Get("Secret", "after-shop").GetResourceVersion()
 
 	// The child's Ready of its earlier generation counts no more.
@@ -74,15 +74,15 @@ func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 		t.Error("what depends on the child was changed before it was Ready again")
 	}
 	s.Create(s.ConfigMap("gate-b", map[string]any{"open": "b"}))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.ExpectData("second", "gate", "b")
 
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Delete(cr)
 	s.ExpectFinished(cr, layeredKinds...)
 	s.ExpectGone(kid)
 	var order []string
-	for _, e := range s.OperatorRequests(from).Verbs("delete").Only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace }) {
+	for _, e := range s.OperatorRequests(from).WithVerbs("delete").Filter(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace }) {
 		order = append(order, e.Resource)
 	}
 	if got := fmt.Sprint(order); got != "[secrets things configmaps serviceaccounts]" {
@@ -94,27 +94,27 @@ func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 // then its resource exists without a status, which looks ready to everybody else.
 func TestSubsystemOfAnotherProcessIsAwaitedAsWell(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	above, below := newSmall(t, "above", strings.ReplaceAll(parent, "child.example.com", "below.example.com")), newSmall(t, "below", child)
+	s := newEnv(t)
+	above, below := newTestPackage(t, "above", strings.ReplaceAll(parentBody, "child.example.com", "below.example.com")), newTestPackage(t, "below", childBody)
 	if err := harness.InstallCRDs(t.Context(), below.Dir); err != nil {
 		t.Fatal(err)
 	}
-	s.Operate(above.Dir)
+	s.StartOperator(above.Dir)
 	s.Create(s.ConfigMap("gate-a", map[string]any{"open": "a"}))
-	cr := s.Create(above.Thing(s.Site, "shop", map[string]any{"text": "a"}))
+	cr := s.Create(above.Thing(s.Env, "shop", map[string]any{"text": "a"}))
 	t.Log(s.ExpectNotReady(cr, "NotReady", "child: ", "its operator has not reported on it yet"))
-	if u, err := s.Find("Secret", "after-shop"); u != nil || err != nil {
+	if u, err := s.Lookup("Secret", "after-shop"); u != nil || err != nil {
 		t.Errorf("what depends on the child exists before its operator has seen that (error %v)", err)
 	}
 	file := filepath.Join(t.TempDir(), "other.yaml")
 	harness.WriteFile(t, file, "apiVersion: above.example.com/v1\nkind: Thing\nmetadata: {name: other}\nspec: {text: a}\n")
-	out, err := s.rehearse(above.Dir, "-f", file)
+	out, err := s.dryRun(above.Dir, "-f", file)
 	if err != nil || !strings.Contains(out, "+ Thing "+s.Namespace+"/child-other") || strings.Contains(out, "after-other") {
 		t.Errorf("a dry run says (%v):\n%s\nwant that it ends with the child", err, out)
 	}
 
-	s.Operate(below.Dir)
-	s.ExpectAllReady(below.Thing(s.Site, "child-shop", nil))
-	s.ExpectAllReady(cr)
+	s.StartOperator(below.Dir)
+	s.ExpectResourceReady(below.Thing(s.Env, "child-shop", nil))
+	s.ExpectResourceReady(cr)
 	s.Get("Secret", "after-shop")
 }

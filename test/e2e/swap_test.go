@@ -18,18 +18,18 @@ const swapLimit = 2 * time.Second
 
 func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	p := copyPackage(t, "webapp", nil)
-	o := s.Operate(p.dir)
+	o := s.StartOperator(p.dir)
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
-	best := harness.Patience
+	best := harness.Timeout
 	// A busy machine gets several tries at what is about seconds.
 	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
 		tier := fmt.Sprintf("tier-%d", try)
-		from, position := harness.Mark(t), o.Log.Len()
+		from, position := harness.MarkAudit(t), o.Log.Len()
 		p.edit("names.cue", `"app.kubernetes.io/name": "webapp"`, `"app.kubernetes.io/name": "webapp", tier: "`+tier+`"`)
-		took := harness.Within(t, harness.Patience, "the label of the edited package", func() error {
+		took := harness.Within(t, harness.Timeout, "the label of the edited package", func() error {
 			if got := s.Get("Deployment", "shop").GetLabels()["tier"]; got != tier {
 				return fmt.Errorf("it is %q", got)
 			}
@@ -41,7 +41,7 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 		s.ExpectReady("shop")
 		t.Logf("writes: %s", s.OperatorRequests(from).Mutating())
 		p.revert("names.cue")
-		s.ExpectThat(s.Ref("Deployment", "shop"), "to lose the label", func(u *unstructured.Unstructured) error {
+		s.ExpectObject(s.Ref("Deployment", "shop"), "to lose the label", func(u *unstructured.Unstructured) error {
 			if _, has := u.GetLabels()["tier"]; has {
 				return harness.ErrNotYet
 			}
@@ -63,19 +63,19 @@ func TestF2BrokenEditLeavesTheLastGoodVersionRunning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
+			s := newEnv(t)
 			p := copyPackage(t, "webapp", nil)
-			o := s.Operate(p.dir)
+			o := s.StartOperator(p.dir)
 			cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 			s.ExpectReady("shop")
-			s.Settle()
-			from, position, began := harness.Mark(t), o.Log.Len(), time.Now()
+			s.WaitUntilIdle()
+			from, position, began := harness.MarkAudit(t), o.Log.Len(), time.Now()
 			p.edit("names.cue", edit.old, edit.new)
 			line := o.ExpectLogAfter(position, "last good version keeps running", edit.says)
-			t.Logf("said after %s: %s", harness.Since(began), line)
+			t.Logf("said after %s: %s", harness.Elapsed(began), line)
 			s.reconcileOnce("shop")
 			// If that takes long, the status says by now which version serves.
-			if writes := s.OperatorRequests(from).Mutating().Only(func(e controlplane.AuditEvent) bool { return e.Subresource != "status" }); len(writes) > 0 {
+			if writes := s.OperatorRequests(from).Mutating().Filter(func(e controlplane.AuditEvent) bool { return e.Subresource != "status" }); len(writes) > 0 {
 				t.Errorf("the broken package caused writes: %s", writes)
 			}
 			// The last good version goes on reconciling.
@@ -85,7 +85,7 @@ func TestF2BrokenEditLeavesTheLastGoodVersionRunning(t *testing.T) {
 			position = o.Log.Len()
 			p.revert("names.cue")
 			p.edit("names.cue", `"app.kubernetes.io/name": "webapp"`, `"app.kubernetes.io/name": "webapp", fixed: "yes"`)
-			s.ExpectThat(s.Ref("Deployment", "shop"), "to have the label of the fixed package", func(u *unstructured.Unstructured) error {
+			s.ExpectObject(s.Ref("Deployment", "shop"), "to have the label of the fixed package", func(u *unstructured.Unstructured) error {
 				if u.GetLabels()["fixed"] != "yes" {
 					return harness.ErrNotYet
 				}
@@ -97,27 +97,27 @@ func TestF2BrokenEditLeavesTheLastGoodVersionRunning(t *testing.T) {
 	}
 }
 
-// editable is a package that a test may change.
-type editable struct {
+// editablePackage is a package that a test may change.
+type editablePackage struct {
 	t         *testing.T
 	dir, from string
 }
 
 // copyPackage returns a copy of a package of the repository in a module of its own,
 // with replacements in all its files.
-func copyPackage(t *testing.T, name string, replace map[string]string) *editable {
+func copyPackage(t *testing.T, name string, replace map[string]string) *editablePackage {
 	t.Helper()
-	return copyFolder(t, harness.PackageOf(name), replace)
+	return copyFolder(t, harness.PackageDir(name), replace)
 }
 
 // copyFolder returns such a copy of a package in any folder.
-func copyFolder(t *testing.T, from string, replace map[string]string) *editable {
+func copyFolder(t *testing.T, from string, replace map[string]string) *editablePackage {
 	t.Helper()
-	return &editable{t: t, dir: harness.CopyPackage(t, from, replace), from: from}
+	return &editablePackage{t: t, dir: harness.CopyPackage(t, from, replace), from: from}
 }
 
 // edit replaces a part of a file that is in it exactly once.
-func (p *editable) edit(file, from, to string) {
+func (p *editablePackage) edit(file, from, to string) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, file)
 	b, err := os.ReadFile(path)
@@ -131,7 +131,7 @@ func (p *editable) edit(file, from, to string) {
 }
 
 // revert makes a file as it is in the repository.
-func (p *editable) revert(file string) {
+func (p *editablePackage) revert(file string) {
 	p.t.Helper()
 	b, err := os.ReadFile(filepath.Join(p.from, file))
 	if err != nil {

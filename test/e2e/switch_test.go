@@ -10,9 +10,9 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// switched has a component in the middle that can be switched off: what depends on it, in
+// switchedBody has a component in the middle that can be switched off: what depends on it, in
 // words or by a reference, goes with it, and what only comes after it stays.
-const switched = `
+const switchedBody = `
 live: _
 #Spec: {middle: bool | *true, text: string | *"a"}
 
@@ -37,45 +37,45 @@ _map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: string, ...}
 
 func TestSwitchingOffDeletesDependentsFirstAndWaitsForTheirAbsence(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "switched", switched)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "switched", switchedBody)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
 	top := s.Ref("Secret", "top")
 	s.Patch(top, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}})
-	s.Settle()
+	s.WaitUntilIdle()
 
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Patch(cr, harness.Spec(map[string]any{"middle": false}))
-	s.ExpectThat(top, "to be on its way out", func(u *unstructured.Unstructured) error {
+	s.ExpectObject(top, "to be on its way out", func(u *unstructured.Unstructured) error {
 		if u == nil || u.GetDeletionTimestamp() == nil {
 			return errors.New("it is not")
 		}
 		return nil
 	})
 	s.ExpectGone(s.Ref("Service", "user"))
-	s.Settle()
+	s.WaitUntilIdle()
 	if u := s.Get("ServiceAccount", "middle"); u.GetDeletionTimestamp() != nil {
 		t.Error("what top depends on is being deleted, though top is still there")
 	}
 	s.Patch(top, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	s.ExpectGone(s.Ref("ServiceAccount", "middle"))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	var order []string
-	for _, e := range s.OperatorRequests(from).Verbs("delete").Only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace && e.Code == 200 }) {
+	for _, e := range s.OperatorRequests(from).WithVerbs("delete").Filter(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace && e.Code == 200 }) {
 		order = append(order, e.Resource)
 	}
 	if got := strings.Join(order, " "); got != "secrets services serviceaccounts" && got != "services secrets serviceaccounts" {
 		t.Errorf("deleted in the order %s", got)
 	}
 	for _, name := range []string{"base", "beside"} {
-		s.ExpectThat(s.Ref("ConfigMap", name), "to exist", harness.Exists)
+		s.ExpectObject(s.Ref("ConfigMap", name), "to exist", harness.Exists)
 	}
 
 	s.Patch(cr, harness.Spec(map[string]any{"middle": true}))
-	s.ExpectAllReady(cr)
-	s.ExpectThat(top, "to be back", harness.Exists)
+	s.ExpectResourceReady(cr)
+	s.ExpectObject(top, "to be back", harness.Exists)
 }
 
 // chatty is a subsystem whose last word is a hook; talk renders it.
@@ -100,10 +100,10 @@ components: child: objects: child: {apiVersion: "chatty.example.com/v1", kind: "
 
 func TestKubectlWaitForReadyIsNotEarlyForSubsystemsAndHooks(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	above, below := newSmall(t, "talk", talk), newSmall(t, "chatty", chatty)
-	s.Operate(above.Dir, below.Dir)
-	cr := s.Create(above.Thing(s.Site, "shop", map[string]any{"text": "a"}))
+	s := newEnv(t)
+	above, below := newTestPackage(t, "talk", talk), newTestPackage(t, "chatty", chatty)
+	s.StartOperator(above.Dir, below.Dir)
+	cr := s.Create(above.Thing(s.Env, "shop", map[string]any{"text": "a"}))
 	for i, text := range []string{"a", "b", "c", "d"} {
 		if i > 0 {
 			s.Patch(cr, harness.Spec(map[string]any{"text": text}))

@@ -14,10 +14,10 @@ import (
 
 // expectDeleted expects the operator to have deleted objects of some resources since
 // a mark: of each one, in this order (E).
-func (s *site) expectDeleted(from controlplane.AuditMark, resources ...string) {
+func (s *env) expectDeleted(from controlplane.AuditMark, resources ...string) {
 	s.T.Helper()
 	var got []string
-	deletes := s.OperatorRequests(from).Verbs("delete").Only(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace && e.Code == 200 })
+	deletes := s.OperatorRequests(from).WithVerbs("delete").Filter(func(e controlplane.AuditEvent) bool { return e.Namespace == s.Namespace && e.Code == 200 })
 	for _, e := range deletes {
 		got = append(got, e.Resource)
 	}
@@ -30,76 +30,76 @@ func (s *site) expectDeleted(from controlplane.AuditMark, resources ...string) {
 const teardownLimit = time.Minute
 
 // expectTornDown waits for the end of a deleted resource within the limit.
-func (s *site) expectTornDown(cr *unstructured.Unstructured, kinds ...string) {
+func (s *env) expectTornDown(cr *unstructured.Unstructured, kinds ...string) {
 	s.T.Helper()
 	began := time.Now()
 	s.ExpectFinished(cr, kinds...)
-	s.T.Logf("gone after %s", harness.Since(began))
+	s.T.Logf("gone after %s", harness.Elapsed(began))
 	if took := time.Since(began); took > teardownLimit {
 		s.T.Errorf("the deletion took %s", took)
 	}
 }
 
-// harms are what may have become of the package by the time that a resource goes.
+// packageDamages are what may have become of the package by the time that a resource goes.
 // The operator has seen each of them before the deletion.
-var harms = map[string]struct {
+var packageDamages = map[string]struct {
 	reason string
-	do     func(s *site, p *small, cr *unstructured.Unstructured)
+	do     func(s *env, p *testPackage, cr *unstructured.Unstructured)
 }{
-	"broken": {"the last good version knows the objects, and is not needed", func(s *site, p *small, _ *unstructured.Unstructured) {
+	"broken": {"the last good version knows the objects, and is not needed", func(s *env, p *testPackage, _ *unstructured.Unstructured) {
 		p.replace(s, "level=ERROR", func() { harness.WriteFile(p.T, p.file(), "package "+p.Name+"\n components: {{{\n") })
 	}},
-	"gone": {"the same", func(s *site, p *small, _ *unstructured.Unstructured) {
+	"gone": {"the same", func(s *env, p *testPackage, _ *unstructured.Unstructured) {
 		p.replace(s, "level=ERROR", func() {
 			if err := os.RemoveAll(p.Dir); err != nil {
 				p.T.Fatal(err)
 			}
 		})
 	}},
-	"newer": {"it renders other objects, and has written none of them", func(s *site, p *small, cr *unstructured.Unstructured) {
+	"newer": {"it renders other objects, and has written none of them", func(s *env, p *testPackage, cr *unstructured.Unstructured) {
 		s.pause(cr)
-		p.replace(s, "package replaced", p.renameTop)
+		p.replace(s, "package replaced", p.renameTopComponent)
 	}},
-	"newer and rolled out": {"its objects are in the inventory", func(s *site, p *small, cr *unstructured.Unstructured) {
-		p.replace(s, "package replaced", p.renameTop)
-		s.ExpectThat(s.Ref("Secret", "summit-shop-a"), "to exist", harness.Exists)
-		s.ExpectAllReady(cr)
+	"newer and rolled out": {"its objects are in the inventory", func(s *env, p *testPackage, cr *unstructured.Unstructured) {
+		p.replace(s, "package replaced", p.renameTopComponent)
+		s.ExpectObject(s.Ref("Secret", "summit-shop-a"), "to exist", harness.Exists)
+		s.ExpectResourceReady(cr)
 	}},
-	"less": {"most of what is there is in no version that runs", func(s *site, p *small, cr *unstructured.Unstructured) {
+	"less": {"most of what is there is in no version that runs", func(s *env, p *testPackage, cr *unstructured.Unstructured) {
 		s.pause(cr)
-		p.replace(s, "package replaced", p.empty)
+		p.replace(s, "package replaced", p.keepFirstComponent)
 	}},
-	"newer after a restart": {"the process has never seen the older one", func(s *site, p *small, cr *unstructured.Unstructured) {
+	"newer after a restart": {"the process has never seen the older one", func(s *env, p *testPackage, cr *unstructured.Unstructured) {
 		s.pause(cr)
-		p.restart(s, p.renameTop)
+		p.restart(s, p.renameTopComponent)
 	}},
-	"newer and rolled out after a restart": {"the same, and it has pruned", func(s *site, p *small, cr *unstructured.Unstructured) {
-		p.restart(s, p.renameTop)
-		s.ExpectThat(s.Ref("Secret", "summit-shop-a"), "to exist", harness.Exists)
-		s.ExpectAllReady(cr)
+	"newer and rolled out after a restart": {"the same, and it has pruned", func(s *env, p *testPackage, cr *unstructured.Unstructured) {
+		p.restart(s, p.renameTopComponent)
+		s.ExpectObject(s.Ref("Secret", "summit-shop-a"), "to exist", harness.Exists)
+		s.ExpectResourceReady(cr)
 	}},
-	"less after a restart": {"the process has never seen most of the objects", func(s *site, p *small, cr *unstructured.Unstructured) {
+	"less after a restart": {"the process has never seen most of the objects", func(s *env, p *testPackage, cr *unstructured.Unstructured) {
 		s.pause(cr)
-		p.restart(s, p.empty)
+		p.restart(s, p.keepFirstComponent)
 	}},
 }
 
 func TestG2DeletionNeedsNoPackageThatWorksOrIsTheSame(t *testing.T) {
 	t.Parallel()
-	for name, harm := range harms {
+	for name, harm := range packageDamages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, "torn"+strings.ReplaceAll(name, " ", ""), layered)
-			s.Operate(p.Dir)
-			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-			s.ExpectAllReady(cr)
+			s := newEnv(t)
+			p := newTestPackage(t, "torn"+strings.ReplaceAll(name, " ", ""), layeredBody)
+			s.StartOperator(p.Dir)
+			cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+			s.ExpectResourceReady(cr)
 			harm.do(s, p, cr)
-			from := harness.Mark(t)
+			from := harness.MarkAudit(t)
 			s.Delete(cr)
 			s.expectTornDown(cr, layeredKinds...)
 			s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
-			if applied := s.OperatorRequests(from).Only(isOfACoreKind).Verbs("patch", "create"); len(applied) > 0 {
+			if applied := s.OperatorRequests(from).Filter(isOfACoreKind).WithVerbs("patch", "create"); len(applied) > 0 {
 				t.Errorf("%s: objects were written after the deletion: %s", harm.reason, applied)
 			}
 		})
@@ -109,7 +109,7 @@ func TestG2DeletionNeedsNoPackageThatWorksOrIsTheSame(t *testing.T) {
 func isOfACoreKind(e controlplane.AuditEvent) bool { return e.Group == "" && !harness.IsEvent(e) }
 
 // replace changes the package under a running operator, and waits until it says so.
-func (p *small) replace(s *site, line string, change func()) {
+func (p *testPackage) replace(s *env, line string, change func()) {
 	p.T.Helper()
 	position := s.Operator.Log.Len()
 	change()
@@ -117,18 +117,18 @@ func (p *small) replace(s *site, line string, change func()) {
 }
 
 // restart changes the package between two lives of the operator.
-func (p *small) restart(s *site, change func()) {
+func (p *testPackage) restart(s *env, change func()) {
 	p.T.Helper()
 	s.Operator.Stop()
 	change()
-	s.Operate(p.Dir)
+	s.StartOperator(p.Dir)
 }
 
 // file is the one file of the package.
-func (p *small) file() string { return p.Dir + "/" + p.Name + ".cue" }
+func (p *testPackage) file() string { return p.Dir + "/" + p.Name + ".cue" }
 
-// renameTop renames a component of layered, and its object.
-func (p *small) renameTop() {
+// renameTopComponent renames a component of layered, and its object.
+func (p *testPackage) renameTopComponent() {
 	p.T.Helper()
 	b, err := os.ReadFile(p.file())
 	if err != nil {
@@ -137,8 +137,8 @@ func (p *small) renameTop() {
 	harness.WriteFile(p.T, p.file(), strings.NewReplacer("components: top:", "components: summit:", "top-", "summit-").Replace(string(b)))
 }
 
-// empty takes all components of layered away but the first.
-func (p *small) empty() {
+// keepFirstComponent takes all components of layered away but the first.
+func (p *testPackage) keepFirstComponent() {
 	p.T.Helper()
 	b, err := os.ReadFile(p.file())
 	if err != nil {
@@ -148,22 +148,22 @@ func (p *small) empty() {
 	harness.WriteFile(p.T, p.file(), kept)
 }
 
-// waysToLose are how a resource may lose what it needs before it is deleted.
-var waysToLose = map[string]func(s *site, p *small, cr *unstructured.Unstructured, reason string, lose func()){
-	"while the operator runs": func(s *site, _ *small, cr *unstructured.Unstructured, reason string, lose func()) {
+// waysToLosePackage are how a resource may lose what it needs before it is deleted.
+var waysToLosePackage = map[string]func(s *env, p *testPackage, cr *unstructured.Unstructured, reason string, lose func()){
+	"while the operator runs": func(s *env, _ *testPackage, cr *unstructured.Unstructured, reason string, lose func()) {
 		lose()
 		s.ExpectNotReady(cr, reason)
 		s.Delete(cr)
 	},
-	"while the operator is away": func(s *site, p *small, cr *unstructured.Unstructured, _ string, lose func()) {
+	"while the operator is away": func(s *env, p *testPackage, cr *unstructured.Unstructured, _ string, lose func()) {
 		s.Operator.Stop()
 		lose()
 		s.Delete(cr)
-		s.Operate(p.Dir)
+		s.StartOperator(p.Dir)
 	},
 }
 
-const reliantOnInput = `
+const needsInputBody = `
 #Spec: {}
 
 inputs: region: {apiVersion: "v1", kind: "ConfigMap", name: "region"}
@@ -187,16 +187,16 @@ components: top: {
 
 func TestG2DeletionNeedsNoInput(t *testing.T) {
 	t.Parallel()
-	p := newSmall(t, "noinput", reliantOnInput)
-	for name, way := range waysToLose {
+	p := newTestPackage(t, "noinput", needsInputBody)
+	for name, way := range waysToLosePackage {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
+			s := newEnv(t)
 			input := s.Create(s.ConfigMap("region", map[string]any{"name": "north"}))
-			s.Operate(p.Dir)
-			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-			s.ExpectAllReady(cr)
-			from := harness.Mark(t)
+			s.StartOperator(p.Dir)
+			cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+			s.ExpectResourceReady(cr)
+			from := harness.MarkAudit(t)
 			way(s, p, cr, "WaitingForValue", func() { s.Delete(input) })
 			s.expectTornDown(cr, layeredKinds...)
 			s.expectDeleted(from, "secrets", "serviceaccounts")
@@ -204,7 +204,7 @@ func TestG2DeletionNeedsNoInput(t *testing.T) {
 	}
 }
 
-const reliantOnKind = `
+const needsKindBody = `
 #Spec: {}
 
 components: base: objects: settings: {
@@ -234,10 +234,10 @@ components: top: {
 
 // installKind installs the kind that a package of reliantOnKind renders, and returns
 // its definition.
-func (p *small) installKind() *unstructured.Unstructured {
+func (p *testPackage) installKind() *unstructured.Unstructured {
 	p.T.Helper()
 	group := p.Name + ".gone.example.com"
-	if err := harness.InstallCRDs(p.T.Context(), harness.WritePackage(p.T, "greeting", strings.Replace(greeting, "greetings.example.com", group, 1))); err != nil {
+	if err := harness.InstallCRDs(p.T.Context(), harness.WritePackage(p.T, "greeting", strings.Replace(greetingPackage, "greetings.example.com", group, 1))); err != nil {
 		p.T.Fatal(err)
 	}
 	return harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "greetings."+group)
@@ -245,40 +245,40 @@ func (p *small) installKind() *unstructured.Unstructured {
 
 func TestH1KindOfAChildThatGoesAndReturnsIsUsedAgain(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "kindreturns", reliantOnKind)
+	s := newEnv(t)
+	p := newTestPackage(t, "kindreturns", needsKindBody)
 	definition := p.installKind()
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	s.ExpectAllReady(cr)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
 	s.Delete(definition)
 	s.ExpectGone(definition)
 	t.Log(s.ExpectNotReady(cr, "KindNotServed", "route: ", "Greeting"))
 	p.installKind()
 	route := harness.Object(p.Name+".gone.example.com/v1", "Greeting", s.Namespace, "route")
 	took := harness.Within(t, kindLimit, "the object of the kind that returned", func() error {
-		u, err := harness.Read(t.Context(), route)
+		u, err := harness.GetOrNil(t.Context(), route)
 		if err == nil && u == nil {
 			err = harness.ErrNotYet
 		}
 		return err
 	})
 	t.Logf("applied %s after its definition", took.Round(time.Millisecond))
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 }
 
 func TestG2DeletionNeedsNoKindOfAChild(t *testing.T) {
 	t.Parallel()
-	for name, way := range waysToLose {
+	for name, way := range waysToLosePackage {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			p := newSmall(t, "nokind"+strings.ReplaceAll(name, " ", ""), reliantOnKind)
+			s := newEnv(t)
+			p := newTestPackage(t, "nokind"+strings.ReplaceAll(name, " ", ""), needsKindBody)
 			definition := p.installKind()
-			s.Operate(p.Dir)
-			cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-			s.ExpectAllReady(cr)
-			from := harness.Mark(t)
+			s.StartOperator(p.Dir)
+			cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+			s.ExpectResourceReady(cr)
+			from := harness.MarkAudit(t)
 			way(s, p, cr, "KindNotServed", func() {
 				s.Delete(definition)
 				s.ExpectGone(definition)

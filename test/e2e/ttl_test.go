@@ -11,13 +11,13 @@ import (
 
 func TestAJobThatIsDeletedSomeTimeAfterItsEndRunsOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newEnv(t)
 	p := copyFolder(t, fixture("queue"), map[string]string{"backoffLimit: 3": "backoffLimit: 3, ttlSecondsAfterFinished: 1"})
-	s.Operate(p.dir)
+	s.StartOperator(p.dir)
 	cr := s.sample("queue")
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Create(cr.DeepCopy())
-	s.ExpectAllReady(cr)
+	s.ExpectResourceReady(cr)
 	s.ExpectGone(s.Ref("Job", "orders-prepare"))
 	began := time.Now()
 	harness.Eventually(t, "the end of the watch", func() error {
@@ -26,16 +26,16 @@ func TestAJobThatIsDeletedSomeTimeAfterItsEndRunsOnce(t *testing.T) {
 		}
 		return nil
 	})
-	s.ExpectAllReady(cr)
-	jobs := s.OperatorRequests(from).About("jobs").Writes().Only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
+	s.ExpectResourceReady(cr)
+	jobs := s.OperatorRequests(from).OfResource("jobs").Writes().Filter(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
 	if len(jobs) != 1 {
 		t.Errorf("the Job was created %d times", len(jobs))
 	}
 	// Another content is another run.
 	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.3"}))
-	s.ExpectThat(s.Ref("StatefulSet", "orders"), "to be of the new image", ofImage("broker:4.3"))
-	s.ExpectAllReady(cr)
-	jobs = s.OperatorRequests(from).About("jobs").Writes().Only(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
+	s.ExpectObject(s.Ref("StatefulSet", "orders"), "to be of the new image", ofImage("broker:4.3"))
+	s.ExpectResourceReady(cr)
+	jobs = s.OperatorRequests(from).OfResource("jobs").Writes().Filter(func(e controlplane.AuditEvent) bool { return e.Code == 201 })
 	if len(jobs) != 2 {
 		t.Errorf("the Job was created %d times for two contents", len(jobs))
 	}

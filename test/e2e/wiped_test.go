@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const layered = `
+const layeredBody = `
 #Spec: text: string | *"a"
 
 components: base: objects: settings: {
@@ -46,17 +46,17 @@ var layeredKinds = []string{"ConfigMap", "ServiceAccount", "Secret"}
 
 func TestStatusThatWasWipedWhileTheOperatorWasAwayIsRebuiltFromLabels(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "wiped", layered)
-	o := s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"text": "a"}))
-	before := s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "wiped", layeredBody)
+	o := s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"text": "a"}))
+	before := s.ExpectResourceReady(cr)
 	s.Get("Secret", "top-shop-a")
 	o.Stop()
 	s.wipeStatus(p, "shop")
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
-	s.Operate(p.Dir)
-	after := s.ExpectAllReady(cr)
+	s.StartOperator(p.Dir)
+	after := s.ExpectResourceReady(cr)
 	s.Get("Secret", "top-shop-b")
 	s.ExpectGone(s.Ref("Secret", "top-shop-a"))
 	if n, m := inventorySize(after), inventorySize(before); n != m || n == 0 {
@@ -66,44 +66,44 @@ func TestStatusThatWasWipedWhileTheOperatorWasAwayIsRebuiltFromLabels(t *testing
 	// The order of deletion is known again as well, even right after another loss.
 	s.Operator.Stop()
 	s.wipeStatus(p, "shop")
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Delete(cr)
-	s.Operate(p.Dir)
+	s.StartOperator(p.Dir)
 	s.ExpectFinished(cr, layeredKinds...)
 	s.expectDeleted(from, "secrets", "serviceaccounts", "configmaps")
 }
 
 func TestAnUnreadableInventoryStopsEverythingUntilItIsRemoved(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "garbled", layered)
-	s.Operate(p.Dir)
-	cr, other := s.Create(p.Thing(s.Site, "shop", map[string]any{})), s.Create(p.Thing(s.Site, "store", map[string]any{}))
-	before := s.ExpectAllReady(cr)
-	s.ExpectAllReady(other)
+	s := newEnv(t)
+	p := newTestPackage(t, "garbled", layeredBody)
+	s.StartOperator(p.Dir)
+	cr, other := s.Create(p.Thing(s.Env, "shop", map[string]any{})), s.Create(p.Thing(s.Env, "store", map[string]any{}))
+	before := s.ExpectResourceReady(cr)
+	s.ExpectResourceReady(other)
 	for _, name := range []string{"shop", "store"} {
-		s.garble(p, name)
+		s.corruptInventory(p, name)
 	}
-	s.Settle()
+	s.WaitUntilIdle()
 
 	// Whatever is asked of it, nothing is done, and what cannot be read is kept.
-	from := harness.Mark(t)
+	from := harness.MarkAudit(t)
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
 	t.Log(s.ExpectNotReady(cr, "StatusUnreadable", "status.inventory[0].objects[0].apiVersion", `"a/b/c"`, "remove status.inventory"))
 	t.Log(s.Kubectl("get", "things."+p.Name+".example.com", "shop"))
 	s.Delete(s.Ref("Secret", "top-shop-a"))
 	s.Delete(other)
-	held := s.ExpectThat(other, "to be held", func(u *unstructured.Unstructured) error {
+	held := s.ExpectObject(other, "to be held", func(u *unstructured.Unstructured) error {
 		if harness.Field(u, "status", "phase") != "Deleting" || harness.Condition(u, "Stalled")["reason"] != "StatusUnreadable" {
 			return fmt.Errorf("its status is %s", harness.Encode(t, harness.Field(u, "status")))
 		}
 		return nil
 	})
-	s.Settle()
+	s.WaitUntilIdle()
 	if got := harness.Field(held, "status", "inventory"); !strings.Contains(string(harness.Encode(t, got)), "a/b/c") {
 		t.Errorf("what could not be read was written over: %s", harness.Encode(t, got))
 	}
-	if wrote := s.OperatorRequests(from).Mutating().Only(func(e controlplane.AuditEvent) bool { return e.Resource != "things" || e.Subresource != "status" }); len(wrote) > 0 {
+	if wrote := s.OperatorRequests(from).Mutating().Filter(func(e controlplane.AuditEvent) bool { return e.Resource != "things" || e.Subresource != "status" }); len(wrote) > 0 {
 		t.Errorf("the operator wrote more than the status: %s", wrote)
 	}
 	s.Get("ConfigMap", "base-store")
@@ -113,8 +113,8 @@ func TestAnUnreadableInventoryStopsEverythingUntilItIsRemoved(t *testing.T) {
 		s.Kubectl("patch", "things."+p.Name+".example.com", name, "--subresource=status", "--type=json", `-p=[{"op": "remove", "path": "/status/inventory"}]`)
 	}
 	began := time.Now()
-	after := s.ExpectAllReady(cr)
-	t.Logf("ready %s after the remedy", harness.Since(began))
+	after := s.ExpectResourceReady(cr)
+	t.Logf("ready %s after the remedy", harness.Elapsed(began))
 	s.Get("Secret", "top-shop-b")
 	if n, m := inventorySize(after), inventorySize(before); n != m {
 		t.Errorf("the inventory has %d components, %d before", n, m)
@@ -123,46 +123,46 @@ func TestAnUnreadableInventoryStopsEverythingUntilItIsRemoved(t *testing.T) {
 	s.ExpectGone(s.Ref("ConfigMap", "base-store"))
 }
 
-// garble makes the inventory of a resource unreadable, as far as its schema allows.
-func (s *site) garble(p *small, name string) {
+// corruptInventory makes the inventory of a resource unreadable, as far as its schema allows.
+func (s *env) corruptInventory(p *testPackage, name string) {
 	s.T.Helper()
-	u, err := harness.Read(s.T.Context(), p.Thing(s.Site, name, nil))
+	u, err := harness.GetOrNil(s.T.Context(), p.Thing(s.Env, name, nil))
 	if err != nil {
 		s.T.Fatal(err)
 	}
 	of := func(op, path string, value any) client.Patch {
 		return client.RawPatch(types.JSONPatchType, harness.Encode(s.T, []any{map[string]any{"op": op, "path": path, "value": value}}))
 	}
-	if err := harness.World.Admin.Status().Patch(s.T.Context(), u.DeepCopy(), of("replace", "/status/inventory", "nothing")); !apierrors.IsInvalid(err) {
+	if err := harness.Suite.Admin.Status().Patch(s.T.Context(), u.DeepCopy(), of("replace", "/status/inventory", "nothing")); !apierrors.IsInvalid(err) {
 		s.T.Errorf("the schema takes an inventory that is a text: %v", err)
 	}
-	if err := harness.World.Admin.Status().Patch(s.T.Context(), u, of("replace", "/status/inventory/0/objects/0/apiVersion", "a/b/c")); err != nil {
+	if err := harness.Suite.Admin.Status().Patch(s.T.Context(), u, of("replace", "/status/inventory/0/objects/0/apiVersion", "a/b/c")); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
 func TestAStatusThatIsWipedWhileTheOperatorRunsIsRebuiltAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	p := newSmall(t, "wipedrunning", layered)
-	s.Operate(p.Dir)
-	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{}))
-	before := s.ExpectAllReady(cr)
+	s := newEnv(t)
+	p := newTestPackage(t, "wipedrunning", layeredBody)
+	s.StartOperator(p.Dir)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	before := s.ExpectResourceReady(cr)
 	s.wipeStatus(p, "shop")
 	began := time.Now()
-	after := s.ExpectAllReady(cr)
-	t.Logf("rebuilt after %s", harness.Since(began))
+	after := s.ExpectResourceReady(cr)
+	t.Logf("rebuilt after %s", harness.Elapsed(began))
 	if n, m := inventorySize(after), inventorySize(before); n != m || n == 0 {
 		t.Errorf("the inventory has %d components, %d before", n, m)
 	}
 }
 
 // wipeStatus empties the status of a resource as a bad restore of a backup does.
-func (s *site) wipeStatus(p *small, name string) {
+func (s *env) wipeStatus(p *testPackage, name string) {
 	s.T.Helper()
-	u := p.Thing(s.Site, name, nil)
+	u := p.Thing(s.Env, name, nil)
 	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "replace", "path": "/status", "value": {}}]`))
-	if err := harness.World.Admin.Status().Patch(s.T.Context(), u, patch); err != nil {
+	if err := harness.Suite.Admin.Status().Patch(s.T.Context(), u, patch); err != nil {
 		s.T.Fatal(err)
 	}
 	if left := harness.Field(u, "status", "inventory"); left != nil {

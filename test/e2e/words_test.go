@@ -7,8 +7,8 @@ import (
 
 func TestASecretThatIsNotThereIsSaidToBeMissing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.Operate(fixture("postgres"))
+	s := newEnv(t)
+	s.StartOperator(fixture("postgres"))
 	cr := s.sample("postgres")
 	cr.Object["spec"] = map[string]any{"credentials": map[string]any{"secretName": "vault"}, "replicas": int64(0)}
 	s.Create(cr.DeepCopy())

@@ -2,6 +2,6 @@ package harness
 
 import "syscall"
 
-// dyingWithParent makes the kernel kill a child when the thread that started it
-// ends, so also when this process is killed.
-func dyingWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// killedWithParent makes the kernel kill a child process when the thread that started it ends, and so
+// also when this process is killed.
+func killedWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

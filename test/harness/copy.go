@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// CopyPackage copies a package from a folder into a module of its own, with replacements
-// in all its files, and returns the folder of the copy.
+// CopyPackage copies a package from a folder into a new module, replaces texts in all its files, and
+// returns the folder of the copy.
 func CopyPackage(t *testing.T, from string, replace map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -18,7 +18,7 @@ func CopyPackage(t *testing.T, from string, replace map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	module, err := os.ReadFile(filepath.Join(World.Root, "cue.mod", "module.cue"))
+	module, err := os.ReadFile(filepath.Join(Suite.Root, "cue.mod", "module.cue"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,9 @@
 //	func TestMain(m *testing.M) { harness.RunTests(m, harness.Setup{}) }
 //
 //	func TestSomething(t *testing.T) {
-//		s := harness.NewSite(t)
-//		p := harness.NewSmall(t, "plain", body)
-//		s.Operate(p.Dir)
-//		s.ExpectAllReady(s.Create(p.Thing(s, "shop", nil)))
+//		s := harness.NewEnv(t)
+//		p := harness.NewTestPackage(t, "plain", body)
+//		s.StartOperator(p.Dir)
+//		s.ExpectResourceReady(s.Create(p.Thing(s, "shop", nil)))
 //	}
 package harness

@@ -2,8 +2,8 @@ package harness
 
 import "os"
 
-// longEnv has tests take their time that otherwise look for a moment only.
+// longEnv is the variable that makes some tests run for minutes instead of seconds.
 const longEnv = "OPERETTA_TEST_LONG"
 
-// Long reports whether tests may take minutes.
+// Long reports whether tests should run at full length.
 func Long() bool { return os.Getenv(longEnv) != "" }

@@ -29,19 +29,19 @@ type Operator struct {
 	ended chan struct{}
 }
 
-// Operate starts the binary under test on the site's namespace, under the site's
+// StartOperator starts the binary under test on the test's namespace, under the test's
 // user, and ends it with the test. Extra arguments are packages and flags.
-func (s *Site) Operate(args ...string) *Operator {
+func (s *Env) StartOperator(args ...string) *Operator {
 	s.T.Helper()
 	o := &Operator{T: s.T, Log: &logBuffer{}, ended: make(chan struct{})}
 	all := append([]string{
 		"run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort,
 	}, args...)
-	o.cmd = exec.Command(World.Operetta, all...)
-	o.cmd.Dir = World.Root
+	o.cmd = exec.Command(Suite.Operetta, all...)
+	o.cmd.Dir = Suite.Root
 	o.cmd.Stdout, o.cmd.Stderr = o.Log, o.Log
-	o.cmd.SysProcAttr = dyingWithParent()
-	if err := spawn(o.cmd); err != nil {
+	o.cmd.SysProcAttr = killedWithParent()
+	if err := startOnLockedThread(o.cmd); err != nil {
 		s.T.Fatal(err)
 	}
 	go func() {
@@ -59,8 +59,8 @@ func (s *Site) Operate(args ...string) *Operator {
 	return o
 }
 
-// AnyPort lets the operator choose where it listens: a port that a test finds free may
-// be taken by another before the operator has it.
+// AnyPort lets the operator choose a free port. If the test chose one, another process could take it
+// before the operator listens on it.
 const AnyPort = "127.0.0.1:0"
 
 // The servers of an operator, as its log names them.
@@ -69,49 +69,49 @@ const (
 	HealthServer  = "health probe"
 )
 
-// addressIn finds the address in a line of the log, of either format.
-var addressIn = regexp.MustCompile(`addr"?[=:]"?([0-9.:]+)`)
+// addressPattern matches the address in a line of the log, in either format.
+var addressPattern = regexp.MustCompile(`addr"?[=:]"?([0-9.:]+)`)
 
-// Address waits until the operator says where it serves something.
+// Address returns the address of a server of the operator, once the log has it.
 func (o *Operator) Address(server string) string {
 	o.T.Helper()
 	line := o.ExpectLog("starting server", server)
-	return addressIn.FindStringSubmatch(line)[1]
+	return addressPattern.FindStringSubmatch(line)[1]
 }
 
-// Stop ends the operator as Kubernetes does, and waits for that.
+// Stop ends the operator with SIGTERM, as Kubernetes does, and waits until it has ended.
 func (o *Operator) Stop() {
 	o.T.Helper()
 	began := time.Now()
 	_ = o.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-o.ended:
-		o.T.Logf("the operator ended %s after SIGTERM", Since(began))
+		o.T.Logf("the operator ended %s after SIGTERM", Elapsed(began))
 	case <-time.After(30 * time.Second):
 		o.T.Error("the operator does not end on SIGTERM")
 		o.Kill()
 	}
 }
 
-// ExitCode returns the exit code of an operator that has ended by itself.
+// ExitCode waits until the operator ends by itself, and returns its exit code.
 func (o *Operator) ExitCode() int {
 	<-o.ended
 	return o.cmd.ProcessState.ExitCode()
 }
 
-// Kill ends the operator as a crash would.
+// Kill ends the operator with SIGKILL, like a crash.
 func (o *Operator) Kill() {
 	_ = o.cmd.Process.Kill()
 	<-o.ended
 }
 
-// ExpectLog waits for a line that holds all parts, and returns it.
+// ExpectLog waits for a line of the log that contains all parts, and returns it.
 func (o *Operator) ExpectLog(parts ...string) string {
 	o.T.Helper()
 	return o.ExpectLogAfter(0, parts...)
 }
 
-// ExpectLogAfter waits for such a line behind a position of the log.
+// ExpectLogAfter waits for such a line after a position in the log.
 func (o *Operator) ExpectLogAfter(position int, parts ...string) string {
 	o.T.Helper()
 	var found string
@@ -142,7 +142,7 @@ func ContainsAll(text string, parts []string) bool {
 	return true
 }
 
-// Reconciles returns how often a controller has reconciled, with any result.
+// Reconciles returns the number of reconciles of a controller, whatever their result.
 func (o *Operator) Reconciles(controller string) int {
 	o.T.Helper()
 	resp, err := http.Get("http://" + o.Address(MetricsServer) + "/metrics")
@@ -192,7 +192,7 @@ func (o *Operator) Metrics() string {
 	return string(body)
 }
 
-// logBuffer collects what a process writes.
+// logBuffer collects the output of a process.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -205,28 +205,32 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
+// Len returns the length of the output so far, a position for From.
 func (b *logBuffer) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.Len()
 }
 
+// From returns the output after a position.
 func (b *logBuffer) From(position int) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return string(b.buf.Bytes()[position:])
 }
 
-// Text returns all that was written.
+// Text returns the whole output.
 func (b *logBuffer) Text() string { return b.From(0) }
 
+// tail returns the last lines of the output.
 func (b *logBuffer) tail(lines int) string {
 	all := strings.Split(strings.TrimSpace(b.From(0)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// spawn starts children from one thread that never ends: see dyingWithParent.
-var spawn = func() func(*exec.Cmd) error {
+// startOnLockedThread starts child processes from one thread that never ends, because a child is killed
+// when the thread that started it ends: see killedWithParent.
+var startOnLockedThread = func() func(*exec.Cmd) error {
 	requests := make(chan *exec.Cmd)
 	answers := make(chan error)
 	var one sync.Mutex
@@ -244,7 +248,7 @@ var spawn = func() func(*exec.Cmd) error {
 	}
 }()
 
-// StderrOf returns what a failed command has written to stderr.
+// StderrOf returns the standard error of a failed command, for an error message.
 func StderrOf(err error) string {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return ": " + strings.TrimSpace(string(exit.Stderr))
@@ -260,7 +264,7 @@ func WriteFile(t *testing.T, path, content string) {
 	}
 }
 
-// Lines returns the lines of a text that hold a part.
+// Lines returns the lines of a text that contain a part.
 func Lines(text, part string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {

@@ -8,16 +8,16 @@ import (
 
 const rbacAPI = "rbac.authorization.k8s.io"
 
-// Writes are the verbs that an operator needs for what it writes.
-var Writes = []any{"get", "list", "watch", "create", "patch", "update", "delete"}
+// WriteVerbs are the verbs that an operator needs for the objects that it writes.
+var WriteVerbs = []any{"get", "list", "watch", "create", "patch", "update", "delete"}
 
 // Rule allows verbs on resources of a group.
 func Rule(group string, verbs []any, resources ...any) map[string]any {
 	return map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": verbs}
 }
 
-// Needs are the rules of an operator of a package for everything but the objects.
-func (p *Small) Needs() []any {
+// RequiredRules are the rules that an operator of a package needs besides those for the objects.
+func (p *TestPackage) RequiredRules() []any {
 	return []any{
 		Rule(p.Name+".example.com", []any{"get", "list", "watch", "patch"}, "things"),
 		Rule(p.Name+".example.com", []any{"patch"}, "things/status"),
@@ -25,35 +25,35 @@ func (p *Small) Needs() []any {
 	}
 }
 
-// Everywhere makes an operator serve all namespaces, and Alone leaves the resources of
-// other tests there to their own operators.
+// Flags of an operator. Everywhere makes it serve all namespaces, and Alone makes it ignore resources of
+// other packages, which belong to the operators of other tests.
 const (
 	Everywhere = "--namespace="
 	Alone      = "--strays=leave"
 )
 
-// Elsewhere makes a namespace besides the site's.
-func (s *Site) Elsewhere() string {
+// OtherNamespace creates a second namespace for the test, and returns its name.
+func (s *Env) OtherNamespace() string {
 	s.T.Helper()
 	name := s.Namespace + "-far"
 	s.Create(Object("v1", "Namespace", "", name))
 	return name
 }
 
-// Restrict makes the site's user one who may do what rules say in the site's namespace,
-// and nothing elsewhere. It returns the role, which a test may change.
-func (s *Site) Restrict(rules ...any) *unstructured.Unstructured {
+// RestrictOperator replaces the rights of the test's user by rules in the test's namespace. It returns
+// the role, which a test may change.
+func (s *Env) RestrictOperator(rules ...any) *unstructured.Unstructured {
 	s.T.Helper()
 	role := s.grant("operator", s.Namespace, s.User, rules...)
 	var err error
-	if s.Kubeconfig, err = World.ControlPlane.KubeconfigFor(s.User); err != nil {
+	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(s.User); err != nil {
 		s.T.Fatal(err)
 	}
 	return role
 }
 
-// grant makes a role and its binding to a user, both of one name, and returns the role.
-func (s *Site) grant(name, namespace, user string, rules ...any) *unstructured.Unstructured {
+// grant creates a role and binds it to a user. It returns the role.
+func (s *Env) grant(name, namespace, user string, rules ...any) *unstructured.Unstructured {
 	s.T.Helper()
 	role := Object(rbacAPI+"/v1", "Role", namespace, name)
 	role.Object["rules"] = rules
@@ -65,12 +65,12 @@ func (s *Site) grant(name, namespace, user string, rules ...any) *unstructured.U
 	return role
 }
 
-// OperateRestricted starts an operator that may not install definitions.
-func (s *Site) OperateRestricted(p *Small) *Operator {
+// StartRestrictedOperator starts an operator that may not install definitions.
+func (s *Env) StartRestrictedOperator(p *TestPackage) *Operator {
 	s.T.Helper()
 	if err := InstallCRDs(s.T.Context(), p.Dir); err != nil {
 		s.T.Fatal(err)
 	}
-	s.Kubectl("apply", "--server-side", "-f", filepath.Join(World.Root, "config", "crd"))
-	return s.Operate(p.Dir, "--crds", "leave")
+	s.Kubectl("apply", "--server-side", "-f", filepath.Join(Suite.Root, "config", "crd"))
+	return s.StartOperator(p.Dir, "--crds", "leave")
 }

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Tenant is a user who may do in one namespace what a role says, and nothing else.
+// A Tenant is a user with the rights of one role in one namespace.
 type Tenant struct {
 	T *testing.T
 	// User is the name that the API server knows the tenant by.
 	User string
-	// Namespace is where the tenant may do something.
+	// Namespace is the namespace of the role.
 	Namespace string
 	// Kubeconfig is a file with the tenant's credentials.
 	Kubeconfig string
@@ -25,17 +25,16 @@ type Tenant struct {
 	Client client.WithWatch
 }
 
-// All are the verbs that a role grants who is to manage a resource.
-var All = []any{"get", "list", "watch", "create", "patch", "update", "delete", "deletecollection"}
+// AllVerbs are the verbs of a role that may do everything with a resource.
+var AllVerbs = []any{"get", "list", "watch", "create", "patch", "update", "delete", "deletecollection"}
 
-// Tenant makes a user of a name that no other tenant of the site has, who may do in a
-// namespace what the rules say.
-func (s *Site) Tenant(name, namespace string, rules ...any) *Tenant {
+// Tenant creates a user with a role of some rules in a namespace. The name must be unique in the test.
+func (s *Env) Tenant(name, namespace string, rules ...any) *Tenant {
 	s.T.Helper()
 	x := &Tenant{T: s.T, User: name + ":" + s.Namespace, Namespace: namespace}
 	s.grant("tenant-"+name, namespace, x.User, rules...)
 	var err error
-	if x.Kubeconfig, err = World.ControlPlane.KubeconfigFor(x.User); err != nil {
+	if x.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(x.User); err != nil {
 		s.T.Fatal(err)
 	}
 	if x.Client, err = connect(x.Kubeconfig); err != nil {
@@ -53,13 +52,13 @@ func (x *Tenant) Create(u *unstructured.Unstructured) *unstructured.Unstructured
 	return u
 }
 
-// Patch changes an object by a JSON merge patch as the tenant, or returns why not.
+// Patch changes an object by a JSON merge patch as the tenant.
 func (x *Tenant) Patch(u *unstructured.Unstructured, patch any) error {
 	x.T.Helper()
 	return x.Client.Patch(x.T.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, Encode(x.T, patch)))
 }
 
-// PatchStatus changes the status of an object likewise.
+// PatchStatus changes the status of an object by a JSON merge patch as the tenant.
 func (x *Tenant) PatchStatus(u *unstructured.Unstructured, patch any) error {
 	x.T.Helper()
 	return x.Client.Status().Patch(x.T.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, Encode(x.T, patch)))
@@ -69,9 +68,9 @@ func (x *Tenant) PatchStatus(u *unstructured.Unstructured, patch any) error {
 func (x *Tenant) Kubectl(ctx context.Context, args ...string) (string, error) {
 	x.T.Helper()
 	all := append([]string{"--kubeconfig=" + x.Kubeconfig, "--namespace=" + x.Namespace}, args...)
-	cmd := exec.CommandContext(ctx, World.ControlPlane.Kubectl(), all...)
+	cmd := exec.CommandContext(ctx, Suite.ControlPlane.Kubectl(), all...)
 	// kubectl caches discovery in the home folder.
-	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(World.Operetta))
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(Suite.Operetta))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// releaseVersion is the version that the binary under test says it is.
+// releaseVersion is the version that is compiled into the binary under test.
 const releaseVersion = "v1.2.3-image"
 
 func TestTheBinaryOfTheImage(t *testing.T) {
@@ -133,13 +133,13 @@ func buildCommand(t *testing.T) string {
 	return ""
 }
 
-// withoutMounts returns what RUN runs, without its options.
+// withoutMounts returns the command of a RUN instruction without its options.
 func withoutMounts(args string) string {
 	words := strings.Fields(args)
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "--mount") }), " ")
 }
 
-// builderContext returns a folder with what .dockerignore lets through.
+// builderContext returns a folder with the files that .dockerignore does not exclude.
 func builderContext(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, ".dockerignore"))

@@ -1,14 +1,13 @@
-// Command mutate measures how much the tests of some packages notice. It changes one place
-// of the source at a time, as a slip would, and runs the tests: a change that they let pass
-// is printed with its place, for whoever wants to write the test that is missing.
+// Command mutate is a mutation test: it measures how well the tests of some packages notice
+// mistakes. It changes one place of the source at a time, as a slip of the author would, and runs the
+// tests. It prints each mutant that the tests let pass, with its place: a test is missing there.
 //
-//	go run ./test/mutate                          300 changes over the three packages
-//	go run ./test/mutate -n 50 -seed 7 rollout    others, of one of them
+//	go run ./test/mutate                          300 mutants of the three packages
+//	go run ./test/mutate -n 50 -seed 7 rollout    50 others, of one package
 //
-// The source itself is never touched: the compiler reads the changed file in the place of the
-// original one (go build -overlay). The changes are drawn by the seed, so that a run can be
-// repeated, and those that do not compile are replaced by others. It exits with 1 if fewer
-// than -min percent were noticed.
+// The source itself is never touched: the compiler reads the changed file instead of the original one
+// (go build -overlay). A seed draws the mutants, so that a run can be repeated. Mutants that do not
+// compile are replaced by others. The command exits with 1 if the tests killed fewer than -min percent.
 package main
 
 import (
@@ -20,148 +19,121 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// A subject is a package whose tests are measured.
-type subject struct {
+// A target is a package whose tests are measured.
+type target struct {
+	// name is the folder of the package below engine.
 	name string
-	// judges are the packages whose tests may notice a change, the quick ones first.
-	judges []string
+	// tests are the packages whose tests may kill a mutant, the quick ones first.
+	tests []string
 }
 
-// subjects are the packages that decide what is written, and what is deleted.
-var subjects = []subject{
+// targets are the packages that decide what is written and what is deleted.
+var targets = []target{
 	{"ownership", []string{"./engine/ownership", "./engine/rollout", "./engine/reconcile"}},
 	{"rollout", []string{"./engine/rollout", "./engine/reconcile"}},
 	{"reconcile", []string{"./engine/reconcile", "./engine/dryrun", "./engine/controller"}},
 }
 
-var errTooFew = errors.New("too few changes were noticed")
-
 func main() {
-	n := flag.Int("n", 300, "number of changes")
-	seed := flag.Uint64("seed", 1, "what the changes are drawn by")
-	atLeast := flag.Int("min", 85, "percentage of changes that the tests have to notice")
-	workers := flag.Int("p", 2, "changes that are tried at the same time")
+	var o options
+	flag.IntVar(&o.mutants, "n", 300, "number of mutants")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random choice of mutants")
+	flag.IntVar(&o.minPercent, "min", 85, "percentage of mutants that the tests have to kill")
+	flag.IntVar(&o.workers, "p", 2, "number of mutants that are tested at the same time")
 	flag.Parse()
-	if err := run(*n, *seed, *atLeast, *workers, flag.Args()); err != nil {
+	if err := run(o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(n int, seed uint64, atLeast, workers int, names []string) error {
+// options are the flags.
+type options struct {
+	mutants, minPercent, workers int
+	seed                         uint64
+}
+
+// run tests mutants of the packages with some names, or of all targets if there are none.
+func run(o options, names []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	sites, err := sitesOf(names)
+	chosen := slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
+		return len(names) > 0 && !slices.Contains(names, t.name)
+	})
+	if len(chosen) == 0 {
+		return fmt.Errorf("there is no package in %q; the packages are ownership, rollout and reconcile", names)
+	}
+	mutants, err := allMutants(chosen)
 	if err != nil {
 		return err
 	}
-	draw := rand.New(rand.NewPCG(seed, 0))
-	draw.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-	fmt.Printf("%d changes of %d possible ones, seed %d\n", min(n, len(sites)), len(sites), seed)
+	if err := testUnchanged(ctx, chosen); err != nil {
+		return err
+	}
+	rnd := rand.New(rand.NewPCG(o.seed, 0))
+	rnd.Shuffle(len(mutants), func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
+	fmt.Printf("%d of %d possible mutants, seed %d\n", min(o.mutants, len(mutants)), len(mutants), o.seed)
 	started := time.Now()
-	s := &score{want: n}
-	var all sync.WaitGroup
-	next := make(chan site)
-	for range workers {
-		all.Go(func() {
-			for one := range next {
-				verdict, by := try(ctx, one)
-				s.add(one, verdict, by)
-			}
-		})
+	s := newScore(o.mutants)
+	if err := testMutants(ctx, mutants, o.workers, s); err != nil {
+		return err
 	}
-	for _, one := range sites {
-		if s.full() || ctx.Err() != nil {
-			break
-		}
-		next <- one
-	}
-	close(next)
-	all.Wait()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return s.print(time.Since(started), atLeast)
+	return s.print(time.Since(started), o.minPercent)
 }
 
-// sitesOf returns all changes that can be made to some subjects, or to all.
-func sitesOf(names []string) ([]site, error) {
-	var out []site
-	for _, s := range subjects {
-		if len(names) > 0 && !slices.Contains(names, s.name) {
-			continue
+// testMutants tests mutants concurrently until the score has enough of them. It errors if one could
+// not be tested.
+func testMutants(ctx context.Context, mutants []mutant, workers int, s *score) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for _, m := range mutants {
+		if s.full() || groupCtx.Err() != nil {
+			break
 		}
-		found, err := find(s)
+		group.Go(func() error {
+			v, by, err := try(groupCtx, m)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m, err)
+			}
+			s.add(m, v, by)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// allMutants returns all mutants of some packages.
+func allMutants(chosen []target) ([]mutant, error) {
+	var out []mutant
+	for _, t := range chosen {
+		found, err := find(t)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, found...)
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("there is nothing to change in %q; the packages are ownership, rollout and reconcile", names)
-	}
 	return out, nil
 }
 
-// score counts what became of the changes.
-type score struct {
-	mu     sync.Mutex
-	want   int
-	killed map[string]int
-	tried  map[string]int
-	done   int
-	passed []site
-}
-
-// full reports whether enough changes were tried.
-func (s *score) full() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.done >= s.want
-}
-
-// add records one change and prints it.
-func (s *score) add(one site, v verdict, by string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v == invalid || s.done >= s.want {
-		return
+// testUnchanged errors unless the tests of some packages pass without a change: tests that fail
+// anyway would seem to kill every mutant.
+func testUnchanged(ctx context.Context, chosen []target) error {
+	var packages []string
+	for _, t := range chosen {
+		packages = append(packages, t.tests...)
 	}
-	if s.killed == nil {
-		s.killed, s.tried = map[string]int{}, map[string]int{}
+	slices.Sort(packages)
+	failed, err := goTest(ctx, "", slices.Compact(packages)...)
+	if err == nil && failed {
+		err = errors.New("the tests fail without any change")
 	}
-	s.done++
-	s.tried[one.subject.name]++
-	if v == noticed {
-		s.killed[one.subject.name]++
-	} else {
-		s.passed = append(s.passed, one)
-	}
-	fmt.Printf("%4d/%d %-8s %s %s\n", s.done, s.want, v, one, by)
-}
-
-// print sums up.
-func (s *score) print(took time.Duration, atLeast int) error {
-	slices.SortFunc(s.passed, site.compare)
-	fmt.Printf("\nnot noticed:\n")
-	for _, one := range s.passed {
-		fmt.Printf("  %s\n", one)
-	}
-	fmt.Println()
-	killed := 0
-	for _, p := range subjects {
-		if s.tried[p.name] > 0 {
-			fmt.Printf("%-10s %3d of %3d noticed\n", p.name, s.killed[p.name], s.tried[p.name])
-			killed += s.killed[p.name]
-		}
-	}
-	fmt.Printf("%-10s %3d of %3d noticed: %d %% in %s\n", "all", killed, s.done, 100*killed/max(s.done, 1), took.Round(time.Second))
-	if 100*killed < atLeast*s.done {
-		return errTooFew
-	}
-	return nil
+	return err
 }

@@ -12,78 +12,90 @@ import (
 	"time"
 )
 
-// A verdict says what became of a change.
+// A verdict is the result of running the tests on a mutant.
 type verdict string
 
 const (
-	noticed verdict = "noticed"
-	passed  verdict = "PASSED"
-	// invalid is a change that does not compile.
+	killed   verdict = "killed"
+	survived verdict = "SURVIVED"
+	// invalid is the verdict on a mutant that does not compile.
 	invalid verdict = "invalid"
 )
 
-// patience bounds the tests of one package: a change may make a loop endless.
-const patience = 4 * time.Minute
+// testTimeout limits the tests of one package: a mutant may loop forever.
+const testTimeout = 4 * time.Minute
 
-// try makes one change, and returns which package's tests noticed it.
-func try(ctx context.Context, s site) (verdict, string) {
-	folder, err := os.MkdirTemp("", "mutate-*")
+// try tests a mutant, and returns which package's tests killed it. It errors if it could not be tested.
+func try(ctx context.Context, m mutant) (v verdict, by string, err error) {
+	dir, err := os.MkdirTemp("", "mutate-*")
 	if err != nil {
-		return invalid, err.Error()
+		return "", "", err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	overlay, err := write(s, folder)
+	defer func() { _ = os.RemoveAll(dir) }()
+	overlay, err := writeOverlay(m, dir)
 	if err != nil {
-		return invalid, err.Error()
+		return "", "", err
 	}
-	if goTool(ctx, "build", "-overlay", overlay, "./engine/"+s.subject.name) != nil {
-		return invalid, ""
+	if failed, err := goTool(ctx, "build", "-overlay", overlay, "./engine/"+m.target.name); failed || err != nil {
+		return invalid, "", err
 	}
-	for _, judge := range s.subject.judges {
-		err := goTool(ctx, "test", "-overlay", overlay, "-count=1", "-failfast", "-vet=off", "-timeout", patience.String(), judge)
-		if _, failed := errors.AsType[*exec.ExitError](err); failed && ctx.Err() == nil {
-			return noticed, "by " + judge
+	for _, pkg := range m.target.tests {
+		if failed, err := goTest(ctx, overlay, pkg); failed || err != nil {
+			return killed, "by " + pkg, err
 		}
 	}
-	return passed, ""
+	return survived, "", nil
 }
 
-// write makes the changed file, and returns the file that tells the compiler of it.
-func write(s site, folder string) (string, error) {
-	content, err := os.ReadFile(s.file)
+// writeOverlay writes the changed file and an overlay file for the go command, whose name it returns.
+func writeOverlay(m mutant, dir string) (string, error) {
+	content, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", err
 	}
-	original, err := filepath.Abs(s.file)
+	original, err := filepath.Abs(m.file)
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(folder, "changed.go")
-	text := string(content[:s.from]) + s.text + string(content[s.to:])
-	if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+	changed := filepath.Join(dir, "changed.go")
+	if err := os.WriteFile(changed, m.apply(content), 0o600); err != nil {
 		return "", err
 	}
-	told, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
 	if err != nil {
 		return "", err
 	}
-	overlay := filepath.Join(folder, "overlay.json")
-	return overlay, os.WriteFile(overlay, told, 0o600)
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, replace, 0o600)
 }
 
-// lowest is the priority of the runs: they take an hour, and should hold nothing up.
-const lowest = 19
+// goTest runs the tests of packages with an overlay, if it is not empty, and reports whether they fail.
+func goTest(ctx context.Context, overlay string, packages ...string) (failed bool, err error) {
+	return goTool(ctx, append([]string{"test", "-overlay", overlay, "-count=1", "-failfast", "-vet=off", "-timeout", testTimeout.String()}, packages...)...)
+}
 
-// goTool runs the go command, and errors if it fails.
-func goTool(ctx context.Context, args ...string) error {
+// lowestPriority is the priority of the tests, because a run takes an hour on a machine with other work.
+const lowestPriority = 19
+
+// goTool runs the go command and reports whether it fails. It errors if the command could not be run,
+// or was interrupted.
+func goTool(ctx context.Context, args ...string) (failed bool, err error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
+	// The go command starts processes, which have to end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
-		return err
+		return false, err
 	}
-	if err := syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, lowest); err != nil {
+	if err := syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, lowestPriority); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate: lowering the priority:", err)
 	}
-	return cmd.Wait()
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if _, exited := errors.AsType[*exec.ExitError](err); exited {
+		return true, nil
+	}
+	return false, err
 }

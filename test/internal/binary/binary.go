@@ -28,8 +28,8 @@ var (
 	Environment = []string{"CGO_ENABLED=0"}
 )
 
-// patience is how long the go command may take to clean up when it is interrupted.
-const patience = 10 * time.Second
+// killDelay is how long the go command may take to clean up when it is interrupted.
+const killDelay = 10 * time.Second
 
 // packagePath is a line with which `go build -v` names a package that it compiles.
 var packagePath = regexp.MustCompile(`^[A-Za-z0-9_.~/+-]+$`)
@@ -41,7 +41,7 @@ func Command(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", append(args, "-o", Path, "./cmd/operetta")...)
 	cmd.Env = append(os.Environ(), Environment...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = killDelay
 	return cmd
 }
 

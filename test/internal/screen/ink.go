@@ -3,19 +3,19 @@ package screen
 // Ink colours words, or leaves them as they are.
 type Ink bool
 
-// Good is for what went well.
+// Good colours a success.
 func (i Ink) Good(s string) string { return i.with("32", s) }
 
-// Warn is for what is not well yet.
+// Warn colours a state that is not good yet.
 func (i Ink) Warn(s string) string { return i.with("33", s) }
 
-// Bad is for what went wrong.
+// Bad colours a failure.
 func (i Ink) Bad(s string) string { return i.with("31", s) }
 
-// Bold is for what is not to be overlooked.
+// Bold emphasizes a text.
 func (i Ink) Bold(s string) string { return i.with("1", s) }
 
-// Dim is for what may be overlooked.
+// Dim fades a text that is less important.
 func (i Ink) Dim(s string) string { return i.with("2", s) }
 
 func (i Ink) with(code, s string) string {

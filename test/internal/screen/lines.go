@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Lines is a writer that hands on whole lines. Flush it at the end.
+// Lines is a writer that passes on whole lines. Call Flush at the end.
 type Lines struct {
 	// Say gets each line, without its end.
 	Say func(line string)

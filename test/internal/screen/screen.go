@@ -88,10 +88,10 @@ func (s *Screen) tick() {
 	}
 }
 
-// Ink returns what colours words on the screen.
+// Ink returns the colours of the screen.
 func (s *Screen) Ink() Ink { return s.ink }
 
-// Close leaves what is on the screen where it is.
+// Close leaves the text on the screen where it is.
 func (s *Screen) Close() {
 	close(s.quit)
 	<-s.done

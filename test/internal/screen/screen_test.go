@@ -85,8 +85,8 @@ func onTTY(t *testing.T, columns, rows int) (*Screen, *tty) {
 	return s, v
 }
 
-// see compares what is on the terminal, which the screen may be about to change.
-func see(t *testing.T, s *Screen, v *tty, want string) {
+// expectScreen compares what is on the terminal, which the screen may be about to change.
+func expectScreen(t *testing.T, s *Screen, v *tty, want string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func TestLinesStayAboveTheFrame(t *testing.T) {
 	s.Print("a line of a log")
 	s.Show([]string{"config", "└─ web"})
 	s.Print("another")
-	see(t, s, v, `a line of a log
+	expectScreen(t, s, v, `a line of a log
 another
   * build ?
 
@@ -112,7 +112,7 @@ config
 └─ web`)
 	st.End(nil, "bin/operetta")
 	s.Show([]string{"config"})
-	see(t, s, v, `a line of a log
+	expectScreen(t, s, v, `a line of a log
 another
   ✓ build ?  bin/operetta
 
@@ -124,14 +124,14 @@ func TestAPictureThatIsKeptIsNotDrawnOver(t *testing.T) {
 	s.Show([]string{"web  Ready"})
 	s.Keep()
 	s.Print("the end")
-	see(t, s, v, "\nweb  Ready\nthe end")
+	expectScreen(t, s, v, "\nweb  Ready\nthe end")
 }
 
 func TestTheFrameFitsTheTerminal(t *testing.T) {
 	s, v := onTTY(t, 12, 5)
 	s.Show([]string{"a line that is too long", "2", "3", "4", "5", "6"})
 	s.Show([]string{"a line that is too long", "2", "3", "4", "5", "7"})
-	see(t, s, v, "\na line that…\n2\n… 4 more li…")
+	expectScreen(t, s, v, "\na line that…\n2\n… 4 more li…")
 }
 
 func TestATerminalThatGetsNarrowerIsClearedWhole(t *testing.T) {
@@ -143,7 +143,7 @@ func TestATerminalThatGetsNarrowerIsClearedWhole(t *testing.T) {
 	v.row = 4
 	s.mu.Unlock()
 	s.Show([]string{"ab"})
-	see(t, s, v, "\nab")
+	expectScreen(t, s, v, "\nab")
 }
 
 func TestWithoutATerminalNothingIsDrawnOver(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Step is something that takes time, and says so while it does.
+// A Step is an action that takes time, and shows that it is running.
 type Step struct {
 	screen *Screen
 	name   string
@@ -15,7 +15,7 @@ type Step struct {
 	about  string
 }
 
-// nameWidth aligns what stands behind the names of steps.
+// nameWidth is the width to which the names of steps are padded.
 const nameWidth = 42
 
 // Start begins a step.
@@ -32,7 +32,7 @@ func (s *Screen) Start(name string) *Step {
 	return st
 }
 
-// Detail says how far the step is.
+// Detail shows the progress of the step.
 func (st *Step) Detail(text string) {
 	st.screen.mu.Lock()
 	defer st.screen.mu.Unlock()
@@ -59,7 +59,7 @@ func (st *Step) line(mark string) string {
 	return strings.TrimRight(fmt.Sprintf("  %s %s %8s  %s", mark, name, took, st.screen.ink.Dim(st.about)), " ")
 }
 
-// spinner returns what turns while a step goes on.
+// spinner returns a character that changes while a step runs.
 func (st *Step) spinner() string {
 	const signs = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 	all := []rune(signs)

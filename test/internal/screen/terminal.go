@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// terminalSize returns columns and rows, or false for what is no terminal.
+// terminalSize returns columns and rows, or false if the file is not a terminal.
 func terminalSize(f *os.File) (columns, rows int, ok bool) {
 	var size struct{ rows, columns, x, y uint16 }
 	//nolint:gosec // it is how the kernel is given an address
@@ -36,7 +36,7 @@ func width(s string) int {
 	return n
 }
 
-// truncate cuts a text to a number of columns and leaves its colours whole.
+// truncate cuts a text to a number of columns, without cutting a colour sequence.
 func truncate(s string, columns int) string {
 	if width(s) <= columns {
 		return s
@@ -60,7 +60,7 @@ func truncate(s string, columns int) string {
 	return b.String() + "…"
 }
 
-// walk visits each character and each colour of a text until visit says no.
+// walk visits each character and each colour sequence of a text until visit returns false.
 func walk(s string, visit func(escape bool, text string) bool) {
 	for len(s) > 0 {
 		size := 0

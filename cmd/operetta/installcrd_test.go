@@ -22,28 +22,28 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	want.Name = "things.example.com"
 	established := want.DeepCopy()
 	established.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
-	looks := 0
+	requests := 0
 	mux := http.NewServeMux()
 	mux.HandleFunc("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", func(w http.ResponseWriter, _ *http.Request) {
-		answer(t, w, "", established)
+		respond(t, w, "", established)
 	})
 	mux.HandleFunc("/apis/example.com/v1", func(w http.ResponseWriter, r *http.Request) {
-		switch looks++; looks {
+		switch requests++; requests {
 		case 1:
-			http.NotFound(w, r) // it does not know the version yet
+			http.NotFound(w, r) // the version is not served yet
 		case 2:
-			answer(t, w, "", metav1.APIResourceList{}) // nor the kind
+			respond(t, w, "", metav1.APIResourceList{}) // the kind is not served yet
 		default:
-			answer(t, w, "", metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}})
+			respond(t, w, "", metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}})
 		}
 	})
 	all := apidiscoveryv2.APIGroupDiscoveryList{}
 	mux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
-		answer(t, w, aggregated, apidiscoveryv2.APIGroupDiscoveryList{})
+		respond(t, w, aggregatedDiscovery, apidiscoveryv2.APIGroupDiscoveryList{})
 	})
 	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
-		answer(t, w, aggregated, all)
-		if looks == 3 { // what is asked for first is listed first
+		respond(t, w, aggregatedDiscovery, all)
+		if requests == 3 { // the aggregated list lags behind the list of the version
 			all.Items = []apidiscoveryv2.APIGroupDiscovery{{ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
 				Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
 			}}}}
@@ -54,15 +54,15 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	if err := installCRD(t.Context(), &rest.Config{Host: server.URL}, logr.Discard(), want); err != nil {
 		t.Fatal(err)
 	}
-	if looks != 4 {
-		t.Errorf("it was installed after %d looks, and is served from the fourth on", looks)
+	if requests != 4 {
+		t.Errorf("installCRD returned after %d discovery requests, but the kind is served from the fourth on", requests)
 	}
 }
 
-// aggregated are the parameters of the media type of the list of everything.
-const aggregated = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+// aggregatedDiscovery are the media type parameters of aggregated discovery.
+const aggregatedDiscovery = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-func answer(t *testing.T, w http.ResponseWriter, parameters string, v any) {
+func respond(t *testing.T, w http.ResponseWriter, parameters string, v any) {
 	t.Helper()
 	w.Header().Set("Content-Type", "application/json"+parameters)
 	if err := json.NewEncoder(w).Encode(v); err != nil {

@@ -25,17 +25,17 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// plane is the API server that all sites are on; nil while they are in memory.
-var plane *apiServer
+// liveServer is the API server of all sites; nil if they are in memory.
+var liveServer *apiServer
 
-// patience bounds each wait. On an idle machine each takes a fraction of a second.
-const patience = time.Minute
+// timeout limits each wait. On an idle machine a wait takes a fraction of a second.
+const timeout = time.Minute
 
-// parallel is how many tests run at once on an API server. They wait most of the time,
-// so they are more than there are processors.
+// parallel is how many tests run in parallel on an API server: more than there are processors, because
+// they wait most of the time.
 const parallel = "8"
 
-// apiServer is a control plane, and how it is reached.
+// apiServer is a control plane with its clients.
 type apiServer struct {
 	admin   client.WithWatch
 	cache   cache.Cache
@@ -45,8 +45,8 @@ type apiServer struct {
 	webhook *webhook
 }
 
-// startPlane starts the API server. What it returns stops it, also after an error.
-func startPlane() (stop func(), err error) {
+// startLiveServer starts the API server. It returns a function that stops it, also with an error.
+func startLiveServer() (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop = cancel
 	if !isSet("test.parallel") {
@@ -79,16 +79,16 @@ func startPlane() (stop func(), err error) {
 	if p.webhook, err = newWebhook(ctx, p.admin); err != nil {
 		return stop, err
 	}
-	for _, kind := range always {
+	for _, kind := range alwaysServed {
 		if err := p.serve(ctx, kind); err != nil {
 			return stop, err
 		}
 	}
-	// Now, since the garbage collector looks for new kinds only every half minute.
+	// The garbage collector starts last, because it discovers new kinds only every half minute.
 	if err := cp.StartPart(ctx, controlplane.ControllerManager); err != nil {
 		return stop, err
 	}
-	plane = p
+	liveServer = p
 	return stop, nil
 }
 
@@ -98,7 +98,7 @@ func isSet(name string) bool {
 	return found
 }
 
-// connect connects as the operator does.
+// connect creates the clients and the cache with the operator's settings.
 func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
 	ours, err := labels.Parse(ownership.OwnerLabel)
 	if err != nil {
@@ -118,10 +118,10 @@ func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-// newSite makes a namespace for a test.
+// newSite creates a Site with a new namespace.
 func (p *apiServer) newSite(t *testing.T) *Site {
 	t.Helper()
-	l := &live{plane: p, namespace: namespaceOf(t), ctx: t.Context(), recordings: map[schema.GroupVersionKind]*recording{}}
+	l := &live{server: p, namespace: namespaceOf(t), ctx: t.Context(), recordings: map[schema.GroupVersionKind]*recording{}}
 	ns := object(namespaceKind, "", l.namespace)
 	ns.SetLabels(map[string]string{siteLabel: "yes"})
 	if err := p.admin.Create(t.Context(), ns); err != nil {
@@ -132,7 +132,7 @@ func (p *apiServer) newSite(t *testing.T) *Site {
 	return &Site{Cluster: l, Namespace: l.namespace, t: t, backend: l}
 }
 
-// object returns an object with nothing but its identity.
+// object returns an object with only its identity.
 func object(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -142,14 +142,14 @@ func object(kind schema.GroupVersionKind, namespace, name string) *unstructured.
 }
 
 var (
-	namespaceKind  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
-	definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	crdKind       = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// definition is the CustomResourceDefinition of a kind whose objects may hold anything.
-func definition(kind schema.GroupVersionKind) *unstructured.Unstructured {
+// permissiveCRD is the CustomResourceDefinition of a kind whose objects may hold anything.
+func permissiveCRD(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	u := object(definitionKind, "", plural.Resource+"."+kind.Group)
+	u := object(crdKind, "", plural.Resource+"."+kind.Group)
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	u.Object["spec"] = map[string]any{
 		"group": kind.Group, "scope": string(cluster.Namespaced),
@@ -165,10 +165,9 @@ func definition(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// serve defines a kind, and waits until its objects can be listed and its field managers
-// are known.
+// serve creates the CustomResourceDefinition of a kind, and waits until its objects can be listed.
 func (p *apiServer) serve(ctx context.Context, kind schema.GroupVersionKind) error {
-	if err := p.admin.Create(ctx, definition(kind)); err != nil {
+	if err := p.admin.Create(ctx, permissiveCRD(kind)); err != nil {
 		return fmt.Errorf("defining %s: %w", kind.Kind, err)
 	}
 	return eventually(ctx, kind.Kind+" to be served", func() error {
@@ -177,9 +176,9 @@ func (p *apiServer) serve(ctx context.Context, kind schema.GroupVersionKind) err
 	})
 }
 
-// withdraw takes the definition of a kind away, and waits until its objects are gone.
+// withdraw deletes the CustomResourceDefinition of a kind, and waits until the kind is not served.
 func (p *apiServer) withdraw(ctx context.Context, kind schema.GroupVersionKind) error {
-	if err := p.admin.Delete(ctx, definition(kind)); client.IgnoreNotFound(err) != nil {
+	if err := p.admin.Delete(ctx, permissiveCRD(kind)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the definition of %s: %w", kind.Kind, err)
 	}
 	return eventually(ctx, "the end of "+kind.Kind, func() error {
@@ -201,10 +200,10 @@ func (p *apiServer) list(ctx context.Context, kind schema.GroupVersionKind, name
 	return out, err
 }
 
-// eventually polls until check is nil.
+// eventually polls until check returns nil.
 func eventually(ctx context.Context, what string, check func() error) error {
 	const interval = 5 * time.Millisecond
-	limit := time.After(patience)
+	limit := time.After(timeout)
 	for {
 		err := check()
 		if err == nil {
@@ -214,7 +213,7 @@ func eventually(ctx context.Context, what string, check func() error) error {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
 		case <-limit:
-			return fmt.Errorf("waited %s for %s: %w", patience, what, err)
+			return fmt.Errorf("waited %s for %s: %w", timeout, what, err)
 		case <-time.After(interval):
 		}
 	}

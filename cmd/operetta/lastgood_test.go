@@ -24,7 +24,7 @@ func TestStatusSaysWhereAPackageIsWrongAndNotWhatCUEQuotes(t *testing.T) {
 		"no place": {"a crash of the evaluator", errors.New("CUE crashed on hunter2"), "the operator's log says why"},
 		"a path":   {"a definition that is refused", program.Faults{{Path: "versions.v1", Message: "hunter2"}}, "versions.v1; "},
 	} {
-		got := whereFaulty(c.err)
+		got := faultLocation(c.err)
 		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "hunter2") {
 			t.Errorf("%s: %s: %q", name, c.reason, got)
 		}
@@ -34,11 +34,11 @@ func TestStatusSaysWhereAPackageIsWrongAndNotWhatCUEQuotes(t *testing.T) {
 // The clock is synctest's.
 func TestWhatIsToldLaterIsTheLastAndMayBeCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l later
+		var l delayedCall
 		var mu sync.Mutex
 		var said []string
 		say := func(what string) {
-			l.after(tellAfter, func() {
+			l.schedule(outdatedReportDelay, func() {
 				mu.Lock()
 				defer mu.Unlock()
 				said = append(said, what)
@@ -51,16 +51,16 @@ func TestWhatIsToldLaterIsTheLastAndMayBeCalledOff(t *testing.T) {
 		}
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		say("a")
-		wait(tellAfter / 2)
-		say("b") // who types makes several mistakes
-		wait(tellAfter / 2)
+		wait(outdatedReportDelay / 2)
+		say("b") // an author who is typing saves several mistakes
+		wait(outdatedReportDelay / 2)
 		if early := told(); early != "" {
 			t.Errorf("early: %s", early)
 		}
-		wait(tellAfter)
+		wait(outdatedReportDelay)
 		say("c")
-		l.never()
-		wait(2 * tellAfter)
+		l.cancel()
+		wait(2 * outdatedReportDelay)
 		if got := told(); got != "b" {
 			t.Errorf("told %q", got)
 		}

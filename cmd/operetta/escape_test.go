@@ -19,22 +19,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nasty is what a terminal acts upon: it clears the screen, rings, goes back to the start of the
+// controlText is what a terminal acts upon: it clears the screen, rings, goes back to the start of the
 // line, turns the direction round, and takes an eight-bit command.
-const nasty = "a\x1b[2J\a\rb\u202ec\u2066d\u009b2Je\u2028f\x7f"
+const controlText = "a\x1b[2J\a\rb\u202ec\u2066d\u009b2Je\u2028f\x7f"
 
 func TestWhatATerminalActsUponIsShown(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"plain":                     "plain",
-		"line\n\ttab é ж 👩‍💻":       "line\n\ttab é ж 👩‍💻",
-		nasty:                       `a\u001b[2J\u0007\u000db\u202ec\u2066d\u009b2Je\u2028f\u007f`,
-		"\x9b2J\xff":                `\ufffd2J\ufffd`,
-		sealed("\x1b[32mok\x1b[0m"): "\x1b[32mok\x1b[0m",
-		escape + "SEAL[2J":          `\u001bSEAL[2J`,
+		"plain":                          "plain",
+		"line\n\ttab é ж 👩‍💻":            "line\n\ttab é ж 👩‍💻",
+		controlText:                      `a\u001b[2J\u0007\u000db\u202ec\u2066d\u009b2Je\u2028f\u007f`,
+		"\x9b2J\xff":                     `\ufffd2J\ufffd`,
+		markTrusted("\x1b[32mok\x1b[0m"): "\x1b[32mok\x1b[0m",
+		escape + "SEAL[2J":               `\u001bSEAL[2J`,
 	} {
 		var b bytes.Buffer
-		if n, err := (visibleWriter{&b}).Write([]byte(text)); err != nil || n != len(text) || b.String() != want {
+		if n, err := (escapingWriter{&b}).Write([]byte(text)); err != nil || n != len(text) || b.String() != want {
 			t.Errorf("%q is shown as %q, want %q", text, b.String(), want)
 		}
 	}
@@ -42,12 +42,12 @@ func TestWhatATerminalActsUponIsShown(t *testing.T) {
 
 func TestYAMLOfNastyTextHasTheSameValue(t *testing.T) {
 	t.Parallel()
-	object := map[string]any{"apiVersion": "v1", "data": map[string]any{nasty: nasty + "\nline", "list": []any{"\u202e", "x"}}}
+	object := map[string]any{"apiVersion": "v1", "data": map[string]any{controlText: controlText + "\nline", "list": []any{"\u202e", "x"}}}
 	text, err := yamlOf(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expectVisible(t, "the YAML", text)
+	expectNoControls(t, "the YAML", text)
 	var got map[string]any
 	if err := yaml.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -57,15 +57,15 @@ func TestYAMLOfNastyTextHasTheSameValue(t *testing.T) {
 	}
 }
 
-func expectVisible(t *testing.T, what, text string) {
+func expectNoControls(t *testing.T, what, text string) {
 	t.Helper()
-	if at := strings.IndexFunc(text, hidden); at >= 0 {
+	if at := strings.IndexFunc(text, actsOnTerminal); at >= 0 {
 		t.Errorf("%s has %q:\n%q", what, text[at:min(at+8, len(text))], text)
 	}
 }
 
-// nastyPackage says the text wherever a package can say something.
-const nastyPackage = `package shop
+// controlTextPackage says the text wherever a package can say something.
+const controlTextPackage = `package shop
 
 import "operetta.dev/schemas/operator"
 
@@ -102,8 +102,8 @@ components: "web": {
 }
 `
 
-// nastyCommands are the commands, in a folder with the package, a wrong one, and resources.
-var nastyCommands = map[string][]string{
+// controlTextCommands are the commands, in a folder with the package, a wrong one, and resources.
+var controlTextCommands = map[string][]string{
 	"vet":           {"vet", "shop"},
 	"vet wrong":     {"vet", "wrong"},
 	"vet edges":     {"vet", "--edges", "shop", "wrong"},
@@ -118,25 +118,25 @@ var nastyCommands = map[string][]string{
 	"render live":   {"render", "shop", "-f", "cr.yaml", "--live", "other.yaml"},
 	"run":           {"run", "--dry-run", "shop", "-f", "cr.yaml", "-f", "other.yaml"},
 	"run wrong":     {"run", "--dry-run", "shop", "-f", "odd.yaml"},
-	"no command":    {nasty},
-	"no folder":     {"vet", nasty},
-	"no file":       {"render", "shop", "-f", nasty},
-	"no flag":       {"vet", "--" + nasty},
-	"no value":      {"crd", "shop", "-o", nasty},
+	"no command":    {controlText},
+	"no folder":     {"vet", controlText},
+	"no file":       {"render", "shop", "-f", controlText},
+	"no flag":       {"vet", "--" + controlText},
+	"no value":      {"crd", "shop", "-o", controlText},
 	"run to delete": {"run", "--dry-run", "shop", "-f", "cr.yaml", "--delete"},
-	"operate":       {"run", "shop", "--kubeconfig", nasty},
+	"operate":       {"run", "shop", "--kubeconfig", controlText},
 }
 
 func TestNoCommandPrintsWhatATerminalActsUpon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	inCUE := strings.NewReplacer("NASTY", strings.NewReplacer("\r", "", "\u2028", "").Replace(nasty), "QUOTED", `"\u001b[2J\u202e\u0007"`)
-	json := `"` + visible(nasty) + `"`
+	inCUE := strings.NewReplacer("NASTY", strings.NewReplacer("\r", "", "\u2028", "").Replace(controlText), "QUOTED", `"\u001b[2J\u202e\u0007"`)
+	json := `"` + escapeControls(controlText) + `"`
 	for name, text := range map[string]string{
-		"shop/shop.cue":                  strings.Replace(inCUE.Replace(nastyPackage), "WRONG", "", 1),
-		"wrong/x\x1b[2J\u202e\nshop.cue": strings.Replace(inCUE.Replace(nastyPackage), "WRONG", `objects: map: data: text: "\u001b[2J\u202e" & "\u0007"`, 1),
+		"shop/shop.cue":                  strings.Replace(inCUE.Replace(controlTextPackage), "WRONG", "", 1),
+		"wrong/x\x1b[2J\u202e\nshop.cue": strings.Replace(inCUE.Replace(controlTextPackage), "WRONG", `objects: map: data: text: "\u001b[2J\u202e" & "\u0007"`, 1),
 		"cr.yaml":                        `{"apiVersion": "shop.example/v1", "kind": "Shop", "metadata": {"name": "x", "labels": {"l": ` + json + `}}, "spec": {"text": ` + json + `}}`,
-		"odd.yaml":                       `{"apiVersion": "shop.example/v1", "kind": "Shop", "metadata": {"name": "x` + visible(nasty) + `\nlook here"}, "spec": {` + json + `: 1}}`,
+		"odd.yaml":                       `{"apiVersion": "shop.example/v1", "kind": "Shop", "metadata": {"name": "x` + escapeControls(controlText) + `\nlook here"}, "spec": {` + json + `: 1}}`,
 		"other.yaml":                     `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ` + json + `}, "data": {"k": ` + json + `}}`,
 		"broken.yaml":                    "{\x1b[2J\u202e: [",
 	} {
@@ -148,7 +148,7 @@ func TestNoCommandPrintsWhatATerminalActsUpon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, args := range nastyCommands {
+	for name, args := range controlTextCommands {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), "operetta", args...)
@@ -161,7 +161,7 @@ func TestNoCommandPrintsWhatATerminalActsUpon(t *testing.T) {
 			}
 			// Its own colours are no more than those.
 			colours := strings.NewReplacer("\x1b[32m", "", "\x1b[33m", "", "\x1b[31m", "", "\x1b[2m", "", "\x1b[0m", "")
-			expectVisible(t, fmt.Sprint(args), colours.Replace(string(out)))
+			expectNoControls(t, fmt.Sprint(args), colours.Replace(string(out)))
 			if strings.Contains(string(out), "\nlook here") {
 				t.Errorf("a name has a line of its own:\n%s", out)
 			}
@@ -174,10 +174,10 @@ func TestLogHasNothingThatATerminalActsUpon(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", formatJSON} {
 		var b bytes.Buffer
-		log := newLog(streams{err: visibleWriter{&b}}, format)
-		log.Info(nasty, nasty, nasty, "name", nasty)
-		log.Error(errors.New(nasty), nasty)
-		expectVisible(t, "the log in "+format, b.String())
+		log := newLog(streams{err: escapingWriter{&b}}, format)
+		log.Info(controlText, controlText, controlText, "name", controlText)
+		log.Error(errors.New(controlText), controlText)
+		expectNoControls(t, "the log in "+format, b.String())
 	}
 }
 

@@ -8,33 +8,41 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// A site is one change of one place of the source.
-type site struct {
-	subject  subject
+// A mutant is a package with one change in one place of its source.
+type mutant struct {
+	target   target
 	file     string
 	line     int
-	from, to int // bytes of the file that text takes the place of
-	text     string
-	what     string
+	from, to int    // the bytes of the file that the text replaces
+	text     string // the replacement
+	change   string // a description for people
 }
 
-func (s site) String() string { return fmt.Sprintf("%s:%d: %s", s.file, s.line, s.what) }
+// String returns the place and the change.
+func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s", m.file, m.line, m.change) }
 
-func (s site) compare(o site) int {
-	return cmp.Or(cmp.Compare(s.file, o.file), cmp.Compare(s.line, o.line), cmp.Compare(s.what, o.what))
+// compare orders mutants by their place.
+func (m mutant) compare(o mutant) int {
+	return cmp.Or(cmp.Compare(m.file, o.file), cmp.Compare(m.line, o.line), cmp.Compare(m.change, o.change))
 }
 
-// find returns the changes that can be made to a package.
-func find(s subject) ([]site, error) {
-	files, err := filepath.Glob(filepath.Join("engine", s.name, "*.go"))
+// apply returns the changed content of the file.
+func (m mutant) apply(content []byte) []byte {
+	return slices.Concat(content[:m.from], []byte(m.text), content[m.to:])
+}
+
+// find returns all mutants of a package.
+func find(t target) ([]mutant, error) {
+	files, err := filepath.Glob(filepath.Join("engine", t.name, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	var out []site
+	var out []mutant
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -43,34 +51,43 @@ func find(s subject) ([]site, error) {
 		if err != nil {
 			return nil, err
 		}
-		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, name, content, parser.SkipObjectResolution)
+		found, err := findInFile(t, name, content)
 		if err != nil {
 			return nil, err
 		}
-		f := &finder{subject: s, name: name, content: content, set: set}
-		ast.Inspect(parsed, f.visit)
-		out = append(out, f.found...)
+		out = append(out, found...)
 	}
 	return out, nil
 }
 
-// finder collects the changes of one file.
+// findInFile returns the mutants of one file.
+func findInFile(t target, name string, content []byte) ([]mutant, error) {
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, name, content, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	f := &finder{target: t, name: name, content: content, set: set}
+	ast.Inspect(parsed, f.visit)
+	return f.found, nil
+}
+
+// finder collects the mutants of one file.
 type finder struct {
-	subject subject
+	target  target
 	name    string
 	content []byte
 	set     *token.FileSet
-	found   []site
+	found   []mutant
 }
 
-// add records a change of what is between two positions.
-func (f *finder) add(from, to token.Pos, text, what string) {
+// add records the mutant that has a text instead of the source between two positions.
+func (f *finder) add(from, to token.Pos, text, change string) {
 	at := f.set.Position(from)
-	f.found = append(f.found, site{f.subject, f.name, at.Line, at.Offset, f.set.Position(to).Offset, text, what})
+	f.found = append(f.found, mutant{f.target, f.name, at.Line, at.Offset, f.set.Position(to).Offset, text, change})
 }
 
-// source returns what is written at a node, on one line and cut.
+// source returns the source of a node on one line, shortened.
 func (f *finder) source(n ast.Node) string {
 	text := string(f.content[f.set.Position(n.Pos()).Offset:f.set.Position(n.End()).Offset])
 	text = strings.Join(strings.Fields(text), " ")
@@ -80,7 +97,7 @@ func (f *finder) source(n ast.Node) string {
 	return text
 }
 
-// swaps are operators and what a slip makes of them.
+// swaps are the operators that are replaced, each with its replacement.
 var swaps = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL,
 	token.LSS: token.LEQ, token.LEQ: token.LSS,
@@ -89,8 +106,8 @@ var swaps = map[token.Token]token.Token{
 	token.SUB: token.ADD,
 }
 
-// visit records the changes of one node. Constants and types have none, as most of those
-// would not compile, or change a text.
+// visit records the mutants of one node. It skips constants and types, because most of those mutants
+// would not compile, or would only change a message.
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GenDecl:
@@ -118,11 +135,14 @@ func (f *finder) visit(n ast.Node) bool {
 		f.statements(n.List)
 	case *ast.CaseClause:
 		f.statements(n.Body)
+	case *ast.CommClause:
+		f.statements(n.Body)
 	}
 	return true
 }
 
-// condition turns the condition of an if around, where no operator of its own does that.
+// condition negates the condition of an if. It leaves out conditions with an operator, which has a
+// mutant of its own.
 func (f *finder) condition(n *ast.IfStmt) {
 	switch n.Cond.(type) {
 	case *ast.BinaryExpr, *ast.UnaryExpr:
@@ -131,7 +151,7 @@ func (f *finder) condition(n *ast.IfStmt) {
 	f.add(n.Cond.Pos(), n.Cond.Pos(), "!", "if not "+f.source(n.Cond))
 }
 
-// statements leaves one statement out: a call, an assignment, or an early end.
+// statements removes one statement: a call, an assignment, or an early return.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

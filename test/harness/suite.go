@@ -28,28 +28,28 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// World is what all tests of the package share.
-var World struct {
+// Suite is shared by all tests of a package.
+var Suite struct {
 	ControlPlane *controlplane.ControlPlane
 	Operetta     string // the binary under test
 	Root         string // of the repository
 	Admin        client.WithWatch
 }
 
-// parallel is how many tests run at once. They wait most of the time, so they are
-// more than there are processors.
+// parallel is how many tests run in parallel: more than there are processors, because they wait most of
+// the time.
 const parallel = "8"
 
-// Setup is what the tests of one package need beside the control plane.
+// Setup is what the tests of one package need besides the control plane.
 type Setup struct {
-	// Sources are folders of the repository beside the binary's own that the tests read.
+	// Sources are folders of the repository that the tests read, besides the sources of the binary.
 	Sources []string
 	// Packages returns the packages whose kinds are installed first.
 	Packages func() []string
 }
 
-// RunTests prepares the world, runs the tests of a package and ends the process.
-func RunTests(m *testing.M, needs Setup) {
+// RunTests prepares the Suite, runs the tests of a package and ends the process.
+func RunTests(m *testing.M, setup Setup) {
 	flag.Parse()
 	if testing.Short() {
 		fmt.Println("skipped, these tests need a control plane")
@@ -58,7 +58,7 @@ func RunTests(m *testing.M, needs Setup) {
 	if !isSet("test.parallel") {
 		_ = flag.Set("test.parallel", parallel)
 	}
-	code, err := needs.run(m)
+	code, err := setup.run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "preparing the tests:", err)
 		code = 1
@@ -72,8 +72,8 @@ func isSet(name string) bool {
 	return found
 }
 
-// run prepares the world, runs the tests and cleans up.
-func (needs Setup) run(m *testing.M) (int, error) {
+// run prepares the Suite, runs the tests and cleans up.
+func (setup Setup) run(m *testing.M) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	began := time.Now()
@@ -82,33 +82,33 @@ func (needs Setup) run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	if World.Root, err = filepath.Abs("../.."); err != nil {
+	if Suite.Root, err = filepath.Abs("../.."); err != nil {
 		return 0, err
 	}
-	if err := noticeSources(World.Root, needs.Sources); err != nil {
+	if err := statSources(Suite.Root, setup.Sources); err != nil {
 		return 0, err
 	}
-	World.Operetta = filepath.Join(dir, "operetta")
-	build := exec.CommandContext(ctx, "go", "build", "-o", World.Operetta, "./cmd/operetta")
-	build.Dir = World.Root
+	Suite.Operetta = filepath.Join(dir, "operetta")
+	build := exec.CommandContext(ctx, "go", "build", "-o", Suite.Operetta, "./cmd/operetta")
+	build.Dir = Suite.Root
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building the operator: %w\n%s", err, out)
 	}
 	built := time.Now()
-	if World.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Audit: true, Nodes: 2}); err != nil {
+	if Suite.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Audit: true, Nodes: 2}); err != nil {
 		return 0, err
 	}
 	defer func() {
-		if err := World.ControlPlane.Stop(); err != nil {
+		if err := Suite.ControlPlane.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
 		}
 	}()
-	if World.Admin, err = connect(World.ControlPlane.Kubeconfig()); err != nil {
+	if Suite.Admin, err = connect(Suite.ControlPlane.Kubeconfig()); err != nil {
 		return 0, err
 	}
-	if needs.Packages != nil {
-		// Garbage collection looks for new kinds twice a minute, so they come early.
-		if err := InstallCRDs(ctx, needs.Packages()...); err != nil {
+	if setup.Packages != nil {
+		// The garbage collector discovers new kinds only twice a minute, so they are installed first.
+		if err := InstallCRDs(ctx, setup.Packages()...); err != nil {
 			return 0, err
 		}
 	}
@@ -116,9 +116,9 @@ func (needs Setup) run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// noticeSources looks at every source of the binary, so that the go command does not
-// answer with a cached result after one of them has changed.
-func noticeSources(root string, more []string) error {
+// statSources calls os.Stat for every source file of the binary. The go command notes which files a
+// test reads, and does not reuse a cached result after one of them has changed.
+func statSources(root string, more []string) error {
 	for _, dir := range append([]string{"cmd", "engine", "schemas", "cue", "go.mod"}, more...) {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
@@ -134,7 +134,7 @@ func noticeSources(root string, more []string) error {
 	return nil
 }
 
-// connect returns a client that reads from the API server itself.
+// connect returns a client without a cache.
 func connect(kubeconfig string) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -146,14 +146,14 @@ func connect(kubeconfig string) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: runtime.NewScheme()})
 }
 
-// InstallCRDs installs the CRDs of packages as a user who is no operator would.
+// InstallCRDs installs the CRDs of packages with kubectl, as an administrator does.
 func InstallCRDs(ctx context.Context, dirs ...string) error {
-	generated, err := exec.CommandContext(ctx, World.Operetta, append([]string{"crd"}, dirs...)...).Output()
+	generated, err := exec.CommandContext(ctx, Suite.Operetta, append([]string{"crd"}, dirs...)...).Output()
 	if err != nil {
 		return fmt.Errorf("generating CRDs: %w%s", err, StderrOf(err))
 	}
-	// Tests that run side by side install theirs at the same time.
-	dir, err := os.MkdirTemp(filepath.Dir(World.Operetta), "crds-")
+	// The folder is unique, because tests that run in parallel install CRDs at the same time.
+	dir, err := os.MkdirTemp(filepath.Dir(Suite.Operetta), "crds-")
 	if err != nil {
 		return err
 	}
@@ -164,12 +164,12 @@ func InstallCRDs(ctx context.Context, dirs ...string) error {
 	if _, err := Kubectl(ctx, "apply", "--server-side", "-f", file); err != nil {
 		return err
 	}
-	return awaitKinds(ctx, generated)
+	return waitForKinds(ctx, generated)
 }
 
-// awaitKinds waits until the API server serves the kinds of definitions, and tells of
-// them. kubectl wait gives up on a definition that is so new that it has no conditions.
-func awaitKinds(ctx context.Context, definitions []byte) error {
+// waitForKinds waits until the API server serves the kinds of CustomResourceDefinitions, and discovery
+// lists them. kubectl wait fails for a definition that is so new that it has no conditions.
+func waitForKinds(ctx context.Context, definitions []byte) error {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(definitions), 4096)
 	for {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -185,20 +185,20 @@ func awaitKinds(ctx context.Context, definitions []byte) error {
 				continue
 			}
 			kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
-			if err := awaitKind(ctx, crd.Name, kind); err != nil {
+			if err := waitForKind(ctx, crd.Name, kind); err != nil {
 				return fmt.Errorf("waiting for %s: %w", kind, err)
 			}
 		}
 	}
 }
 
-func awaitKind(ctx context.Context, definition string, kind schema.GroupVersionKind) error {
-	return wait.PollUntilContextTimeout(ctx, 40*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
-		u, err := Read(ctx, Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition))
+func waitForKind(ctx context.Context, definition string, kind schema.GroupVersionKind) error {
+	return wait.PollUntilContextTimeout(ctx, 40*time.Millisecond, Timeout, true, func(ctx context.Context) (bool, error) {
+		u, err := GetOrNil(ctx, Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition))
 		if err != nil || u == nil || Condition(u, "Established")["status"] != "True" {
 			return false, err
 		}
-		_, err = World.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		_, err = Suite.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			return false, nil
 		}
@@ -206,5 +206,5 @@ func awaitKind(ctx context.Context, definition string, kind schema.GroupVersionK
 	})
 }
 
-// PackageOf returns the folder of an operator package of the repository.
-func PackageOf(name string) string { return filepath.Join(World.Root, "cue", name) }
+// PackageDir returns the folder of an operator package of the repository.
+func PackageDir(name string) string { return filepath.Join(Suite.Root, "cue", name) }

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// groups is where Linux keeps the memory of control groups of version 1 and of version 2.
-var groups = []struct{ dir, limit string }{
+// cgroupRoots are the folders of the memory controller in control groups of version 1 and version 2.
+var cgroupRoots = []struct{ dir, limit string }{
 	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
 	{"/sys/fs/cgroup", "memory.max"},
 }
 
-// LimitMemory puts the operator into a control group of so many bytes, as a container
-// does: who takes more is killed. It reports whether that could be done, which takes the
-// rights of root; PeakMemory tells in any case.
+// LimitMemory puts the operator into a control group with a memory limit in bytes, as a container
+// does; the kernel kills the operator beyond it. It reports whether it succeeded, which needs the
+// rights of root. PeakMemory works in any case.
 func (o *Operator) LimitMemory(bytes int64) bool {
 	o.T.Helper()
-	for _, g := range groups {
+	for _, g := range cgroupRoots {
 		if _, err := os.Stat(filepath.Join(g.dir, "cgroup.procs")); err != nil {
 			continue
 		}
@@ -29,7 +29,7 @@ func (o *Operator) LimitMemory(bytes int64) bool {
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
-		o.T.Cleanup(func() { o.removeGroup(dir) })
+		o.T.Cleanup(func() { o.removeCgroup(dir) })
 		if os.WriteFile(filepath.Join(dir, g.limit), []byte(strconv.FormatInt(bytes, 10)), 0o600) != nil {
 			continue
 		}
@@ -38,8 +38,9 @@ func (o *Operator) LimitMemory(bytes int64) bool {
 	return false
 }
 
-// removeGroup removes a control group, which takes until its last process is gone.
-func (o *Operator) removeGroup(dir string) {
+// removeCgroup kills the operator and removes its control group, which is possible once its last
+// process is gone.
+func (o *Operator) removeCgroup(dir string) {
 	o.Kill()
 	for deadline := time.Now().Add(5 * time.Second); os.Remove(dir) != nil; {
 		if time.Now().After(deadline) {
@@ -50,8 +51,8 @@ func (o *Operator) removeGroup(dir string) {
 	}
 }
 
-// PeakMemory returns the most memory that the operator's process has had, in bytes, or 0
-// where the system does not tell.
+// PeakMemory returns the peak memory of the operator's process in bytes, or 0 if the system does not
+// report it.
 func (o *Operator) PeakMemory() int64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", o.cmd.Process.Pid))
 	if err != nil {
@@ -67,15 +68,15 @@ func (o *Operator) PeakMemory() int64 {
 	return 0
 }
 
-// CPU returns how much processor time the operator's process has used, or 0 where the
-// system does not tell.
+// CPU returns the processor time that the operator's process has used, or 0 if the system does not
+// report it.
 func (o *Operator) CPU() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	// The name of the process, in parentheses, may have spaces. What follows has the time of
-	// the user and of the system in hundredths of a second as fields 12 and 13.
+	// The name of the process, in parentheses, may contain spaces. The text after it has the user and
+	// the system time, in hundredths of a second, as fields 12 and 13.
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
@@ -86,7 +87,7 @@ func (o *Operator) CPU() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// Running reports whether the operator's process has not ended.
+// Running reports whether the operator's process is running.
 func (o *Operator) Running() bool {
 	select {
 	case <-o.ended:

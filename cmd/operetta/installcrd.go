@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd"
+	"sigs.k8s.io/yaml"
+)
+
+// installCRD applies a CustomResourceDefinition and waits until the API server serves it. It
+// retries while the API server cannot be reached.
+func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	text, err := crd.YAML(want)
+	if err != nil {
+		return err
+	}
+	body, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", want.Name, err)
+	}
+	crds := client.CustomResourceDefinitions()
+	force := true
+	err = retryOutage(ctx, config, log, func() error {
+		// Server-side apply is used because client-side apply stores the object in an annotation, which is limited to 256 KiB.
+		_, err := crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: &force})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", want.Name, err)
+	}
+	if err := waitEstablished(ctx, crds, want.Name); err != nil {
+		return err
+	}
+	return waitServed(ctx, config, want)
+}
+
+// waitEstablished waits until a CustomResourceDefinition has the condition Established. It errors
+// if its names are not accepted.
+func waitEstablished(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
+	defer cancel()
+	for {
+		got, err := crds.Get(ctx, name, metav1.GetOptions{})
+		if err != nil && !unreachable(err) {
+			return fmt.Errorf("waiting for %s: %w", name, err)
+		}
+		for _, c := range got.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+			if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse {
+				return fmt.Errorf("%s: %s", name, c.Message)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to be established: %w", name, ctx.Err())
+		case <-time.After(establishedPoll):
+		}
+	}
+}
+
+// waitServed waits until discovery lists the served versions of a CustomResourceDefinition. The
+// API server lists them a moment after the definition is established. A client that asks for the
+// kind earlier is told that there is none, and a watch retries only after ten seconds.
+func waitServed(ctx context.Context, config *rest.Config, want *apiextensionsv1.CustomResourceDefinition) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	for _, v := range want.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		version := schema.GroupVersion{Group: want.Spec.Group, Version: v.Name}
+		err := wait.PollUntilContextTimeout(ctx, establishedPoll, establishedTimeout, true, func(context.Context) (bool, error) {
+			ok, err := discovered(client, version.WithResource(want.Spec.Names.Plural))
+			return ok, ignoreErrors(err, apierrors.IsNotFound, unreachable)
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for %s to be served in version %s: %w", want.Name, v.Name, err)
+		}
+	}
+	return nil
+}
+
+// discovered reports whether discovery lists a resource, both in the list of its version and in
+// the aggregated list. Clients ask for the aggregated list first, and it is updated later.
+func discovered(client *discovery.DiscoveryClient, resource schema.GroupVersionResource) (bool, error) {
+	list, err := client.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if err != nil {
+		return false, err
+	}
+	_, aggregated, _, err := client.GroupsAndMaybeResources()
+	if err != nil {
+		return false, err
+	}
+	if aggregated == nil { // an old API server has no aggregated discovery
+		return listsResource(list, resource.Resource), nil
+	}
+	return listsResource(list, resource.Resource) && listsResource(aggregated[resource.GroupVersion()], resource.Resource), nil
+}
+
+// listsResource reports whether a list has a resource with that plural name.
+func listsResource(list *metav1.APIResourceList, plural string) bool {
+	return list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })
+}
+
+// ignoreErrors returns nil if one of the functions recognizes the error, and else the error.
+func ignoreErrors(err error, kinds ...func(error) bool) error {
+	if slices.ContainsFunc(kinds, func(is func(error) bool) bool { return is(err) }) {
+		return nil
+	}
+	return err
+}
+
+// How often an installed definition is polled, and for how long.
+const (
+	establishedPoll    = 50 * time.Millisecond
+	establishedTimeout = time.Minute
+)

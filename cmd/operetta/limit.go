@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// The exit codes of a worker that ends itself, besides those of the commands. A worker watches its
+// own limits because Go exits with the same code whether a process runs out of stack or of memory.
+const (
+	exitMemory   = 80 + iota // the worker exceeded its memory limit
+	exitStack                // the worker exceeded its stack limit
+	exitOrphaned             // the parent process is gone
+	exitTime                 // the worker ran for too long, and its parent did not kill it
+)
+
+const (
+	// maxStack is Go's limit of the stack of a worker, in bytes. Ordinary packages need less than a
+	// hundredth of it; Go's default of 1 GB can exhaust the memory of the machine.
+	maxStack = 128 << 20
+	// exitStackSize is the stack size at which a worker exits by itself, before Go ends it.
+	exitStackSize = maxStack / 4
+	// watchInterval is how often a worker checks its limits.
+	watchInterval = 5 * time.Millisecond
+)
+
+// limitProcess limits the memory (in bytes), the stack and the run time of this process. From seven
+// eighths of the memory on, Go collects garbage more often. At the limit the process exits. If it
+// grows too fast to notice, the system refuses memory beyond twice the limit.
+func limitProcess(memory int64) error {
+	debug.SetMaxStack(maxStack)
+	debug.SetMemoryLimit(memory / 8 * 7)
+	if err := limitDataSegment(2*memory + runtimeReserve); err != nil {
+		return fmt.Errorf("limiting the memory of a worker: %w", err)
+	}
+	go watchLimits(memory, time.Now().Add(2*examineTimeout))
+	return nil
+}
+
+// runtimeReserve is how much memory Go's runtime maps besides the heap, in bytes.
+const runtimeReserve = 256 << 20
+
+// watchLimits ends this process when it exceeds a limit.
+func watchLimits(memory int64, deadline time.Time) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
+	}
+	for range time.Tick(watchInterval) {
+		metrics.Read(samples)
+		total, released, stacks := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64()
+		switch {
+		case stacks > exitStackSize:
+			os.Exit(exitStack)
+		case total-min(total, released) > uint64(max(memory, 0)):
+			os.Exit(exitMemory)
+		case time.Now().After(deadline):
+			os.Exit(exitTime)
+		}
+	}
+}
