@@ -108,7 +108,7 @@ func (o *operator) start(ctx context.Context, all *errgroup.Group, dirs []string
 			return err
 		}
 	}
-	o.manager.Settled()
+	o.manager.PackagesLoaded()
 	o.log.Info("running", "packages", dirs)
 	return ctx.Err()
 }

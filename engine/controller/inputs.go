@@ -25,7 +25,7 @@ import (
 // just the objects that it names or selects, as long as a resource refers to it.
 type inputs struct {
 	// open returns a cache for one input, which tells its troubles.
-	open func(inputKey, *troubles) (cache.Cache, error)
+	open func(inputKey, *watchErrors) (cache.Cache, error)
 	// wake reconciles resources because an object has changed, or for the zero value at once.
 	wake func(cluster.Ref, ...types.NamespacedName)
 
@@ -53,11 +53,11 @@ func keyOf(in program.Input) inputKey {
 // inputWatch is a running watch.
 type inputWatch struct {
 	cache   cache.Cache
-	opening *opening
+	pending *pendingWatch
 	stop    context.CancelFunc
 }
 
-// Start implements manager.Runnable: it lends the watches the manager's life.
+// Start implements manager.Runnable. The watches stop when the manager stops.
 func (i *inputs) Start(ctx context.Context) error {
 	i.mu.Lock()
 	i.ctx = ctx
@@ -73,7 +73,7 @@ func (i *inputs) Read(ctx context.Context, owner types.NamespacedName, in progra
 	if err != nil {
 		return out, err
 	}
-	if err := w.opening.await(ctx); err != nil {
+	if err := w.pending.await(ctx); err != nil {
 		return out, err
 	}
 	// A cache that has just begun refuses to be read until it has started as a whole.
@@ -103,7 +103,7 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 	if i.ctx == nil {
 		return nil, fmt.Errorf("the manager has not started yet")
 	}
-	trouble := &troubles{}
+	trouble := &watchErrors{}
 	c, err := i.open(key, trouble)
 	if err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 		cancel()
 		return nil, err
 	}
-	w.opening = newOpening(key.kind, informer.HasSyncedChecker().Done(), trouble)
-	go w.opening.wake(ctx, func(req ctrl.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
+	w.pending = newPendingWatch(key.kind, informer.HasSyncedChecker().Done(), trouble)
+	go w.pending.enqueueWaiters(ctx, func(req ctrl.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
 	i.watched[key] = w
 	return w, nil
 }

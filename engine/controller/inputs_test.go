@@ -26,7 +26,7 @@ type played struct {
 	mu sync.Mutex
 	// running are the watches that have not ended, by what they watch.
 	running map[string]*playedWatch
-	begun   int
+	synced  int
 	woken   []string
 }
 
@@ -64,7 +64,7 @@ func play(t *testing.T) *played {
 	return p
 }
 
-func (p *played) begin(key inputKey, _ *troubles) (cache.Cache, error) {
+func (p *played) begin(key inputKey, _ *watchErrors) (cache.Cache, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := key.name + key.selector
@@ -76,14 +76,14 @@ func (p *played) begin(key inputKey, _ *troubles) (cache.Cache, error) {
 			delete(p.running, name)
 		}
 	}
-	p.begun++
+	p.synced++
 	p.running[name] = w
 	return w, nil
 }
 
 // expectWatches waits until just some things are watched, and compares how many watches
 // have ever begun.
-func (p *played) expectWatches(reason string, begun int, want ...string) {
+func (p *played) expectWatches(reason string, synced int, want ...string) {
 	p.t.Helper()
 	var got []string
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -92,14 +92,14 @@ func (p *played) expectWatches(reason string, begun int, want ...string) {
 		for name := range p.running {
 			got = append(got, name)
 		}
-		n := p.begun
+		n := p.synced
 		p.mu.Unlock()
 		slices.Sort(got)
-		if slices.Equal(got, want) && n == begun {
+		if slices.Equal(got, want) && n == synced {
 			return
 		}
-		if n > begun || time.Now().After(end) {
-			p.t.Fatalf("%s: %d watches have begun, not %d; watched is (-want +got):\n%s", reason, n, begun, cmp.Diff(want, got))
+		if n > synced || time.Now().After(end) {
+			p.t.Fatalf("%s: %d watches have begun, not %d; watched is (-want +got):\n%s", reason, n, synced, cmp.Diff(want, got))
 		}
 		select {
 		case <-p.t.Context().Done():

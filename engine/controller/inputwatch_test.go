@@ -39,7 +39,7 @@ func TestFirstReadOfAnInputWaitsForItsWatchToBegin(t *testing.T) {
 	t.Parallel()
 	i := &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
-		open: func(inputKey, *troubles) (cache.Cache, error) {
+		open: func(inputKey, *watchErrors) (cache.Cache, error) {
 			return &lateCache{FakeInformers: &informertest.FakeInformers{}}, nil
 		},
 	}
@@ -57,7 +57,7 @@ func TestAnInputThatMayNotBeReadIsReadOnceItMay(t *testing.T) {
 	i := &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
 		wake: func(_ cluster.Ref, keys ...types.NamespacedName) { woken <- keys[0] },
-		open: func(_ inputKey, trouble *troubles) (cache.Cache, error) {
+		open: func(_ inputKey, trouble *watchErrors) (cache.Cache, error) {
 			trouble.note(kind.String(), forbidden("no"))
 			return &lateCache{FakeInformers: &informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{kind: informer}}}, nil
 		},

@@ -67,7 +67,7 @@ type Manager struct {
 	children   *children
 	patches    *patches
 	subsystems *subsystems
-	strays     *strays
+	unserved   *unservedTeardown
 	steps      *steps
 
 	mu          sync.RWMutex
@@ -105,8 +105,8 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		return nil, err
 	}
 	m.subsystems = newSubsystems(kids.direct, options.Log, m.serves)
-	m.strays = newStrays(m)
-	return m, mgr.Add(m.strays)
+	m.unserved = newUnservedTeardown(m)
+	return m, mgr.Add(m.unserved)
 }
 
 // addProbes says when the process is alive, and when it is ready.
@@ -192,15 +192,15 @@ func cachedClient(mgr manager.Manager, from cache.Cache) (client.Client, error) 
 
 // Start runs the controllers until the context ends or one of them fails.
 func (m *Manager) Start(ctx context.Context) error {
-	if err := m.watchUnmatched(); err != nil {
+	if err := m.watchOrphanPatches(); err != nil {
 		return err
 	}
 	return m.manager.Start(ctx)
 }
 
-// Settled says that every package that there is was tried: the resources of a kind that
-// is not served now have no package here.
-func (m *Manager) Settled() { m.strays.settle() }
+// PackagesLoaded says that loading of every package was tried: a kind that is not served
+// now has no package in this process.
+func (m *Manager) PackagesLoaded() { m.unserved.notePackagesLoaded() }
 
 // serves reports whether a package is served that has a kind.
 func (m *Manager) serves(kind schema.GroupKind) bool {

@@ -33,9 +33,9 @@ import (
 type patches struct {
 	// client reads from the cache, and sees what this process wrote. The cache has
 	// nothing else: one that cannot be filled holds up nobody else.
-	client   client.Client
-	cache    cache.Cache
-	troubles *troubles
+	client client.Client
+	cache  cache.Cache
+	errors *watchErrors
 	// direct asks the API server itself.
 	direct client.Reader
 	// namespace is where patches are looked for; "" is everywhere.
@@ -61,10 +61,10 @@ const patchesAgain = 30 * time.Second
 
 // newPatches returns the patches that a manager reads.
 func newPatches(mgr manager.Manager, direct client.Reader, o Options) (*patches, error) {
-	p := &patches{direct: direct, troubles: &troubles{}, namespace: o.CustomResourceNamespace, log: o.Log}
+	p := &patches{direct: direct, errors: &watchErrors{}, namespace: o.CustomResourceNamespace, log: o.Log}
 	options := cacheOptions(mgr)
 	options.DefaultNamespaces = only(p.namespace)
-	options.DefaultWatchErrorHandler = p.troubles.handle
+	options.DefaultWatchErrorHandler = p.errors.handle
 	options.SyncPeriod = new(resync)
 	options.DefaultTransform = trimmed
 	var err error
@@ -188,8 +188,8 @@ type reader struct {
 	controller controller.Controller
 	handler    handler.EventHandler
 	predicate  predicate.Predicate
-	// opening is set as soon as there can be patches.
-	opening *opening
+	// watch is set as soon as there can be patches.
+	watch *pendingWatch
 }
 
 var _ reconcile.Patches = (*reader)(nil)
@@ -208,7 +208,7 @@ func (p *patches) join(c controller.Controller, h handler.EventHandler, which pr
 
 // begin starts the watch of a reader, once.
 func (r *reader) begin() error {
-	if r.opening != nil {
+	if r.watch != nil {
 		return nil
 	}
 	// It waits for nothing, so that there is nothing to end.
@@ -216,8 +216,8 @@ func (r *reader) begin() error {
 	if err != nil {
 		return fmt.Errorf("watching patches: %w", err)
 	}
-	o := newOpening(patch.Kind, informer.HasSyncedChecker().Done(), r.troubles)
-	r.opening = o
+	o := newPendingWatch(patch.Kind, informer.HasSyncedChecker().Done(), r.errors)
+	r.watch = o
 	// A controller that starts takes no watch until it has started, and others must
 	// not wait for that.
 	go func() {
@@ -234,7 +234,7 @@ func (r *reader) List(ctx context.Context, namespace string) ([]*unstructured.Un
 		return nil, err
 	}
 	r.mu.Lock()
-	o := r.opening
+	o := r.watch
 	r.mu.Unlock()
 	if err := o.await(ctx); err != nil {
 		return nil, err

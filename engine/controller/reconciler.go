@@ -24,13 +24,13 @@ import (
 type reconciler struct {
 	program   atomic.Pointer[program.Memo]
 	lifecycle *reconcile.Reconciler
-	own       *echoes
+	own       *ownWriteFilter
 }
 
-// step takes a resource one step further, and another one as long as that brings
-// something new: what was written may unblock another component, and its watch event is
-// filtered. That ends, as each object has few contents in one reconcile; whoever writes
-// one of them again and again has the worker back after each.
+// step takes a resource one step further, and repeats that while a step has written
+// something new: a write may unblock another component, and its watch event is filtered.
+// The loop ends, as it counts only the first few contents of each object as new; a package
+// that writes one object again and again returns the worker after each step.
 func (r *reconciler) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	r.own.beginReconcile(key)
 	defer r.own.endReconcile(key)

@@ -78,7 +78,7 @@ func (w *World) wake(events []cluster.Event) {
 func (o operator) concerned(e cluster.Event) []types.NamespacedName {
 	kind := o.kind.GroupKind()
 	switch {
-	case e.Ref.GroupKind() == kind && e.Verb == cluster.Updated && !reconcile.Meaningful(e.Before, e.Object):
+	case e.Ref.GroupKind() == kind && e.Verb == cluster.Updated && !reconcile.SpecOrMetadataChanged(e.Before, e.Object):
 		return nil
 	case e.Ref.GroupKind() == kind:
 		return append(owners(kind, e), types.NamespacedName{Namespace: e.Ref.Namespace, Name: e.Ref.Name})
@@ -106,7 +106,7 @@ func owners(kind schema.GroupKind, e cluster.Event) []types.NamespacedName {
 
 // targets returns what a patch is about, or was. Its status is the engine's own.
 func targets(kind schema.GroupKind, e cluster.Event) []types.NamespacedName {
-	if e.Verb == cluster.Updated && !reconcile.Meaningful(e.Before, e.Object) {
+	if e.Verb == cluster.Updated && !reconcile.SpecOrMetadataChanged(e.Before, e.Object) {
 		return nil
 	}
 	var out []types.NamespacedName

@@ -24,7 +24,7 @@ const slowRollout = 6 * slowEvaluation
 
 // evaluationBrake is for evaluations of one resource that turn out to be beyond a limit:
 // whoever changes what it asks for has it evaluated at once, five times in ten minutes.
-var evaluationBrake = brake{allowed: 5, window: 10 * time.Minute, first: time.Minute, last: time.Hour, quiet: time.Hour}
+var evaluationBrake = rateLimit{allowed: 5, window: 10 * time.Minute, first: time.Minute, last: time.Hour, quiet: time.Hour}
 
 // What was beyond a limit is evaluated again though nothing has changed, as it may have
 // been the machine: after the first of these pauses, which then grow up to the last.
@@ -127,7 +127,7 @@ func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
 	return program.Rollout{}, limit
 }
 
-// recall returns what is said of an evaluation that is not to be tried now, or "".
+// loadState returns what is said of an evaluation that is not to be tried now, or "".
 func (b *bounded) recall(version string) string {
 	l, now := &b.s.limited, b.s.Now()
 	l.mu.Lock()

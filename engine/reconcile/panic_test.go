@@ -180,7 +180,7 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 			return err
 		},
 		"without a package": func(b *bench, ctx context.Context, _ reconcile.Package) error {
-			_, err := b.life.StepStray(ctx, shopKey)
+			_, err := b.life.StepUnserved(ctx, shopKey)
 			return err
 		},
 	} {

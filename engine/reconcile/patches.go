@@ -128,9 +128,9 @@ func (f foundPatch) write(ctx context.Context, to Patches, r patch.Report, now t
 	return nil
 }
 
-// Unmatched tells a patch that no lifecycle looks at why that is. Whatever a lifecycle
-// has said of it, perhaps that of another process, is left as it is.
-func Unmatched(ctx context.Context, to Patches, u *unstructured.Unstructured, reason patch.Reason, message string, now time.Time) error {
+// ReportOrphanPatch writes into the status of a patch why no package handles it. A status
+// that a reconciler has written, perhaps that of another process, stays as it is.
+func ReportOrphanPatch(ctx context.Context, to Patches, u *unstructured.Unstructured, reason patch.Reason, message string, now time.Time) error {
 	f := foundPatch{patch.Parse(u), u}
 	before, _, _ := unstructured.NestedMap(u.Object, "status")
 	switch patch.ReasonOf(before) {

@@ -258,7 +258,7 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 			writes := len(m.Changes())
 			for range 2 {
 				u, _ = m.GetLive(t.Context(), patchRef("fix"))
-				if err := reconcile.Unmatched(t.Context(), reconcile.MemoryPatches{Cluster: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
+				if err := reconcile.ReportOrphanPatch(t.Context(), reconcile.MemoryPatches{Cluster: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -85,9 +85,9 @@ type Reconciler struct {
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
 	Allow []string
-	// StrayReach is where the objects of a resource may be whose package is not here; nil is
+	// UnservedReach is where the objects of a resource may be whose package is not here; nil is
 	// not known.
-	StrayReach *program.Reach
+	UnservedReach *program.Reach
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -112,7 +112,7 @@ type Reconciler struct {
 	salts      salts
 	rejections rejections
 	obstacles  obstacles
-	brakes     brakes
+	limits     rateLimits
 	limited    limited
 	oversized  oversized
 }
@@ -147,7 +147,7 @@ func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Packa
 
 func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p, redactor)
-	wrong, unread := errors.AsType[*unreadable](err)
+	wrong, unread := errors.AsType[*corruptStatus](err)
 	often, restless := errors.AsType[*tooOften](err)
 	switch {
 	case restless:
@@ -155,7 +155,7 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	case unread && s.paused() && s.cr.GetDeletionTimestamp() == nil:
 		return s.pause(ctx)
 	case unread:
-		return s.refuse(ctx, wrong)
+		return s.reportCorruptStatus(ctx, wrong)
 	case err != nil:
 		return 0, err
 	case s == nil:
@@ -163,7 +163,7 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 		l.rejections.forget(key)
 		l.salts.forget(key)
 		l.obstacles.settle(key, l.Now())
-		l.brakes.forget(key)
+		l.limits.forget(key)
 		l.limited.forget(key)
 		l.oversized.forget(key)
 		if l.Inputs != nil {
@@ -178,7 +178,7 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	return s.rollOut(ctx)
 }
 
-// fetch reads the custom resource; it returns nil when there is none. With an unreadable
+// fetch reads the custom resource; it returns nil when there is none. with a corruptStatus
 // it returns both.
 func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
 	cr, err := l.Store.Get(ctx, key)
@@ -195,7 +195,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 		program:    p,
 		cr:         cr,
 		owner: ownership.Owner{
-			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.StrayReach,
+			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.UnservedReach,
 		},
 	}
 	if p != nil {
@@ -203,7 +203,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 		s.owner.Reach = &reach
 	}
 	s.before = ownStatus(cr)
-	if err := s.recall(); err != nil {
+	if err := s.loadState(); err != nil {
 		return s, err
 	}
 	if err := s.rebuild(ctx); err != nil {
@@ -221,7 +221,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
-	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
+	if err := s.limits.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
@@ -290,8 +290,8 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}
-	s.brakes.begin(s.key(), s.cause(in), s.Now())
-	in.Pacer = &pacer{&s.brakes, s.key(), s.Now, map[string]bool{}}
+	s.limits.begin(s.key(), s.cause(in), s.Now())
+	in.Pacer = &pacer{&s.limits, s.key(), s.Now, map[string]bool{}}
 	return in, err
 }
 
@@ -362,7 +362,7 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 			return err
 		}
 	}
-	if err := s.brakes.protect(s.key(), s.Now()); err != nil {
+	if err := s.limits.protect(s.key(), s.Now()); err != nil {
 		return err
 	}
 	stored := s.inventory

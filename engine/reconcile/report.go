@@ -22,7 +22,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	after := s.build(result.Completion)
 	s.recordObjects(result.Events)
 	weight := status.CompareSignificance(before, after)
-	wait := s.brakes.status(s.key(), weight, s.Now())
+	wait := s.limits.status(s.key(), weight, s.Now())
 	switch weight {
 	case status.NoChange:
 		return 0, nil
@@ -36,7 +36,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	if err := s.write(ctx, after); err != nil {
 		return 0, err
 	}
-	s.brakes.reported(s.key(), weight, s.Now())
+	s.limits.reported(s.key(), weight, s.Now())
 	s.recordTransition(before, after)
 	if result.Detail != "" {
 		s.log.Error(nil, "evaluation failed", "detail", result.Detail)

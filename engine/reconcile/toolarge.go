@@ -42,7 +42,7 @@ func (o *oversized) forget(key types.NamespacedName) {
 	delete(o.of, key)
 }
 
-// recall reports whether a status about something was refused lately.
+// loadState reports whether a status about something was refused lately.
 func (o *oversized) recall(key types.NamespacedName, about string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

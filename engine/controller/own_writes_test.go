@@ -100,13 +100,13 @@ func TestTheEchoOfAnOwnWriteReconcilesNobody(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			own := &echoes{}
+			own := &ownWriteFilter{}
 			w := &watches{owner: ownerKind{GroupKind: parsed(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind()}}
-			h := own.without(handler.TypedEnqueueRequestsFromMapFunc(w.requests))
+			h := own.filterEvents(handler.TypedEnqueueRequestsFromMapFunc(w.requests))
 			q := &noted{}
 			row.act(world{
 				write: func(during func(), answer string, err error) {
-					c := echoing{answering{answer: func() (*unstructured.Unstructured, error) {
+					c := filteredCluster{answering{answer: func() (*unstructured.Unstructured, error) {
 						if during != nil {
 							during()
 						}
@@ -223,10 +223,10 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			}
 			memory.Refuse(row.refuse)
 			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
-			own, now := &echoes{}, time.Unix(1000, 0)
+			own, now := &ownWriteFilter{}, time.Unix(1000, 0)
 			store := &counted{Store: &reconcile.MemoryStore{Kind: p.GroupVersionKind(), Cluster: memory}}
 			r := &reconciler{own: own, lifecycle: &reconcile.Reconciler{
-				Kind: p.GroupVersionKind(), Store: store, Cluster: echoing{memory, own}, Recorder: unrecorded{},
+				Kind: p.GroupVersionKind(), Store: store, Cluster: filteredCluster{memory, own}, Recorder: unrecorded{},
 				Inputs: reconcile.MemoryInputs{Cluster: memory}, Now: func() time.Time { return now },
 			}}
 			r.use(p)

@@ -13,16 +13,16 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// An unreadable says why a part of the status that the engine goes by cannot be read.
-// To act without it would lose objects, or run hooks again.
-type unreadable struct {
+// A corruptStatus says why a part of the status that holds the engine's state cannot be
+// read. To act without it would lose objects, or run hooks again.
+type corruptStatus struct {
 	path, problem string
 	// remedy is what to do about it.
 	remedy string
 }
 
 // Error says where it is.
-func (e *unreadable) Error() string { return e.path + " " + e.problem }
+func (e *corruptStatus) Error() string { return e.path + " " + e.problem }
 
 // What becomes of a field of the status once it was removed.
 const (
@@ -32,9 +32,9 @@ const (
 	remedyHooks     = "remove status.hooks, and hooks that have run run again"
 )
 
-// recall reads what earlier steps have stored in the status. It errors with an
-// unreadable.
-func (s *state) recall() error {
+// loadState reads the inventory and the hooks that earlier steps have stored in the status.
+// It errors with a corruptStatus.
+func (s *state) loadState() error {
 	var err error
 	if s.inventory, err = decodeInventory(s.before); err != nil {
 		return err
@@ -43,18 +43,18 @@ func (s *state) recall() error {
 	return err
 }
 
-// unreadableAgain is when to look again at a status that cannot be read: a person may
-// correct it, which changes no generation.
+// unreadableAgain is when a status that cannot be read is read again: a person may correct
+// it, which changes no generation.
 const unreadableAgain = time.Minute
 
-// refuse says that the status cannot be read, and does nothing else. What cannot be
-// read stays as it is: it may be all that is known of some objects.
-func (s *state) refuse(ctx context.Context, why *unreadable) (time.Duration, error) {
+// reportCorruptStatus writes that the status cannot be read, and does nothing else. It keeps
+// the unreadable fields: they may be the only trace of some objects.
+func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatus) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
 	after := s.frozen(status.ReasonStatusUnreadable, message)
 	if deleting {
-		return unreadableAgain, s.heldUp(ctx, after, message)
+		return unreadableAgain, s.reportDeletionBlocked(ctx, after, message)
 	}
 	if err := s.say(ctx, after); err != nil {
 		return 0, err
@@ -100,11 +100,11 @@ func decodeInventory(s map[string]any) (ownership.Inventory, error) {
 	}
 	list, isList := raw.([]any)
 	if !isList {
-		return nil, &unreadable{path, "is not a list", remedyInventory}
+		return nil, &corruptStatus{path, "is not a list", remedyInventory}
 	}
 	out, err := ownership.Decode(list)
 	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
-		return nil, &unreadable{path + wrong.Path, wrong.Problem, remedyInventory}
+		return nil, &corruptStatus{path + wrong.Path, wrong.Problem, remedyInventory}
 	}
 	return out, err
 }
@@ -127,13 +127,13 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	path := "status." + fieldHooks
 	all, ok := s[fieldHooks].([]any)
 	if !ok && s[fieldHooks] != nil {
-		return nil, &unreadable{path, "is not a list", remedyHooks}
+		return nil, &corruptStatus{path, "is not a list", remedyHooks}
 	}
 	out := map[string]rollout.Finish{}
 	for i, h := range all {
 		m, ok := h.(map[string]any)
 		if !ok {
-			return nil, &unreadable{fmt.Sprintf("%s[%d]", path, i), "is not an object", remedyHooks}
+			return nil, &corruptStatus{fmt.Sprintf("%s[%d]", path, i), "is not an object", remedyHooks}
 		}
 		name, _ := m["name"].(string)
 		digest, _ := m["digest"].(string)
