@@ -162,7 +162,10 @@ func (s *state) recordTransition(before, after map[string]any) {
 	if from == to {
 		return
 	}
-	message := conditionMessage(after, status.ConditionReady)
+	message := ""
+	if ready := status.Condition(after, status.ConditionReady); ready != nil {
+		message = ready.Message
+	}
 	s.log.Info("phase", "from", from, "to", to, "message", message)
 	switch to {
 	case status.PhaseReady:
@@ -171,17 +174,6 @@ func (s *state) recordTransition(before, after map[string]any) {
 		s.record(rollout.Event{Reason: "Failed", Message: message, Warning: true})
 	case status.PhaseCreated, status.PhaseReconciling, status.PhaseWaiting, status.PhaseScaling, status.PhaseDeleting:
 	}
-}
-
-func conditionMessage(s map[string]any, kind string) string {
-	conditions, _ := s["conditions"].([]any)
-	for _, c := range conditions {
-		if m, _ := c.(map[string]any); m["type"] == kind {
-			text, _ := m["message"].(string)
-			return text
-		}
-	}
-	return ""
 }
 
 // ownStatus returns what is the engine's of a resource's status. A status that was not
