@@ -13,7 +13,7 @@ cluster := --kubeconfig '$(abspath $(KUBECONFIG))'
 export OPERETTA_TEST_KUBECONFIG := $(abspath $(KUBECONFIG))
 endif
 
-# How the binary is built everywhere, here, in test/demo, in test/suite and in the
+# How the binary is built everywhere, here, in test/demo, in test/stages.sh and in the
 # Dockerfile: one that needs nothing at run time, and one set of compiled packages.
 static := CGO_ENABLED=0
 
@@ -41,10 +41,9 @@ cc: go
 build: go ## build bin/operetta
 	@$(static) go build -trimpath -o bin/operetta ./cmd/operetta
 
-# The helpers of this Makefile are Go programs, built in seconds but for the first time.
-bin/demo bin/suite: bin/%: go
+bin/demo: go
 	@[ -e $@ ] || echo "  … build $@ (half a minute the first time)"
-	@go build -o $@ ./test/$*
+	@go build -o $@ ./test/demo
 
 .PHONY: run
 run: bin/demo ## start a control plane and the operators, apply a sample, and stay
@@ -55,20 +54,20 @@ demo: bin/demo ## the same, but end as soon as the sample is Ready
 	@exec bin/demo --once $(cluster)
 
 .PHONY: test
-test: cc bin/suite ## all checks and tests
-	@exec bin/suite
+test: cc bin/gotestsum ## all checks and tests
+	@exec test/stages.sh
 
 .PHONY: test-unit
-test-unit: cc bin/suite ## the tests that need no control plane, with the race detector
-	@exec bin/suite unit
+test-unit: bin/gotestsum ## the tests that need no control plane
+	@exec test/stages.sh unit
 
 .PHONY: test-e2e
-test-e2e: bin/suite ## the tests on a control plane
-	@exec bin/suite live e2e
+test-e2e: bin/gotestsum ## the tests on a control plane
+	@exec test/stages.sh live e2e
 
 .PHONY: test-long
-test-long: bin/suite ## those of them that take minutes, at full length
-	@exec bin/suite long
+test-long: bin/gotestsum ## those of them that take minutes, at full length
+	@exec test/stages.sh long
 
 .PHONY: bench
 bench: go ## the benchmarks
@@ -81,18 +80,18 @@ generate: go ## write the generated files and format the source
 	@go tool cue fmt ./cue/... ./schemas/...
 
 .PHONY: verify
-verify: bin/suite ## check that generated files, formatting and go.mod files are current
-	@exec bin/suite cue generated modules
+verify: bin/gotestsum ## check that generated files, formatting and go.mod files are current
+	@exec test/stages.sh cue generated modules
 
-# The linters are pinned in a module of their own, whose requirements are not the product's.
-# Each is the last part of a package that go.mod there names as a tool.
-bin/golangci-lint bin/govulncheck: bin/%: test/lint/go.mod | go
-	@echo "  … build $* (minutes the first time)"
-	@go -C test/lint build -o ../../$@ "$$(awk '$$1 == "tool" && /$*$$/ {print $$2} $$1 ~ /\/$*$$/ {print $$1}' test/lint/go.mod)"
+# What tests and checks with is pinned in a module of its own, whose requirements are not the
+# product's. Each is the last part of a package that go.mod there names as a tool.
+bin/gotestsum bin/golangci-lint bin/govulncheck: bin/%: test/tools/go.mod | go
+	@echo "  … build $* (the first time; the linter takes minutes)"
+	@go -C test/tools build -o ../../$@ "$$(awk 'NF < 3 && /\/$*$$/ {print $$NF}' test/tools/go.mod)"
 
 .PHONY: lint
 lint: bin/golangci-lint ## all linters
-	@for module in . test/controlplane schemas/internal/k8sgen; do \
+	@for module in . schemas/internal/k8sgen; do \
 	  (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; [ -z "$$failed" ]
 
 .PHONY: vuln

@@ -63,6 +63,7 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 const aggregated = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 func answer(t *testing.T, w http.ResponseWriter, parameters string, v any) {
+	t.Helper()
 	w.Header().Set("Content-Type", "application/json"+parameters)
 	if err := json.NewEncoder(w).Encode(v); err != nil {
 		t.Error(err)

@@ -21,11 +21,11 @@ func newCRD(s streams) *cobra.Command {
 		Short: "Print the CustomResourceDefinition of packages",
 		Long: `Print the CustomResourceDefinition of each package, ready for kubectl apply.
 
-The schema of the CRD is what the package says in CUE: types, defaults, bounds, required
-fields, and doc comments as descriptions. What a CRD cannot say is an error with its
-place and what to write instead; it is never left out in silence.
+The schema comes from the package: types, defaults, bounds and required fields, with doc
+comments as descriptions. If a CRD cannot express something, the command fails, names the
+line and says what to write instead. It never leaves anything out silently.
 
-Without packages, it is the package in the current folder.`,
+The default is the package in the current folder.`,
 		Example: `  operetta crd ./cue/webapp | kubectl apply -f -
   operetta crd ./cue/... -o json`,
 		ValidArgsFunction: folders,

@@ -32,33 +32,32 @@ const (
 )
 
 const dryRunLong = `
-With --dry-run there is no cluster: the custom resources of -f are rolled out in memory, where
-Deployments, Jobs and the like become healthy as soon as they were written. Every step is
-shown, with what was written and what the rest waits for. Other objects of the files are
-there from the start, as the package's inputs are, and so are their namespaces; what is
-written to any other namespace needs it. Objects are refused for what every API server
-refuses of Kubernetes' own kinds, and of custom resources whose definition is in the files or
-written by the package. Access, quotas, webhooks and what is left to a certain cluster are not
-looked at. With --delete, the resources are deleted afterwards.
+With --dry-run there is no cluster. The custom resources of -f are rolled out in memory, where
+Deployments, Jobs and the like become healthy as soon as they are written. Each step is
+shown with what it writes and what the rest waits for. Other objects in the files exist from
+the start, and so do their namespaces; any other namespace must be created first. Objects are
+refused if every API server would refuse them: built-in kinds, and custom resources whose CRD
+is in the files or rendered by the package. Permissions, quotas and webhooks are not checked.
+With --delete, the resources are deleted at the end.
 
-With --dry-run=server the cluster is asked what it would make of the next reconcile, and nothing
-is written to it: of the custom resources of -f as if they were applied, or else of those that it
-has. That shows what a changed package would do before it does it.
+With --dry-run=server, the API server is asked what the next reconcile would change; nothing is
+written. It covers the custom resources of -f as if they were applied, or else those in the
+cluster. Use it to see what a changed package would do.
 
-Both show what changes of an object field by field. Values of Secrets are never shown, only that
-they differ. Both exit with 1 if a component fails, whatever the reason, is refused by the
-cluster, or needs somebody to do something; without a cluster also if a resource does not become
-ready or does not go. A dry run on the server shows one reconcile, where it is no failure to wait
-for what was just written.`
+Both print the changes of each object field by field. Values of Secrets are never shown, only
+that they differ. Both exit with 1 if a component fails, the cluster refuses it, or it needs
+manual action. Without a cluster, they also exit with 1 if a resource does not become ready or
+is not deleted. A dry run on the server shows one reconcile, so waiting for what was just
+written is no failure.`
 
 // addFlags adds the flags.
 func (d *dryRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(&choice{value: &d.mode, values: []string{dryRunClient, dryRunServer}}, "dry-run", "show what would be done: in memory, without a cluster, or by dry runs of the API server")
+	f.Var(&choice{value: &d.mode, values: []string{dryRunClient, dryRunServer}}, "dry-run", "show what would be done: in memory (client), or by dry runs on the API server (server)")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 	complete(cmd, "dry-run", []string{dryRunClient, dryRunServer})
-	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is the standard input")
-	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources")
+	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is standard input")
+	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources at the end")
 	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
 		panic(err) // the flag was added above
 	}
@@ -70,9 +69,9 @@ func (d *dryRun) check() error {
 	case d.mode == dryRunClient && len(d.files) == 0:
 		return usageError{fmt.Errorf("-f is missing: name the file with the custom resources")}
 	case d.mode == "" && len(d.files) > 0:
-		return usageError{fmt.Errorf("-f is for --dry-run; on a cluster, custom resources are applied with kubectl")}
+		return usageError{fmt.Errorf("-f needs --dry-run; on a cluster, apply custom resources with kubectl")}
 	case d.mode == "" && d.remove:
-		return usageError{fmt.Errorf("--delete is for --dry-run; on a cluster, custom resources are deleted with kubectl")}
+		return usageError{fmt.Errorf("--delete needs --dry-run; on a cluster, delete custom resources with kubectl")}
 	}
 	return nil
 }
@@ -182,7 +181,7 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 		}
 	}
 	if len(given) == 0 {
-		return nil, nil, fmt.Errorf("%s: there is no custom resource of the packages in it", strings.Join(f.dryRun.files, ", "))
+		return nil, nil, fmt.Errorf("%s: no custom resource of the packages in this file", strings.Join(f.dryRun.files, ", "))
 	}
 	return given, others, nil
 }
@@ -229,9 +228,9 @@ func (r *rehearsal) show(step dryrun.Step) {
 		r.mask.Learn(c.Before, c.Object)
 	}
 	phase, _ := step.Status["phase"].(string)
-	printLine(r.out, "step %d  %s  %s", step.Number, r.name(step.Resource), r.phase(phase))
+	printLinef(r.out, "step %d  %s  %s", step.Number, r.name(step.Resource), r.phase(phase))
 	for _, c := range step.Changes {
-		printLine(r.out, "  %s %s", r.sign(c.Verb), r.name(c.Ref))
+		printLinef(r.out, "  %s %s", r.sign(c.Verb), r.name(c.Ref))
 		r.fields(c)
 	}
 	components, _ := step.Status["components"].([]any)
@@ -241,13 +240,13 @@ func (r *rehearsal) show(step dryrun.Step) {
 		if text, _ := m["message"].(string); text != "" {
 			line += ", " + r.mask.Text(text)
 		}
-		printLine(r.out, "%s", line)
+		printLinef(r.out, "%s", line)
 	}
 	if len(step.Played) > 0 {
-		printLine(r.out, "  %s", r.ink.dim("then controllers act on "+r.mask.Text(names(step.Played))))
+		printLinef(r.out, "  %s", r.ink.dim("simulated: "+r.mask.Text(names(step.Played))+" become ready"))
 	}
 	if step.Err != nil {
-		printLine(r.out, "  %s %s", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
+		printLinef(r.out, "  %s %s", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
 	}
 }
 
@@ -262,14 +261,14 @@ func (r *rehearsal) fields(c cluster.Event) {
 	all := r.mask.Fields(c.Before, c.Object)
 	for i, f := range all {
 		if i == maxFields {
-			printLine(r.out, "      and %d more", len(all)-i)
+			printLinef(r.out, "      and %d more", len(all)-i)
 			return
 		}
 		line := f.String()
 		if c.Verb == cluster.Created {
 			line = f.Path + ": " + f.After
 		}
-		printLine(r.out, "      %s", line)
+		printLinef(r.out, "      %s", line)
 	}
 }
 
@@ -325,7 +324,7 @@ func (r *rehearsal) conclude(errs io.Writer) error {
 	for _, ref := range r.resources {
 		r.tree(ref, "", "")
 		if ready, why := r.world.Ready(ref); !ready {
-			printLine(errs, "operetta: %s does not become ready: %s", r.name(ref), r.mask.Text(why))
+			printLinef(errs, "operetta: %s does not become ready: %s", r.name(ref), r.mask.Text(why))
 			err = errReported
 		}
 	}
@@ -339,14 +338,14 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 	if ready, _ := r.world.Ready(ref); !ready {
 		word = r.ink.bad("not ready")
 	}
-	printLine(r.out, "%s%s  %s", first, r.name(ref), word)
+	printLinef(r.out, "%s%s  %s", first, r.name(ref), word)
 	components := r.world.Owned(ref)
 	for i, c := range components {
 		branch, trunk := "├─ ", "│  "
 		if i == len(components)-1 {
 			branch, trunk = "└─ ", "   "
 		}
-		printLine(r.out, "%s%s%s", rest, branch, c.Name)
+		printLinef(r.out, "%s%s%s", rest, branch, c.Name)
 		for j, o := range c.Objects {
 			leaf, stem := "├─ ", "│  "
 			if j == len(c.Objects)-1 {
@@ -356,7 +355,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 				r.tree(o, rest+trunk+leaf, rest+trunk+stem)
 				continue
 			}
-			printLine(r.out, "%s%s%s%s", rest, trunk, leaf, r.name(o))
+			printLinef(r.out, "%s%s%s%s", rest, trunk, leaf, r.name(o))
 		}
 	}
 }
@@ -365,7 +364,7 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.resources {
-		printLine(r.out, "delete  %s", r.name(ref))
+		printLinef(r.out, "delete  %s", r.name(ref))
 		if err := r.world.Delete(ref); err != nil {
 			return err
 		}
@@ -376,14 +375,14 @@ func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.world.Cluster.Refs() {
 		if !r.given[ref] {
-			printLine(r.out, "left  %s", r.name(ref))
+			printLinef(r.out, "left  %s", r.name(ref))
 		}
 	}
 	for _, ref := range r.resources {
 		if u := r.world.Get(ref); u != nil {
 			message, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 			_, why := r.world.Ready(ref)
-			printLine(errs, "operetta: %s is not gone: %s: %s", r.name(ref), message, r.mask.Text(why))
+			printLinef(errs, "operetta: %s is not gone: %s: %s", r.name(ref), message, r.mask.Text(why))
 			return errReported
 		}
 	}

@@ -31,7 +31,7 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if err != nil {
 		return err
 	}
-	printLine(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.chosenBy())
+	printLinef(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.chosenBy())
 	live, err := controller.NewRehearsal(on.config, f.options, programs...)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func rehearseLive(ctx context.Context, s streams, f runFlags, dirs []string) err
 	r := &rehearsal{out: s.out, ink: newInk(s.out), mask: live.Mask(), inFull: []cluster.Verb{cluster.Created, cluster.Updated}}
 	err = (&liveRehearsal{live: live, programs: programs, rehearsal: r, errs: s.err}).reconcile(ctx, given)
 	if len(given) == 0 {
-		printLine(s.err, "note: the cluster has no custom resource of the packages; give one with -f")
+		printLinef(s.err, "note: the cluster has no custom resource of the packages; give one with -f")
 	}
 	return err
 }
@@ -81,14 +81,14 @@ func (l *liveRehearsal) reconcile(ctx context.Context, queue []*unstructured.Uns
 		step.Status, _, _ = unstructured.NestedMap(what.Resource.Object, "status")
 		l.show(step)
 		if why := unsuccessful(step); why != "" {
-			printLine(l.errs, "operetta: %s would fail: %s", l.name(step.Resource), l.mask.Text(why))
+			printLinef(l.errs, "operetta: %s would fail: %s", l.name(step.Resource), l.mask.Text(why))
 			failed = errReported
 		}
 		below, err := l.subsystems(ctx, what.Changes)
 		if err != nil {
 			return err
 		}
-		queue = append(below, without(queue[1:], below)...)
+		queue = slices.Concat(below, without(queue[1:], below))
 	}
 	return failed
 }

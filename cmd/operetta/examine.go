@@ -114,15 +114,15 @@ func (e *examiner) explain(ctx, limited context.Context, err error, saidTooMuch 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case saidTooMuch:
-		return fmt.Errorf("what there is to say about it has more than %d MiB", maxAnswer>>20)
+		return fmt.Errorf("the result has more than %d MiB", maxAnswer>>20)
 	case limited.Err() != nil, ended && exit.ExitCode() == exitTime:
-		return fmt.Errorf("not understood within %s; does it ask for endless work?", e.timeout)
+		return fmt.Errorf("the check took longer than %s; does the package loop without end?", e.timeout)
 	case ended && exit.ExitCode() == exitMemory:
-		return fmt.Errorf("it needs more than %d MiB to be understood; does it ask for endless work?", e.memory>>20)
+		return fmt.Errorf("the check needs more than %d MiB; does the package loop without end?", e.memory>>20)
 	case ended && exit.ExitCode() == exitStack:
-		return errors.New("CUE crashed on it: endless recursion; is there a definition that contains itself?")
+		return errors.New("CUE crashed: endless recursion; does a definition contain itself?")
 	case ended:
-		return fmt.Errorf("CUE crashed on it, with at most %d MiB: %s", e.memory>>20, lastWords(complaint, exit))
+		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.memory>>20, lastWords(complaint, exit))
 	}
 	return err
 }

@@ -39,8 +39,8 @@ func report(cmd *cobra.Command, w io.Writer, err error) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &wrong):
-		printLine(w, "operetta: %v", err)
-		printLine(w, "Run '%s --help' for usage.", cmd.CommandPath())
+		printLinef(w, "operetta: %v", err)
+		printLinef(w, "Run '%s --help' for usage.", cmd.CommandPath())
 		return exitUsage
 	case errors.Is(err, errReported):
 		return exitWrong
@@ -82,6 +82,6 @@ func printFaults(w io.Writer, faults program.Faults) {
 		if f.Position.File == "" {
 			prefix = "operetta: "
 		}
-		printLine(w, "%s", prefix+f.Error())
+		printLinef(w, "%s", prefix+f.Error())
 	}
 }

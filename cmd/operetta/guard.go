@@ -56,7 +56,7 @@ func watchSelf(memory int64, end time.Time) {
 		switch {
 		case stacks > watchedStack:
 			os.Exit(exitStack)
-		case total-min(total, released) > uint64(memory):
+		case total-min(total, released) > uint64(max(memory, 0)):
 			os.Exit(exitMemory)
 		case time.Now().After(end):
 			os.Exit(exitTime)

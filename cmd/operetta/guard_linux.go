@@ -16,7 +16,7 @@ func limitData(bytes int64) error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_DATA, &l); err != nil {
 		return err
 	}
-	l.Cur = min(l.Max, uint64(bytes))
+	l.Cur = min(l.Max, uint64(max(bytes, 0)))
 	l.Max = l.Cur
 	return syscall.Setrlimit(syscall.RLIMIT_DATA, &l)
 }

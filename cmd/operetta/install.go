@@ -18,25 +18,24 @@ import (
 // defaultOperator is the user that config/manager/manager.yaml runs the operator as.
 const defaultOperator = "system:serviceaccount:operetta-system:operetta"
 
-const installLong = `Print what an administrator installs before the operators of packages run, ready for
-kubectl apply: the CustomResourceDefinitions of the packages and of Patch, and policies
-(ValidatingAdmissionPolicies, which need Kubernetes 1.30 and no webhook) by which
+const installLong = `Print what an administrator installs before the operator runs, ready for kubectl apply: the
+CustomResourceDefinitions of the packages and of Patch, and two policies. The policies are
+ValidatingAdmissionPolicies: they need Kubernetes 1.30 and no webhook.
 
-  - nobody but the operator writes what the engine keeps in the status of a custom
-    resource, such as its inventory. The operator goes by it. The author's own fields of
-    the status may be written by whoever has the right to;
-  - whoever creates or changes a Patch has to say apiVersion and kind of each object in it,
-    and needs the right to update that kind in the namespace. The operator carries a Patch
-    out with its own rights.
+  - Only the operator may write the engine's fields in the status of a custom resource,
+    such as the inventory, because the operator relies on them. The author's own status
+    fields stay open to whoever has the right to write the status.
+  - Whoever creates or changes a Patch must give the apiVersion and kind of each object in
+    it, and must have the right to update that kind in the namespace. The operator applies
+    a Patch with its own rights.
 
-Who the operator is, --operator-user says: the user that operetta run acts as, which
-kubectl auth whoami prints. There may be several. To mend a status by hand, act as one:
-kubectl --as.
+--operator-user names the user that operetta run acts as; kubectl auth whoami prints it.
+Repeat the flag for several users. To repair a status by hand, act as that user: kubectl --as.
 
-The policy of patches knows the kinds of Kubernetes and those that the packages render. So
-name all packages at once; a Patch of a kind that is not known is denied.
+The policy for Patches knows the built-in kinds and the kinds that the packages render, and
+denies a Patch of any other kind. So name all packages in one call.
 
-Without packages, it is the package in the current folder.`
+The default is the package in the current folder.`
 
 // installFlags are the settings of `operetta install`.
 type installFlags struct {
@@ -48,14 +47,14 @@ func newInstall(s streams) *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
 		Use:   "install [packages]",
-		Short: "Print what a cluster needs before packages run: definitions and policies",
+		Short: "Print what a cluster needs first: CRDs and admission policies",
 		Long:  installLong,
 		Example: `  operetta install ./cue/... | kubectl apply --server-side -f -
 
-  # The operator runs outside the cluster, as a user of its own
+  # An operator outside the cluster, with its own user
   operetta install ./cue/webapp --operator-user alice
 
-  # One operator for a namespace, as in operetta run --namespace team-a
+  # An operator for one namespace, as with operetta run --namespace team-a
   operetta install ./cue/webapp -n team-a --operator-user system:serviceaccount:team-a:operetta`,
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,8 +84,8 @@ func newInstall(s streams) *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
-	cmd.Flags().StringArrayVar(&f.options.Operators, "operator-user", []string{defaultOperator}, "user that the operator acts as; may be repeated")
-	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "let the policies hold in this namespace only")
+	cmd.Flags().StringArrayVar(&f.options.Operators, "operator-user", []string{defaultOperator}, "user that the operator acts as; repeat the flag for more")
+	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "limit the policies to this namespace")
 	return cmd
 }
 

@@ -42,7 +42,7 @@ func (o *operator) keep(dir string, s *source.Snapshot) {
 		return
 	}
 	if err := o.kept.Save(dir, s); err != nil {
-		o.log.Error(err, "the last good version of the package is not kept", "package", dir)
+		o.log.Error(err, "could not store the last good version of the package", "package", dir)
 	}
 }
 
@@ -61,7 +61,7 @@ func (o *operator) serveLast(ctx context.Context, last lastGood, dir string, fau
 		return last.program
 	case errors.Is(err, source.ErrNothingKept), ctx.Err() != nil:
 	default:
-		o.log.Info("the kept version of a broken package is not used", "package", dir, "why", faultsOf(err)[0].Error())
+		o.log.Info("the stored version of a broken package is not used", "package", dir, "why", faultsOf(err)[0].Error())
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (o *operator) matches(ctx context.Context, last understood) error {
 // tellOutdated makes the resources of a package say that an earlier version serves them.
 func (o *operator) tellOutdated(ctx context.Context, served *program.Program, fault error) {
 	if err := o.manager.Outdated(ctx, served, whereFaulty(fault)); err != nil && ctx.Err() == nil {
-		o.log.Error(err, "the resources of a package that is wrong do not say so", "package", served.Name())
+		o.log.Error(err, "could not report the broken package in the status of its resources", "package", served.Name())
 	}
 }
 

@@ -143,7 +143,7 @@ func (o *operator) tryAll(ctx context.Context, dirs []string) <-chan attempt {
 	return tried
 }
 
-// minSlots is how many packages are looked at at once, whatever the machine is: one of
+// minSlots is how many packages are looked at together, whatever the machine is: one of
 // them may only be waiting for its time to run out.
 const minSlots = 4
 
@@ -264,7 +264,7 @@ func (o *operator) use(ctx context.Context, p, was *program.Program) error {
 		if err := o.manager.Outdated(ctx, was, ""); err != nil {
 			return err
 		}
-		o.log.Info("package is as it was again, the same version keeps running", "package", p.Name(), "digest", short(p.Digest()))
+		o.log.Info("the package is unchanged again, the same version keeps running", "package", p.Name(), "digest", short(p.Digest()))
 	default:
 		if err := o.manager.Swap(ctx, was, p); err != nil {
 			return err
@@ -310,10 +310,10 @@ func (o *operator) reportBroken(ctx context.Context, dir string, served *program
 	}
 	for _, f := range faultsOf(err) {
 		if served == nil {
-			o.log.Error(nil, "the package is wrong, waiting for it to be mended", "package", dir, "fault", f.Error())
+			o.log.Error(nil, "the package is broken, waiting for it to be repaired", "package", dir, "fault", f.Error())
 			continue
 		}
-		o.log.Error(nil, "the changed package is wrong, the last good version keeps running",
+		o.log.Error(nil, "the changed package is broken, the last good version keeps running",
 			"package", served.Name(), "running", short(served.Digest()), "fault", f.Error())
 	}
 }

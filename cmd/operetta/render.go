@@ -23,30 +23,29 @@ type renderOptions struct {
 	output, graph         string
 }
 
-const renderLong = `Print what a package makes of a custom resource, without a cluster.
+const renderLong = `Print the objects that a package renders for a custom resource, without a cluster.
 
-The objects are printed in the order in which they would be applied: what others depend
-on comes first. On stderr stands what becomes of each component: which are left out
-because they are excluded, incomplete or invalid, which wait for what, and where in the
-package that is written.
+The objects are printed in the order in which they would be applied: dependencies first. A
+summary of each component goes to stderr: whether it is excluded, incomplete or invalid,
+what it waits for, and the line of the package that says so.
 
-Some objects need to know others as the cluster has them. --live takes those, and the
-inputs of the package, from a file: manifests as kubectl prints them, which are matched
-by kind, namespace and name, or a map by component and object name:
+Some objects depend on live objects. --live reads those, and the inputs of the package, from
+a file. The file has manifests as kubectl prints them, matched by kind, namespace and name,
+or a map by component and object name:
 
   web:
     deployment: {apiVersion: apps/v1, kind: Deployment, status: {availableReplicas: 3}}
 
-Without a package, it is the one in the current folder.`
+The default is the package in the current folder.`
 
 const renderExample = `  operetta render ./cue/webapp -f config/samples/webapp.yaml
 
-  # With what the cluster has now
+  # Use the live objects of the cluster
   kubectl get webapp nginx-app -o yaml > cr.yaml
   kubectl get all,configmap,secret -o yaml > live.yaml
   operetta render ./cue/webapp -f cr.yaml --live live.yaml
 
-  # Show what depends on what, in the terminal or for a document
+  # Draw the dependencies, as a tree or for a document
   operetta render ./cue/webapp --graph
   operetta render ./cue/webapp --graph=mermaid`
 
@@ -54,7 +53,7 @@ func newRender(s streams) *cobra.Command {
 	var o renderOptions
 	cmd := &cobra.Command{
 		Use:               "render [package] -f FILE",
-		Short:             "Print the objects that a package makes of a custom resource",
+		Short:             "Print the objects that a package renders for a custom resource",
 		Long:              renderLong,
 		Example:           renderExample,
 		Args:              usage(cobra.MaximumNArgs(1)),
@@ -63,11 +62,11 @@ func newRender(s streams) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), s, o, args) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is the standard input")
-	f.StringVar(&o.live, "live", "", "file with objects as the cluster has them; - is the standard input")
-	f.StringVar(&o.name, "name", "", "name of the custom resource, when the file has several")
-	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, when it names none (default "`+render.DefaultNamespace+`")`)
-	f.Var(&choice{value: &o.graph, values: []string{graphTree, graphMermaid}}, "graph", "draw the components and what they depend on, instead of objects")
+	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is standard input")
+	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")
+	f.StringVar(&o.name, "name", "", "name of the custom resource, if the file has several")
+	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, if it has none (default "`+render.DefaultNamespace+`")`)
+	f.Var(&choice{value: &o.graph, values: []string{graphTree, graphMermaid}}, "graph", "draw the components and their dependencies instead of printing objects")
 	f.Lookup("graph").NoOptDefVal = graphTree
 	outputFlag(cmd, &o.output, formatYAML, formatJSON)
 	complete(cmd, "graph", []string{graphTree, graphMermaid})
@@ -87,9 +86,9 @@ func (o renderOptions) check(cmd *cobra.Command) error {
 	case o.file == "" && o.live != "":
 		return usageError{fmt.Errorf("--live needs a custom resource: name its file with -f")}
 	case o.file == stdin && o.live == stdin:
-		return usageError{fmt.Errorf("-f and --live cannot both read the standard input")}
+		return usageError{fmt.Errorf("-f and --live cannot both read standard input")}
 	case o.graph != "" && cmd.Flags().Changed("output"):
-		return usageError{fmt.Errorf("--graph draws, and -o is for objects: use one of them")}
+		return usageError{fmt.Errorf("--graph and -o exclude each other: --graph draws, -o formats objects")}
 	}
 	return nil
 }
@@ -168,13 +167,13 @@ func explain(w io.Writer, out render.Output) {
 	for _, c := range out.Components {
 		switch c.State {
 		case render.Rendered:
-			printLine(w, "%s: %s", c.Name, ink.good(count(len(c.Objects), "object")))
+			printLinef(w, "%s: %s", c.Name, ink.good(count(len(c.Objects), "object")))
 			for _, wait := range c.Waits {
-				printLine(w, "%s: %s %s", c.Name, ink.warn("waits"), wait)
+				printLinef(w, "%s: %s %s", c.Name, ink.warn("waits"), wait)
 			}
 		case render.Invalid:
 			// Its faults are printed with all others, at the end.
-			printLine(w, "%s: %s", c.Name, ink.bad("invalid, not rendered"))
+			printLinef(w, "%s: %s", c.Name, ink.bad("invalid, not rendered"))
 		case render.Excluded:
 			explainState(w, c, ink.dim("excluded"))
 		case render.Held:
@@ -184,19 +183,19 @@ func explain(w io.Writer, out render.Output) {
 		}
 	}
 	for _, h := range out.Hooks {
-		printLine(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+		printLinef(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
 	}
 	for _, a := range out.Absent {
-		printLine(w, "note: %s", a)
+		printLinef(w, "note: %s", a)
 	}
 	for _, u := range out.Unmatched {
-		printLine(w, "note: live object %s matches no rendered object", u)
+		printLinef(w, "note: live object %s matches no rendered object", u)
 	}
 }
 
 func explainState(w io.Writer, c render.Component, state string) {
 	for _, reason := range c.Because {
-		printLine(w, "%s: %s: %s", c.Name, state, reason)
+		printLinef(w, "%s: %s: %s", c.Name, state, reason)
 	}
 }
 

@@ -10,27 +10,27 @@ import (
 
 const rootLong = `Operetta runs Kubernetes operators that are written in CUE.
 
-An operator is a folder of CUE files, a package: the schema of a custom resource, the
-components that realise it, what they depend on, and when each is healthy. There is no
-Go to write, nothing to generate and no image to build.
+An operator is a package: a folder of CUE files with the schema of a custom resource, the
+components that it consists of, their dependencies, and the predicates that tell when each
+component is healthy. There is no Go to write, no code to generate and no image to build.
 
-The commands take packages as folders, as in ./cue/webapp, or as patterns, as in ./...,
-which is every operator package at or below the folder.`
+The commands take packages as folders, such as ./cue/webapp, or as patterns: ./... stands
+for every operator package in or below the current folder.`
 
-const rootExample = `  # Is the package right? Every fault comes with its file and line.
+const rootExample = `  # Check a package. Each fault is printed with its file and line.
   operetta vet ./cue/webapp
 
-  # What would it make of this custom resource? No cluster is needed.
+  # Print the objects for a custom resource. This needs no cluster.
   operetta render ./cue/webapp -f config/samples/webapp.yaml
 
-  # Teach a cluster the custom resource.
+  # Install the CRD.
   operetta crd ./cue/webapp | kubectl apply -f -`
 
 // exitCodes ends the help of every command: scripts depend on it.
 const exitCodes = `
 Exit codes:
-  0  all is well
-  1  the package, the custom resource or the cluster is wrong or not ready
+  0  success
+  1  the package, the custom resource or the cluster has a fault, or is not ready
   2  the command line is wrong`
 
 // newRoot returns the command with all its subcommands.

@@ -38,29 +38,30 @@ const (
 // defaultStepLimit is more than what can be evaluated in time for anybody.
 const defaultStepLimit = 5 * time.Minute
 
-const runLong = `Run the operators of packages on a cluster, until interrupted.
+const runLong = `Run the operators of packages on a cluster until interrupted.
 
-Each package is checked, its CustomResourceDefinition is installed, and its custom resources
-are reconciled. While it runs, the folders are watched: a saved change takes effect within
-two seconds, and one that is wrong is reported with its file and line while the last good
-version goes on running. A package that is wrong from the start is waited for, and holds up
-no other.
+The command checks each package, installs its CustomResourceDefinition and reconciles its
+custom resources. It watches the folders: a saved change takes effect within two seconds. If
+you save a mistake, it prints file and line and keeps running the last good version. A
+package that is broken at startup does not delay the others; it starts once it is repaired.
 
-With --state-dir, the last good version is kept in a folder, and runs if the package is wrong
-when the process is started again. Without it, the resources of a package that is wrong are not
-reconciled. Either way their status says so.
+With --state-dir, the last good version of each package is stored in a folder and is used if
+the package is broken at the next start. Without it, the resources of a broken package are
+not reconciled. In both cases their status says so.
 
-A custom resource whose evaluation takes long, or never ends, leaves workers to the others, and
-the log names it. Interrupted, the process ends within 20 seconds and with exit code 0, also when
-such a step has not ended: nothing is written after the interruption.
+If the evaluation of a custom resource takes long or never ends, other resources keep their
+workers, and the log names the resource. After an interrupt the process exits within 20
+seconds with exit code 0, even if such a step still runs. It writes nothing after the
+interrupt.
 
-Custom resources whose package does not run here are not reconciled. One that is deleted is torn
-down all the same, from the inventory in its status; --strays leave leaves it to another process.
+Custom resources of packages that do not run here are not reconciled. Deleted ones are still
+cleaned up, using the inventory in their status; pass --strays=leave to leave that to another
+process.
 
-Without packages, it is the package in the current folder. The cluster is that of --kubeconfig,
-of KUBECONFIG, of ~/.kube/config, or the one that the process runs in; the log begins with its
-context, its address and the user. One that only ~/.kube/config names, and that is not of this
-machine, has to be confirmed: on a terminal by y, and otherwise by --context.
+The default is the package in the current folder. The cluster comes from --kubeconfig, from
+KUBECONFIG, from ~/.kube/config, or from the pod that the process runs in. The log starts
+with the context, the address and the user. If only ~/.kube/config names the cluster and it
+is not on this machine, you must confirm it: with y on a terminal, otherwise with --context.
 `
 
 func newRun(s streams) *cobra.Command {
@@ -94,24 +95,24 @@ func newRun(s streams) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster")
-	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
-	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve custom resources of this namespace only")
-	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with configuration, under the key PACKAGE.yaml")
-	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of a custom resource that count although they do something to others; by default none")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig file")
+	flags.StringVar(&f.context, "context", "", "context in the kubeconfig")
+	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
+	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
+	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
 	complete(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
-	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled at once")
-	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "", "where to serve Prometheus metrics, such as 127.0.0.1:8080; port 0 is a free one, which the log says")
-	flags.StringVar(&f.options.HealthAddress, "health-address", "", "where to serve /healthz and /readyz, such as 127.0.0.1:8081; port 0 as well")
-	flags.DurationVar(&f.options.StepLimit, "step-limit", defaultStepLimit, "how long one step of a custom resource may go on without an answer of the API server until /healthz fails; 0 is for ever")
-	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "let only one of several processes act, by a Lease")
-	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "where the Lease is; by default the namespace that the process runs in")
-	choiceFlag(cmd, &f.crds, "crds", "what to do about CustomResourceDefinitions", crdsApply, crdsLeave)
-	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "what to do about deleted custom resources whose package does not run here", string(controller.StraysTeardown), string(controller.StraysLeave))
-	flags.StringVar(&f.stateDir, "state-dir", "", "folder that keeps the last good version of each package for the next start; by default none is kept")
-	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "where to serve admission webhooks by TLS, such as :9443")
+	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled concurrently")
+	flags.StringVar(&f.options.MetricsAddress, "metrics-bind-address", "", "address for Prometheus metrics, such as 127.0.0.1:8080; port 0 picks a free port and logs it; off by default")
+	flags.StringVar(&f.options.HealthAddress, "health-probe-bind-address", "", "address for /healthz and /readyz, such as 127.0.0.1:8081; port 0 picks a free port; off by default")
+	flags.DurationVar(&f.options.StepLimit, "step-limit", defaultStepLimit, "how long one step of a custom resource may take, without a response from the API server, before /healthz fails; 0 means no limit")
+	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "elect a leader with a Lease, so that only one of several processes acts")
+	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the Lease; by default the namespace of the pod")
+	choiceFlag(cmd, &f.crds, "crds", "apply CustomResourceDefinitions, or leave them to somebody else", crdsApply, crdsLeave)
+	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.StraysTeardown), string(controller.StraysLeave))
+	flags.StringVar(&f.stateDir, "state-dir", "", "folder that stores the last good version of each package for the next start; none by default")
+	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "address for admission webhooks over TLS, such as :9443; off by default")
 	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
-	flags.Var(&f.packageMemory, "package-memory", "memory of a process that examines a package, such as 512Mi; by default at most half of what this process may have, and 1Gi")
+	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default half of the limit of this process, at most 1Gi")
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd

@@ -42,7 +42,7 @@ func findTarget(f runFlags) (target, error) {
 	config, err := loader.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return target{}, errors.New("there is no cluster to talk to: pass --kubeconfig, or set KUBECONFIG; `make run` starts a cluster of its own")
+		return target{}, errors.New("no cluster found: pass --kubeconfig or set KUBECONFIG; `make run` starts a local cluster")
 	case err != nil:
 		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
@@ -100,7 +100,7 @@ func (t target) confirm(ctx context.Context, s streams) error {
 		return nil
 	}
 	if !interactive(s) {
-		return usageError{fmt.Errorf("no cluster was named, and the current context %q is not of this machine (%s): pass --context %s if it is meant, or pass --kubeconfig, or set KUBECONFIG",
+		return usageError{fmt.Errorf("no cluster was named, and the current context %q is not on this machine (%s): pass --context %s to confirm it, or pass --kubeconfig, or set KUBECONFIG",
 			t.context, t.server(), t.context)}
 	}
 	fmt.Fprintf(s.err, "No cluster was named. Run on that of the current context %q (%s)? [y/N] ", t.context, t.server())
@@ -109,7 +109,7 @@ func (t target) confirm(ctx context.Context, s streams) error {
 		return err
 	}
 	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return fmt.Errorf("not confirmed: nothing was done on %s", t.server())
+		return fmt.Errorf("not confirmed: %s was not touched", t.server())
 	}
 	return nil
 }

@@ -34,9 +34,9 @@ func newVersion(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of operetta, CUE and the contract",
-		Long: `Print the version of operetta, of the CUE evaluator and of Go that it was built with,
-and the digest of the contract (schemas/operator) that it checks packages against: two
-binaries with the same CUE version and contract take the same packages.`,
+		Long: `Print the versions of operetta, of its CUE evaluator and of Go, and the digest of the
+contract (schemas/operator). Two binaries with the same CUE version and the same contract
+accept the same packages.`,
 		Example: "  operetta version\n  operetta version -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

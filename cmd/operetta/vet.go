@@ -16,38 +16,42 @@ func newVet(s streams) *cobra.Command {
 	var v vetting
 	cmd := &cobra.Command{
 		Use:   "vet [packages]",
-		Short: "Check packages and print what is wrong with them",
-		Long: `Check packages: that they compile, that every name they refer to exists, that the
-components have an order, that no two objects are the same, that predicates can be
-decided, that objects have the fields and values of their kinds, and that the API server
-takes the CustomResourceDefinition of their schema.
+		Short: "Check packages and print their faults",
+		Long: `Check packages without a cluster. The checks are:
 
-What objects are is known from the complete Kubernetes types, for those that are made
-from one, as in appsv1.#Deployment & {...}.
+  - the package compiles, and every name that it refers to exists;
+  - dependencies have no cycle, and no two objects have the same identity;
+  - every predicate can be decided;
+  - objects have the fields, required fields and enum values of their kind, if the package
+    gives them the type of a stable Kubernetes API, as in appsv1.#Deployment & {...};
+  - a user of the custom resource cannot choose what only its author may choose, such as
+    a ServiceAccount;
+  - the API server would accept the CustomResourceDefinition, including its CEL rules.
 
-Each fault is one line: file:line, the path of the field, what is wrong, and what to
-write instead. A warning is one as well, of what is right and probably not meant: a status,
-or an object that is no Secret, into which what a Secret holds is copied; or work that a
-user can make as long as they like, as list.Range over a number without a maximum. It
-makes the command fail with --strict only. Without packages, all packages at or below the
-current folder are checked.`,
+Each fault is one line: file:line, the path of the field, what is wrong, and what to write
+instead. A warning points at code that is valid but probably a mistake: the content of a
+Secret is copied to a status or to an object that is no Secret, or a user decides how long
+an evaluation runs, as in list.Range over a number without a maximum. Warnings fail the
+command only with --strict.
+
+The default is every package in or below the current folder.`,
 		Example: `  operetta vet
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit
 
-  # Warnings fail as well, as a pipeline wants it
+  # For CI: fail on warnings, too
   operetta vet --strict ./cue/...
 
-  # What depends on what, and under which condition
+  # Print the dependencies, each with its condition
   operetta vet --edges ./cue/webapp`,
 		ValidArgsFunction: folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), s, args)
 		},
 	}
-	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print faults only, and nothing when there are none")
-	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail because of warnings as well")
-	cmd.Flags().BoolVar(&v.edges, "edges", false, "print what depends on what: always, or under which condition")
+	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print only faults")
+	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings, too")
+	cmd.Flags().BoolVar(&v.edges, "edges", false, "print the dependencies, each with its condition")
 	return cmd
 }
 
@@ -79,7 +83,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 		}
 	}
 	if !v.quiet {
-		printLine(s.out, "%s", summary(len(dirs), faults, warnings))
+		printLinef(s.out, "%s", summary(len(dirs), faults, warnings))
 	}
 	if faults > 0 || v.strict && warnings > 0 {
 		return errReported
@@ -90,7 +94,7 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 // printEdges prints the edges of a package, one a line.
 func printEdges(w io.Writer, edges []string) {
 	for _, e := range edges {
-		printLine(w, "%s", e)
+		printLinef(w, "%s", e)
 	}
 }
 
@@ -106,7 +110,7 @@ func summary(packages, faults, warnings int) string {
 // printWarnings prints one warning a line.
 func printWarnings(w io.Writer, warnings program.Faults) {
 	for _, f := range warnings {
-		printLine(w, "%s: warning: %s", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
+		printLinef(w, "%s: warning: %s", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
 	}
 }
 

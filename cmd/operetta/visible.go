@@ -71,9 +71,9 @@ func hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// printLine prints one line, whatever is in what it says: a name with a line of its own in it
+// printLinef prints one line, whatever is in what it says: a name with a line of its own in it
 // must not look like one of the command.
-func printLine(w io.Writer, format string, args ...any) {
+func printLinef(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, oneLineOf(fmt.Sprintf(format, args...)))
 }
 

@@ -27,7 +27,7 @@ func TestWhatATerminalActsUponIsShown(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain":                     "plain",
-		"line\n\ttab é 漢 👩‍💻":       "line\n\ttab é 漢 👩‍💻",
+		"line\n\ttab é ж 👩‍💻":       "line\n\ttab é ж 👩‍💻",
 		nasty:                       `a\u001b[2J\u0007\u000db\u202ec\u2066d\u009b2Je\u2028f\u007f`,
 		"\x9b2J\xff":                `\ufffd2J\ufffd`,
 		sealed("\x1b[32mok\x1b[0m"): "\x1b[32mok\x1b[0m",

@@ -55,6 +55,7 @@ func hoard() {
 	var all []int
 	for n := 0; ; n++ {
 		all = append(all, n)
+		runtime.KeepAlive(all)
 	}
 }
 
@@ -108,13 +109,13 @@ func examinerOf(program string) *examiner {
 
 func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
 	for name, c := range map[string]struct{ reason, program, want string }{
-		"Overflow": {"Go's stack is no help to whoever wrote the CUE", "overflow", "CUE crashed on it: endless recursion; is there a definition that contains itself?"},
-		"Hoard":    {"the operator goes on, and says what it is", "hoard", "it needs more than 128 MiB to be understood; does it ask for endless work?"},
-		"Gulp":     {"what Go refuses at once it does not survive", "gulp", "CUE crashed on it, with at most 128 MiB: "},
-		"Chatter":  {"the answer is kept in memory", "chatter", "what there is to say about it has more than 16 MiB"},
+		"Overflow": {"Go's stack is no help to whoever wrote the CUE", "overflow", "CUE crashed: endless recursion; does a definition contain itself?"},
+		"Hoard":    {"the operator goes on, and says what it is", "hoard", "the check needs more than 128 MiB; does the package loop without end?"},
+		"Gulp":     {"what Go refuses at once it does not survive", "gulp", "CUE crashed, with a limit of 128 MiB: "},
+		"Chatter":  {"the answer is kept in memory", "chatter", "the result has more than 16 MiB"},
 		"Lie":      {"what was examined is what is loaded", "lie", "the worker has examined sha256:0123456789ab, not sha256:"},
 		"Silence":  {"no answer is no good one", "true", "reading the worker's answer: unexpected end of JSON input"},
-		"Failure":  {"nor is an end without words", "false", "CUE crashed on it, with at most 128 MiB: exit status 1"},
+		"Failure":  {"nor is an end without words", "false", "CUE crashed, with a limit of 128 MiB: exit status 1"},
 	} {
 		if raced && (c.program == "overflow" || c.program == "hoard") {
 			continue
@@ -159,7 +160,7 @@ func TestEndlessWorkIsCutOff(t *testing.T) {
 	e := examinerOf("spin")
 	e.timeout = time.Millisecond
 	_, err := e.examine(t.Context(), aPackage(t), examineAll)
-	want := "package b: not understood within 1ms; does it ask for endless work?"
+	want := "package b: the check took longer than 1ms; does the package loop without end?"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

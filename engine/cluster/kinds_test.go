@@ -158,6 +158,7 @@ func TestSomeKindsHaveNoGeneration(t *testing.T) {
 		s := clustertest.New(t)
 		u := parse(t, s, manifest)
 		t.Run(u.GetKind(), func(t *testing.T) {
+			t.Parallel()
 			if got := apply(t, s, u).GetGeneration(); got != want {
 				t.Errorf("got generation %d, want %d", got, want)
 			}

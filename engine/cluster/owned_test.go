@@ -70,7 +70,7 @@ func TestOwnedLooksWhereItMay(t *testing.T) {
 			[]string{"ConfigMap ConfigMap", "Secret Secret", "ClusterRole ClusterRole"}, "", "",
 		},
 		"a role of one namespace": {
-			"B10: what may not be listed everywhere is there all the same", permitted("shop", "ConfigMap/shop", "Secret/shop"),
+			"what may not be listed everywhere is there all the same", permitted("shop", "ConfigMap/shop", "Secret/shop"),
 			[]string{"ConfigMap ConfigMap/shop", "Secret Secret/shop"}, `"onlyThere"=["ConfigMap" "Secret"] "notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`, "",
 		},
 		"some of both": {

@@ -166,6 +166,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply to another object of the name": {
 			reason: "it was replaced in the meantime",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID("another")
 				_, err := s.Apply(t.Context(), u)
 				return err
@@ -175,6 +176,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply to an object that is gone": {
 			reason: "it must not come back",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID(live(s, u).GetUID())
 				u.SetName("gone")
 				_, err := s.Apply(t.Context(), u)
@@ -185,6 +187,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply without a UID": {
 			reason: "it means an object that is not there yet",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				u.Object["data"] = map[string]any{"k": "another"}
 				u.SetAnnotations(map[string]string{"operetta.dev/owner": "somebody else"})
@@ -199,6 +202,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"an apply to the object": {
 			reason: "it is the one",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID(live(s, u).GetUID())
 				_, err := s.Apply(t.Context(), u)
 				return err
@@ -208,6 +212,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"relinquishing fields of another object": {
 			reason: "as an apply",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				u.SetUID("another")
 				return s.HandOver(t.Context(), u)
 			},
@@ -216,6 +221,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a replacement of another object": {
 			reason: "as an apply",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				now := live(s, u)
 				now.SetUID("another")
 				_, err := s.Replace(t.Context(), now)
@@ -226,6 +232,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a replacement of an older version": {
 			reason: "somebody's change would be lost",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				now := before.DeepCopy()
 				now.SetLabels(map[string]string{"a": "b"})
@@ -238,6 +245,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a replacement of an object that is gone": {
 			reason: "it must not come back",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				s.Remove(before)
 				_, err := s.Replace(t.Context(), before)
@@ -248,6 +256,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a deletion of another object": {
 			reason: "that one was not meant",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				err := s.Delete(t.Context(), cluster.RefOf(u), "another")
 				if live(s, u) == nil {
 					t.Error("it is gone")
@@ -259,6 +268,7 @@ func TestWritesNameTheObjectThatTheyAreAbout(t *testing.T) {
 		"a deletion of an object that is gone": {
 			reason: "that is what was wanted",
 			write: func(t *testing.T, s *clustertest.Site, u *unstructured.Unstructured) error {
+				t.Helper()
 				before := live(s, u)
 				s.Remove(before)
 				return s.Delete(t.Context(), cluster.RefOf(u), before.GetUID())

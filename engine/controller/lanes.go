@@ -273,7 +273,7 @@ func (l *lanes) occupied() occupation {
 // allows reports whether a resource may have a worker. Where one that was quick hangs, as its
 // objects can be changed as well, the others of its namespace may be next.
 func (o occupation) allows(req ctrl.Request, is pace) bool {
-	return is == quick && !o.surprising[req.Namespace] || o.free > 0 && !(is == slow && o.slow) && !(o.hanging[req.Namespace] && o.working[req.Namespace])
+	return is == quick && !o.surprising[req.Namespace] || o.free > 0 && (is != slow || !o.slow) && (!o.hanging[req.Namespace] || !o.working[req.Namespace])
 }
 
 // next gives workers to requests that are parked.

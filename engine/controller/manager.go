@@ -96,7 +96,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err := serveWebhooks(mgr, options); err != nil {
 		return nil, err
 	}
-	kids, err := newChildren(mgr, options.CustomResourceNamespace, &wholes{}, options.Log)
+	kids, err := newChildren(mgr, options.CustomResourceNamespace, newWholes(), options.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,9 @@ func (m *Manager) watchOrphanPatches() error {
 	if err != nil {
 		return err
 	}
-	if u.reader, err = m.patches.join(c, &handler.EnqueueRequestForObject{}, predicate.Or[client.Object](specOnly, repeated)); err != nil {
+	// Whoever may write a Patch has it judged by each write.
+	paced := newWakes(m.options.Log).paced(&handler.EnqueueRequestForObject{})
+	if u.reader, err = m.patches.join(c, paced, predicate.Or[client.Object](specOnly, repeated)); err != nil {
 		return err
 	}
 	return m.manager.Add(c)

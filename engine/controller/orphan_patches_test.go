@@ -36,8 +36,8 @@ func TestAPatchIsToldWhatItCannotBeAbout(t *testing.T) {
 	}{
 		{"its lifecycle says the rest", thingKind.GroupKind(), "", ""},
 		{
-			"a kind that is mistyped", schema.GroupKind{Group: "example.com", Kind: "Thign"},
-			patch.NoSuchKind, "the cluster does not serve Thign.example.com",
+			"a kind that is mistyped", schema.GroupKind{Group: "example.com", Kind: "Thingy"},
+			patch.NoSuchKind, "the cluster does not serve Thingy.example.com",
 		},
 		{
 			"a group that is mistyped", schema.GroupKind{Group: "example.org", Kind: "Thing"},
@@ -52,7 +52,7 @@ func TestAPatchIsToldWhatItCannotBeAbout(t *testing.T) {
 			patch.NoSuchKind, "Node is not the kind of a package; a Patch is about a custom resource that a package serves",
 		},
 		{
-			"B17: no namespace is its own", globalKind.GroupKind(),
+			"no namespace is its own", globalKind.GroupKind(),
 			patch.TargetClusterScoped, "Global.example.com is cluster-scoped, and a Patch is about a resource of its own namespace",
 		},
 	} {
@@ -78,7 +78,7 @@ func TestAPatchReconcilesWhatItIsAbout(t *testing.T) {
 		{"any version will do", thingKind, cluster.Namespaced, map[string]any{"apiVersion": "example.com/v9", "kind": "Thing", "name": "shop"}, []ctrl.Request{request("shop")}},
 		{"another kind", thingKind, cluster.Namespaced, map[string]any{"apiVersion": "example.com/v1", "kind": "Other", "name": "shop"}, nil},
 		{
-			"B17: the same resource would be reconciled under two names at once", globalKind, cluster.ClusterScoped,
+			"the same resource would be reconciled under two names at once", globalKind, cluster.ClusterScoped,
 			map[string]any{"apiVersion": "example.com/v1", "kind": "Global", "name": "shop"}, nil,
 		},
 	} {

@@ -49,7 +49,7 @@ func TestAKindIsWaitedForOnceAndThenNoMore(t *testing.T) {
 			[]time.Duration{0, 1 * s, 5 * s}, []time.Duration{3 * s, 2 * s, 0}, "",
 		},
 		"no answer": {
-			"B9: it holds workers for one time, and not for each try", nil, 0,
+			"it holds workers for one time, and not for each try", nil, 0,
 			[]time.Duration{0, 15 * s, 30 * s, 60 * s}, []time.Duration{20 * s, 5 * s, 0, 0},
 			"v1 Secret cannot be read: the API server has not listed it within 20s",
 		},

@@ -78,7 +78,7 @@ func TestWhatFailsIsTriedAgainInTimeForItsTimers(t *testing.T) {
 			[]outcome{{0, broken}}, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 300 * s, 300 * s},
 		},
 		"a failure beside a timer": {
-			"B8: the timer of another component is not put off",
+			"the timer of another component is not put off",
 			[]outcome{{5 * s, broken}}, []time.Duration{s, 2 * s, 4 * s, 5 * s, 5 * s, 5 * s},
 		},
 		"a timer that is later than the next try": {

@@ -88,7 +88,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		return err
 	}
 	reach := func() program.Reach { return s.reconciler.program.Load().Reach() }
-	objects := newNamespacedCluster(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, wakes: s.wakes}, c)
+	objects := newNamespacedCluster(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), wakes: s.wakes}, c)
 	l.Cluster, s.reconciler.own = filteredCluster{objects, &objects.own}, &objects.own
 	l.List = objects.List
 	read := m.newInputs(s)

@@ -1,14 +1,12 @@
 package controller
 
 import (
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"runtime/debug"
 	"slices"
-	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -156,20 +154,10 @@ func sizeOf(data any, limit int) int {
 }
 
 // wholes remembers large objects that were read, the last ones, so that one that does not
-// change is read once. Its zero value is ready for use.
-type wholes struct {
-	mu    sync.Mutex
-	of    map[cluster.Ref]*list.Element
-	order list.List // of whole, the least recently used first
-	size  int
-}
+// change is read once.
+type wholes struct{ last *recent }
 
-// whole is one of them.
-type whole struct {
-	ref    cluster.Ref
-	object *unstructured.Unstructured
-	size   int
-}
+func newWholes() *wholes { return &wholes{newRecent(wholesSize)} }
 
 // get returns the whole of an object from a cache, which it reads if it has to; nil is none.
 func (w *wholes) get(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, cluster.Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
@@ -190,55 +178,20 @@ func (w *wholes) get(ctx context.Context, cached *unstructured.Unstructured, rea
 }
 
 func (w *wholes) find(ref cluster.Ref, version string) *unstructured.Unstructured {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at := w.of[ref]
-	if at == nil {
+	known := w.last.get(ref)
+	if known == nil || known.GetResourceVersion() != version {
 		return nil
 	}
-	known, _ := at.Value.(*whole)
-	if known.object.GetResourceVersion() != version {
-		return nil
-	}
-	w.order.MoveToBack(at)
-	return known.object
+	return known
 }
 
 // note remembers a version of an object if no cache has it. What one has would only drive
 // others out.
 func (w *wholes) note(u *unstructured.Unstructured) {
-	size := sizeOf(u.Object, wholesSize)
-	if size <= limitOf(u) || size > wholesSize {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	ref := cluster.RefOf(u)
-	w.remove(ref)
-	if w.of == nil {
-		w.of = map[cluster.Ref]*list.Element{}
-	}
-	w.of[ref] = w.order.PushBack(&whole{ref, u.DeepCopy(), size})
-	for w.size += size; w.size > wholesSize; {
-		oldest, _ := w.order.Front().Value.(*whole)
-		w.remove(oldest.ref)
+	if sizeOf(u.Object, wholesSize) > limitOf(u) {
+		w.last.add(cluster.RefOf(u), u.DeepCopy())
 	}
 }
 
 // drop forgets an object.
-func (w *wholes) drop(ref cluster.Ref) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.remove(ref)
-}
-
-func (w *wholes) remove(ref cluster.Ref) {
-	at := w.of[ref]
-	if at == nil {
-		return
-	}
-	known, _ := at.Value.(*whole)
-	w.order.Remove(at)
-	w.size -= known.size
-	delete(w.of, ref)
-}
+func (w *wholes) drop(ref cluster.Ref) { w.last.remove(ref) }

@@ -142,7 +142,7 @@ func TestTheLastWakeIsDelivered(t *testing.T) {
 			}
 		}()
 		w := &watches{owner: ownerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}}}
-		h := newWakes(logr.Discard()).paced(handler.EnqueueRequestsFromMapFunc(w.requests))
+		h := newWakes(logr.Discard()).paced(w.handler())
 		object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a, annotations: {operetta.dev/owner: Shop.example.com default/shop}}}")
 		var last time.Time
 		for range 3200 {

@@ -3,10 +3,13 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
@@ -37,6 +40,8 @@ type ownerKind struct {
 
 	// reach is where their objects may be; nil is not known, as of a kind without its package.
 	reach func() program.Reach
+	// uid returns the UID of one of them, "" where it is not known; nil knows none.
+	uid   func(types.NamespacedName) types.UID
 	wakes *wakes
 }
 
@@ -64,12 +69,52 @@ func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*pend
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	o := newPendingWatch(kind, informer.HasSyncedChecker().Done(), w.source.errors)
-	toOwner := w.own.filterEvents(w.owner.wakes.paced(handler.EnqueueRequestsFromMapFunc(w.requests)))
+	toOwner := w.own.filterEvents(w.owner.wakes.paced(w.handler()))
 	if err := w.controller.Watch(o.source(informer, toOwner)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	w.pending[kind] = o
 	return o, nil
+}
+
+// handler returns what reconciles the custom resource that an object belongs to. What is
+// gone may have been in the way of another resource of its name, and reconciles that.
+func (w *watches) handler() handler.EventHandler {
+	toOwner, toNamed := handler.EnqueueRequestsFromMapFunc(w.proven), handler.EnqueueRequestsFromMapFunc(w.requests)
+	return handler.Funcs{CreateFunc: toOwner.Create, UpdateFunc: toOwner.Update, DeleteFunc: toNamed.Delete, GenericFunc: toOwner.Generic}
+}
+
+// proven returns what requests does, but nothing for an object whose marks have the UID of
+// another resource. One without a UID is from before there were any.
+func (w *watches) proven(ctx context.Context, o client.Object) []ctrl.Request {
+	out := w.requests(ctx, o)
+	says := types.UID(o.GetAnnotations()[ownership.UIDMark])
+	if len(out) == 0 || says == "" || w.owner.uid == nil {
+		return out
+	}
+	refers := func(uid types.UID) bool {
+		return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
+	}
+	if is := w.owner.uid(out[0].NamespacedName); is != "" && is != says && !refers(is) {
+		return nil
+	}
+	return out
+}
+
+// cachedUID returns what looks the UID of a resource up, once a cache has all of the kind.
+func cachedUID(from cache.Cache, kind schema.GroupVersionKind) func(types.NamespacedName) types.UID {
+	return func(key types.NamespacedName) types.UID {
+		ctx := context.Background() // nothing is waited for
+		informer, err := from.GetInformer(ctx, object(kind), cache.BlockUntilSynced(false))
+		if err != nil || !informer.HasSynced() {
+			return ""
+		}
+		u := object(kind)
+		if err := from.Get(ctx, key, u, client.UnsafeDisableDeepCopy); err != nil {
+			return ""
+		}
+		return u.GetUID()
+	}
 }
 
 // requests returns the custom resource of this package that an object belongs to. Marks can

@@ -82,11 +82,30 @@ func inventory() schemaProps {
 	return atomic("The objects that the operator wrote for this resource. Deletion goes by it; do not edit it.", group)
 }
 
+// The bounds of the hooks in a status, which somebody else may have written: whoever reads
+// them goes by the same.
+const (
+	// MaxHooks is how many there may be, as many as an inventory has components.
+	MaxHooks = 2000
+	// MaxHookName and MaxHookDigest are how long the name and the digest of one may be.
+	MaxHookName   = 253
+	MaxHookDigest = 128
+	// maxHookState is how long its state may be: a word, also of a later version.
+	maxHookState = 63
+)
+
 // hooks are atomic for the same reason.
 func hooks() schemaProps {
 	item := object("A hook.", "name", "Its phase and name.", "digest", "The content that it ran with.", "state", "How it ended: Verified or Failed; or Waiting, if it is to run before deletion.")
 	item.Required = []string{"name"}
-	return atomic("The hooks that have run, each once for its content, and those that are to run before deletion.", item)
+	for field, longest := range map[string]int64{"name": MaxHookName, "digest": MaxHookDigest, "state": maxHookState} {
+		bounded := item.Properties[field]
+		bounded.MaxLength = new(longest)
+		item.Properties[field] = bounded
+	}
+	all := atomic("The hooks that have run, each once for its content, and those that are to run before deletion.", item)
+	all.MaxItems = new(int64(MaxHooks))
+	return all
 }
 
 func atomic(description string, item schemaProps) schemaProps {

@@ -3,6 +3,7 @@ package crd
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"cuelang.org/go/cue"
@@ -38,7 +39,7 @@ const (
 // that are stored there, which are never beyond them.
 func limited(schema *schemaProps, within int, values []any) {
 	if schema.Default != nil {
-		values = append(values[:len(values):len(values)], decoded(schema.Default.Raw))
+		values = append(slices.Clip(values), decoded(schema.Default.Raw))
 	}
 	many := int64(maxMany)
 	if within > 0 {

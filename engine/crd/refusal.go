@@ -100,7 +100,7 @@ func positionOf(v cue.Value) token.Pos {
 	}
 	for _, l := range literals(v) {
 		_, open := first(l).(*ast.Ellipsis)
-		if len(l.Elts) > 0 && !(open && len(l.Elts) == 1) {
+		if len(l.Elts) > 1 || len(l.Elts) == 1 && !open {
 			return l.Pos()
 		}
 	}
@@ -176,10 +176,10 @@ func stepsOfData(path string) []step {
 
 // from goes one level down.
 func (s step) from(v cue.Value, at site) (cue.Value, site) {
-	switch {
-	case s.all == "items":
+	switch s.all {
+	case "items":
 		return at.elements().lookup(v, cue.AnyIndex)
-	case s.all == "values":
+	case "values":
 		return at.values().lookup(v, cue.AnyString)
 	}
 	at = at.field(s.name)

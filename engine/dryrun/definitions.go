@@ -81,9 +81,8 @@ func asInvalid(u *unstructured.Unstructured, err error) error {
 	if err == nil {
 		return nil
 	}
-	var all utilerrors.Aggregate
 	faults := field.ErrorList{}
-	if errors.As(err, &all) {
+	if all, ok := errors.AsType[utilerrors.Aggregate](err); ok {
 		for _, e := range all.Errors() {
 			if fault, ok := errors.AsType[*field.Error](e); ok {
 				faults = append(faults, fault)

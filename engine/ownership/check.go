@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -121,10 +121,10 @@ func (e Entry) fault() (field, problem string) {
 	if e.ClusterScoped && e.Namespace != "" {
 		return "namespace", "is set, and so is clusterScoped"
 	}
-	if wrong := path.IsValidPathSegmentName(e.Name); len(wrong) > 0 {
+	if wrong := content.IsPathSegmentName(e.Name); len(wrong) > 0 {
 		return "name", fmt.Sprintf("%q %s", e.Name, wrong[0])
 	}
-	if wrong := path.IsValidPathSegmentName(e.Namespace); len(wrong) > 0 {
+	if wrong := content.IsPathSegmentName(e.Namespace); len(wrong) > 0 {
 		return "namespace", fmt.Sprintf("%q %s", e.Namespace, wrong[0])
 	}
 	return e.wrongEnding()

@@ -72,8 +72,9 @@ type Miss struct {
 
 // Apply changes rendered components by patches, and returns them with a report for
 // each patch, in the order in which they were applied. What it was given stays as it
-// is. A patch changes only objects within its reach.
-func Apply(rendered []program.Component, patches []Patch, reach func(program.Object) bool) ([]program.Component, []Report) {
+// is. A patch changes only objects within its reach, and none of which it is not known
+// whether they are.
+func Apply(rendered []program.Component, patches []Patch, reach func(program.Object) (bool, error)) ([]program.Component, []Report) {
 	w := work{components: slices.Clone(rendered), reach: reach}
 	for i := range w.components {
 		w.components[i].Objects = slices.Clone(w.components[i].Objects)
@@ -101,7 +102,7 @@ const (
 // work is what one call of Apply works on.
 type work struct {
 	components []program.Component
-	reach      func(program.Object) bool
+	reach      func(program.Object) (bool, error)
 	// effort is what the changes so far have cost.
 	effort int
 }
@@ -138,8 +139,9 @@ func (w *work) change(p Patch, c Change) (Place, error) {
 		return Place{}, faultf(NoSuchObject, "component %s should not exist: when is false", component.Name)
 	case object.Manifest == nil:
 		return Place{}, faultf(Pending, "it is not rendered yet%s", behind(component.Missing))
-	case w.reach != nil && !w.reach(*object):
-		return Place{}, faultf(Invalid, "%s %s is not an object of namespace %s, and a patch changes no other", object.Identity.Kind, object.Identity.Name, p.Namespace)
+	}
+	if err := w.reaches(p, *object); err != nil {
+		return Place{}, err
 	}
 	if w.effort += c.effort(object.Manifest); w.effort > mostEffort {
 		return Place{}, faultf(TooMany, "the changes of a resource are too much in all: fewer of them, shorter lists, or a smaller object would do")
@@ -153,6 +155,21 @@ func (w *work) change(p Patch, c Change) (Place, error) {
 		Address: c.Address, Component: component.Name, Name: object.Name,
 		Object: fmt.Sprintf("%s %s/%s", object.Identity.Kind, p.Namespace, object.Identity.Name),
 	}, nil
+}
+
+// reaches errors if a patch does not reach an object, or may not.
+func (w *work) reaches(p Patch, o program.Object) error {
+	if w.reach == nil {
+		return nil
+	}
+	reached, err := w.reach(o)
+	switch {
+	case err != nil:
+		return faultf(Pending, "it is not known whether %s %s is an object of namespace %s, and a patch changes no other: %v", o.Identity.Kind, o.Identity.Name, p.Namespace, err)
+	case !reached:
+		return faultf(Invalid, "%s %s is not an object of namespace %s, and a patch changes no other", o.Identity.Kind, o.Identity.Name, p.Namespace)
+	}
+	return nil
 }
 
 // behind returns a list as the end of a sentence.

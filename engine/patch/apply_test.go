@@ -108,7 +108,7 @@ func newPatchObject(t *testing.T, name string, order int, changes string) *unstr
 func apply(t *testing.T, patches ...patch.Patch) ([]program.Component, []patch.Report) {
 	t.Helper()
 	before := rendered(t)
-	after, reports := patch.Apply(before, patches, func(o program.Object) bool { return o.Identity.Kind != "ClusterRole" })
+	after, reports := patch.Apply(before, patches, func(o program.Object) (bool, error) { return o.Identity.Kind != "ClusterRole", nil })
 	if diff := cmp.Diff(rendered(t), before); diff != "" {
 		t.Errorf("the rendering itself was changed, which others share (-want +got):\n%s", diff)
 	}

@@ -45,7 +45,7 @@ func TestPatchesThatAreWithinTheirSizesCostLittle(t *testing.T) {
 		"short lists that are merged": {patch.TooMany, func(i int) patch.Change {
 			return patch.Change{StrategicMerge: environment(fmt.Sprint("e", i, "-"), 200)}
 		}},
-		"many operations": {"", func(i int) patch.Change {
+		"many operations": {"", func(int) patch.Change {
 			out := patch.Change{}
 			for range 1000 {
 				out.Operations = append(out.Operations, patch.Operation{Op: "add", Path: pod + "/tolerations", Value: listed(3, "{}")})
@@ -59,6 +59,7 @@ func TestPatchesThatAreWithinTheirSizesCostLittle(t *testing.T) {
 	} {
 		for kind, manifest := range map[string]string{"known": bare, "unknown": strings.NewReplacer("apps/v1", "example.com/v1").Replace(bare)} {
 			t.Run(name+" of a kind that is "+kind, func(t *testing.T) {
+				t.Parallel()
 				rendered := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{object(t, "it", manifest)}}}
 				var patches []patch.Patch
 				for i := range 64 {

@@ -16,6 +16,9 @@ import (
 // kinds that nobody here knows.
 type facts struct {
 	byPath map[string]*fact
+	// routes says that the kind may have fields that say whose requests come in, and ingress
+	// that each of its rules without a host is for all of them.
+	routes, ingress bool
 }
 
 // A fact is what is said at one path. Items of a list that have no names share a path,
@@ -36,6 +39,7 @@ func (f facts) of(kind schema.GroupKind, manifest map[string]any) {
 		f.leaves(nil, manifest)
 		return
 	}
+	f.routes, f.ingress = !slices.Contains(workloads, kind.Group), kind.Kind == "Ingress"
 	for _, name := range slices.Sorted(maps.Keys(manifest)) {
 		if kind == (schema.GroupKind{Kind: "ConfigMap"}) && (name == "data" || name == "binaryData") {
 			continue // their keys are the user's own words
@@ -45,15 +49,15 @@ func (f facts) of(kind schema.GroupKind, manifest map[string]any) {
 }
 
 // add notes a value; null is the same as none.
-func (f facts) add(path []string, v any) *fact {
+func (f facts) add(path []string, v any) {
 	if v == nil {
-		return nil
+		return
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		text = fmt.Append(nil, err) // it was read from JSON
 	}
-	return f.note(path, string(text))
+	f.note(path, string(text))
 }
 
 func (f facts) note(path []string, value string) *fact {
@@ -100,6 +104,10 @@ func (f facts) field(path []string, name string, v any) {
 		f.words(at, v)
 	case givesRights(name), name == "host" && len(path) > 0 && slices.Contains(probes, path[len(path)-1]):
 		f.add(at, v)
+	case f.routes && slices.Contains(routes, name) && !slices.ContainsFunc(path, func(step string) bool { return step == "hostAliases" }):
+		f.add(at, v)
+	case isList && f.ingress && name == "rules":
+		f.rules(at, list)
 	case isList && strings.HasSuffix(name, "ontainers"):
 		f.containers(at, list)
 	case isList && (name == "volumes" || strings.HasSuffix(name, "Volumes")):
@@ -122,7 +130,7 @@ func (f facts) words(path []string, v any) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		_, isText := m[key].(string)
 		switch at := append(slices.Clone(path), fieldStep(key)); {
-		case slices.ContainsFunc(identityWords, func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
+		case slices.ContainsFunc(rightMarks, func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
 			f.add(at, m[key])
 		case !isText:
 			f.field(path, key, m[key])
@@ -142,6 +150,20 @@ func (f facts) containers(path []string, list []any) {
 		}
 		text, _ := json.Marshal(container["securityContext"]) // it was read from JSON
 		f.note(append(at, "securityContext"), string(text)).container = true
+	}
+}
+
+// rules notes whose requests the rules of an Ingress are for: one without a host is for all.
+func (f facts) rules(path []string, list []any) {
+	for i, step := range itemSteps(list) {
+		at, rule := append(slices.Clone(path), step), mapOf(list[i])
+		text, _ := json.Marshal(rule["host"]) // it was read from JSON
+		f.note(append(slices.Clone(at), "host"), string(text))
+		for _, name := range slices.Sorted(maps.Keys(rule)) {
+			if name != "host" {
+				f.field(at, name, rule[name])
+			}
+		}
 	}
 }
 

@@ -58,6 +58,18 @@ kind: Service
 metadata: {name: shop}
 spec: {ports: [{port: 80}]}
 `
+	ingress = `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec: {rules: [{host: shop.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]}}]}
+`
+	route = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec: {parentRefs: [{name: shop}], hostnames: [shop.example.com], rules: [{backendRefs: [{name: shop, port: 80}]}]}
+`
 	binding = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -156,7 +168,23 @@ func TestAPatchGivesNoRights(t *testing.T) {
 		},
 		"addresses of others":      {service, `strategicMerge: {spec: {externalIPs: [10.0.0.1]}}`, "spec.externalIPs"},
 		"a name outside":           {service, `strategicMerge: {spec: {type: ExternalName, externalName: evil.example.com}}`, "spec.externalName"},
-		"the Secret of an Ingress": {"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: shop}\nspec: {}", `strategicMerge: {spec: {tls: [{hosts: [a.example.com], secretName: other}]}}`, "spec.tls[].secretName"},
+		"an address of a pool":     {service, `strategicMerge: {spec: {type: LoadBalancer, loadBalancerIP: 10.0.0.1}}`, "spec.loadBalancerIP"},
+		"the Secret of an Ingress": {ingress, `strategicMerge: {spec: {tls: [{secretName: other}]}}`, "spec.tls[].secretName"},
+		"another host":             {ingress, `json6902: [{op: replace, path: /spec/rules/0/host, value: bank.example.com}]`, "spec.rules[].host"},
+		"one host more":            {ingress, `json6902: [{op: add, path: /spec/rules/-, value: {host: bank.example.com}}]`, "spec.rules[].host"},
+		"all hosts":                {ingress, `json6902: [{op: add, path: /spec/rules/-, value: {http: {paths: []}}}]`, "spec.rules[].host"},
+		"all hosts, by a default":  {ingress, `strategicMerge: {spec: {defaultBackend: {service: {name: shop, port: {number: 80}}}}}`, "spec.defaultBackend"},
+		"a certificate of others":  {ingress, `strategicMerge: {spec: {tls: [{hosts: [bank.example.com]}]}}`, "spec.tls[].hosts"},
+		"another entrance":         {ingress, `strategicMerge: {spec: {ingressClassName: public}}`, "spec.ingressClassName"},
+		"a host by an annotation":  {ingress, `strategicMerge: {metadata: {annotations: {nginx.ingress.kubernetes.io/server-alias: bank.example.com}}}`, "metadata.annotations.nginx.ingress.kubernetes.io/server-alias"},
+		"a name in DNS":            {service, `strategicMerge: {metadata: {annotations: {external-dns.alpha.kubernetes.io/hostname: bank.example.com}}}`, "metadata.annotations.external-dns.alpha.kubernetes.io/hostname"},
+		"the host of a route":      {route, `strategicMerge: {spec: {hostnames: [bank.example.com]}}`, "spec.hostnames"},
+		"the gateway of a route":   {route, `strategicMerge: {spec: {parentRefs: [{name: public, namespace: infra}]}}`, "spec.parentRefs"},
+		"the host of a gateway": {
+			"apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: shop}\nspec: {listeners: [{name: web, port: 80}]}",
+			`json6902: [{op: add, path: /spec/listeners/0/hostname, value: bank.example.com}]`, "spec.listeners[].hostname",
+		},
+		"the host of a route that nobody knows": {"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: shop}\nspec: {}", `strategicMerge: {spec: {host: bank.example.com}}`, "spec.host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,14 +241,19 @@ func TestSomeKindsAreNotForPatches(t *testing.T) {
 func TestWhatGivesNoRightsIsPatchable(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ manifest, change string }{
-		"image":                               {confined, podPatch(`containers: [{name: web, image: "web:2"}]`)},
-		"environment":                         {confined, podPatch(`containers: [{name: web, env: [{name: A, value: b}]}]`)},
-		"a ConfigMap more":                    {confined, podPatch(`volumes: [{name: more, configMap: {name: other}}]`)},
-		"one more source of the environment":  {confined, `json6902: [{op: add, path: /spec/template/spec/containers/0/envFrom/0, value: {configMapRef: {name: other}}}]`},
-		"another container as confined as is": {confined, podPatch(`containers: [{name: more, image: "more:1", securityContext: {allowPrivilegeEscalation: false}}]`)},
-		"another container":                   {bare, podPatch(`containers: [{name: more, image: "more:1"}]`)},
-		"a container less":                    {bare, podPatch(`containers: [{name: web, $patch: delete}, {name: more, image: "more:1"}]`)},
-		"labels that sound like it":           {bare, `strategicMerge: {metadata: {labels: {example.com/secret: "no", hostPath: "no"}}}`},
+		"image":                                {confined, podPatch(`containers: [{name: web, image: "web:2"}]`)},
+		"environment":                          {confined, podPatch(`containers: [{name: web, env: [{name: A, value: b}]}]`)},
+		"a ConfigMap more":                     {confined, podPatch(`volumes: [{name: more, configMap: {name: other}}]`)},
+		"one more source of the environment":   {confined, `json6902: [{op: add, path: /spec/template/spec/containers/0/envFrom/0, value: {configMapRef: {name: other}}}]`},
+		"another container as confined as is":  {confined, podPatch(`containers: [{name: more, image: "more:1", securityContext: {allowPrivilegeEscalation: false}}]`)},
+		"another container":                    {bare, podPatch(`containers: [{name: more, image: "more:1"}]`)},
+		"a container less":                     {bare, podPatch(`containers: [{name: web, $patch: delete}, {name: more, image: "more:1"}]`)},
+		"the name of a pod":                    {bare, podPatch(`hostname: web, hostAliases: [{ip: 10.0.0.1, hostnames: [db]}]`)},
+		"the same in a kind that nobody knows": {unknown, `strategicMerge: {spec: {pods: {template: {spec: {hostAliases: [{ip: 10.0.0.1, hostnames: [db]}]}}}}}`},
+		"another path of the same host":        {ingress, `json6902: [{op: add, path: /spec/rules/0/http/paths/0, value: {path: /new, pathType: Prefix, backend: {service: {name: new, port: {number: 80}}}}}]`},
+		"how an Ingress answers":               {ingress, `strategicMerge: {metadata: {annotations: {nginx.ingress.kubernetes.io/proxy-read-timeout: "60"}}}`},
+		"where a route leads":                  {route, `json6902: [{op: add, path: /spec/rules/-, value: {backendRefs: [{name: new, port: 80}]}}]`},
+		"labels that sound like it":            {bare, `strategicMerge: {metadata: {labels: {example.com/secret: "no", hostPath: "no"}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,7 +17,7 @@ var rights = []string{
 	// Storage of others.
 	"dataSource", "dataSourceRef", "volumeName",
 	// Traffic of others.
-	"externalIPs", "externalName",
+	"externalIPs", "externalName", "loadBalancerIP",
 	// Whom a role is given.
 	"clusterRoleRef", "roleRef",
 }
@@ -28,15 +28,30 @@ var rightWords = []string{"secret", "serviceaccount"}
 // probes are the fields in which a host is one that the node, and not the pod, talks to.
 var probes = []string{"grpc", "httpGet", "tcpSocket"}
 
-// identityWords begin labels and annotations that give a pod an identity, or take away
-// what confines it.
-var identityWords = []string{
+// routes are the fields of whatever is no workload that say whose requests come in: a host that
+// another one has as well takes requests away from it, and another entrance is for others.
+var routes = []string{
+	"defaultBackend", "fqdn", "gateways", "host", "hostname", "hostnames", "hosts", "ingressClassName", "parentRefs",
+}
+
+// workloads are the groups whose kinds have hosts only as what their pods are called, and
+// whom they talk to.
+var workloads = []string{"", "apps", "batch"}
+
+// rightMarks begin labels and annotations that give a pod an identity, take away what
+// confines it, or bring it the traffic of others.
+var rightMarks = []string{
 	"azure.workload.identity/",
 	"container.apparmor.security.beta.kubernetes.io/",
 	"container.seccomp.security.alpha.kubernetes.io/",
 	"eks.amazonaws.com/",
+	"external-dns.alpha.kubernetes.io/",
 	"iam.amazonaws.com/",
 	"iam.gke.io/",
+	"kubernetes.io/ingress.class",
+	"nginx.ingress.kubernetes.io/configuration-snippet",
+	"nginx.ingress.kubernetes.io/server-alias",
+	"nginx.ingress.kubernetes.io/server-snippet",
 	"seccomp.security.alpha.kubernetes.io/",
 }
 

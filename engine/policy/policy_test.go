@@ -35,7 +35,7 @@ func read(t *testing.T, objects []*unstructured.Unstructured, err error) (p admi
 
 func TestPoliciesDenyAndFailClosed(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(policy.Options) ([]*unstructured.Unstructured, error){
+	for name, policies := range map[string]func(policy.Options) ([]*unstructured.Unstructured, error){
 		"status": func(o policy.Options) ([]*unstructured.Unstructured, error) {
 			return policy.Status(shops, []string{"phase"}, []string{"Ready"}, o)
 		},
@@ -46,7 +46,7 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 		for _, namespace := range []string{"", "team-a"} {
 			t.Run(name+" "+namespace, func(t *testing.T) {
 				t.Parallel()
-				objects, err := make(policy.Options{Operators: []string{"operator"}, Namespace: namespace})
+				objects, err := policies(policy.Options{Operators: []string{"operator"}, Namespace: namespace})
 				p, b := read(t, objects, err)
 				if p.Spec.FailurePolicy == nil || *p.Spec.FailurePolicy != admissionregistrationv1.Fail {
 					t.Error("what cannot be decided is allowed")

@@ -42,6 +42,7 @@ components: web: {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := program.Session{CR: resource(t, `{}`)}
 			decode(t, []byte(c.inputs), &s.Inputs)
 			said := golden.Rollout(evaluate(t, p, s))

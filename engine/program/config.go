@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -88,8 +89,8 @@ func below(path string) []string {
 
 // lastThatHolds returns the strongest layer that has a value at a path, or -1.
 func lastThatHolds(layers []Layer, path []string) int {
-	for i := len(layers) - 1; i >= 0; i-- {
-		if holds(layers[i].Values, path) {
+	for i, layer := range slices.Backward(layers) {
+		if holds(layer.Values, path) {
 			return i
 		}
 	}

@@ -135,7 +135,7 @@ func (p *Program) usersOf(uses string) users {
 	if err != nil {
 		return users{}
 	}
-	v := p.base.Context().BuildExpr(expr, cue.Scope(p.decisions.root), cue.ImportPath(p.importPath), cue.InferBuiltins(true))
+	v := p.base.Context().BuildExpr(expr, cue.Scope(p.decisions.root), cue.ImportPath(p.importPath), cue.InferBuiltins(true)) //nolint:staticcheck // a package has one context
 	if v.Validate(cue.Concrete(true)) != nil {
 		return users{}
 	}

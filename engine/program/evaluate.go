@@ -70,7 +70,7 @@ func (p *Program) read(v cue.Value, s Session) (r Rollout, err error) {
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
 	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: p.invalid(p.filling(s))}, nil
+		return Rollout{Invalid: p.invalid(p.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
 	}
 	// So would a configuration that contradicts the package.
 	if faults := p.configFaults(v.LookupPath(configPath), s.Config); len(faults) > 0 {

@@ -69,23 +69,28 @@ func lockedIn(v cue.Value, around []token.Pos) *locked {
 		if element := part.LookupPath(cue.MakePath(cue.AnyIndex)); element.Exists() {
 			out.others = union(out.others, lockedIn(element, around))
 		}
-		it, err := part.Fields(cue.Optional(true), cue.Patterns(true))
-		for err == nil && it.Next() {
-			below := lockedIn(it.Value(), around)
-			if it.Selector().LabelType() != cue.StringLabel || it.Selector().ConstraintType() == cue.PatternConstraint {
-				out.others = union(out.others, below)
-				continue
-			}
-			name := it.Selector().Unquoted()
-			if below = union(out.fields[name], below); below != nil {
-				out.fields[name] = below
-			}
-		}
+		out.lockFields(part, around)
 	}
 	if len(out.fields) == 0 && out.others == nil {
 		return nil
 	}
 	return out
+}
+
+// lockFields adds what only the administrator sets of the fields of a value.
+func (l *locked) lockFields(part cue.Value, around []token.Pos) {
+	it, err := part.Fields(cue.Optional(true), cue.Patterns(true))
+	for err == nil && it.Next() {
+		below := lockedIn(it.Value(), around)
+		if it.Selector().LabelType() != cue.StringLabel || it.Selector().ConstraintType() == cue.PatternConstraint {
+			l.others = union(l.others, below)
+			continue
+		}
+		name := it.Selector().Unquoted()
+		if below = union(l.fields[name], below); below != nil {
+			l.fields[name] = below
+		}
+	}
 }
 
 // isLocked reports whether a value is marked.

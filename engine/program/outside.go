@@ -27,6 +27,9 @@ type Outside struct {
 	Field string
 	// Meant are the words of the attributes @untrusted that are written there or around it.
 	Meant []string
+	// Cut says that names were followed as far as there, and no further: what it comes from is
+	// not known, and Reference is empty.
+	Cut bool
 }
 
 // A tracer follows a value of the package to its origins, as far as the text tells: along
@@ -61,7 +64,11 @@ const untrustedAttribute = "untrusted"
 // to looks for a path below an expression. What is there is given to found, and what may
 // have it without being written is an origin.
 func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) {
-	if e == nil || depth > maxTrace || len(t.seen) > maxTraceSteps {
+	if e == nil {
+		return
+	}
+	if depth > maxTrace || len(t.seen) > maxTraceSteps {
+		t.cut()
 		return
 	}
 	if len(path) == 0 && t.whole {
@@ -86,8 +93,14 @@ func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) 
 			t.to(e.Y, path, depth, found)
 			return
 		}
-	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		t.chain(e.(ast.Expr), path, depth, found)
+	case *ast.Ident:
+		t.chain(e, path, depth, found)
+		return
+	case *ast.SelectorExpr:
+		t.chain(e, path, depth, found)
+		return
+	case *ast.IndexExpr:
+		t.chain(e, path, depth, found)
 		return
 	}
 	if len(path) == 0 {
@@ -107,6 +120,13 @@ func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) 
 		t.to(e.Value, path, depth, found)
 	case *ast.CallExpr:
 		t.call(e, path, depth, found)
+	}
+}
+
+// cut records, once, that not all was followed.
+func (t *tracer) cut() {
+	if !slices.ContainsFunc(t.origins, func(o Outside) bool { return o.Cut }) {
+		t.origins = append(t.origins, Outside{Cut: true, At: t.at, Field: strings.Join(t.trail, ".")})
 	}
 }
 

@@ -36,7 +36,7 @@ var secretFields = []string{"data", "stringData"}
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // isSecret reports whether an object holds secrets. One that does not say what it is
-// is taken for one.
+// counts as one.
 func isSecret(object map[string]any) bool {
 	kind := object["kind"]
 	return kind == secretKind || kind == nil || kind == ""

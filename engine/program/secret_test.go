@@ -103,6 +103,7 @@ components: own: {
 
 // withCanary is a session in which every secret is the canary.
 func withCanary(t *testing.T) program.Session {
+	t.Helper()
 	s := session(t, `{name: `+canary+`}`, `{own: {secret: {apiVersion: v1, kind: Secret, metadata: {name: own}, data: {k: `+encodedCanary+`}}}}`)
 	decode(t, []byte(`
 tok: {objects: [{apiVersion: v1, kind: Secret, metadata: {name: tok, annotations: {"kubectl.kubernetes.io/last-applied-configuration": "{\"data\":{\"k\":\"`+encodedCanary+`\"}}"}}, data: {k: `+encodedCanary+`}}]}
@@ -129,6 +130,7 @@ func shown(text string) string {
 // loaded is the package with every expression that some source makes, without the lines
 // that are wrong whatever the session.
 func loaded(t *testing.T, source string) *program.Program {
+	t.Helper()
 	lines := strings.Split(strings.Replace(head, "\nimport ", imports+"\nimport ", 1)+leaky(source), "\n")
 	for range 5 {
 		p, err := program.Load(snapshot(t, strings.Join(lines, "\n")))

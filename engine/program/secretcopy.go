@@ -90,11 +90,11 @@ func (c *copies) objects(component string, path []string) {
 
 // kindOf returns the kind of an object, as far as it is known.
 func (c *copies) kindOf(path []string, declared []member) string {
-	sels := make([]cue.Selector, len(path))
-	for i, name := range path {
-		sels[i] = cue.Str(name)
+	var sels []cue.Selector
+	for _, name := range append(slices.Clip(path), "kind") {
+		sels = append(sels, cue.Str(name))
 	}
-	if kind := stringOr(c.program.static.LookupPath(cue.MakePath(append(sels, cue.Str("kind"))...)), ""); kind != "" {
+	if kind := stringOr(c.program.static.LookupPath(cue.MakePath(sels...)), ""); kind != "" {
 		return kind
 	}
 	s := &secretText{index: c.program.index}

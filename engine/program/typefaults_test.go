@@ -101,10 +101,11 @@ func compareMutations(t *testing.T, o program.Object) {
 	text.WriteString(strings.Replace(head, "import ", fmt.Sprintf("import types \"operetta.dev/schemas/k8s/%s/%s\"\nimport ", group, version), 1))
 	all := mutations(o.Manifest)
 	if every := 1 + len(all)/maxMutations; every > 1 {
-		all = slices.Collect(func(yield func(map[string]any) bool) {
-			for i := 0; i < len(all) && yield(all[i]); i += every {
-			}
-		})
+		var some []map[string]any
+		for i := 0; i < len(all); i += every {
+			some = append(some, all[i])
+		}
+		all = some
 	}
 	for i, m := range all {
 		data, err := json.Marshal(m)

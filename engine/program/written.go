@@ -78,6 +78,10 @@ func (w *Written) written(path ...string) (texts, types []string) {
 	return texts, types
 }
 
+// Path returns what leads to it in the package, with labels that are computed as they are
+// written.
+func (w *Written) Path() []string { return w.text[0].trail }
+
 // Says reports whether a text is written out at a path of the object.
 func (w *Written) Says(text string, path ...string) bool {
 	texts, _ := w.written(path...)

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,8 @@ import (
 // of which managedFields and the spec need their part.
 const maxStatus = 768 << 10
 
-// admitted returns a status as the API server would store it, and fails the test if it
-// would refuse it.
-func admitted(t *testing.T, completion status.Completion, inventory ownership.Inventory) map[string]any {
+// serverOf returns an API server that knows the kind of the bench.
+func serverOf(t *testing.T) *conform.Server {
 	t.Helper()
 	spec := cuecontext.New().CompileString("{}")
 	definition, err := crd.Generate(crd.Definition{
@@ -38,6 +38,14 @@ func admitted(t *testing.T, completion status.Completion, inventory ownership.In
 	if err != nil {
 		t.Fatal(err)
 	}
+	return server
+}
+
+// admitted returns a status as the API server would store it, and fails the test if it
+// would refuse it.
+func admitted(t *testing.T, completion status.Completion, inventory ownership.Inventory) map[string]any {
+	t.Helper()
+	server := serverOf(t)
 	built := status.Build(status.Input{
 		Completion: completion, Generation: 1, Now: time.Unix(1000, 0), Package: "shop", Digest: "sha256:1", Version: "v1", Inventory: inventory.Encode(),
 	})
@@ -64,6 +72,40 @@ func messageOf(s map[string]any) string {
 	ready, _ := s["conditions"].([]any)[0].(map[string]any)
 	text, _ := ready["message"].(string)
 	return text
+}
+
+// The schema and the reader of the hooks have the same bounds: what the one lets in, the
+// other reads.
+func TestHooksAreBoundedByTheDefinitionAsByWhoReadsThem(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		hooks  []any
+		refuse bool
+	}{
+		"all that there may be": {slices.Repeat(hookOf(strings.Repeat("x", crd.MaxHookName), strings.Repeat("y", crd.MaxHookDigest), "Verified"), crd.MaxHooks), false},
+		"too many":              {slices.Repeat(hookOf("x", "y", "Verified"), crd.MaxHooks+1), true},
+		"a long name":           {hookOf(strings.Repeat("x", crd.MaxHookName+1), "y", "Verified"), true},
+		"a long digest":         {hookOf("x", strings.Repeat("y", crd.MaxHookDigest+1), "Verified"), true},
+		"a long state":          {hookOf("x", "y", strings.Repeat("z", 64)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cr := map[string]any{
+				"apiVersion": shopKind.GroupVersion().String(), "kind": shopKind.Kind, "metadata": map[string]any{"name": "shop"},
+				"status": map[string]any{"hooks": row.hooks},
+			}
+			if _, err := serverOf(t).Admit(cr, nil); (err != nil) != row.refuse {
+				t.Errorf("the API server says: %v", err)
+			}
+			b := newBench(t, ordered)
+			b.rest()
+			b.edit(func(s map[string]any) { s["hooks"] = row.hooks })
+			b.rest()
+			if got, _ := b.condition("Ready"); strings.Contains(got, "StatusUnreadable") != row.refuse {
+				t.Errorf("Ready is %s", got)
+			}
+		})
+	}
 }
 
 func TestAThousandObjectsThatWaitFitIntoAStatus(t *testing.T) {

@@ -50,17 +50,17 @@ func (s frozenStore) Get(ctx context.Context, key types.NamespacedName) (*unstru
 	return s.cache.GetCached(ctx, cluster.Ref{GroupVersionKind: shopKind, Namespace: key.Namespace, Name: key.Name})
 }
 
-// TestReadsOfAFrozenCacheDoNoHarm is B1: the cache stands still for 1, 3 or 10
+// TestB1ReadsOfAFrozenCacheDoNoHarm is B1: the cache stands still for 1, 3 or 10
 // steps, from each step of a workload on, and each object is created and deleted as
 // often as without that.
-func TestReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
+func TestB1ReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
 	t.Parallel()
 	scene{program: loadShop(t)}.sweepFrozen(t, workloads)
 }
 
-// TestReadsOfAFrozenCacheRunNoHookTwice is B1 for hooks, where once too often is a
+// TestB1ReadsOfAFrozenCacheRunNoHookTwice is B1 for hooks, where once too often is a
 // migration that is run again.
-func TestReadsOfAFrozenCacheRunNoHookTwice(t *testing.T) {
+func TestB1ReadsOfAFrozenCacheRunNoHookTwice(t *testing.T) {
 	t.Parallel()
 	scene{program: load(t, hooked)}.sweepFrozen(t, hookedWorkloads)
 }
@@ -74,7 +74,7 @@ func (s scene) sweepFrozen(t *testing.T, all map[string]workload) {
 			t.Parallel()
 			want, _ := s.liveThrough(t, w, fault{})
 			for _, steps := range []int{1, 3, 10} {
-				for from := 0; from < 6; from += stride { //nolint:modernize // the stride is 1 only without the race detector
+				for from := 0; from < 6; from += stride {
 					t.Run(fmt.Sprintf("frozen for %d steps from step %d", steps, from), func(t *testing.T) {
 						if diff := cmp.Diff(want, s.liveFrozen(t, w, from, steps)); diff != "" {
 							t.Errorf("(-fresh +frozen):\n%s", diff)

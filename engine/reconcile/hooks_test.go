@@ -160,10 +160,10 @@ var hookedWorkloads = map[string]workload{
 	"W4 delete at once":      {{"size": int64(3)}, {"size": int64(4), "name": "store"}, deleted},
 }
 
-// TestHooksSurviveACrashAfterEveryWrite is A1 and A2 for hooks, and for objects that
+// TestA1A2HooksSurviveACrashAfterEveryWrite is A1 and A2 for hooks, and for objects that
 // garbage collection does not reach: each hook runs once for its content, before the
 // first object is deleted where it has to, and nothing is left behind.
-func TestHooksSurviveACrashAfterEveryWrite(t *testing.T) {
+func TestA1A2HooksSurviveACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	s := scene{program: load(t, hooked)}
 	if left, _ := s.liveThrough(t, hookedWorkloads["W4 delete"], fault{}); len(left.State) != 0 {
@@ -175,9 +175,9 @@ func TestHooksSurviveACrashAfterEveryWrite(t *testing.T) {
 	})
 }
 
-// TestHooksLeakNothingWhenTheSpecChangesMeanwhile is A3 for hooks: the Job of a content
+// TestA3HooksLeakNothingWhenTheSpecChangesMeanwhile is A3 for hooks: the Job of a content
 // that nobody wants any more goes, whenever the process that created it has died.
-func TestHooksLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
+func TestA3HooksLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	some := maps.Clone(hookedWorkloads)
 	delete(some, "W4 delete at once")

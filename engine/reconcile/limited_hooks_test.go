@@ -22,3 +22,26 @@ func TestAResourceThatWasMendedRunsItsHooksBeforeDeletion(t *testing.T) {
 		t.Errorf("%d Jobs, want the backup; events are %v", n, b.events)
 	}
 }
+
+// An inventory without room in the status is no evaluation beyond a limit: the package can be
+// evaluated, so its hooks run before deletion, also in a new process.
+func TestAResourceWithTooLargeAnInventoryRunsItsHooksBeforeDeletion(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+import "strings"
+limits: objects: 2000
+components: one: objects: {for i, _ in *cr.spec.list | [] {"c\(i)": {apiVersion: "v1", kind: "ConfigMap", metadata: name: strings.Repeat("x", 200) + "-\(i)"}}}
+hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "backup"}
+`)
+	act(t, b.memory, map[string]any{"list": ones(3)})
+	b.rest()
+	act(t, b.memory, map[string]any{"list": ones(1900)})
+	b.stepsOf(2, b.program)
+	b.expect("its status has no room for that", "False StatusTooLarge", "524288 are the limit")
+	b.restart()
+	act(t, b.memory, deleted)
+	b.stepsOf(3, b.program)
+	if n := len(objects(t, b.memory, "Job")); n != 1 {
+		t.Errorf("%d Jobs, want the backup; events are %v", n, b.events)
+	}
+}

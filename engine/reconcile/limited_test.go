@@ -127,15 +127,15 @@ func TestAnEvaluationThatTakesTooLongIsNotRepeated(t *testing.T) {
 	if p.evaluations != 1 {
 		t.Errorf("it was evaluated %d times, want once", p.evaluations)
 	}
-	for _, pause := range []time.Duration{5, 10, 20, 40} {
+	for _, minutes := range []int{5, 10, 20, 40} {
 		before := p.evaluations
-		b.now = b.now.Add((pause - 1) * time.Minute)
+		b.now = b.now.Add(time.Duration(minutes-1) * time.Minute)
 		if b.stepsOf(1, p); p.evaluations != before {
-			t.Errorf("it was evaluated within %d minutes", pause)
+			t.Errorf("it was evaluated within %d minutes", minutes)
 		}
 		b.now = b.now.Add(2 * time.Minute)
 		if b.stepsOf(1, p); p.evaluations != before+1 {
-			t.Errorf("it was evaluated %d times after %d minutes, want once", p.evaluations-before, pause)
+			t.Errorf("it was evaluated %d times after %d minutes, want once", p.evaluations-before, minutes)
 		}
 	}
 	p.takes = nil // it was the machine

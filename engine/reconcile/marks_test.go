@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +20,7 @@ func marked(namespace, name string, marks map[string]string) map[string]any {
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
 	delete(annotations, ownership.UIDMark)
-	for key, value := range marks {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, marks)
 	u.SetAnnotations(annotations)
 	u.SetFinalizers([]string{"example.com/evil"})
 	return u.Object

@@ -140,9 +140,9 @@ func guardDoors(t *testing.T, m *memory.Cluster) {
 	}
 }
 
-// TestPoliciesSurviveACrashAfterEveryWrite is A1 and A2 for every way of writing an
+// TestA1A2PoliciesSurviveACrashAfterEveryWrite is A1 and A2 for every way of writing an
 // object, and for a deletion that goes through the resource of another operator.
-func TestPoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
+func TestA1A2PoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	s := loadTreated(t)
 	left, c := s.liveThrough(t, treatedWorkloads["W3 and W4 rename, delete"], fault{})
@@ -168,10 +168,10 @@ func TestPoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
 	s.sweep(t, treatedWorkloads)
 }
 
-// TestPoliciesLeakNothingWhenTheSpecChangesMeanwhile is A3 for those. Whether there is
+// TestA3PoliciesLeakNothingWhenTheSpecChangesMeanwhile is A3 for those. Whether there is
 // an object to be left behind, to be handed over or to be taken depends on how far the
 // first process came.
-func TestPoliciesLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
+func TestA3PoliciesLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := loadTreated(t)
 	s.chance = []string{"-kept", "/taken"}

@@ -146,31 +146,31 @@ func (b *rateLimits) reported(key types.NamespacedName, w status.Significance, n
 	}
 }
 
-// A tooOften says that a resource has to wait before anything is done about it.
-type tooOften struct{ wait time.Duration }
+// A tooOftenError says that a resource has to wait before anything is done about it.
+type tooOftenError struct{ wait time.Duration }
 
 // Error says why.
-func (e *tooOften) Error() string {
+func (e *tooOftenError) Error() string {
 	return "its status was written too often: somebody changes it, or its spec, all the time"
 }
 
-// protect returns a tooOften when the inventory must not be stored now.
+// protect returns a tooOftenError when the inventory must not be stored now.
 func (b *rateLimits) protect(key types.NamespacedName, now time.Time) error {
 	if wait := b.status(key, status.Substance, now); wait > 0 {
-		return &tooOften{wait}
+		return &tooOftenError{wait}
 	}
 	b.reported(key, status.Substance, now)
 	return nil
 }
 
 // rebuild notes that the inventory of a resource is rebuilt, which asks for every kind
-// there is. It errors with a tooOften.
+// there is. It errors with a tooOftenError.
 func (b *rateLimits) rebuild(key types.NamespacedName, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
 	if wait := stateLimit.want(&h.rebuilds, now); wait > 0 {
-		return &tooOften{wait}
+		return &tooOftenError{wait}
 	}
 	stateLimit.went(&h.rebuilds, now)
 	return nil

@@ -138,7 +138,7 @@ type state struct {
 func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
 	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
-	if large, ok := errors.AsType[*statusTooLarge](err); ok {
+	if large, ok := errors.AsType[*statusTooLargeError](err); ok {
 		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
 		return rollout.RejectedAgain, nil
 	}
@@ -147,8 +147,8 @@ func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Packa
 
 func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p, redactor)
-	wrong, unread := errors.AsType[*corruptStatus](err)
-	often, restless := errors.AsType[*tooOften](err)
+	wrong, unread := errors.AsType[*corruptStatusError](err)
+	often, restless := errors.AsType[*tooOftenError](err)
 	switch {
 	case restless:
 		return often.wait, nil
@@ -178,7 +178,7 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	return s.rollOut(ctx)
 }
 
-// fetch reads the custom resource; it returns nil when there is none. with a corruptStatus
+// fetch reads the custom resource; it returns nil when there is none. with a corruptStatusError
 // it returns both.
 func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
 	cr, err := l.Store.Get(ctx, key)
@@ -297,7 +297,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 
 // conclude stores what came of a rollout.
 func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
-	if large, ok := errors.AsType[*statusTooLarge](failure); ok {
+	if large, ok := errors.AsType[*statusTooLargeError](failure); ok {
 		return 0, large
 	}
 	s.inventory, s.finished = result.Inventory, result.Finished

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +103,10 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
 	if s.oversized.recall(s.key(), s.sized(), s.Now()) {
-		return &statusTooLarge{errors.New("it was refused lately")}
+		return &statusTooLargeError{errors.New("it was refused lately")}
+	}
+	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
+		return s.writeLess(ctx, wrong) // nobody could read it again
 	}
 	err := s.Store.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {

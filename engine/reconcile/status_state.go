@@ -8,32 +8,33 @@ import (
 	"slices"
 	"time"
 
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
-// A corruptStatus says why a part of the status that holds the engine's state cannot be
+// A corruptStatusError says why a part of the status that holds the engine's state cannot be
 // read. To act without it would lose objects, or run hooks again.
-type corruptStatus struct {
+type corruptStatusError struct {
 	path, problem string
 	// remedy is what to do about it.
 	remedy string
 }
 
 // Error says where it is.
-func (e *corruptStatus) Error() string { return e.path + " " + e.problem }
+func (e *corruptStatusError) Error() string { return e.path + " " + e.problem }
 
 // What becomes of a field of the status once it was removed.
 const (
 	fieldInventory  = "inventory"
 	fieldHooks      = "hooks"
 	remedyInventory = "remove status.inventory, and it is rebuilt from the marks of the objects"
-	remedyHooks     = "remove status.hooks, and hooks that have run run again"
+	remedyHooks     = "remove status.hooks; completed hooks will then run again"
 )
 
 // loadState reads the inventory and the hooks that earlier steps have stored in the status.
-// It errors with a corruptStatus.
+// It errors with a corruptStatusError.
 func (s *state) loadState() error {
 	var err error
 	if s.inventory, err = decodeInventory(s.before); err != nil {
@@ -49,7 +50,7 @@ const unreadableAgain = time.Minute
 
 // reportCorruptStatus writes that the status cannot be read, and does nothing else. It keeps
 // the unreadable fields: they may be the only trace of some objects.
-func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatus) (time.Duration, error) {
+func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
 	after := s.frozen(status.ReasonStatusUnreadable, message)
@@ -100,11 +101,11 @@ func decodeInventory(s map[string]any) (ownership.Inventory, error) {
 	}
 	list, isList := raw.([]any)
 	if !isList {
-		return nil, &corruptStatus{path, "is not a list", remedyInventory}
+		return nil, &corruptStatusError{path, "is not a list", remedyInventory}
 	}
 	out, err := ownership.Decode(list)
 	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
-		return nil, &corruptStatus{path + wrong.Path, wrong.Problem, remedyInventory}
+		return nil, &corruptStatusError{path + wrong.Path, wrong.Problem, remedyInventory}
 	}
 	return out, err
 }
@@ -127,18 +128,45 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	path := "status." + fieldHooks
 	all, ok := s[fieldHooks].([]any)
 	if !ok && s[fieldHooks] != nil {
-		return nil, &corruptStatus{path, "is not a list", remedyHooks}
+		return nil, &corruptStatusError{path, "is not a list", remedyHooks}
+	}
+	if len(all) > crd.MaxHooks {
+		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
 	out := map[string]rollout.Finish{}
 	for i, h := range all {
+		at := fmt.Sprintf("%s[%d]", path, i)
 		m, ok := h.(map[string]any)
 		if !ok {
-			return nil, &corruptStatus{fmt.Sprintf("%s[%d]", path, i), "is not an object", remedyHooks}
+			return nil, &corruptStatusError{at, "is not an object", remedyHooks}
 		}
 		name, _ := m["name"].(string)
 		digest, _ := m["digest"].(string)
 		state, _ := m["state"].(string)
-		out[name] = rollout.Finish{Digest: digest, State: status.State(state)}
+		finish := rollout.Finish{Digest: digest, State: status.State(state)}
+		if field, problem := wrongHook(name, finish); problem != "" {
+			return nil, &corruptStatusError{at + "." + field, problem, remedyHooks}
+		}
+		out[name] = finish
 	}
 	return out, nil
+}
+
+// wrongHook returns the field of a hook that cannot be, and what is wrong with it; "" is
+// nothing.
+func wrongHook(name string, f rollout.Finish) (field, problem string) {
+	switch {
+	case name == "":
+		return "name", "is missing"
+	case len(name) > crd.MaxHookName:
+		return "name", fmt.Sprintf("is longer than %d characters", crd.MaxHookName)
+	case len(f.Digest) > crd.MaxHookDigest:
+		return "digest", fmt.Sprintf("is longer than %d characters", crd.MaxHookDigest)
+	}
+	switch f.State {
+	case status.Verified, status.Failed, status.Waiting:
+		return "", ""
+	default:
+		return "state", "is of a later version"
+	}
 }

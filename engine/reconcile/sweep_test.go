@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,15 @@ var (
 	partKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Part"}
 	shopKey  = types.NamespacedName{Namespace: "default", Name: "my"}
 )
+
+// stride is how many writes a sweep goes on from one plan to the next: `make test` runs every
+// plan in a stage of its own, and some of them with the other tests and with the race detector.
+var stride = func() int {
+	if os.Getenv("OPERETTA_TEST_SWEEP") != "" {
+		return 1
+	}
+	return 31
+}()
 
 // A workload is what a person does to the resource, one thing after the other.
 type workload []map[string]any
@@ -325,11 +335,11 @@ func loadShop(t *testing.T) *program.Program {
 	return load(t, shop)
 }
 
-// TestSurvivesACrashAfterEveryWrite is A1 and A2: the process dies after each
+// TestA1A2SurvivesACrashAfterEveryWrite is A1 and A2: the process dies after each
 // single write, or the response of the write is lost, and the end is the same, with
 // each object created and deleted as often as without the fault. A failing plan is
 // replayed by the name of its subtest.
-func TestSurvivesACrashAfterEveryWrite(t *testing.T) {
+func TestA1A2SurvivesACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	scene{program: loadShop(t)}.sweep(t, workloads)
 }
@@ -360,10 +370,10 @@ func (s scene) sweep(t *testing.T, all map[string]workload, oracles ...func(t *t
 	}
 }
 
-// TestLeaksNothingWhenTheSpecChangesMeanwhile is A3: the process dies after each
+// TestA3LeaksNothingWhenTheSpecChangesMeanwhile is A3: the process dies after each
 // single write, and the spec is another when it comes back. What the dead one wrote
 // and the new spec does not want has to go: no object may be forgotten.
-func TestLeaksNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
+func TestA3LeaksNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	scene{program: loadShop(t)}.sweepAway(t, workloads)
 }
@@ -392,8 +402,8 @@ func (s scene) sweepAway(t *testing.T, all map[string]workload) {
 	}
 }
 
-// TestSurvivesASecondCrash is A4: another crash while recovering from the first.
-func TestSurvivesASecondCrash(t *testing.T) {
+// TestA4SurvivesASecondCrash is A4: another crash while recovering from the first.
+func TestA4SurvivesASecondCrash(t *testing.T) {
 	t.Parallel()
 	p := loadShop(t)
 	w := workloads["W4 delete while it rolls out"]

@@ -117,7 +117,7 @@ func (s *state) begun(ctx context.Context, result rollout.Result) error {
 	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
 	result.Completion.Deleting = true
 	err := s.write(ctx, s.build(result.Completion))
-	if _, never := errors.AsType[*statusTooLarge](err); err != nil && !never { // that must not keep it for ever
+	if _, never := errors.AsType[*statusTooLargeError](err); err != nil && !never { // that must not keep it for ever
 		return err
 	}
 	s.recordObjects(result.Events)

@@ -13,15 +13,17 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A statusTooLarge says that a status was refused as too large. Nothing may be written
+// A statusTooLargeError says that a status was refused as too large. Nothing may be written
 // whose inventory is not stored, and to try at once would not help.
-type statusTooLarge struct{ cause error }
+type statusTooLargeError struct{ cause error }
 
 // Error says what the API server has said.
-func (e *statusTooLarge) Error() string { return fmt.Sprintf("the status is too large: %v", e.cause) }
+func (e *statusTooLargeError) Error() string {
+	return fmt.Sprintf("the status is too large: %v", e.cause)
+}
 
 // Unwrap returns the error of the API server.
-func (e *statusTooLarge) Unwrap() error { return e.cause }
+func (e *statusTooLargeError) Unwrap() error { return e.cause }
 
 // oversized remembers whose status was refused as too large; its zero value is ready for
 // use.
@@ -80,10 +82,10 @@ func (s *state) sizeWith(after map[string]any) int {
 }
 
 // writeLess stores a status that says why another one could not be stored, and keeps of
-// the stored one what the engine goes by. It errors with a statusTooLarge.
+// the stored one what the engine goes by. It errors with a statusTooLargeError.
 func (s *state) writeLess(ctx context.Context, refused error) error {
 	s.oversized.keep(s.key(), s.sized(), s.Now())
-	tooLarge := &statusTooLarge{refused}
+	tooLarge := &statusTooLargeError{refused}
 	in := s.statusInput(status.Completion{
 		Fault:    status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: statusTooLargeText},
 		Change:   status.Unchanged,

@@ -36,6 +36,18 @@ var nonsense = map[string]struct {
 	}},
 	"the hooks are a text": {"hooks", "status.hooks is not a list", func(s map[string]any) { s["hooks"] = "none" }},
 	"a hook is none":       {"hooks", "status.hooks[0] is not an object", func(s map[string]any) { s["hooks"] = []any{int64(5)} }},
+	"too many hooks": {"hooks", "status.hooks has more than 2000 hooks", func(s map[string]any) {
+		s["hooks"] = slices.Repeat([]any{map[string]any{"name": "a", "state": "Verified"}}, 2001)
+	}},
+	"a hook without a name": {"hooks", "status.hooks[0].name is missing", func(s map[string]any) { s["hooks"] = hookOf("", "", "Verified") }},
+	"a long name":           {"hooks", "status.hooks[0].name is longer than 253 characters", func(s map[string]any) { s["hooks"] = hookOf(strings.Repeat("x", 254), "", "Verified") }},
+	"a long digest":         {"hooks", "status.hooks[0].digest is longer than 128 characters", func(s map[string]any) { s["hooks"] = hookOf("x", strings.Repeat("x", 129), "Verified") }},
+	"a state of later":      {"hooks", `status.hooks[0].state is of a later version`, func(s map[string]any) { s["hooks"] = hookOf("x", "", "Paused") }},
+}
+
+// hookOf returns one hook as a status has it.
+func hookOf(name, digest, state string) []any {
+	return []any{map[string]any{"name": name, "digest": digest, "state": state}}
 }
 
 func TestAStatusThatCannotBeReadStopsEverythingAndIsKept(t *testing.T) {

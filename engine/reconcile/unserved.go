@@ -31,7 +31,7 @@ func (l *Reconciler) StepUnserved(ctx context.Context, key types.NamespacedName)
 
 func (l *Reconciler) stepUnserved(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, nil, redactor)
-	wrong, unread := errors.AsType[*corruptStatus](err)
+	wrong, unread := errors.AsType[*corruptStatusError](err)
 	if err != nil && !unread {
 		return 0, err
 	}

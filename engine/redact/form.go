@@ -138,7 +138,7 @@ func (f form) whole(text, inLower string) string {
 		}
 		at += from
 		end := at + len(wanted)
-		if f.lower == "" && !(boundary(text, at-1) && boundary(text, end)) {
+		if f.lower == "" && (!boundary(text, at-1) || !boundary(text, end)) {
 			b.WriteString(text[from : at+1])
 			from = at + 1
 			continue
@@ -158,7 +158,8 @@ func boundary(text string, at int) bool {
 		return true
 	}
 	c := text[at]
-	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80)
+	inWord := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80
+	return !inWord
 }
 
 // ellipsis is where a text was cut: its middle, by package status, or its end.
@@ -232,7 +233,7 @@ waiting wanted shown there exist exists does from with that this been
 
 func wordsIn(text string) map[string]bool {
 	out := map[string]bool{}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		out[word] = true
 	}
 	return out

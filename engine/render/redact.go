@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/redact"
 )
@@ -20,7 +22,7 @@ func redactorOf(cr map[string]any, rollout program.Rollout, m *matcher) *redact.
 	}
 	all := rollout.Components
 	for _, h := range rollout.Hooks {
-		all = append(all[:len(all):len(all)], h.Component)
+		all = append(slices.Clip(all), h.Component)
 	}
 	for _, c := range all {
 		r.Name(c.Name)

@@ -83,15 +83,11 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 			continue // it is optional, or c would be excluded
 		}
 		up, known := r.outcomes[e.To]
+		if !known && e.Origin == program.Derived {
+			continue // the rendering says what is missing
+		}
 		if !known {
-			if e.Origin == program.Derived {
-				continue // the rendering says what is missing
-			}
-			reason := status.ReasonInvalidPackage
-			if e.Computed {
-				reason = status.ReasonInvalidSpec
-			}
-			return failed(c.Name, reason, fmt.Sprintf("it depends on %s, which is not a component (%s)", e.To, e.Position)), true
+			return dependsOnNothing(c.Name, e), true
 		}
 		if up.State == status.Excluded {
 			continue // it was skipped, and counts as not being there
@@ -107,6 +103,15 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 		}
 	}
 	return status.Component{}, false
+}
+
+// dependsOnNothing says that an edge leads to no component.
+func dependsOnNothing(name string, e program.Edge) status.Component {
+	reason := status.ReasonInvalidPackage
+	if e.Computed {
+		reason = status.ReasonInvalidSpec
+	}
+	return failed(name, reason, fmt.Sprintf("it depends on %s, which is not a component (%s)", e.To, e.Position))
 }
 
 // reached reports whether a component is as far as an edge to it asks. One that was

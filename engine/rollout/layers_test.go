@@ -133,7 +133,9 @@ type busy struct {
 func (b *busy) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	n := b.now.Add(1)
 	defer b.now.Add(-1)
-	for most := b.most.Load(); n > most && !b.most.CompareAndSwap(most, n); most = b.most.Load() {
+	most := b.most.Load()
+	for n > most && !b.most.CompareAndSwap(most, n) {
+		most = b.most.Load()
 	}
 	if n == b.expected {
 		b.once.Do(func() { close(b.full) })

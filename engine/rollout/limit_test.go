@@ -33,7 +33,7 @@ func TestAnInventoryThatTheStatusHasNoRoomForIsJudgedBeforeAnythingIsWritten(t *
 	w.spec["size"] = int64(1900)
 	for range 2 {
 		result := w.mustRun()
-		if got := result.Completion.Fault; got.Reason != status.ReasonEvaluationLimit || !strings.Contains(got.Message, "524288 are the limit") {
+		if got := result.Completion.Fault; got.Reason != status.ReasonStatusTooLarge || !strings.Contains(got.Message, "524288 are the limit") {
 			t.Errorf("the fault is %+v", got)
 		}
 		w.expectWrites("nothing is written, and nothing pruned")

@@ -163,7 +163,9 @@ func (r *run) evaluateOnce(ctx context.Context) error {
 		r.fault(status.ReasonInvalidConfig, oneLine(out.Misconfigured.Error()))
 		return errStop
 	}
-	r.patch(ctx)
+	if err := r.patch(ctx); err != nil {
+		return err
+	}
 	r.know()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
@@ -12,18 +13,31 @@ import (
 )
 
 // patch changes what was just rendered. Its reach is the resource's namespace: whoever
-// may write patches there could otherwise reach beyond what they may do themselves.
-func (r *run) patch(ctx context.Context) {
+// may write patches there could otherwise reach beyond what they may do themselves. It
+// errors when the cluster does not say whether an object is there: the patch would go too
+// far, or what it has done before would be undone.
+func (r *run) patch(ctx context.Context) error {
 	if len(r.in.Patches) == 0 {
-		return
+		return nil
 	}
 	all := slices.Clone(r.rollout.Components)
 	for _, h := range r.rollout.Hooks {
 		all = append(all, h.Component)
 	}
-	changed, reports := patch.Apply(all, r.in.Patches, func(o program.Object) bool {
-		return r.refOf(ctx, o).Namespace == r.in.Owner.Namespace
+	var failure error
+	changed, reports := patch.Apply(all, r.in.Patches, func(o program.Object) (bool, error) {
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		switch {
+		case cluster.IsKindNotServed(err):
+			r.result.RequeueAfter = sooner(r.result.RequeueAfter, retryAfter)
+		case err != nil:
+			failure = err
+		}
+		return err == nil && ownership.RefOf(o, r.in.Owner.Namespace, scope).Namespace == r.in.Owner.Namespace, err
 	})
+	if failure != nil {
+		return failure
+	}
 	// The evaluation may be shared, and stays as it is.
 	components := len(r.rollout.Components)
 	hooks := slices.Clone(r.rollout.Hooks)
@@ -32,6 +46,7 @@ func (r *run) patch(ctx context.Context) {
 	}
 	r.rollout.Components, r.rollout.Hooks = changed[:components], hooks
 	r.patched = reports
+	return nil
 }
 
 // noteRefused remembers an object that the API server does not accept.

@@ -2,7 +2,9 @@ package rollout_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rollout"
 )
@@ -190,6 +193,59 @@ func TestAPatchThatTheAPIServerRefusesIsTold(t *testing.T) {
 	r = w.mustRun()
 	expectStates(t, r, "config: Verified Verified", "web: Verified Verified", "extra: Verified Verified", "once: Verified Verified",
 		"hooks.afterDeploy.tell: Verified Verified")
+}
+
+var ingressClass = schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass"}
+
+// unsure is a cluster that cannot say so many times whether an IngressClass is in a namespace.
+type unsure struct {
+	cluster.Cluster
+
+	times int
+	err   error
+}
+
+// Scope implements cluster.Cluster.
+func (u *unsure) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
+	if kind == ingressClass && u.times > 0 {
+		u.times--
+		return "", u.err
+	}
+	return u.Cluster.Scope(ctx, kind)
+}
+
+func TestAPatchReachesNoFurtherWhereTheScopeOfAKindIsNotKnown(t *testing.T) {
+	for name, why := range map[string]error{
+		"the API server does not answer": errors.New("it does not answer"),
+		"the kind is not served yet":     &cluster.KindNotServedError{Kind: ingressClass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, patchable+`
+reach: "IngressClass.networking.k8s.io": {}
+components: wide: objects: class: {apiVersion: "networking.k8s.io/v1", kind: "IngressClass", metadata: {name: cr.metadata.namespace + "-wide", labels: text: "plain"}, spec: controller: "example.com/none"}
+`)
+			w.patches = []patch.Patch{patchOf("p", "patched", "web.page"), {Namespace: "default", Name: "q", Generation: 1, Changes: []patch.Change{{
+				Address: "wide.class", StrategicMerge: map[string]any{"metadata": map[string]any{"labels": map[string]any{"text": "patched"}}},
+			}}}}
+			for times := range 8 {
+				w.cluster = &unsure{w.site, times, why}
+				r, err := w.run()
+				if err != nil && !errors.Is(err, why) {
+					t.Fatalf("unknown %d times: the error is %v", times, err)
+				}
+				if err == nil && slices.Contains(outcomes(r), "q wide.class: Applied") {
+					t.Errorf("unknown %d times: the Patch reached an object outside of its namespace", times)
+				}
+				u, _ := w.site.GetLive(t.Context(), cluster.Ref{GroupVersionKind: ingressClass, Name: w.owner.Namespace + "-wide"})
+				if u != nil && u.GetLabels()["text"] != "plain" {
+					t.Errorf("unknown %d times: the Patch changed an object outside of its namespace", times)
+				}
+				if got := w.text("page"); got == "plain" {
+					t.Errorf("unknown %d times: the Patch of another object was taken back", times)
+				}
+			}
+		})
+	}
 }
 
 func TestAPatchedHookRunsAgainAsItDoesForEveryChange(t *testing.T) {

@@ -148,11 +148,11 @@ func (r *run) recordBeforeWrite(ctx context.Context, grown ownership.Inventory) 
 	}
 	// An inventory that is too large already may change, and a hook may run before it goes.
 	if size := grown.Size(); size > max(maxInventory, r.inventory.Size()) && !r.deleting {
-		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
+		r.fault(status.ReasonStatusTooLarge, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
 		return errStop
 	}
 	if err := grown.Check(); err != nil {
-		r.fault(status.ReasonEvaluationLimit, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
+		r.fault(status.ReasonStatusTooLarge, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
 		return errStop
 	}
 	preview := r.preview(ctx)

@@ -22,6 +22,7 @@ const oneFile = "-- shop/x.cue --\npackage x\n"
 
 func link(to, name string) func(testing.TB, string) {
 	return func(t testing.TB, dir string) {
+		t.Helper()
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -30,6 +31,7 @@ func link(to, name string) func(testing.TB, string) {
 
 func write(name, text string) func(testing.TB, string) {
 	return func(t testing.TB, dir string) {
+		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -39,6 +41,7 @@ func write(name, text string) func(testing.TB, string) {
 
 func pipe(name string) func(testing.TB, string) {
 	return func(t testing.TB, dir string) {
+		t.Helper()
 		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -47,6 +50,7 @@ func pipe(name string) func(testing.TB, string) {
 
 func many(n int, name, text string) func(testing.TB, string) {
 	return func(t testing.TB, dir string) {
+		t.Helper()
 		for i := range n {
 			writeFile(t, filepath.Join(dir, fmt.Sprintf(name, i)), text)
 		}
@@ -60,16 +64,21 @@ var hostile = map[string]struct {
 	want   string // "" where it can be read
 }{
 	"a pipe":              {"opening one waits for a writer", pipe("shop/y.cue"), "shop/y.cue: it is a named pipe, and only regular files are read"},
-	"a link to a pipe":    {"it is followed first", func(t testing.TB, dir string) { pipe("p")(t, dir); link("../p", "shop/y.cue")(t, dir) }, "it is a named pipe, and only"},
+	"a link to a pipe":    {"it is followed first", func(t testing.TB, dir string) { t.Helper(); pipe("p")(t, dir); link("../p", "shop/y.cue")(t, dir) }, "it is a named pipe, and only"},
 	"a link to a device":  {"it never ends", link("/dev/zero", "shop/y.cue"), "shop/y.cue: it is a link that leads out of the folder of the module, or to nothing"},
 	"a link to elsewhere": {"what is not the package's is none of it", link("/etc/passwd", "shop/y.cue"), "shop/y.cue: it is a link that leads out of the folder of the module, or to nothing"},
 	"a link to nothing":   {"nobody knows what it would be", link("gone", "shop/y.cue"), "shop/y.cue: it is a link that leads out of the folder of the module, or to nothing"},
 	"a link to itself":    {"a circle", link("y.cue", "shop/y.cue"), "shop/y.cue: it is a link that leads out of the folder of the module, or to nothing"},
 	"a link to a folder":  {"it is no file", link("../shop", "shop/y.cue"), "shop/y.cue: it is a folder, and only regular files are read"},
-	"a pipe as module":    {"it is read like the package", func(t testing.TB, dir string) { write("cue.mod/x", "")(t, dir); pipe("cue.mod/module.cue")(t, dir) }, "cue.mod/module.cue: it is a named pipe"},
-	"a large module":      {"CUE evaluates it", write("cue.mod/module.cue", strings.Repeat("// x\n", 20_000)), "cue.mod/module.cue: it has more than 16384 bytes"},
-	"a large file":        {"it fills the memory", write("shop/y.cue", strings.Repeat("x", 1<<20+1)), "shop/y.cue: it has more than 1048576 bytes"},
+	"a pipe as module": {"it is read like the package", func(t testing.TB, dir string) {
+		t.Helper()
+		write("cue.mod/x", "")(t, dir)
+		pipe("cue.mod/module.cue")(t, dir)
+	}, "cue.mod/module.cue: it is a named pipe"},
+	"a large module": {"CUE evaluates it", write("cue.mod/module.cue", strings.Repeat("// x\n", 20_000)), "cue.mod/module.cue: it has more than 16384 bytes"},
+	"a large file":   {"it fills the memory", write("shop/y.cue", strings.Repeat("x", 1<<20+1)), "shop/y.cue: it has more than 1048576 bytes"},
 	"a sparse file": {"it takes no room where it is", func(t testing.TB, dir string) {
+		t.Helper()
 		write("shop/y.cue", "")(t, dir)
 		_ = os.Truncate(filepath.Join(dir, "shop/y.cue"), 1<<40)
 	}, "shop/y.cue: it has more than"},
@@ -79,11 +88,13 @@ var hostile = map[string]struct {
 	"many imports":     {"each is looked for", write("shop/y.cue", "package x\n\nimport (\n"+strings.Repeat("\"a\"\n", 10_001)+")\n"), "shop/y.cue: with it, the package has more than 10000 imports"},
 	"no text":          {"CUE is UTF-8", write("shop/y.cue", "package x\n\n//\xff\n"), "shop/y.cue: it is no UTF-8 text"},
 	"a circle of folders": {"each name of it is another one", func(t testing.TB, dir string) {
+		t.Helper()
 		write("cue.mod/module.cue", "module: \"a.b/c\"\nlanguage: version: \"v0.17.0\"\n")(t, dir)
 		link(".", "shop/l")(t, dir)
 		write("shop/y.cue", "package x\n\nimport \"a.b/c/shop/l/l/l/l\"\n")(t, dir)
 	}, ""},
 	"a link within the module": {"a mounted ConfigMap has them", func(t testing.TB, dir string) {
+		t.Helper()
 		write("shop/..1/y.cue", "package x\n")(t, dir)
 		link("..1", "shop/..data")(t, dir)
 		link("..data/y.cue", "shop/y.cue")(t, dir)

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -39,9 +40,7 @@ func TestBrokenPackageChangesWhatIsSaidAndNothingThatIsRemembered(t *testing.T) 
 	ready := map[string]string{"Ready": "True Ready", "Reconciling": "False Ready", "Stalled": "False NotStalled"}
 	with := func(broken string) map[string]string {
 		out := map[string]string{"PackageBroken": broken}
-		for k, v := range ready {
-			out[k] = v
-		}
+		maps.Copy(out, ready)
 		return out
 	}
 	failed := map[string]string{"Ready": "False PackageBroken", "Reconciling": "False Failed", "Stalled": "True PackageBroken", "PackageBroken": "True NotServed"}

@@ -10,7 +10,7 @@
 //	rendering     fields that nobody sets, and components that wait for themselves
 //	identity      one object that is rendered twice, or where it may not be
 //	untrusted     kinds, accounts, roles and the like that a tenant chooses
-//	attributes    attributes that are misspelled, and lock nothing
+//	attributes    those that are misspelled, and lock nothing
 //	defaults      a default that CUE drops, or that widens its type
 //	comparisons   == between values that can never be equal
 //	support       what the contract has and the engine does not act on yet

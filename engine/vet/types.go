@@ -23,7 +23,7 @@ func Types(s *source.Snapshot, known program.Faults) program.Faults {
 	}
 	p, _, err := program.Suspect(s)
 	if err != nil {
-		return nil // it is known
+		return nil //nolint:nilerr // it is known
 	}
 	kinds := program.NewKinds(complete)
 	found := p.TypeFaults(kinds, nil)

@@ -30,8 +30,8 @@ type danger struct {
 
 // dangers are all that is looked for in objects.
 var dangers = slices.Concat([]danger{
-	{word: "kind", path: []string{"kind"}, allows: "has the operator make an object of whatever kind, such as a RoleBinding"},
-	{word: "kind", path: []string{"apiVersion"}, allows: "has the operator make an object of whatever group"},
+	{word: kindWord, path: []string{"kind"}, allows: "has the operator make an object of whatever kind, such as a RoleBinding"},
+	{word: kindWord, path: []string{"apiVersion"}, allows: "has the operator make an object of whatever group"},
 	{word: "secretType", kinds: []string{"Secret"}, path: []string{"type"}, allows: "has a Secret that Kubernetes fills with the token of any ServiceAccount of the namespace"},
 	{word: "rbac", kinds: bindings, path: []string{"roleRef", "kind"}, allows: "binds roles of the whole cluster"},
 	{word: "rbac", kinds: bindings, path: []string{"roleRef", "name"}, allows: "binds any role that the operator may bind", named: []string{"Role", "ClusterRole"}},
@@ -104,50 +104,99 @@ func untrusted(v *view) program.Faults {
 		for _, field := range []string{"kind", "apiVersion"} {
 			out = append(out, v.exposed(i.Outside(field), danger{word: "input", allows: "has the operator read objects of whatever kind, such as Secrets"})...)
 		}
-		if slices.ContainsFunc(i.Kinds, v.opens) {
+		if v.opens(i) {
 			out = append(out, v.exposed(i.Outside("namespace"), danger{word: "input", allows: "has the operator read such objects in whatever namespace"})...)
 		}
 	}
 	return distinct(out)
 }
 
-// distinct returns the first of the faults that are about one field.
-func distinct(faults program.Faults) program.Faults {
+// cuts warns, once, that names lead further than they are followed.
+func cuts(v *view) program.Faults {
+	objects, inputs, origins := v.Written()
+	for _, o := range objects {
+		for _, d := range dangers {
+			if d.isOf(o) {
+				origins = append(origins, o.Outside(d.path...)...)
+			}
+		}
+	}
+	for _, i := range inputs {
+		origins = append(origins, i.Outside("kind")...)
+		origins = append(origins, i.Outside("namespace")...)
+	}
+	at := slices.IndexFunc(origins, func(o program.Outside) bool { return o.Cut })
+	if at < 0 {
+		return nil
+	}
+	return program.Faults{{
+		Position: origins[at].At,
+		Path:     origins[at].Field,
+		Message:  "what it is made of leads through more names than vet follows, so that it is not judged whether somebody else decides about it",
+		Hint:     "write it with fewer names in between, or look for yourself",
+	}}
+}
+
+// An exposure is a danger in a field.
+type exposure struct {
+	program.Fault
+
+	word string
+}
+
+// distinct returns one fault for each field and word, as each word has to be written. Whoever
+// decides about the kind decides about all, and the word for that is the only one.
+func distinct(exposures []exposure) program.Faults {
 	type key struct {
-		at   program.Position
-		path string
+		at         program.Position
+		path, word string
 	}
 	seen := map[key]bool{}
-	return slices.DeleteFunc(faults, func(f program.Fault) bool {
-		k := key{f.Position, f.Path}
-		was := seen[k]
+	for _, e := range exposures {
+		if e.word == kindWord {
+			seen[key{e.Position, e.Path, ""}] = true
+		}
+	}
+	var out program.Faults
+	for _, e := range exposures {
+		k := key{e.Position, e.Path, e.word}
+		if seen[k] || e.word != kindWord && seen[key{e.Position, e.Path, ""}] {
+			continue
+		}
 		seen[k] = true
-		return was
-	})
+		out = append(out, e.Fault)
+	}
+	return out
 }
+
+// kindWord is the word of a danger that an object may be anything.
+const kindWord = "kind"
 
 // isOf reports whether an object has the field. One whose kind somebody chooses among those that
 // the schema names may be of any kind, as far as the text tells; what is all of spec says nothing
 // of such a one. Where any kind is meant, there is no more to say.
 func (d danger) isOf(o program.Written) bool {
-	isMeant := func(from program.Outside) bool { return slices.Contains(from.Meant, "kind") }
+	isMeant := func(from program.Outside) bool { return slices.Contains(from.Meant, kindWord) }
 	if from := o.Outside("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
 		return len(d.path) > 1 || d.path[0] != "spec"
 	}
 	return len(d.kinds) == 0 || slices.ContainsFunc(o.Kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
 }
 
-// opens reports whether the package reaches, for a kind of that name, into namespaces that
-// it does not have written.
-func (v *view) opens(kind string) bool {
-	return slices.ContainsFunc(v.Reach().Kinds(), func(k schema.GroupKind) bool { return k.Kind == kind && v.Reach().Open(k) })
+// opens reports whether the package reaches, for what an object or an input may be, into
+// namespaces that it does not have written.
+func (v *view) opens(w program.Written) bool {
+	kinds, freely := v.kindsOf(w)
+	return slices.ContainsFunc(v.Reach().Kinds(), func(k schema.GroupKind) bool {
+		return (freely || slices.Contains(kinds, k.Kind)) && v.Reach().Open(k)
+	})
 }
 
 // exposedNamespace finds namespaces that somebody else chooses, where the package reaches
 // into namespaces that it does not have written. One that it makes itself is its own.
-func (v *view) exposedNamespace(o program.Written) program.Faults {
+func (v *view) exposedNamespace(o program.Written) []exposure {
 	d := danger{word: "namespace", path: []string{"metadata", "namespace"}, named: []string{"Namespace"}, allows: "has such objects in whatever namespace the reach of the package lets in"}
-	if !slices.ContainsFunc(o.Kinds, v.opens) || v.Meta().ClusterScoped || v.ownNames(o, d) {
+	if !v.opens(o) || v.Meta().ClusterScoped || v.ownNames(o, d) {
 		return nil
 	}
 	return v.exposed(o.Outside(d.path...), d)
@@ -155,22 +204,22 @@ func (v *view) exposedNamespace(o program.Written) program.Faults {
 
 // exposed returns a fault for each origin that somebody else may fill with what they like,
 // unless the author says that it is meant.
-func (v *view) exposed(origins []program.Outside, d danger) program.Faults {
-	var out program.Faults
+func (v *view) exposed(origins []program.Outside, d danger) []exposure {
+	var out []exposure
 	for _, o := range origins {
-		if slices.Contains(o.Meant, d.word) {
-			continue
+		if o.Cut || slices.Contains(o.Meant, d.word) {
+			continue // what was cut is warned of
 		}
 		who, open := v.whoWrites(o, d.truth)
 		if !open {
 			continue
 		}
-		out = append(out, program.Fault{
+		out = append(out, exposure{word: d.word, Fault: program.Fault{
 			Position: o.At,
 			Path:     o.Field,
 			Message:  fmt.Sprintf("comes from %s: whoever may write %s %s", o.Reference, who, d.allows),
 			Hint:     fmt.Sprintf(`write it out, or let the schema name what it may be, as in "a" | "b"; @untrusted(%s) beside the field says that it is meant`, d.word),
-		})
+		}})
 	}
 	return out
 }
@@ -242,8 +291,8 @@ func isAny(schema cue.Value) bool { return schema.IncompleteKind() == cue.TopKin
 // members returns the schemas of the fields or elements of a value.
 func members(schema cue.Value) []cue.Value {
 	var out []cue.Value
-	for _, any := range []cue.Selector{cue.AnyIndex, cue.AnyString} {
-		if m := schema.LookupPath(cue.MakePath(any)); m.Exists() {
+	for _, each := range []cue.Selector{cue.AnyIndex, cue.AnyString} {
+		if m := schema.LookupPath(cue.MakePath(each)); m.Exists() {
 			out = append(out, m)
 		}
 	}
@@ -275,6 +324,17 @@ func isWritten(schema cue.Value) bool {
 	return false
 }
 
+// namesOf returns the names of the objects of some kinds that a sample has.
+func namesOf(s sample, kinds []string) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range s.objects() {
+		if slices.Contains(kinds, p.Identity.Kind) {
+			out[p.Identity.Name] = true
+		}
+	}
+	return out
+}
+
 // ownNames reports whether what a field names is, in all samples that have the field, an
 // object that the package makes itself.
 func (v *view) ownNames(o program.Written, d danger) bool {
@@ -283,12 +343,7 @@ func (v *view) ownNames(o program.Written, d danger) bool {
 	}
 	some := false
 	for _, s := range v.samples {
-		own := map[string]bool{}
-		for _, p := range s.objects() {
-			if slices.Contains(d.named, p.Identity.Kind) {
-				own[p.Identity.Name] = true
-			}
-		}
+		own := namesOf(s, d.named)
 		for _, p := range s.objects() {
 			if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, p.Identity.Kind) {
 				continue

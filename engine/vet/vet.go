@@ -16,6 +16,7 @@ var rules = []func(*view) program.Faults{
 	rendering,
 	waitsForItself,
 	identities,
+	reads,
 	attributes,
 	untrusted,
 	defaults,
@@ -28,6 +29,7 @@ var rules = []func(*view) program.Faults{
 var warned = []func(*view) program.Faults{
 	copies,
 	growth,
+	cuts,
 }
 
 // Package returns what is wrong with a package, by position.

@@ -121,7 +121,7 @@ func TestOnlySomePackagesKnowTheClusterCommandsAndTests(t *testing.T) {
 
 func TestWhatDrawsProgressNeedsNoOtherModule(t *testing.T) {
 	// They are built before anything is shown, so they have to be built in seconds.
-	quick := []string{"test/demo", "test/suite", "test/internal/binary", "test/internal/screen", "test/controlplane", "engine/graph"}
+	quick := []string{"test/demo", "test/internal/binary", "test/internal/screen", "test/controlplane", "engine/graph"}
 	for _, f := range source(t) {
 		if f.test || !below(f.dir, quick) {
 			continue

@@ -114,7 +114,7 @@ func TestAttackOnThePlatformsHookBeforeDeletion(t *testing.T) {
 			if err := mallory.Client.Delete(t.Context(), cr); err != nil {
 				t.Fatal(err)
 			}
-			s.ExpectThat(cr, "to wait for its hook", func(u *unstructured.Unstructured) error {
+			s.ExpectThat(cr, "to wait for its hook", func(*unstructured.Unstructured) error {
 				if len(s.List("batch/v1", "Job")) == 0 {
 					return harness.ErrNotYet
 				}

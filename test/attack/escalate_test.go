@@ -62,7 +62,7 @@ func TestAttackByAPackageThatTakesMoreFromTheSpecThanItsAuthorMeant(t *testing.T
 			s := harness.NewSite(t)
 			p := harness.NewSmall(t, row.pkg, row.body)
 			o := s.Operate(p.Dir, harness.Alone)
-			o.ExpectLog("waiting for it to be mended", row.pkg+".cue:", row.path, row.allows, "@untrusted(")
+			o.ExpectLog("waiting for it to be repaired", row.pkg+".cue:", row.path, row.allows, "@untrusted(")
 
 			// It is served once the author says that it is meant, and then it does just that.
 			if name != "a whole object" {

@@ -36,7 +36,7 @@ func TestAttackTemplatesThatNeverEndHoldNobodyUp(t *testing.T) {
 	s := harness.NewSite(t)
 	p := harness.NewSmall(t, "endless", "")
 	harness.WriteFile(t, filepath.Join(p.Dir, "body.cue"), strings.ReplaceAll(templated, "NAME", p.Name))
-	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone, "--health-address", harness.AnyPort, "--step-limit=20s")
+	o := s.Operate(p.Dir, harness.Everywhere, harness.Alone, "--health-probe-bind-address", harness.AnyPort, "--step-limit=20s")
 	far := s.Elsewhere()
 	alice := s.Tenant("alice", s.Namespace, things(p))
 	bob := s.Tenant("bob", far, things(p))

@@ -154,7 +154,7 @@ func newHosted(t *testing.T, s *harness.Site) *hosted {
 		fan:    &harness.Small{T: t, Name: "hostedfan", Dir: harness.WritePackage(t, "hostedfan", fan)},
 	}
 	webapp := harness.CopyPackage(t, harness.PackageOf("webapp"), map[string]string{`"example.com"`: `"` + hostedGroup + `"`})
-	h.operator = s.Operate(webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, harness.Everywhere, harness.Alone, "--health-address", "127.0.0.1:0")
+	h.operator = s.Operate(webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, harness.Everywhere, harness.Alone, "--health-probe-bind-address", "127.0.0.1:0")
 	return h
 }
 

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -18,9 +19,7 @@ func mark(u *unstructured.Unstructured, p *harness.Small, namespace, name string
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
 	delete(annotations, ownership.UIDMark)
-	for key, value := range marks {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, marks)
 	u.SetAnnotations(annotations)
 	return u
 }

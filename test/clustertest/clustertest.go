@@ -111,6 +111,7 @@ var (
 
 // namespaceOf returns a new name of a namespace for a test.
 func namespaceOf(t *testing.T) string {
+	t.Helper()
 	name := unlikely.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
 	return fmt.Sprintf("%.40s-%d", name, sites.Add(1))
 }

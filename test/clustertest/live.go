@@ -38,29 +38,28 @@ func (l *live) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	if _, err := l.plane.cache.GetInformer(ctx, object(kind, "", "")); err != nil {
 		return err
 	}
-	_, err := l.record(kind)
-	return err
+	return l.record(kind)
 }
 
-// record returns the recording of a kind, which begins with the first call.
-func (l *live) record(kind schema.GroupVersionKind) (*recording, error) {
+// record records a kind from the first call on.
+func (l *live) record(kind schema.GroupVersionKind) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r, ok := l.recordings[kind]; ok {
-		return r, nil
+	if _, ok := l.recordings[kind]; ok {
+		return nil
 	}
 	r, err := l.plane.record(l.ctx, kind, l.namespace)
 	if err != nil {
-		return nil, fmt.Errorf("recording %s: %w", kind.Kind, err)
+		return fmt.Errorf("recording %s: %w", kind.Kind, err)
 	}
 	l.recordings[kind] = r
-	return r, nil
+	return nil
 }
 
 // Apply implements cluster.Cluster, and records what it does.
 func (l *live) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if _, err := l.Scope(ctx, u.GroupVersionKind()); err == nil {
-		if _, err := l.record(u.GroupVersionKind()); err != nil {
+		if err := l.record(u.GroupVersionKind()); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +140,7 @@ func (l *live) cached(ctx context.Context, ref cluster.Ref) error {
 
 func (l *live) put(ctx context.Context, manager string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ref := cluster.RefOf(u)
-	if _, err := l.record(ref.GroupVersionKind); err != nil {
+	if err := l.record(ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
 	out := u.DeepCopy()

@@ -120,3 +120,49 @@ func loadWith(t *testing.T, text string) error {
 	_, err = program.Load(s)
 	return err
 }
+
+// kinds are the diagrams of Mermaid that the documents draw.
+var kinds = []string{"flowchart", "sequenceDiagram", "stateDiagram-v2"}
+
+// No parser of Mermaid is here. What is checked is what is easily wrong: the kind of a diagram,
+// and quotes, brackets and subgraphs without an end.
+func TestPicturesAreWellFormed(t *testing.T) {
+	pictures := 0
+	for _, d := range documents(t) {
+		blocks, err := d.Blocks()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocks {
+			if b.Language != "mermaid" {
+				continue
+			}
+			pictures++
+			if kind, _, _ := strings.Cut(b.Text, "\n"); !slices.Contains(kinds, strings.Fields(kind)[0]) {
+				t.Errorf("%s: %q is no kind of diagram", b.At, kind)
+			}
+			depth := 0
+			for line := range strings.SplitSeq(b.Text, "\n") {
+				switch words := strings.Fields(line); {
+				case len(words) > 0 && words[0] == "subgraph", strings.HasPrefix(b.Text, "state") && strings.HasSuffix(line, "{"):
+					depth++
+					continue
+				case strings.TrimSpace(line) == "end", strings.TrimSpace(line) == "}":
+					depth--
+					continue
+				}
+				open := strings.Count(line, "(") + strings.Count(line, "[") + strings.Count(line, "{")
+				closed := strings.Count(line, ")") + strings.Count(line, "]") + strings.Count(line, "}")
+				if open != closed || strings.Count(line, `"`)%2 != 0 {
+					t.Errorf("%s: a bracket or a quote has no end: %s", b.At, line)
+				}
+			}
+			if depth != 0 {
+				t.Errorf("%s: a subgraph has no end", b.At)
+			}
+		}
+	}
+	if pictures < 9 {
+		t.Errorf("%d pictures were found", pictures)
+	}
+}

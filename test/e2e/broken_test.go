@@ -108,7 +108,7 @@ func TestPackageThatIsBrokenAfterARestartIsSaidByEachResourceOnce(t *testing.T) 
 	o.Stop()
 	from = harness.Mark(t)
 	o = s.Operate(p.Dir)
-	o.ExpectLog("waiting for it to be mended")
+	o.ExpectLog("waiting for it to be repaired")
 	s.Settle()
 	if again := p.statusWrites(s.OperatorRequests(from)); len(again) > 0 {
 		t.Errorf("a restart has written the same again: %s", again)
@@ -132,7 +132,7 @@ func TestLastGoodVersionServesAfterARestart(t *testing.T) {
 	mend := p.spoil()
 	s.Patch(all[0], harness.Spec(map[string]any{"text": "b"}))
 	from := harness.Mark(t)
-	o := s.Operate(p.Dir, "--state-dir", state, "--health-address", harness.AnyPort)
+	o := s.Operate(p.Dir, "--state-dir", state, "--health-probe-bind-address", harness.AnyPort)
 	o.ExpectLog("last good version", "keptgood.cue:2")
 	s.ExpectThat(s.Ref("Secret", "top-shop-00-b"), "to exist", harness.Exists)
 	outdated := func(u *unstructured.Unstructured) error {

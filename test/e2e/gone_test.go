@@ -93,8 +93,8 @@ func TestF2PackageThatIsBrokenAtTheStartHoldsNothingUpAndIsServedOnceItIsMended(
 	p, by := newSmall(t, "spoiled", layered), newSmall(t, "spoiledby", bystander)
 	cr := s.abandon(p)
 	mend := p.spoil()
-	o := s.Operate(p.Dir, by.Dir, "--health-address", harness.AnyPort)
-	t.Log(o.ExpectLog("waiting for it to be mended", "spoiled.cue:2"))
+	o := s.Operate(p.Dir, by.Dir, "--health-probe-bind-address", harness.AnyPort)
+	t.Log(o.ExpectLog("waiting for it to be repaired", "spoiled.cue:2"))
 	if code := o.Probe("readyz"); code == http.StatusOK {
 		t.Error("it is ready although a package was never right: the old operator would be ended")
 	}
@@ -130,7 +130,7 @@ func TestPackageThatIsMendedIsServedWithinTwoSeconds(t *testing.T) {
 	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
 		mend := p.spoil()
 		o := s.Operate(p.Dir)
-		o.ExpectLog("waiting for it to be mended")
+		o.ExpectLog("waiting for it to be repaired")
 		began := time.Now()
 		mend()
 		o.ExpectLog("package loaded", "package=mended")

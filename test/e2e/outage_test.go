@@ -13,7 +13,7 @@ import (
 // API server. Go runs such tests before the parallel ones.
 func TestB5OperatorSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	s := newSite(t)
-	o := s.Operate(harness.PackageOf("webapp"), "--health-address", harness.AnyPort)
+	o := s.Operate(harness.PackageOf("webapp"), "--health-probe-bind-address", harness.AnyPort)
 	cr := s.Create(s.Webapp("before", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 	s.ExpectReady("before")
 	if err := harness.World.ControlPlane.StopPart(controlplane.APIServer); err != nil {

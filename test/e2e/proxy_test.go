@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -189,9 +190,7 @@ func (p *proxy) kill() {
 
 // deliver sends an answer as a whole.
 func deliver(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
-	for key, values := range answer.Header() {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()) // whoever asked may be gone

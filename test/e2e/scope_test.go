@@ -126,8 +126,8 @@ func TestJ3ObjectsBeyondTheNamespaceAreRefusedUnlessThePackageSaysSo(t *testing.
 		`"ClusterRole"`, `[if cr.spec.namespace =~ "^sample" {"Role"}, "ClusterRole"][0]`,
 	).Replace(reaching))
 	o := s.Operate(astray.Dir, p.Dir, harness.Everywhere, harness.Alone)
-	o.ExpectLog("waiting for it to be mended", "astray.cue:", "components.far.objects.far.metadata.namespace", "as in reach: ConfigMap: namespaces: ")
-	o.ExpectLog("waiting for it to be mended", "astray.cue:", "components.role.objects.role", "the object is in no namespace")
+	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.far.objects.far.metadata.namespace", "as in reach: ConfigMap: namespaces: ")
+	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.role.objects.role", "the object is in no namespace")
 	cr := s.Create(p.Thing(s.Site, "shop", map[string]any{"namespace": s.Namespace}))
 	t.Log(s.ExpectNotReady(cr, "InvalidObject", "ClusterRole.rbac.authorization.k8s.io is cluster-scoped", `reach: "ClusterRole.rbac.authorization.k8s.io": {}`))
 	s.Settle()

@@ -35,7 +35,7 @@ func (s *Site) Operate(args ...string) *Operator {
 	s.T.Helper()
 	o := &Operator{T: s.T, Log: &logBuffer{}, ended: make(chan struct{})}
 	all := append([]string{
-		"run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-address", AnyPort,
+		"run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort,
 	}, args...)
 	o.cmd = exec.Command(World.Operetta, all...)
 	o.cmd.Dir = World.Root

@@ -238,7 +238,8 @@ func (s *Site) ExpectNotReady(u *unstructured.Unstructured, reason string, parts
 		}
 		return fmt.Errorf("Ready is %v: %v: %v; wanted %s with %q", c["status"], c["reason"], c["message"], reason, parts)
 	})
-	return Condition(u, "Ready")["message"].(string)
+	message, _ := Condition(u, "Ready")["message"].(string)
+	return message
 }
 
 // ExpectThat waits until an object exists and passes a check, and returns it.
@@ -320,6 +321,13 @@ func Eventually(t *testing.T, what string, check func() error) {
 	Within(t, Patience, what, check)
 }
 
+// Between two polls there is a tenth of the time that was waited so far, within these limits: the
+// polls of tests that run side by side must not keep the API server busy.
+const (
+	shortestPause = 40 * time.Millisecond
+	longestPause  = 250 * time.Millisecond
+)
+
 // Within polls until check is nil, for a limited time, and returns how long it took.
 func Within(t *testing.T, limit time.Duration, what string, check func() error) time.Duration {
 	t.Helper()
@@ -335,7 +343,7 @@ func Within(t *testing.T, limit time.Duration, what string, check func() error) 
 		select {
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
-		case <-time.After(40 * time.Millisecond):
+		case <-time.After(min(max(time.Since(began)/10, shortestPause), longestPause)):
 		}
 	}
 }

@@ -2,8 +2,10 @@ package image
 
 import (
 	"encoding/json"
+	"go/version"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -57,8 +59,11 @@ func (d dockerfile) last(name string) string {
 
 func TestTheImageRunsThePackagesWithoutPrivileges(t *testing.T) {
 	d := parseDockerfile(t)
+	bases := d.bases()
+	if last := bases[len(bases)-1]; last.name != "gcr.io/distroless/static-debian12" || last.tag != "nonroot" {
+		t.Errorf("the image is made from %s:%s", last.name, last.tag)
+	}
 	for name, want := range map[string]string{
-		"FROM":       "gcr.io/distroless/static-debian12:nonroot",
 		"USER":       "65532:65532",
 		"ENTRYPOINT": `["/operetta"]`,
 		"CMD":        `["run", "/packages/..."]`,
@@ -81,19 +86,57 @@ func TestTheImageRunsThePackagesWithoutPrivileges(t *testing.T) {
 	}
 }
 
-func TestTheImageIsBuiltWithTheReleaseOfGoThatTheModuleAsksFor(t *testing.T) {
+// A base is an image that a stage begins with.
+type base struct{ name, tag, digest string }
+
+// bases returns the images that are no stages of the Dockerfile itself.
+func (d dockerfile) bases() []base {
+	var out []base
+	stages := map[string]bool{}
+	for _, stage := range d {
+		words := slices.DeleteFunc(strings.Fields(stage[0].args), func(w string) bool { return strings.HasPrefix(w, "--") })
+		if !stages[words[0]] {
+			image, digest, _ := strings.Cut(words[0], "@")
+			name, tag, _ := strings.Cut(image, ":")
+			out = append(out, base{name, tag, digest})
+		}
+		if len(words) == 3 && strings.EqualFold(words[1], "AS") {
+			stages[words[2]] = true
+		}
+	}
+	return out
+}
+
+func TestEachBaseImageIsNamedByTagAndDigest(t *testing.T) {
+	digest := regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	bases := parseDockerfile(t).bases()
+	if len(bases) == 0 {
+		t.Error("no stage begins with an image")
+	}
+	for _, b := range bases {
+		if b.tag == "" || !digest.MatchString(b.digest) {
+			t.Errorf("FROM %s:%s@%s: a tag says what it is, and only a digest says that it is the same tomorrow", b.name, b.tag, b.digest)
+		}
+	}
+}
+
+func TestTheImageIsBuiltWithAGoThatTheModuleMayBeBuiltWith(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var release string
+	wanted := ""
 	for line := range strings.Lines(string(content)) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "go" {
-			release = strings.Join(strings.SplitN(f[1], ".", 3)[:2], ".")
+			wanted = "go" + f[1]
 		}
 	}
-	from := strings.Fields(parseDockerfile(t)[0][0].args)
-	if want := "golang:" + release; !slices.Contains(from, want) {
-		t.Errorf("FROM %s: want %s", strings.Join(from, " "), want)
+	i := slices.IndexFunc(parseDockerfile(t).bases(), func(b base) bool { return b.name == "golang" })
+	if i < 0 {
+		t.Fatal("no stage begins with golang")
+	}
+	tag, _, _ := strings.Cut(parseDockerfile(t).bases()[i].tag, "-")
+	if has := "go" + tag; !version.IsValid(has) || version.Compare(has, wanted) < 0 {
+		t.Errorf("the image is built with %s, and go.mod asks for %s", has, wanted)
 	}
 }

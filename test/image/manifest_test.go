@@ -12,24 +12,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readManifest reads the service account and the Deployment of the engine, strictly.
-func readManifest(t *testing.T) (corev1.ServiceAccount, appsv1.Deployment) {
+// readStrictly reads the first document of a file of the folder config.
+func readStrictly(t *testing.T, into any, path ...string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "config", "manager", "manager.yaml"))
+	content, err := os.ReadFile(filepath.Join(append([]string{root, "config"}, path...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents := bytes.Split(content, []byte("\n---\n"))
-	if len(documents) != 2 {
-		t.Fatalf("%d documents, want a ServiceAccount and a Deployment", len(documents))
+	first, _, _ := bytes.Cut(content, []byte("\n---\n"))
+	if err := yaml.UnmarshalStrict(first, into); err != nil {
+		t.Fatal(err)
 	}
-	var account corev1.ServiceAccount
-	var deployment appsv1.Deployment
-	for i, into := range []any{&account, &deployment} {
-		if err := yaml.UnmarshalStrict(documents[i], into); err != nil {
-			t.Fatal(err)
-		}
-	}
+}
+
+// readManifest reads the service account and the Deployment of the engine, strictly.
+func readManifest(t *testing.T) (account corev1.ServiceAccount, deployment appsv1.Deployment) {
+	t.Helper()
+	readStrictly(t, &account, "rbac", "operetta.yaml")
+	readStrictly(t, &deployment, "manager", "manager.yaml")
 	return account, deployment
 }
 

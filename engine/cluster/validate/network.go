@@ -25,7 +25,7 @@ func service(o *corev1.Service) field.ErrorList {
 	if len(s.Ports) == 0 && !headless && kind != corev1.ServiceTypeExternalName {
 		out = append(out, field.Required(spec.Child("ports"), ""))
 	}
-	out = append(out, servicePorts(s.Ports, kind, headless)...)
+	out = append(out, servicePorts(s.Ports, kind)...)
 	out = append(out, metavalidation.ValidateLabels(s.Selector, spec.Child("selector"))...)
 	if kind == corev1.ServiceTypeExternalName {
 		name := strings.TrimSuffix(s.ExternalName, ".")
@@ -56,7 +56,7 @@ func service(o *corev1.Service) field.ErrorList {
 	return out
 }
 
-func servicePorts(list []corev1.ServicePort, kind corev1.ServiceType, headless bool) field.ErrorList {
+func servicePorts(list []corev1.ServicePort, kind corev1.ServiceType) field.ErrorList {
 	var out field.ErrorList
 	names, numbers := sets.New[string](), sets.New[string]()
 	for i, p := range list {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"encoding/json"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -98,9 +99,7 @@ var secretKeys = map[corev1.SecretType][]string{
 func secret(o *corev1.Secret) field.ErrorList {
 	at := field.NewPath("data")
 	data := map[string][]byte{}
-	for k, v := range o.Data {
-		data[k] = v
-	}
+	maps.Copy(data, o.Data)
 	for k, v := range o.StringData {
 		data[k] = []byte(v)
 	}

@@ -54,7 +54,7 @@ func parseSchedule(text string) error {
 		return fmt.Errorf("expected exactly %d fields, found %d", len(units), len(fields))
 	}
 	for i, u := range units {
-		for _, part := range strings.Split(fields[i], ",") {
+		for part := range strings.SplitSeq(fields[i], ",") {
 			if err := u.parse(part); err != nil {
 				return fmt.Errorf("%s: %w", u.name, err)
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/docs/internal/commands"
 	"operetta.dev/test/docs/internal/markdown"
 )
 
@@ -25,6 +26,8 @@ type stage struct {
 	t       *testing.T
 	dir     string
 	exports []string
+	// operators are those that the document has started.
+	operators []*child
 }
 
 // newStage returns a stage with nothing on it but the folder of the binary.
@@ -54,6 +57,28 @@ func (s *stage) copyRepository(folders ...string) {
 // play takes every step of a document, and stops at the first that fails.
 func (s *stage) play(document string) {
 	s.t.Helper()
+	for _, b := range s.blocks(document) {
+		if err := s.step(b); err != nil {
+			s.t.Fatalf("%s: %v", b.At, err)
+		}
+	}
+}
+
+// writeFiles writes the files of a document, and runs nothing.
+func (s *stage) writeFiles(document string) {
+	s.t.Helper()
+	for _, b := range s.blocks(document) {
+		if b.Language != "cue" && b.Language != "yaml" {
+			continue
+		}
+		if err := s.step(b); err != nil {
+			s.t.Fatalf("%s: %v", b.At, err)
+		}
+	}
+}
+
+func (s *stage) blocks(document string) []markdown.Block {
+	s.t.Helper()
 	d, err := markdown.Read(root, document)
 	if err != nil {
 		s.t.Fatal(err)
@@ -62,11 +87,7 @@ func (s *stage) play(document string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, b := range blocks {
-		if err := s.step(b); err != nil {
-			s.t.Fatalf("%s: %v", b.At, err)
-		}
-	}
+	return blocks
 }
 
 func (s *stage) step(b markdown.Block) error {
@@ -144,6 +165,10 @@ func (s *stage) commands(b markdown.Block) error {
 }
 
 func (s *stage) command(line string) error {
+	if reason, left := commands.Left[line]; left {
+		s.t.Logf("%s is not played: %s", line, reason)
+		return nil
+	}
 	switch {
 	case strings.HasPrefix(line, "export "):
 		s.exports = append(s.exports, line)
@@ -168,6 +193,7 @@ func (s *stage) operate(line string) error {
 	if err != nil {
 		return err
 	}
+	s.operators = append(s.operators, c)
 	s.t.Cleanup(func() {
 		c.end()
 		if s.t.Failed() {

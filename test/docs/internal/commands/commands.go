@@ -13,8 +13,8 @@ import (
 )
 
 // Whole are the documents whose blocks are played from the first to the last, with what
-// they print.
-var Whole = []string{"README.md", "docs/tutorial.md"}
+// they print, but for the commands that have a reason in Left.
+var Whole = []string{"README.md", "docs/tutorial.md", "docs/install.md", "docs/own-repository.md"}
 
 // A Command is one command that a document shows.
 type Command struct {
@@ -31,7 +31,7 @@ var inline = regexp.MustCompile("`((?:operetta|make|go|cue) [^`]+)`")
 // example is a command in the examples of a command's help.
 var example = regexp.MustCompile(`^  ((?:operetta|kubectl) .*)$`)
 
-// In returns the commands of a document that are not played with the whole of it.
+// In returns the commands of a document, of one that is played as a whole those in Left only.
 func In(d markdown.Document) ([]Command, error) {
 	blocks, err := d.Blocks()
 	if err != nil {
@@ -39,8 +39,10 @@ func In(d markdown.Document) ([]Command, error) {
 	}
 	var out []Command
 	for _, b := range blocks {
-		if !slices.Contains(Whole, d.Name) {
-			out = append(out, inBlock(b)...)
+		for _, c := range inBlock(b) {
+			if _, left := Left[c.Line]; left || !slices.Contains(Whole, d.Name) {
+				out = append(out, c)
+			}
 		}
 	}
 	return append(out, inText(d)...), nil

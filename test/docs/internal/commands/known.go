@@ -28,6 +28,10 @@ var Played = []string{
 	"kubectl get webapp nginx-app",
 	"kubectl get webapp nginx-app -o yaml",
 	"kubectl describe webapp nginx-app",
+	`kubectl get webapp nginx-app -o jsonpath='{range .status.components[*]}{.name}{"\t"}{.state}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'`,
+	"kubectl get pods -l app.kubernetes.io/name=nginx-app",
+	"kubectl describe deployment nginx-app",
+	"kubectl get events --sort-by=.lastTimestamp",
 }
 
 // Left are the commands that are not run, each with the reason.
@@ -40,7 +44,14 @@ var Left = map[string]string{
 	"operetta install ./cue/webapp -n team-a --operator-user system:serviceaccount:team-a:operetta": "the same",
 	"operetta run ./guestbook":                                                                      "the package is the reader's own",
 	"make manifests":                                                                                "a target of kubebuilder, which the page compares with",
+	"go install operetta.dev/cmd/operetta@version":                                                  "there is no version yet; test/install runs it on the tree",
+	"go test ./test/docs -update":                                                                   "it writes the page that it is in",
+	"make test":                                                                                     "it runs this test",
 	"go test ./engine/...":                                                                          "it is a part of make test, which runs this test",
 	"go test ./test/attack":                                                                         "it is a part of make test, which runs this test",
 	"go test ./test/e2e":                                                                            "it is a part of make test, which runs this test",
+	"go install ./cmd/operetta":                                                                     "it writes into a folder of the user; make build compiles the same",
+	"docker build -t operetta:latest .":                                                             "it needs Docker; test/image builds the image without it",
+	"kubectl auth can-i create deployments --as system:serviceaccount:operetta-system:operetta": "its exit code is the answer, which is no until docs/install.md is played",
+	"kubectl -n operetta-system logs deployment/operetta":                                       "the nodes of the test run no containers",
 }

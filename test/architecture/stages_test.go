@@ -1,0 +1,137 @@
+package architecture
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// assignment is a variable of test/stages.sh.
+var assignment = regexp.MustCompile(`(?m)^(\w+)='([^']*)'`)
+
+// stages returns the words of a variable of test/stages.sh.
+func stages(t *testing.T, name string) []string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "test", "stages.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range assignment.FindAllStringSubmatch(string(content), -1) {
+		if m[1] == name {
+			return strings.Fields(m[2])
+		}
+	}
+	t.Fatalf("test/stages.sh has no %s", name)
+	return nil
+}
+
+// testedPackages returns the folders of the main module with a test that some file of them, tests
+// included, makes one of those that are asked for.
+func testedPackages(t *testing.T, wanted func(file) bool) []string {
+	t.Helper()
+	tested, out := map[string]bool{}, map[string]bool{}
+	for _, f := range source(t) {
+		if strings.HasPrefix(f.dir, "schemas/internal/") { // a module of its own
+			continue
+		}
+		tested[f.dir] = tested[f.dir] || f.test
+		out[f.dir] = out[f.dir] || wanted(f)
+	}
+	var names []string
+	for dir := range out {
+		if tested[dir] && out[dir] {
+			names = append(names, "./"+dir)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// uses reports whether a file imports a package.
+func uses(f file, paths ...string) bool {
+	return slices.ContainsFunc(f.imports(), func(path string) bool { return slices.Contains(paths, path) })
+}
+
+// concurrent reports whether a file starts goroutines, or guards against those of others.
+func concurrent(f file) bool {
+	found := uses(f, "sync", "sync/atomic", "golang.org/x/sync/errgroup")
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n.(type) {
+		case *ast.GoStmt, *ast.ChanType:
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+func TestTheRaceDetectorSeesEveryPackageThatRunsThingsAtOnce(t *testing.T) {
+	elsewhere := append(stages(t, "cluster"), stages(t, "apart")...)
+	want := slices.DeleteFunc(testedPackages(t, concurrent), func(dir string) bool {
+		return slices.ContainsFunc(elsewhere, func(p string) bool { return below(dir, []string{strings.TrimSuffix(p, "/...")}) })
+	})
+	if diff := cmp.Diff(want, stages(t, "race")); diff != "" {
+		t.Errorf("race in test/stages.sh (-want +got):\n%s", diff)
+	}
+}
+
+func TestTestsOnAControlPlaneAreAStageOfTheirOwn(t *testing.T) {
+	want := testedPackages(t, func(f file) bool {
+		return f.test && !below(f.dir, []string{"test/controlplane"}) && uses(f, module+"/test/controlplane", module+"/test/harness")
+	})
+	got := stages(t, "cluster")
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cluster in test/stages.sh (-want +got):\n%s", diff)
+	}
+}
+
+func TestTestsOnEitherClusterRunTwice(t *testing.T) {
+	want := testedPackages(t, func(f file) bool { return f.test && uses(f, module+"/test/clustertest") })
+	if diff := cmp.Diff(want, stages(t, "live")); diff != "" {
+		t.Errorf("live in test/stages.sh (-want +got):\n%s", diff)
+	}
+}
+
+// A pattern that no test has any more would leave a stage with nothing to do, and green.
+func TestPatternsOfStagesNameTests(t *testing.T) {
+	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "long": {"test/e2e", "test/attack"}} {
+		pattern := strings.Join(stages(t, name), " ")
+		head, alternatives, _ := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
+		for alternative := range strings.SplitSeq(alternatives, "|") {
+			if !slices.ContainsFunc(source(t), func(f file) bool { return declares(f, dirs, regexp.MustCompile(head+alternative)) }) {
+				t.Errorf("%s in test/stages.sh: no test is like %s%s", name, head, alternative)
+			}
+		}
+	}
+	for variable, dir := range map[string]string{"OPERETTA_TEST_SWEEP": "engine/reconcile", "OPERETTA_TEST_LIVE": "test/clustertest", "OPERETTA_TEST_LONG": "test/harness"} {
+		if !slices.ContainsFunc(source(t), func(f file) bool { return f.dir == dir && mentions(f, variable) }) {
+			t.Errorf("%s does not know %s, which test/stages.sh sets", dir, variable)
+		}
+	}
+}
+
+// declares reports whether a file in one of some folders has a function with a name like that.
+func declares(f file, dirs []string, name *regexp.Regexp) bool {
+	return f.test && slices.Contains(dirs, f.dir) && slices.ContainsFunc(f.syntax.Decls, func(d ast.Decl) bool {
+		function, ok := d.(*ast.FuncDecl)
+		return ok && name.MatchString(function.Name.Name)
+	})
+}
+
+// mentions reports whether a file has a text among its literals.
+func mentions(f file, text string) bool {
+	found := false
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		literal, ok := n.(*ast.BasicLit)
+		found = found || ok && literal.Value == `"`+text+`"`
+		return !found
+	})
+	return found
+}

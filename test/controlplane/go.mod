@@ -1,3 +1,0 @@
-module operetta.dev/test/controlplane
-
-go 1.26.0

@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# Runs the checks and tests of the repository in stages:
+#
+#	test/stages.sh               what make test runs
+#	test/stages.sh unit fuzz     some of them, one after the other
+#
+# Without names there are two lanes side by side: one computes, the other mostly waits for a
+# control plane. The first yields the processors to the second, whose tests have deadlines.
+# A stage that fails keeps no other from running. The last line is the sum of all tests:
+#
+#	N passed, N failed, N skipped
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+
+computing='build unit race sweep fuzz'
+waiting='cue generated modules lint plane live e2e'
+
+# Packages whose tests start a control plane, with all that they wait for.
+cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play'
+# Packages that have a stage of their own, beside those.
+apart='./test/controlplane/... ./test/install'
+# Packages that run things at the same time; the others have nothing that could race.
+race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/dryrun ./engine/dryrun/diff ./engine/program
+	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/eval
+	./test/internal/screen'
+# Packages whose tests run in memory, and here on an API server.
+live='./engine/cluster ./engine/rollout'
+# Tests of engine/reconcile that go through every crash here, and through some in other stages.
+sweeps='^Test(A1A2|A3|A4|B1)'
+# Tests that take minutes when they are told to.
+long='^Test(E3|E6OfTwo|Hostile)'
+# How long each fuzz target is fed. Whoever changes a decoder gives it more.
+fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
+
+# shellcheck disable=SC2086,SC2046 # lists of packages are several words
+
+stage_cue() {
+	local dirs
+	dirs=$(git ls-files -co --exclude-standard '*.cue' | grep -vE '(^|/)(testdata|cue\.mod)/' | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+	go tool cue fmt --check $dirs && go tool cue vet -c=false $dirs
+}
+stage_generated() { go -C schemas/internal/k8sgen run . -check; }
+stage_modules() {
+	local failed=0
+	go mod tidy -diff || failed=1
+	go -C schemas/internal/k8sgen mod tidy -diff || failed=1
+	go_test ./test/install || failed=1
+	return $failed
+}
+stage_lint() { make lint; }
+stage_build() { make build; }
+stage_unit() {
+	go_test $(go list ./... | grep -vxF "$(go list $cluster $apart)") && (cd schemas/internal/k8sgen && go_test ./...)
+}
+# The sweeps do one thing after the other, and the scripts with _ are more of what the others do.
+stage_race() { go_test -race -skip "$sweeps|^TestScripts/.+_" $race; }
+# The garbage collector takes a quarter of the time of these, and there is memory.
+stage_sweep() { OPERETTA_TEST_SWEEP=all GOGC=400 go_test -run "$sweeps" ./engine/reconcile; }
+stage_fuzz() {
+	local dir targets failed=0
+	targets=$(git grep -oE '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | sed -E 's,/[^/]*:func , ,' | sort -u)
+	for dir in $(cut -d ' ' -f 1 <<<"$targets" | sort -u); do
+		go test -c -fuzz=Fuzz -o "$results/fuzzers/$dir/" "./$dir" || failed=1
+	done
+	export fuzz_time cache
+	cache=$(go env GOCACHE)/fuzz/$(go list -m)
+	# A target may take what others leave to it: the time is what is set, and what it finds is kept.
+	export -f feed
+	xargs -P $((2 * $(getconf _NPROCESSORS_ONLN))) -n 2 bash -c 'feed "$@"' feed <<<"$targets" || failed=1
+	return $failed
+}
+stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test -timeout=20m ./test/controlplane/...; }
+stage_live() { OPERETTA_TEST_LIVE=yes go_test -count=1 $live; }
+# They run a binary, of which go test does not see that its source has changed. They are compiled
+# as the binary is, so that both share their packages.
+stage_e2e() { format=testname CGO_ENABLED=0 go_test -trimpath -count=1 -p=2 -timeout=30m $cluster; }
+stage_long() { CGO_ENABLED=0 OPERETTA_TEST_LONG=yes go_test -trimpath -count=1 -timeout=30m -run "$long" ./test/e2e ./test/attack; }
+
+gotestsum=$PWD/bin/gotestsum
+
+# go_test runs go test, notes the result of each test, and shows packages or tests as they end and
+# all that failed.
+go_test() {
+	"$gotestsum" --jsonfile-timing-events "$(mktemp "$results/$stage.XXXXXX")" --format "${format:-pkgname}" --format-hide-empty-pkg \
+		--hide-summary output -- "$@"
+}
+
+# feed runs one fuzz target of a folder, on what earlier runs found to be interesting. Where it finds
+# a fault there is a new file of its corpus; where there is none, the clock of package testing has cut
+# an execution off, which is no fault of the target, and it is run again.
+feed() {
+	local dir=$1 name=$2 said before result=fail corpus=testdata/fuzz/$2
+	cd "$dir" || return
+	for _ in first second; do
+		before=$(find "$corpus" 2>/dev/null | wc -l)
+		if said=$("$results/fuzzers/$dir"/*.test -test.run='^$' -test.fuzz="^$name\$" -test.fuzztime="$fuzz_time" -test.fuzzminimizetime=50x \
+			-test.parallel=1 -test.fuzzcachedir="$cache/$dir" 2>&1); then
+			result=pass
+			break
+		fi
+		[ "$(find "$corpus" 2>/dev/null | wc -l)" = "$before" ] || break
+	done
+	[ "$result" = pass ] || printf '%s\n' "$said"
+	echo "$result  $dir $name: $(sed -nE 's/.*execs: ([0-9]+).*/\1/p' <<<"$said" | tail -n 1) executions"
+	printf '{"Action":"%s","Package":"%s","Test":"%s"}\n' "$result" "$dir" "$name" >"$(mktemp "$results/fuzz.XXXXXX")"
+	[ "$result" = pass ]
+}
+
+# run_stages runs stages in a row, and notes how each went.
+run_stages() {
+	local began mark failed=0
+	for stage; do
+		began=$SECONDS mark=✓
+		echo "… $stage"
+		"stage_$stage" || mark=✗ failed=1
+		# Whatever makes a stage fail shows in the sum, also where no test did.
+		[ "$mark" = ✓ ] || [[ $(count "$stage.") != *' 0 failed,'* ]] || echo '{"Action":"fail","Package":"'"$stage"'"}' >"$results/$stage.itself"
+		printf '  %s %-10s %4d s  %s\n' "$mark" "$stage" $((SECONDS - began)) "$(count "$stage.")" | tee -a "$results/stages"
+	done
+	return $failed
+}
+
+# count sums up the tests of a stage, or of all; a package that fails without a failed test, as it
+# does not compile or crashes, counts as one.
+count() {
+	local which=${1:-*.}
+	# shellcheck disable=SC2086 # it is a pattern
+	cat "$results"/$which* 2>/dev/null | awk '
+		match($0, /"Action":"[a-z]+"/) { action = substr($0, RSTART + 10, RLENGTH - 11) }
+		match($0, /"Package":"[^"]+"/) { package = substr($0, RSTART + 11, RLENGTH - 12) }
+		/"Test":"/ { n[action]++; if (action == "fail") failed[package] = 1; next }
+		action == "fail" && !(package in failed) { n["fail"]++ }
+		END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"] }'
+}
+
+if [ -n "${OPERETTA_LANE:-}" ]; then
+	run_stages "$@"
+	exit
+fi
+mkdir -p bin
+results=$(mktemp -d "$PWD/bin/results.XXXXXX")
+export results
+trap 'rm -rf "$results"' EXIT
+status=0
+if [ $# -gt 0 ]; then
+	run_stages "$@" || status=1
+else
+	OPERETTA_LANE=computing nice -n 10 "$BASH" "test/stages.sh" $computing &
+	OPERETTA_LANE=waiting "$BASH" "test/stages.sh" $waiting || status=1
+	wait $! || status=1
+fi
+echo
+cat "$results/stages"
+echo
+count
+exit $status
