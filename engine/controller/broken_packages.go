@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -183,7 +184,7 @@ func (u *unserved) step(ctx context.Context, key types.NamespacedName) (time.Dur
 	if fault == "" {
 		return 0, nil
 	}
-	cr, err := u.life.Store.Get(ctx, key)
+	cr, err := u.life.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: u.life.Kind, Namespace: key.Namespace, Name: key.Name})
 	if err != nil {
 		return 0, err
 	}

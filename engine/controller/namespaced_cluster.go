@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -121,6 +122,7 @@ type namespacedCluster struct {
 	owner      ownerKind
 	controller controller.Controller
 	own        ownWriteFilter
+	inputs     *inputs // nil without a package, which reads none
 
 	mu    sync.Mutex
 	parts map[cache.Cache]*cluster.Live
@@ -142,7 +144,7 @@ func (s *namespacedCluster) part(of objectCache) *cluster.Live {
 		w := newWatches(s.owner, of, &s.own, s.controller)
 		s.parts[of.cache] = &cluster.Live{
 			Client: of.client, Direct: s.children.direct, Kinds: cluster.Kinds(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
-			Schemas: s.children.schemas, Creations: s.children.creations,
+			Schemas: s.children.schemas, Creations: s.children.creations, Whole: s.children.wholes.get,
 		}
 	}
 	return s.parts[of.cache]
@@ -162,11 +164,14 @@ func (s *namespacedCluster) GetCached(ctx context.Context, ref cluster.Ref) (*un
 	if err != nil {
 		return nil, err
 	}
-	u, err := live.GetCached(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	return s.children.wholes.get(ctx, u, live.GetLive)
+	return live.GetCached(ctx, ref)
+}
+
+// ListCached implements cluster.Cluster: it lists inputs, which it watches for the resource
+// that the context is of.
+func (s *namespacedCluster) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	req, _ := ctx.Value(requestKey{}).(ctrl.Request)
+	return s.inputs.list(ctx, req.NamespacedName, which)
 }
 
 // Apply implements cluster.Cluster.

@@ -70,7 +70,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	others := newRivals(m.servedTwice)
 	l := &reconcile.Reconciler{
 		Kind:      gvk,
-		Store:     rivalStore{m.store(gvk, m.manager.GetClient()), others},
+		Resources: observedStatus{m.resources(m.manager.GetClient()), others},
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
@@ -90,10 +90,9 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	reach := func() program.Reach { return s.reconciler.program.Load().Reach() }
 	objects := newNamespacedCluster(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), wakes: s.wakes}, c)
 	l.Cluster, s.reconciler.own = filteredCluster{objects, &objects.own}, &objects.own
-	l.List = objects.List
-	read := m.newInputs(s)
-	l.Inputs = read
-	if err := m.manager.Add(read); err != nil {
+	objects.inputs = m.newInputs(s)
+	l.Refer = objects.inputs.refer
+	if err := m.manager.Add(objects.inputs); err != nil {
 		return err
 	}
 	about := targets{kind: gvk, scope: l.Cluster.Scope}

@@ -340,7 +340,7 @@ func (s *unservedTeardown) newWatcher(k unservedKind, name string, kindStep func
 		return nil, err
 	}
 	w.life = &reconcile.Reconciler{
-		Kind: k.GroupVersionKind, Store: m.store(k.GroupVersionKind, w.reader), Recorder: m.recorder(), Now: time.Now,
+		Kind: k.GroupVersionKind, Resources: m.resources(w.reader), Recorder: m.recorder(), Now: time.Now,
 		UnservedReach: k.reach,
 		Allow:         m.options.Allow,
 	}
@@ -393,7 +393,7 @@ func (s *unservedTeardown) newBrokenWatch(k unservedKind) (run func(context.Cont
 	if err != nil {
 		return nil, nil, err
 	}
-	w.life.Store = pacedStore{w.life.Store, s.pace}
+	w.life.Resources = pacedStatus{w.life.Resources, s.pace}
 	woken := make(chan event.TypedGenericEvent[client.Object])
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
 	if err := w.controller.Watch(source.Channel(woken, enqueue)); err != nil {
@@ -425,7 +425,7 @@ func (w *watcher) wakeAll(ctx context.Context, done <-chan struct{}, woken chan<
 // stepOf returns the step of a resource whose package is broken. A deleted one is torn down.
 func (s *unservedTeardown) stepOf(l *reconcile.Reconciler, u *unserved) step {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-		cr, err := l.Store.Get(ctx, key)
+		cr, err := l.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name})
 		switch {
 		case err != nil:
 			return 0, err
@@ -438,19 +438,19 @@ func (s *unservedTeardown) stepOf(l *reconcile.Reconciler, u *unserved) step {
 	}
 }
 
-// pacedStore is a store whose statuses are written at a pace.
-type pacedStore struct {
-	reconcile.Store
+// pacedStatus is a cluster whose statuses are written at a pace.
+type pacedStatus struct {
+	cluster.Cluster
 
 	pace flowcontrol.RateLimiter
 }
 
-// ApplyStatus implements reconcile.Store.
-func (s pacedStore) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
+// ApplyStatus implements cluster.Cluster.
+func (s pacedStatus) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
 	if err := s.pace.Wait(ctx); err != nil {
 		return err
 	}
-	return s.Store.ApplyStatus(ctx, resource)
+	return s.Cluster.ApplyStatus(ctx, resource)
 }
 
 // hasFinalizer reports whether a resource has the engine's finalizer.

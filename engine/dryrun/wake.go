@@ -49,19 +49,6 @@ func (d due) next() (time.Time, bool) {
 	return first, found
 }
 
-// reading notes what resources read, as the watches of inputs do in an operator.
-type reading struct {
-	reconcile.MemoryInputs
-
-	refers map[types.NamespacedName][]program.Input
-}
-
-// Refer implements rollout.Inputs.
-func (r *reading) Refer(owner types.NamespacedName, inputs []program.Input) { r.refers[owner] = inputs }
-
-// Forget implements rollout.Inputs.
-func (r *reading) Forget(owner types.NamespacedName) { delete(r.refers, owner) }
-
 // wake makes every resource due that something has happened to since, as the watches of
 // an operator do. One that has written something itself looks at it once more, too.
 func (w *World) wake(events []cluster.Event) {
@@ -121,7 +108,7 @@ func targets(kind schema.GroupKind, e cluster.Event) []types.NamespacedName {
 // readers returns the resources that read an object.
 func (o operator) readers(e cluster.Event) []types.NamespacedName {
 	var out []types.NamespacedName
-	for owner, inputs := range o.reads.refers {
+	for owner, inputs := range o.reads {
 		if slices.ContainsFunc(inputs, func(in program.Input) bool { return reads(in, e) }) {
 			out = append(out, owner)
 		}

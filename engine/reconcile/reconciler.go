@@ -31,18 +31,6 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Store keeps custom resources. Writes name the UID of the resource, and do
-// nothing to another one of its name.
-type Store interface {
-	// Get returns a resource including what this process wrote, or nil.
-	Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error)
-	// ApplyStatus writes the status of a resource; one that is gone has none.
-	ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error
-	// ApplyFinalizers makes the engine's finalizers of a resource those that it
-	// has. It is no error to take them from a resource that is gone.
-	ApplyFinalizers(ctx context.Context, resource *unstructured.Unstructured) error
-}
-
 // A Recorder makes events of a resource known to people.
 type Recorder interface {
 	// Record makes one event known.
@@ -72,15 +60,16 @@ const defaultParallel = 4
 // A Reconciler steps the resources of one kind. It is safe for concurrent use, for
 // one resource at a time.
 type Reconciler struct {
-	Kind     schema.GroupVersionKind
-	Store    Store
-	Cluster  cluster.Cluster
-	Recorder Recorder
-	Now      func() time.Time
+	Kind schema.GroupVersionKind
+	// Resources has the custom resources, and Cluster their objects and inputs.
+	Resources cluster.Cluster
+	Cluster   cluster.Cluster
+	Recorder  Recorder
+	Now       func() time.Time
 	// Clock measures how long evaluations take; nil is time.Now.
 	Clock func() time.Time
-	// Inputs reads what packages do not own; nil reads nothing.
-	Inputs rollout.Inputs
+	// Refer says which inputs a resource refers to, as rollout.Engine has it; it may be nil.
+	Refer func(owner types.NamespacedName, inputs []program.Input)
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
@@ -97,14 +86,13 @@ type Reconciler struct {
 	// Ended returns the last state of an object that has ended and is gone, as the engine
 	// of package rollout asks for it; nil knows none.
 	Ended func(cluster.Ref) *unstructured.Unstructured
-	// Patches keeps what changes the rendering of resources; nil keeps none.
-	Patches Patches
+	// Patches has the patches, which change the rendering of resources; nil has none. A patch
+	// is about one resource, so the reconciler of that resource's kind writes its status.
+	Patches cluster.Cluster
 	// PackageFault returns what is wrong with the present files of the package, while an
 	// earlier version of it serves, or ""; nil is nothing.
 	PackageFault func() string
 
-	// List lists objects, to say why a workload is not ready; nil never says.
-	List Lister
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
 	NewSalt func() string
 
@@ -166,8 +154,8 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 		l.limits.forget(key)
 		l.limited.forget(key)
 		l.oversized.forget(key)
-		if l.Inputs != nil {
-			l.Inputs.Forget(key)
+		if l.Refer != nil {
+			l.Refer(key, nil)
 		}
 		return 0, l.targetMissing(ctx, key)
 	case s.cr.GetDeletionTimestamp() != nil:
@@ -181,7 +169,7 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 // fetch reads the custom resource; it returns nil when there is none. with a corruptStatusError
 // it returns both.
 func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
-	cr, err := l.Store.Get(ctx, key)
+	cr, err := l.Resources.GetCached(ctx, l.ref(key))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
 	}
@@ -211,6 +199,11 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 	}
 	s.know()
 	return s, nil
+}
+
+// ref returns the identity of a resource.
+func (l *Reconciler) ref(key types.NamespacedName) cluster.Ref {
+	return cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // rebuild finds the objects of a resource whose inventory was wiped, alone or with the
@@ -271,7 +264,7 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: p, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Package: p, Cluster: s.Cluster, Refer: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
 		Ended:     s.Ended,
 	}

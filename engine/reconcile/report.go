@@ -108,7 +108,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
 		return s.writeLess(ctx, wrong) // nobody could read it again
 	}
-	err := s.Store.ApplyStatus(ctx, u)
+	err := s.Resources.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {
 		return s.writeLess(ctx, err)
 	}

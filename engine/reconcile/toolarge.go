@@ -104,7 +104,7 @@ func (s *state) writeLess(ctx context.Context, refused error) error {
 	s.record(rollout.Event{Reason: string(status.ReasonStatusTooLarge), Message: statusTooLargeText, Warning: true})
 	u := s.identity()
 	u.Object["status"] = less
-	if err := s.Store.ApplyStatus(ctx, u); err != nil {
+	if err := s.Resources.ApplyStatus(ctx, u); err != nil {
 		s.log.Error(err, "a status is too large, and that cannot be said in it")
 		return tooLarge
 	}
