@@ -141,12 +141,6 @@ func ignore(err error, kinds ...func(error) bool) error {
 	return err
 }
 
-// How often it is looked at a definition that was installed, and for how long.
-const (
-	establishedPoll  = 50 * time.Millisecond
-	establishedLimit = time.Minute
-)
-
 // unreachable reports whether an error means that the API server is away, and not
 // that it refused something.
 func unreachable(err error) bool {

@@ -17,9 +17,6 @@ import (
 )
 
 const (
-	// examineTimeout is how long a worker may think about one package. The largest
-	// packages known take a second.
-	examineTimeout = 30 * time.Second
 	// maxAnswer bounds what a worker says, in bytes: a definition has at most a megabyte and
 	// a half, or etcd does not take it.
 	maxAnswer = 16 << 20

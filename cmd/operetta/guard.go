@@ -23,8 +23,6 @@ const (
 	workerStack = 128 << 20
 	// watchedStack is where it ends itself before Go does.
 	watchedStack = workerStack / 4
-	// watchEvery is how often it looks.
-	watchEvery = 5 * time.Millisecond
 )
 
 // limitSelf bounds what this process may take: memory, in bytes, stack and time. Go collects

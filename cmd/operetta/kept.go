@@ -119,10 +119,6 @@ func (o *operator) tellOutdated(ctx context.Context, served *program.Program, fa
 	}
 }
 
-// tellAfter is how long a package has to be wrong before its resources say so, while the
-// last good version goes on: who is editing it is told by the log.
-const tellAfter = 5 * time.Second
-
 // later is something that is done after a while, unless it is called off. Its zero value
 // is ready for use.
 type later struct {

@@ -147,11 +147,6 @@ func (o *operator) tryAll(ctx context.Context, dirs []string) <-chan attempt {
 // them may only be waiting for its time to run out.
 const minSlots = 4
 
-// prompt is how long the packages wait for each other at the start. Two that serve the
-// same kind are noticed before either acts; one that asks CUE for endless work must not
-// hold the others up for as long as that takes to notice.
-const prompt = 10 * time.Second
-
 // gather returns the packages that were looked at in time, in the order of their folders.
 func gather(tried <-chan attempt, n int) []attempt {
 	var out []attempt

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -34,9 +33,6 @@ const (
 	crdsApply = "apply"
 	crdsLeave = "leave"
 )
-
-// defaultStepLimit is more than what can be evaluated in time for anybody.
-const defaultStepLimit = 5 * time.Minute
 
 const runLong = `Run the operators of packages on a cluster until interrupted.
 
@@ -187,6 +183,3 @@ func short(digest string) string {
 	const shown = len("sha256:") + 12
 	return digest[:min(shown, len(digest))]
 }
-
-// outageRetry is how often an API server that is away is tried at start-up.
-const outageRetry = 2 * time.Second

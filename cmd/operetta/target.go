@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/term"
@@ -136,10 +135,6 @@ func readLine(ctx context.Context, from io.Reader) (string, error) {
 		return "", ctx.Err()
 	}
 }
-
-// identityTimeout is how long the API server may take to say who is asking. It may be
-// away, which holds nothing up.
-const identityTimeout = 5 * time.Second
 
 // announce logs which cluster is acted on, and as whom.
 func (t target) announce(ctx context.Context, log logr.Logger) {

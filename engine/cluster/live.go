@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,11 +64,6 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 	}
 	return l.Whole(ctx, u, l.GetLive)
 }
-
-// catchUp is how long a read waits for the cache to see what this process wrote. That
-// takes milliseconds, and for ever where somebody takes the label away that the cache
-// goes by.
-const catchUp = 3 * time.Second
 
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)

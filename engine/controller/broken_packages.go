@@ -143,13 +143,6 @@ const (
 	servedByOther servedBy = "other"
 )
 
-const (
-	// answerTime is how long a process that serves a kind has to answer.
-	answerTime = 2 * time.Second
-	// lagTime is how long one that serves it may take to notice a new generation.
-	lagTime = 10 * time.Second
-)
-
 // unserved says in the status of the resources of one kind that their package is wrong. It
 // begins with a question: a process that was started with an earlier version may serve
 // them, and knows better. The question is a condition of one resource, which that process

@@ -74,11 +74,6 @@ type Manager struct {
 	controllers map[schema.GroupKind]*served
 }
 
-// leaseRetry is how often a manager that does not lead looks at the lease. Client-go
-// adds up to 1.2 times as much again, so that it takes over within two seconds of a
-// leader that ends in order.
-const leaseRetry = 800 * time.Millisecond
-
 // New returns a manager that serves no package yet. It errors when the cluster cannot
 // be reached.
 func New(config *rest.Config, options Options) (*Manager, error) {
@@ -146,14 +141,6 @@ func managerOptions(o Options) manager.Options {
 	out.Cache.DefaultTransform = guarded(o.Log, stripResource)
 	return out
 }
-
-// shutdownTimeout is how long the manager takes to end at most: half of what a pod has. A
-// step that does not end has its worker taken before that, see stopPatience.
-const shutdownTimeout = 15 * time.Second
-
-// resync is how often each custom resource is looked at without a cause: what no event
-// has told is noticed then. It costs no request.
-const resync = time.Hour
 
 // off is the address that makes the library serve nothing.
 const off = "0"

@@ -55,9 +55,6 @@ const (
 	servingNo  serving = "No"
 )
 
-// patchesAgain is how often the API server is asked again whether there can be patches.
-const patchesAgain = 30 * time.Second
-
 // newPatches returns the patches that a manager reads.
 func newPatches(mgr manager.Manager, direct client.Reader, o Options) (*patches, error) {
 	p := &patches{direct: direct, errors: &watchErrors{}, namespace: o.CustomResourceNamespace, log: o.Log}

@@ -18,13 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// syncTimeout is how long readers of a kind wait for its watch to sync. A list that is not
-// allowed is retried for ever, and must not hold workers.
-const syncTimeout = 20 * time.Second
-
-// syncPoll is how often they look whether the watch has failed.
-const syncPoll = 20 * time.Millisecond
-
 // errNoAnswer is why a kind cannot be read of which the API server has not said so.
 var errNoAnswer = errors.New("the API server has not listed it within " + syncTimeout.String())
 

@@ -15,13 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The delays between tries of a reconcile that fails: they double from the first
-// to the last. An event reconciles at once all the same.
-const (
-	firstRetry = time.Second
-	lastRetry  = 5 * time.Minute
-)
-
 // A step takes a resource one step further, and returns when to come again without an
 // event, 0 for never. That is valid also with an error, which is tried again in any case.
 type step func(ctx context.Context, key types.NamespacedName) (time.Duration, error)

@@ -91,9 +91,6 @@ type Reconcile struct {
 	Resource *unstructured.Unstructured
 }
 
-// heldBack is how long a lifecycle holds the progress of a resource back at most.
-const heldBack = 3 * time.Second
-
 // Reconcile says what reconciling a custom resource would do.
 func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource *unstructured.Unstructured) (Reconcile, error) {
 	resources := memory.New()
@@ -110,7 +107,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	}
 	key := client.ObjectKeyFromObject(resource)
 	wait, err := l.Step(ctx, key, p)
-	if err == nil && wait > 0 && wait <= heldBack {
+	if err == nil && wait > 0 && wait <= reconcile.ProgressEvery {
 		// What the status says of the progress was held back; here it need not be.
 		now = now.Add(wait)
 		_, err = l.Step(ctx, key, p)

@@ -33,10 +33,6 @@ type rivals struct {
 	writes map[types.NamespacedName]*statusWrites
 }
 
-// predecessorTime is how long the last writes of a process that ended before this one began
-// may take to arrive.
-const predecessorTime = 5 * time.Second
-
 // statusWrites are this process's writes of one status.
 type statusWrites struct {
 	// running are those that are not answered yet.

@@ -181,7 +181,8 @@ func (w *World) Ready(ref cluster.Ref) (bool, string) {
 // to rest, and one that waits for a time is given a day of it.
 const (
 	maxRounds = 500
-	maxIdle   = 24 * time.Hour
+	// maxIdle is how long a run in memory lets time pass, all in all, while nothing happens.
+	maxIdle = 24 * time.Hour
 )
 
 // Run lets the operators and the controllers act in turn until nothing changes any
@@ -236,16 +237,13 @@ func (w *World) round(ctx context.Context, show func(Step)) bool {
 	return moved
 }
 
-// heldBack is how long a lifecycle holds the progress of a resource back at most.
-const heldBack = 3 * time.Second
-
 // step reconciles one resource, and lets the controllers act on what came of it.
 func (w *World) step(ctx context.Context, o operator, r resource) Step {
 	ref := cluster.Ref{GroupVersionKind: o.kind, Namespace: r.key.Namespace, Name: r.key.Name}
 	w.now = w.now.Add(time.Second)
 	delete(w.due, r)
 	wait, err := o.lifecycle.Step(ctx, r.key, o.program)
-	if err == nil && wait > 0 && wait <= heldBack {
+	if err == nil && wait > 0 && wait <= reconcile.ProgressEvery {
 		// What the status says of the progress was held back; here it need not be.
 		w.now = w.now.Add(wait)
 		wait, err = o.lifecycle.Step(ctx, r.key, o.program)

@@ -17,10 +17,6 @@ import (
 	"operetta.dev/engine/verify"
 )
 
-// looks are when the pods of a workload that is not ready are looked at, since that began
-// and since the last look. Most workloads are ready before the first; the last repeats.
-var looks = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
-
 // obstacles remembers what keeps the workloads of each resource from being ready; its zero
 // value is ready for use.
 type obstacles struct {

@@ -7,10 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// progressEvery is how often the progress of one resource is written at most.
-// What matters (a condition, a failure, the generation) is never held back.
-const progressEvery = 3 * time.Second
-
 // pace remembers when each resource's status was last written; its zero value is
 // ready for use.
 type pace struct {
@@ -26,7 +22,7 @@ func (p *pace) wait(key types.NamespacedName, now time.Time) time.Duration {
 	if !ok {
 		return 0
 	}
-	return max(0, progressEvery-now.Sub(last))
+	return max(0, ProgressEvery-now.Sub(last))
 }
 
 func (p *pace) wrote(key types.NamespacedName, now time.Time) {

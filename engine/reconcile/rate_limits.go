@@ -13,25 +13,6 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// The limits within which the writes of one resource stay, whatever others do, and
-// whatever its package makes of what it reads. Who changes the resource or its package
-// begins anew.
-var (
-	// objectLimit is for each object: five corrections in a minute are at once.
-	objectLimit = rateLimit{allowed: 5, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
-	// stateLimit is for what a status says at once: that something became ready, or
-	// failed.
-	stateLimit = rateLimit{allowed: 10, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
-	// progressLimit is for the rest of a status, on top of progressEvery. Twenty in a row
-	// are a minute of progress.
-	progressLimit = rateLimit{allowed: 20, window: 90 * time.Second, first: 6 * time.Second, last: time.Minute, quiet: 30 * time.Second}
-	// storeLimit is for what the engine goes by. It follows from all else that has a
-	// limit, but for a spec that changes all the time, and a status that others wipe.
-	storeLimit = rateLimit{allowed: 120, window: time.Minute, first: time.Second, last: 10 * time.Second, quiet: 30 * time.Second}
-	// causeLimit is for beginning anew: what changes a resource so often is no person.
-	causeLimit = rateLimit{allowed: 10, window: time.Minute, first: time.Minute, last: time.Minute, quiet: time.Minute}
-)
-
 // rateLimits remembers what was written lately, by resource; its zero value is ready for
 // use. After a restart everybody begins anew.
 type rateLimits struct {

@@ -44,10 +44,6 @@ func (s *state) loadState() error {
 	return err
 }
 
-// unreadableAgain is when a status that cannot be read is read again: a person may correct
-// it, which changes no generation.
-const unreadableAgain = time.Minute
-
 // reportCorruptStatus writes that the status cannot be read, and does nothing else. It keeps
 // the unreadable fields: they may be the only trace of some objects.
 func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError) (time.Duration, error) {

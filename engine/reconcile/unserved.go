@@ -16,11 +16,6 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// unservedGracePeriod is how long the deletion of a resource is left to another process that
-// may serve its package. A running rollout of such a process has to end before the first
-// object is deleted, or it would create one that no inventory has.
-const unservedGracePeriod = 10 * time.Second
-
 // StepUnserved takes a resource one step further whose package is not here, and returns
 // what Step returns. One that is being deleted is torn down from its inventory; all
 // else needs the package.

@@ -22,14 +22,6 @@ type Reader struct {
 	when time.Time
 }
 
-const (
-	// settled is how old a change has to be for its time to tell it from the next one: file
-	// systems count in steps, and a second change within one step looks like the first.
-	settled = 2 * time.Second
-	// readAnyway is how often files are read whose sizes and times are the same: times can be set.
-	readAnyway = 10 * time.Second
-)
-
 // NewReader returns a Reader of a folder.
 func NewReader(dir string) *Reader { return &Reader{dir: dir} }
 

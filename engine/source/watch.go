@@ -5,11 +5,6 @@ import (
 	"time"
 )
 
-// watchEvery is how often a watched package is read. Reading a package of ten
-// files costs well under a millisecond, works on every file system, and does not
-// care how an editor or a mounted ConfigMap replaces files.
-const watchEvery = 200 * time.Millisecond
-
 // Watch reads a package again and again until the context ends, and calls
 // changed, from one goroutine, with each snapshot whose digest differs from the
 // one before it, and with each new error to read it. The first is compared with the
