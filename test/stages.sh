@@ -81,8 +81,11 @@ gotestsum=$PWD/bin/gotestsum
 # go_test runs go test, notes the result of each test, and shows packages or tests as they end and
 # all that failed.
 go_test() {
+	# The format testname shows what a failed test printed at once, the other one at the end.
+	local hidden=skipped
+	[ "${format:-pkgname}" = pkgname ] || hidden=skipped,output
 	"$gotestsum" --jsonfile-timing-events "$(mktemp "$results/$stage.XXXXXX")" --format "${format:-pkgname}" --format-hide-empty-pkg \
-		--hide-summary output -- "$@"
+		--hide-summary "$hidden" -- "$@"
 }
 
 # feed runs one fuzz target of a folder, on what earlier runs found to be interesting. Where it finds

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 )
 
@@ -52,27 +51,13 @@ func report(cmd *cobra.Command, w io.Writer, err error) int {
 // faultsOf returns an error as faults; one that is none is a fault without a place.
 func faultsOf(err error) program.Faults {
 	var faults program.Faults
-	var generator *crd.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &faults):
 		return faults
-	case errors.As(err, &generator):
-		for _, f := range generator.Faults {
-			faults = append(faults, program.Fault{Path: f.Path, Message: f.Problem, Hint: f.Hint, Position: positionOf(f)})
-		}
-		return faults
 	}
 	return program.Faults{{Message: err.Error()}}
-}
-
-func positionOf(f crd.Fault) program.Position {
-	if !f.Pos.IsValid() {
-		return program.Position{}
-	}
-	p := f.Pos.Position()
-	return program.Position{File: p.Filename, Line: p.Line}
 }
 
 // printFaults prints one fault a line.

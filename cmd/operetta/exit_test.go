@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 )
 
@@ -26,11 +25,6 @@ func TestErrorsArePrintedForPeople(t *testing.T) {
 		"Faults":   {"an editor finds the line", program.Faults{fault, fault}, 1, "a.cue:3: x: is wrong (write y)\na.cue:3: x: is wrong (write y)\n"},
 		"Wrapped":  {"a wrapper hides no line", fmt.Errorf("loading: %w", program.Faults{fault}), 1, "a.cue:3: x: is wrong (write y)\n"},
 		"NoPlace":  {"a fault without a place is still ours", program.Faults{{Message: "is empty"}}, 1, "operetta: is empty\n"},
-		"CRD": {
-			"all faults look the same",
-			&crd.Error{Faults: []crd.Fault{{Path: "kind", Problem: "is wrong", Hint: "write y"}}},
-			1, "operetta: kind: is wrong (write y)\n",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer

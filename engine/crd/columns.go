@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"operetta.dev/engine/fault"
 )
 
 type column = apiextensionsv1.CustomResourceColumnDefinition
@@ -31,7 +33,7 @@ func columns(own []column) []column {
 
 // checkPath reports a column of a field that the schema does not have. Paths with filters are
 // left to the API server.
-func checkPath(path string, c column, schema *schemaProps) []Fault {
+func checkPath(path string, c column, schema *schemaProps) []fault.Fault {
 	if !plainPath.MatchString(c.JSONPath) || strings.HasPrefix(c.JSONPath, ".metadata.") {
 		return nil
 	}
@@ -41,7 +43,7 @@ func checkPath(path string, c column, schema *schemaProps) []Fault {
 			if isTrue(schema.XPreserveUnknownFields) || schema.AdditionalProperties != nil {
 				return nil
 			}
-			return []Fault{{Path: path, Problem: quoted(c.Name) + "there is no field " + c.JSONPath, Hint: "correct the jsonPath"}}
+			return []fault.Fault{{Path: path, Message: quoted(c.Name) + "there is no field " + c.JSONPath, Hint: "correct the jsonPath"}}
 		}
 		schema = &property
 	}
@@ -50,15 +52,15 @@ func checkPath(path string, c column, schema *schemaProps) []Fault {
 
 var plainPath = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_-]*)+$`)
 
-func checkColumns(path string, own []column) []Fault {
-	var faults []Fault
+func checkColumns(path string, own []column) []fault.Fault {
+	var faults []fault.Fault
 	seen := map[string]bool{}
 	for _, c := range slices.Concat(columnsBefore, columnsAfter) {
 		seen[c.Name] = true
 	}
 	for _, c := range own {
 		bad := func(problem, hint string) {
-			faults = append(faults, Fault{Path: path, Problem: quoted(c.Name) + problem, Hint: hint})
+			faults = append(faults, fault.Fault{Path: path, Message: quoted(c.Name) + problem, Hint: hint})
 		}
 		if seen[c.Name] {
 			bad("there is a column of this name already", "Ready, Phase, Components and Age are built in")

@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"operetta.dev/engine/fault"
 )
 
 // PackageLabel is the label of a CustomResourceDefinition that names the package it was
@@ -57,7 +59,7 @@ type Version struct {
 }
 
 // Generate returns the CustomResourceDefinition of def. If it cannot say exactly what
-// def says, the error is an [*Error] and there is no CRD.
+// def says, the error is [fault.Faults] and there is no CRD.
 func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	def = withNames(def)
 	faults := checkDefinition(def)
@@ -79,7 +81,7 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 		crd.Spec.Versions = append(crd.Spec.Versions, version)
 		faults = append(faults, more...)
 	}
-	if err := newError(faults); err != nil {
+	if err := merged(faults); err != nil {
 		return nil, err
 	}
 	return crd, nil
@@ -128,7 +130,7 @@ func plural(singular string) string {
 	return singular + "s"
 }
 
-func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceDefinitionVersion, []Fault) {
+func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceDefinitionVersion, []fault.Fault) {
 	at := root("versions." + v.Name)
 	g := &generator{}
 	schema := &apiextensionsv1.JSONSchemaProps{

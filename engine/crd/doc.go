@@ -10,7 +10,7 @@
 // What it is: a pure function. The same definition gives the same bytes, and what the
 // API server accepts under the result is what CUE accepts. Where a structural schema
 // cannot say what the CUE says, Generate does not say something weaker: it fails, and the
-// error is an [*Error] with every fault of all versions, each with its path, its
+// error is [fault.Faults] with every fault of all versions, each with its path, its
 // file:line and what to write instead.
 //
 // What it is not: it loads no files, talks to no cluster and converts between no

@@ -4,85 +4,45 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
-// Fault is one thing that keeps a definition from becoming a CRD.
-type Fault struct {
-	// Path is where it is, as CUE spells it: versions.v1.spec.replicas. List elements
-	// are [_], the values of a map [string].
-	Path string
-	// Pos is where it was written; not valid for what was not written in CUE.
-	Pos token.Pos
-	// Others are further paths with the same fault at the same position: a definition is
-	// often used more than once.
-	Others []string
-	// Problem says what is wrong, Hint what to write instead. Hint may be empty.
-	Problem, Hint string
+// faultAt is the fault of what is written at a position, which is not valid for what was not
+// written in CUE.
+func faultAt(pos token.Pos, path, message, hint string) fault.Fault {
+	return fault.Fault{Position: fault.At(pos), Origin: fault.OriginOf(pos), Path: path, Message: message, Hint: hint}
 }
 
-// Error prints the fault as "path (file:line): problem; hint".
-func (f Fault) Error() string {
-	var b strings.Builder
-	b.WriteString(f.Path)
-	if p := f.Pos.Position(); f.Pos.IsValid() && p.IsValid() {
-		fmt.Fprintf(&b, " (%s:%d)", p.Filename, p.Line)
-	}
-	b.WriteString(": " + f.Problem)
-	if n := len(f.Others); n == 1 {
-		b.WriteString(" (as at " + f.Others[0] + ")")
-	} else if n > 1 {
-		fmt.Fprintf(&b, " (as at %s and %d more paths)", f.Others[0], n-1)
-	}
-	if f.Hint != "" {
-		b.WriteString("; " + f.Hint)
-	}
-	return b.String()
-}
-
-// Error holds all faults of a definition, by version and by position. It is never empty.
-type Error struct {
-	Faults []Fault
-}
-
-// Error prints one fault per line.
-func (e *Error) Error() string {
-	lines := make([]string, len(e.Faults))
-	for i, f := range e.Faults {
-		lines[i] = f.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap gives the single faults to errors.As.
-func (e *Error) Unwrap() []error {
-	errs := make([]error, len(e.Faults))
-	for i, f := range e.Faults {
-		errs[i] = f
-	}
-	return errs
-}
-
-// newError sorts faults in the order of the source, and says once what is wrong once.
-func newError(faults []Fault) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(faults, func(a, b Fault) int {
-		p, q := a.Pos.Position(), b.Pos.Position()
-		return cmp.Or(cmp.Compare(p.Filename, q.Filename), cmp.Compare(p.Offset, q.Offset), cmp.Compare(a.Problem, b.Problem))
+// merged returns faults in the order of the source, and says once what is wrong once: a
+// definition is often used at several paths. It returns nil for none.
+func merged(faults []fault.Fault) error {
+	faults = slices.Clone(faults)
+	slices.SortStableFunc(faults, func(a, b fault.Fault) int {
+		return cmp.Or(fault.Compare(a.Position, b.Position), cmp.Compare(a.Origin.Column, b.Origin.Column), cmp.Compare(a.Message, b.Message))
 	})
-	var merged []Fault
+	var out fault.Faults
+	var others [][]string
 	for _, f := range faults {
-		last := len(merged) - 1
+		last := len(out) - 1
 		switch {
-		case last < 0 || !f.Pos.IsValid() || merged[last].Pos != f.Pos || merged[last].Problem != f.Problem:
-			merged = append(merged, f)
-		case merged[last].Path != f.Path:
-			merged[last].Others = append(merged[last].Others, f.Path)
+		case last < 0 || f.Position.File == "" || out[last].Origin != f.Origin || out[last].Message != f.Message:
+			out, others = append(out, f), append(others, nil)
+		case out[last].Path != f.Path:
+			others[last] = append(others[last], f.Path)
 		}
 	}
-	return &Error{Faults: merged}
+	for i, paths := range others {
+		out[i].Origin = fault.Origin{}
+		switch len(paths) {
+		case 0:
+		case 1:
+			out[i].Message += " (as at " + paths[0] + ")"
+		default:
+			out[i].Message += fmt.Sprintf(" (as at %s and %d more paths)", paths[0], len(paths)-1)
+		}
+	}
+	return out.OrNil()
 }

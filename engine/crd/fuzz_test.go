@@ -13,6 +13,7 @@ import (
 
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
+	"operetta.dev/engine/fault"
 	"operetta.dev/test/shape"
 )
 
@@ -30,8 +31,8 @@ func FuzzShapes(f *testing.F) {
 		input := cuecontext.New().CompileString(source, cue.Filename("fuzz.cue"))
 		generated, err := crd.Generate(definitionOf(input))
 		if err != nil {
-			var faults *crd.Error
-			if !errors.As(err, &faults) || len(faults.Faults) == 0 {
+			var faults fault.Faults
+			if !errors.As(err, &faults) || len(faults) == 0 {
 				t.Fatalf("untyped error %v of\n%s", err, source)
 			}
 			return
@@ -81,13 +82,13 @@ func FuzzDefaults(f *testing.F) {
 			t.Fatalf("%v\n%s", err, source)
 		}
 		if len(errs) > 0 {
-			faults, ok := errors.AsType[*crd.Error](crd.Refused(def, errs))
+			faults, ok := errors.AsType[fault.Faults](crd.Refused(def, errs))
 			// Only the rules that are wrong by themselves.
 			if !ok || !strings.Contains(source, "== 4") {
 				t.Fatalf("%v\n%s", errs.ToAggregate(), source)
 			}
-			for _, f := range faults.Faults {
-				if !f.Pos.IsValid() {
+			for _, f := range faults {
+				if f.Position.File == "" {
 					t.Fatalf("no place: %v\n%s", f, source)
 				}
 			}

@@ -7,14 +7,16 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"operetta.dev/engine/fault"
 )
 
 // checkDefinition reports what is wrong with the names and versions. The API server
 // would refuse them too, but it would say so much later and without the path.
-func checkDefinition(def Definition) []Fault {
-	var faults []Fault
+func checkDefinition(def Definition) []fault.Fault {
+	var faults []fault.Fault
 	bad := func(path, problem, hint string) {
-		faults = append(faults, Fault{Path: path, Problem: problem, Hint: hint})
+		faults = append(faults, fault.Fault{Path: path, Message: problem, Hint: hint})
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(def.Group) {
 		bad("group", quoted(def.Group)+problem, "")
@@ -40,10 +42,10 @@ func checkDefinition(def Definition) []Fault {
 	return append(faults, checkVersions(def.Versions)...)
 }
 
-func checkVersions(versions []Version) []Fault {
-	var faults []Fault
+func checkVersions(versions []Version) []fault.Fault {
+	var faults []fault.Fault
 	bad := func(path, problem, hint string) {
-		faults = append(faults, Fault{Path: path, Problem: problem, Hint: hint})
+		faults = append(faults, fault.Fault{Path: path, Message: problem, Hint: hint})
 	}
 	var stored, seen []string
 	for _, v := range versions {

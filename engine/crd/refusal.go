@@ -10,13 +10,15 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"operetta.dev/engine/fault"
 )
 
 // Refused returns why an API server refuses the CustomResourceDefinition that Generate made
-// of def, as an [*Error] with the place of each field that its author wrote. It returns nil
+// of def, as [fault.Faults] with the place of each field that its author wrote. It returns nil
 // when there are no errors. Package conform has them.
 func Refused(def Definition, errs field.ErrorList) error {
-	var faults []Fault
+	var faults []fault.Fault
 	costly := map[string]bool{}
 	for _, e := range errs {
 		if e.Type == field.ErrorTypeForbidden && costly[e.Field] {
@@ -24,13 +26,13 @@ func Refused(def Definition, errs field.ErrorList) error {
 		}
 		costly[e.Field] = e.Type == field.ErrorTypeForbidden
 		f := place(def, e)
-		f.Problem = "the API server refuses it in a CustomResourceDefinition: " + problem(e)
+		f.Message = "the API server refuses it in a CustomResourceDefinition: " + problem(e)
 		// A default is part of those of the structs around it, and refused in each.
-		if !slices.ContainsFunc(faults, func(o Fault) bool { return o.Path == f.Path && o.Problem == f.Problem }) {
+		if !slices.ContainsFunc(faults, func(o fault.Fault) bool { return o.Path == f.Path && o.Message == f.Message }) {
 			faults = append(faults, f)
 		}
 	}
-	return newError(faults)
+	return merged(faults)
 }
 
 // problem is what an error says, on one line, without the value that it is about: of a
@@ -60,15 +62,15 @@ const defaultLabel = ".default"
 
 // place finds the field of the author that an error is about. An error of another part, such
 // as the names of the kind, has no place.
-func place(def Definition, e *field.Error) Fault {
+func place(def Definition, e *field.Error) fault.Fault {
 	version, rest := versionOf(def, e.Field)
 	if version == nil {
-		return Fault{Path: e.Field}
+		return fault.Fault{Path: e.Field}
 	}
 	at := root("versions." + version.Name)
 	names := steps(rest)
 	if len(names) == 0 {
-		return Fault{Path: at.path, Pos: positionOf(version.Spec)}
+		return faultAt(positionOf(version.Spec), at.path, "", "")
 	}
 	v := version.Spec
 	if names[0].name == "status" {
@@ -89,7 +91,7 @@ func place(def Definition, e *field.Error) Fault {
 			at.pos = pos
 		}
 	}
-	return Fault{Path: at.path, Pos: at.pos}
+	return faultAt(at.pos, at.path, "", "")
 }
 
 // positionOf returns where a value is written. A bare {...} says no more than "a struct":

@@ -41,7 +41,7 @@ var refusals = map[string]struct {
 	}
 	@crd(rule="has(self.window)")
 }`, []string{
-			`versions.v1.spec.window (input.cue:2): the API server refuses it in a CustomResourceDefinition: the default: min is at most max`,
+			`input.cue:2: versions.v1.spec.window: the API server refuses it in a CustomResourceDefinition: the default: min is at most max`,
 		},
 	},
 	"RuleDoesNotCompile": {
@@ -53,8 +53,8 @@ var refusals = map[string]struct {
 		c: int | *1
 	}]
 }`, []string{
-			`versions.v1.spec.name (input.cue:2): the API server refuses it in a CustomResourceDefinition: the rule "self.lenght() > 1": compilation failed: ERROR: <input>:1:12: undeclared reference to 'lenght' (in container '')`,
-			`versions.v1.spec.deep.list.[_] (input.cue:4): the API server refuses it in a CustomResourceDefinition: the rule "self.nosuch > 1": compilation failed: ERROR: <input>:1:5: undefined field 'nosuch'`,
+			`input.cue:2: versions.v1.spec.name: the API server refuses it in a CustomResourceDefinition: the rule "self.lenght() > 1": compilation failed: ERROR: <input>:1:12: undeclared reference to 'lenght' (in container '')`,
+			`input.cue:4: versions.v1.spec.deep.list.[_]: the API server refuses it in a CustomResourceDefinition: the rule "self.nosuch > 1": compilation failed: ERROR: <input>:1:5: undefined field 'nosuch'`,
 		},
 	},
 	"RuleOverWhatHasALimitByDefault": {
@@ -71,8 +71,8 @@ var refusals = map[string]struct {
 		`{
 	env?: [string]: [string]: string @crd(rule="self.matches('^([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)[.]([a-z]+)$')")
 }`, []string{
-			`versions.v1 (input.cue:1): the API server refuses it in a CustomResourceDefinition: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of 17.7x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
-			`versions.v1.spec.env.[string].[string] (input.cue:2): the API server refuses it in a CustomResourceDefinition: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
+			`input.cue:1: versions.v1: the API server refuses it in a CustomResourceDefinition: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of 17.7x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
+			`input.cue:2: versions.v1.spec.env.[string].[string]: the API server refuses it in a CustomResourceDefinition: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
 		},
 	},
 	"SeveralAtOnce": {
@@ -82,9 +82,9 @@ var refusals = map[string]struct {
 	b: int | *1 @crd(rule="self.size() > 1")
 	c?: {x?: int} @crd(rule="self.y > 1")
 }`, []string{
-			`versions.v1.spec.a (input.cue:2): the API server refuses it in a CustomResourceDefinition: the default: more than one`,
-			`versions.v1.spec.b (input.cue:3): the API server refuses it in a CustomResourceDefinition: the rule "self.size() > 1": compilation failed: ERROR: <input>:1:10: found no matching overload for 'size' applied to 'int.()'`,
-			`versions.v1.spec.c (input.cue:4): the API server refuses it in a CustomResourceDefinition: the rule "self.y > 1": compilation failed: ERROR: <input>:1:5: undefined field 'y'`,
+			`input.cue:2: versions.v1.spec.a: the API server refuses it in a CustomResourceDefinition: the default: more than one`,
+			`input.cue:3: versions.v1.spec.b: the API server refuses it in a CustomResourceDefinition: the rule "self.size() > 1": compilation failed: ERROR: <input>:1:10: found no matching overload for 'size' applied to 'int.()'`,
+			`input.cue:4: versions.v1.spec.c: the API server refuses it in a CustomResourceDefinition: the rule "self.y > 1": compilation failed: ERROR: <input>:1:5: undefined field 'y'`,
 		},
 	},
 }

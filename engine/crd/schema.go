@@ -3,6 +3,8 @@ package crd
 import (
 	"cuelang.org/go/cue"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"operetta.dev/engine/fault"
 )
 
 type schemaProps = apiextensionsv1.JSONSchemaProps
@@ -20,12 +22,12 @@ const (
 
 // generator walks the schemas of one version and collects what it cannot express.
 type generator struct {
-	faults []Fault
+	faults []fault.Fault
 	nodes  int
 }
 
 func (g *generator) fault(at site, problem, hint string) {
-	g.faults = append(g.faults, Fault{Path: at.path, Pos: at.pos, Problem: problem, Hint: hint})
+	g.faults = append(g.faults, faultAt(at.pos, at.path, problem, hint))
 }
 
 // schema returns the schema of v, or nil after reporting why there is none. What is

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/source"
 	"operetta.dev/schemas"
 )
@@ -36,7 +38,7 @@ func buildInstance(s *source.Snapshot) (*build.Instance, Faults) {
 		return nil, faults
 	}
 	if err := inst.Complete(); err != nil {
-		return nil, faultsOf(err)
+		return nil, fault.Of(err, cue.Value{})
 	}
 	prune(inst)
 	return inst, nil
@@ -107,7 +109,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) Faults {
 	for _, file := range b.snapshot.Files(dir) {
 		f, err := b.parse(file)
 		if err != nil {
-			return faultsOf(withoutTexts(err))
+			return fault.Of(withoutTexts(err), cue.Value{})
 		}
 		if !excluded(f) {
 			files = append(files, f)
@@ -126,13 +128,13 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) Faults {
 		}
 		if a := fileAttribute(f, "extern"); a != nil {
 			faults = append(faults, Fault{
-				Position: positionAt(a.Pos()),
+				Position: fault.At(a.Pos()),
 				Message:  "@extern is not supported yet, so that what it should bring in would be missing",
 				Hint:     "write the data as CUE: cue import turns YAML, JSON and text into it",
 			})
 		}
 		if err := inst.AddSyntax(f); err != nil {
-			faults = append(faults, faultsOf(err)...)
+			faults = append(faults, fault.Of(err, cue.Value{})...)
 		}
 	}
 	if len(inst.Files) == 0 && len(faults) == 0 {

@@ -6,6 +6,8 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Comparison is an == or a != in the text of a package. CUE compares values of
@@ -34,7 +36,7 @@ func (p *Program) Comparisons() []Comparison {
 			if ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 				out = append(out, Comparison{
 					Source:   sourceText(b),
-					Position: positionAt(b.Pos()),
+					Position: fault.At(b.Pos()),
 					Left:     p.index.operand(b.X),
 					Right:    p.index.operand(b.Y),
 				})
@@ -42,7 +44,7 @@ func (p *Program) Comparisons() []Comparison {
 			return true
 		}, nil)
 	}
-	slices.SortStableFunc(out, func(a, b Comparison) int { return comparePositions(a.Position, b.Position) })
+	slices.SortStableFunc(out, func(a, b Comparison) int { return fault.Compare(a.Position, b.Position) })
 	return out
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // component evaluates one component.
@@ -94,11 +96,12 @@ func (p *Program) wait(c *Component, faults Faults) {
 			c.Unset = append(c.Unset, field)
 		}
 		p.missFrom(c, f)
+		c.lacks(p.absent(f))
 		f = p.placedFault(p.explained(f))
 		if within, ok := strings.CutPrefix(f.Path, componentPath(c.Name)); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
-		if text := f.at(); !slices.Contains(c.Missing, text) {
+		if text := f.Located(); !slices.Contains(c.Missing, text) {
 			c.Missing = append(c.Missing, text)
 		}
 	}
@@ -111,8 +114,8 @@ func (p *Program) missFrom(c *Component, f Fault) {
 	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
 		from = append(from, nameOf(sels[1]))
 	}
-	if r, ok := p.undefined(f, undefinedField); ok {
-		if to, ok := r.dependency(); ok {
+	if a, ok := p.awaits(f); ok {
+		if to, ok := a.dependency(); ok {
 			from = append(from, to)
 		}
 	}
@@ -155,7 +158,7 @@ func (p *Program) decide(component string, when cue.Value) Decision {
 	if pred.Verdict == True {
 		return Decision{Verdict: True}
 	}
-	return Decision{Verdict: pred.Verdict, Detail: pred.Explain(), Unset: pred.Unset}
+	return Decision{Verdict: pred.Verdict, Detail: pred.Explain(), Unset: pred.Unset, Absent: pred.Absent}
 }
 
 // edges returns the declared edges in the author's order, then the derived ones.
@@ -243,9 +246,9 @@ func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
 		return
 	}
 	var unset, missing Faults
-	for _, f := range faultsOf(v.Validate(cue.Concrete(true))) {
-		if f.Message == unsetMessage && decided(v, f.Path) {
-			if isContract(f.Position.File) {
+	for _, f := range fault.Of(v.Validate(cue.Concrete(true)), v) {
+		if f.Code == fault.Unset && decided(v, f.Path) {
+			if f.Position.IsContract() {
 				f.Position = o.Position
 			}
 			unset = append(unset, f) // nobody would ever set it
@@ -279,9 +282,10 @@ func decided(v cue.Value, path string) bool {
 // incomplete to CUE, because another value might yet decide them; in an object
 // none will.
 func cyclesIn(v cue.Value) Faults {
-	out := faultsOf(v.Validate(cue.DisallowCycles(true)))
+	out := fault.Of(v.Validate(cue.DisallowCycles(true)), v)
 	out = slices.CompactFunc(out, func(a, b Fault) bool { return a.Path == b.Path })
 	for i := range out {
+		out[i].Code, out[i].Origin = fault.Invalid, fault.Origin{}
 		out[i].Hint = "a name means the closest field of that name: quote the label of the field, or rename what it should refer to"
 	}
 	return out
@@ -293,7 +297,7 @@ func valueFaults(v cue.Value, err error) Faults {
 	if fault, ok := errors.AsType[Fault](err); ok {
 		return Faults{fault}
 	}
-	return faultsOf(v.Validate())
+	return fault.Of(v.Validate(), v)
 }
 
 // policy returns how an object is treated, and which fields of it are patchable.
@@ -319,7 +323,7 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) (out P
 			err = field.Decode(&patchable)
 		}
 		if err != nil {
-			p.note(c, faultsOf(err), err)
+			p.note(c, fault.Of(err, field), err)
 		}
 	}
 	return out, patchable
@@ -328,29 +332,11 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) (out P
 // explained returns a fault of something that is not there yet with the whole
 // reference to it: CUE names only the field at which it ended.
 func (p *Program) explained(f Fault) Fault {
-	for _, of := range []struct{ format, becomes string }{
-		{undefinedField, notThere},
-		{optionalField, notSet},
-	} {
-		if r, ok := p.undefined(f, of.format); ok {
-			f.Message = r.String() + of.becomes
-		}
+	if a, ok := p.awaits(f); ok {
+		f.Message = a.String()
 	}
 	return f
 }
-
-// undefined returns the reference that a fault in CUE's words of some format is about.
-func (p *Program) undefined(f Fault, format string) (Reference, bool) {
-	_, name, ok := strings.Cut(f.Message, format)
-	sels := cue.ParsePath(name).Selectors()
-	if !ok || len(sels) == 0 {
-		return Reference{}, false
-	}
-	return p.index.referenceTo(nameOf(sels[0]), f.Position)
-}
-
-// at returns a fault as text, with its position behind it.
-func (f Fault) at() string { return f.Text() + f.Position.Behind() }
 
 // positionOf returns where a member of a root field is written, or, failing that, where
 // CUE says its value comes from.

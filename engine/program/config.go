@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Layer is one source of configuration, over the defaults in CUE.
@@ -55,11 +57,11 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) Faults {
 	if faults := p.lockedFaults(layers); len(faults) > 0 {
 		return faults
 	}
-	faults := faultsOf(v.Validate())
+	faults := fault.Of(v.Validate(), v)
 	for i, f := range faults {
 		path := below(f.Path)
 		from := layers
-		if f.Message == unknownField {
+		if f.Code == fault.UnknownField {
 			faults[i].Position, faults[i].Hint = p.PositionOf("config"), p.configHint(path)
 		} else if j := lastThatHolds(layers, path); j >= 0 {
 			from = layers[j : j+1] // it is over the others

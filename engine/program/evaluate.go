@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // The fields of a package that an evaluation reads.
@@ -225,12 +227,12 @@ func (p *Program) requeueAfter(v cue.Value) (time.Duration, Faults) {
 	}
 	s, err := v.String()
 	if err != nil {
-		own, _ := p.sorted("", faultsOf(v.Validate())) // none when it is not decidable yet
+		own, _ := p.sorted("", fault.Of(v.Validate(), v)) // none when it is not decidable yet
 		return 0, own
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, Faults{{Position: positionAt(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
+		return 0, Faults{{Position: fault.At(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
 	}
 	return d, nil
 }

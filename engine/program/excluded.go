@@ -43,11 +43,3 @@ func (c Component) needs(e Edge) bool {
 	}
 	return !e.Optional
 }
-
-// Behind returns a position in brackets, to be put behind a text.
-func (p Position) Behind() string {
-	if p.File == "" {
-		return ""
-	}
-	return " (" + p.String() + ")"
-}

@@ -5,6 +5,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Growth is a place in the text of a package where the cost of an evaluation grows with
@@ -61,7 +63,7 @@ func (p *Program) Growths(spec, config Limiter) []Growth {
 			}
 		})
 	}
-	slices.SortStableFunc(out, func(a, b Growth) int { return comparePositions(a.Position, b.Position) })
+	slices.SortStableFunc(out, func(a, b Growth) int { return fault.Compare(a.Position, b.Position) })
 	return out
 }
 
@@ -79,7 +81,7 @@ func (s *sizes) growthOf(e *ast.CallExpr) []Growth {
 	if amount.From == "" {
 		return nil
 	}
-	return []Growth{{Position: positionAt(e.Pos()), Source: sourceText(e), Function: name, Amount: amount}}
+	return []Growth{{Position: fault.At(e.Pos()), Source: sourceText(e), Function: name, Amount: amount}}
 }
 
 // growthOfLoop returns how a comprehension grows within others, and how much there is to do
@@ -100,7 +102,7 @@ func (s *sizes) growthOfLoop(c *ast.Comprehension, around Amount) ([]Growth, Amo
 	if !own || around.Beyond(MaxGrowth) {
 		return nil, all
 	}
-	return []Growth{{Position: positionAt(c.Pos()), Source: loopText(c), Function: "for", Amount: all}}, all
+	return []Growth{{Position: fault.At(c.Pos()), Source: loopText(c), Function: "for", Amount: all}}, all
 }
 
 // MaxGrowth is how many steps an evaluation may take in one place: some thousands are done in

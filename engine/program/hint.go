@@ -15,20 +15,16 @@ func (p *Program) withHints(faults Faults) Faults {
 	for i, f := range faults {
 		switch {
 		case f.Hint != "":
-		case strings.HasPrefix(f.Message, unresolvedName):
-			name, _, _ := strings.Cut(f.Message[len(unresolvedName):], "\"")
-			if near, ok := Nearest(name, p.namesInScope()); ok {
+		case f.Name != "":
+			if near, ok := Nearest(f.Name, p.namesInScope()); ok {
 				faults[i].Hint = didYouMean(near)
 			}
-		case strings.HasPrefix(f.Message, undefinedField):
+		default:
 			faults[i] = p.noSuchField(f)
 		}
 	}
 	return faults
 }
-
-// unresolvedName is how CUE begins to say that a name means nothing.
-const unresolvedName = "reference \""
 
 // namesInScope returns the names that any place of the package may use.
 func (p *Program) namesInScope() []string {
@@ -45,16 +41,9 @@ func (p *Program) namesInScope() []string {
 
 // noSuchField explains that a reference leads to a field that can never be there.
 func (p *Program) noSuchField(f Fault) Fault {
-	sels := cue.ParsePath(strings.TrimPrefix(f.Message, undefinedField)).Selectors()
-	if len(sels) != 1 {
-		return f
+	if a, ok := p.awaits(f); ok {
+		f.Message, f.Hint = a.Reference.String()+" does not exist", p.fieldHint(a.Path)
 	}
-	r, ok := p.index.referenceTo(nameOf(sels[0]), f.Position)
-	if !ok {
-		return f
-	}
-	f.Message = r.String() + " does not exist"
-	f.Hint = p.fieldHint(r.Path)
 	return f
 }
 

@@ -9,6 +9,8 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // An index is what the text of a package says before any evaluation: where its
@@ -60,6 +62,8 @@ type index struct {
 	otherOf []*ast.Field
 	// references are all references of the package, by position.
 	references []Reference
+	// selections are the places at which names of them are selected.
+	selections map[fault.Origin][]selectedName
 	// needed are the references to fields of the spec, and clauses the clauses of
 	// comprehensions, with whether they rest on more than the custom resource.
 	needed  map[string]bool
@@ -104,6 +108,7 @@ func emptyIndex() *index {
 		edges:            map[string][]derivedEdge{},
 		labelled:         map[string][]member{},
 		rests:            &sync.Map{},
+		selections:       map[fault.Origin][]selectedName{},
 	}
 }
 
@@ -281,7 +286,7 @@ func (x *index) addMembers(path string, owner member) {
 		switch {
 		case d.name != "" && isRegular(d.name):
 			if _, seen := m.names[d.name]; !seen {
-				m.names[d.name] = positionAt(d.field.Label.Pos())
+				m.names[d.name] = fault.At(d.field.Label.Pos())
 			}
 		case d.kind == dynamic || d.kind == embedded:
 			m.open = true

@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"operetta.dev/engine/fault"
 )
 
 // An Input is something that the package reads and does not own: one object by its
@@ -54,12 +56,12 @@ func (p *Program) input(name string, v cue.Value) (Input, Faults) {
 		if err == nil {
 			return value
 		}
-		if own := faultsOf(part.Validate()); len(own) > 0 {
+		if own := fault.Of(part.Validate(), part); len(own) > 0 {
 			faults = append(faults, own...)
 		} else if i.Missing == "" {
-			f := p.explained(faultsOf(err)[0])
+			f := p.explained(fault.Of(err, part)[0])
 			f.Path = ""
-			i.Missing = "its " + field + " is not known yet: " + f.at()
+			i.Missing = "its " + field + " is not known yet: " + f.Located()
 		}
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"cuelang.org/go/cue/build"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/source"
 )
 
@@ -118,7 +119,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	}
 	// A package that does not compile has no fields at all.
 	if err := p.static.Validate(); err != nil {
-		return p.withoutLiterals(p.withHints(faultsOf(err)))
+		return p.withoutLiterals(p.withHints(fault.Of(err, p.static)))
 	}
 	return p.noOperator()
 }
@@ -192,7 +193,7 @@ func (p *Program) lacking(name, hint string) Fault {
 func (p *Program) readVersions() ([]VersionMeta, Faults) {
 	it, err := p.static.LookupPath(cue.MakePath(cue.Str("versions"))).Fields()
 	if err != nil {
-		return nil, faultsOf(err)
+		return nil, fault.Of(err, p.static)
 	}
 	var out []VersionMeta
 	for it.Next() {
@@ -285,7 +286,7 @@ func specDoc(versions []VersionMeta) string {
 			continue
 		}
 		for _, g := range v.Spec.Doc() {
-			if !isContract(positionAt(g.Pos()).File) {
+			if !fault.At(g.Pos()).IsContract() {
 				return strings.TrimSpace(g.Text())
 			}
 		}

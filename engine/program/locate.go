@@ -23,7 +23,7 @@ func (p *Program) Locate(s Session, component, object, path string) (at Position
 			break
 		}
 		v = next
-		if own := PositionOf(v); own.File != "" && !isContract(own.File) {
+		if own := PositionOf(v); own.File != "" && !own.IsContract() {
 			at = own
 		}
 	}

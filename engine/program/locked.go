@@ -9,6 +9,8 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // configAttribute marks what of the configuration only the administrator sets, as
@@ -51,7 +53,7 @@ func lockedIn(v cue.Value, around []token.Pos) *locked {
 	if !v.Exists() {
 		return nil
 	}
-	out := &locked{position: positionAt(v.Pos()), fields: map[string]*locked{}}
+	out := &locked{position: fault.At(v.Pos()), fields: map[string]*locked{}}
 	parts := partsOf(v)
 	again := func(part cue.Value) bool { return part.Pos().IsValid() && slices.Contains(around, part.Pos()) }
 	if len(around) > maxAround || slices.ContainsFunc(parts[1:], again) {
@@ -197,11 +199,11 @@ func attributesIn(files []*ast.File) []Attribute {
 		ast.Walk(f, func(n ast.Node) bool {
 			if a, ok := n.(*ast.Attribute); ok {
 				name, contents := a.Split()
-				out = append(out, Attribute{Name: name, Contents: contents, Position: positionAt(a.Pos())})
+				out = append(out, Attribute{Name: name, Contents: contents, Position: fault.At(a.Pos())})
 			}
 			return true
 		}, nil)
 	}
-	slices.SortStableFunc(out, func(a, b Attribute) int { return comparePositions(a.Position, b.Position) })
+	slices.SortStableFunc(out, func(a, b Attribute) int { return fault.Compare(a.Position, b.Position) })
 	return out
 }

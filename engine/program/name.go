@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // namePattern returns what the contract's names match.
@@ -83,7 +85,7 @@ func (p *Program) parameter(path cue.Path) (Position, bool) {
 	q := p.within(sels[1].Unquoted(), component)
 	declared, _, _ := p.index.membersOf(q.home.bodies, sels[2].Unquoted())
 	for _, m := range declared {
-		if at := positionAt(m.field.Label.Pos()); !q.home.holds(at) {
+		if at := fault.At(m.field.Label.Pos()); !q.home.holds(at) {
 			return at, true
 		}
 	}

@@ -3,10 +3,11 @@ package program
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
 )
 
 // Most of what is not there yet comes by itself: a live object, an input, a field that
@@ -17,11 +18,9 @@ import (
 // unset returns the field of the spec that a fault is about, if the component needs it by
 // what the resource says alone: under a condition that rests on more, the need may pass.
 func (p *Program) unset(f Fault) (string, bool) {
-	for _, format := range []string{optionalField, undefinedField} {
-		r, ok := p.undefined(f, format)
-		if ok && len(r.Path) > 2 && r.Path[0] == "cr" && r.Path[1] == "spec" && p.index.needs(r) {
-			return Reference{Path: r.Path[1:]}.String(), true
-		}
+	a, ok := p.awaits(f)
+	if ok && len(a.Path) > 2 && a.Path[0] == "cr" && a.Path[1] == "spec" && p.index.needs(a.Reference) {
+		return Reference{Path: a.Path[1:]}.String(), true
 	}
 	return "", false
 }
@@ -29,22 +28,18 @@ func (p *Program) unset(f Fault) (string, bool) {
 // misspelt returns a fault as one of the package, if it is about a field that no object
 // will ever have.
 func (p *Program) misspelt(f Fault) (Fault, bool) {
-	_, name, ok := strings.Cut(f.Message, undefinedField)
-	sels := cue.ParsePath(name).Selectors()
-	if !ok || len(sels) == 0 || sels[0].LabelType() != cue.StringLabel {
+	a, ok := p.awaits(f)
+	if !ok {
 		return f, false
 	}
-	for _, r := range p.index.references {
-		if r.Position != f.Position || !slices.Contains(r.Path, sels[0].Unquoted()) {
-			continue
-		}
-		if at, known := p.Lacks(r.Path); at > 0 {
-			f.Message = Reference{Path: r.Path[:at+1]}.String() + " does not exist"
-			f.Hint = HintAmong(r.Path[at], known)
-			return f, true
-		}
+	at, known := p.Lacks(a.whole)
+	if at == 0 {
+		return f, false
 	}
-	return f, false
+	f.Code, f.Origin = fault.Invalid, fault.Origin{}
+	f.Message = Reference{Path: a.whole[:at+1]}.String() + " does not exist"
+	f.Hint = HintAmong(a.whole[at], known)
+	return f, true
 }
 
 // Lacks returns the index of the first name of a path into an object of the package that

@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // Each stands in a path for every field of a struct and every element of a list.
@@ -167,7 +169,7 @@ func (t *tracer) enter(f *ast.Field, path []string, depth int, found func(ast.No
 	defer t.mean(f.Attrs)()
 	at, trail, left := t.at, t.trail, t.left
 	if len(path) < left { // otherwise it is one of the names on the way to what is referred to
-		t.at, t.trail, t.left = positionAt(f.Label.Pos()), append(slices.Clip(trail), labelText(f.Label)), len(path)
+		t.at, t.trail, t.left = fault.At(f.Label.Pos()), append(slices.Clip(trail), labelText(f.Label)), len(path)
 	}
 	t.to(f.Value, path, depth+1, found)
 	t.at, t.trail, t.left = at, trail, left
@@ -339,7 +341,7 @@ func (t *tracer) outside(root *ast.Ident, own int, path []string) (Outside, bool
 	if from[0] == "inputs" && len(at) > 2 && !strings.HasPrefix(at[2], "object") {
 		return Outside{}, false // what the package itself says of the input
 	}
-	return Outside{Reference: Reference{Path: at, Position: positionAt(root.Pos())}, Below: slices.Clone(path[own:])}, true
+	return Outside{Reference: Reference{Path: at, Position: fault.At(root.Pos())}, Below: slices.Clone(path[own:])}, true
 }
 
 // loop follows a variable of a loop to what the loop goes through. The names of the

@@ -2,10 +2,11 @@ package program
 
 import (
 	"slices"
-	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
 )
 
 // A value that several places of a package make has the position of any of them, mostly
@@ -50,7 +51,7 @@ func (p *Program) placed(at Position, path []string) Position {
 	switch {
 	case !ok:
 		return at
-	case at.File == "" || isContract(at.File):
+	case at.File == "" || at.IsContract():
 		return use
 	case at.Use == "" && !p.home.holds(at):
 		at.Use = use.String()
@@ -61,6 +62,7 @@ func (p *Program) placed(at Position, path []string) Position {
 // placedFault returns a fault with the author's place. One of another component is
 // where that has it.
 func (p *Program) placedFault(f Fault) Fault {
+	f.Origin = fault.Origin{}
 	if own, _ := p.sorted(p.home.name, Faults{f}); len(own) > 0 {
 		f.Position = p.placed(f.Position, p.home.below(f.Path))
 	}
@@ -133,7 +135,7 @@ func (h home) descend(path []string) (at Position, depth int) {
 	within := h.bodies
 	for _, m := range within {
 		if m.field != nil {
-			at = positionAt(m.field.Label.Pos())
+			at = fault.At(m.field.Label.Pos())
 			break
 		}
 	}
@@ -142,7 +144,7 @@ func (h home) descend(path []string) (at Position, depth int) {
 		if len(next) == 0 {
 			break
 		}
-		at, within, depth = positionAt(next[0].field.Label.Pos()), next, depth+1
+		at, within, depth = fault.At(next[0].field.Label.Pos()), next, depth+1
 	}
 	return at, depth
 }
@@ -151,11 +153,11 @@ func (h home) descend(path []string) (at Position, depth int) {
 func authored(v cue.Value) []Position {
 	var out []Position
 	for _, n := range sourcesOf(v) {
-		at := positionAt(n.Pos())
+		at := fault.At(n.Pos())
 		if f, ok := n.(*ast.Field); ok {
-			at = positionAt(f.Label.Pos())
+			at = fault.At(f.Label.Pos())
 		}
-		if at.File != "" && !isContract(at.File) {
+		if at.File != "" && !at.IsContract() {
 			out = append(out, at)
 		}
 	}
@@ -182,12 +184,6 @@ func sourcesOf(v cue.Value) []ast.Node {
 	return out
 }
 
-// isContract reports whether a file is one of the engine's own, which a user does not
-// have.
-func isContract(file string) bool {
-	return strings.Contains(file, "schemas/operator/") || strings.Contains(file, "schemas/k8s/") || strings.Contains(file, "schemas/health/")
-}
-
 // withPlaces returns the faults of a whole package with the author's places.
 func (p *Program) withPlaces(faults Faults) Faults {
 	out := make(Faults, len(faults))
@@ -202,7 +198,7 @@ func (p *Program) withPlaces(faults Faults) Faults {
 		if len(sels) > 2 && sels[0] == cue.Str("hooks") {
 			name = Phase(name).hook(sels[2].Unquoted())
 		}
-		if f.Position.File == "" || isContract(f.Position.File) {
+		if f.Position.File == "" || f.Position.IsContract() {
 			f.Position = p.nearestAuthored(sels)
 		}
 		out[i] = p.within(name, p.static.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
@@ -227,7 +223,7 @@ func (p *Program) fromData(v cue.Value, part, name string) (computed, fromData b
 	fields := p.home.fieldsAt(part, name)
 	if len(fields) == 0 {
 		for _, n := range sourcesOf(v) {
-			if f, ok := n.(*ast.Field); ok && !isContract(positionAt(f.Pos()).File) {
+			if f, ok := n.(*ast.Field); ok && !fault.At(f.Pos()).IsContract() {
 				fields = append(fields, f)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/format"
+
+	"operetta.dev/engine/fault"
 )
 
 // Explain returns what a person needs to act on a predicate that does not hold:
@@ -44,8 +46,9 @@ func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
 		if cue.IsIncomplete(v.Err()) {
 			verdict = Unknown
 		}
+		absent := p.absent(f)
 		f = p.placedFault(p.explained(f))
-		out = append(out, Predicate{Name: part, Verdict: verdict, Position: f.Position, Detail: f.Message})
+		out = append(out, Predicate{Name: part, Verdict: verdict, Position: f.Position, Absent: absent, Detail: f.Message})
 	}
 	return out
 }
@@ -67,23 +70,23 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 		out.Verdict, out.Detail = False, cmp.Or(comparison(expr), inputMissing(expr))
 		return out
 	}
-	own, others := p.sorted(component, faultsOf(v.Validate()))
+	own, others := p.sorted(component, fault.Of(v.Validate(), v))
 	switch {
 	case len(own) > 0:
 		out.Verdict, out.Detail = Broken, own[0].Message
 	case len(others) > 0:
-		out.Verdict, out.Detail = Unknown, others[0].at()
+		out.Verdict, out.Detail = Unknown, others[0].Located()
 	default:
 		out.Verdict, out.Detail = Unknown, p.missingIn(expr, err)
-		p.whyNever(&out, err)
+		p.whyNever(&out, fault.Of(err, v))
 	}
 	return out
 }
 
 // whyNever says of an unknown predicate that it stays so, if nothing but a person will
 // bring what it waits for.
-func (p *Program) whyNever(out *Predicate, err error) {
-	for _, f := range faultsOf(err) {
+func (p *Program) whyNever(out *Predicate, faults Faults) {
+	for _, f := range faults {
 		if wrong, never := p.misspelt(f); never {
 			out.Verdict, out.Detail = Broken, wrong.Message
 			if wrong.Hint != "" {
@@ -92,13 +95,16 @@ func (p *Program) whyNever(out *Predicate, err error) {
 			return
 		}
 		out.Unset, _ = p.unset(f)
+		if len(out.Absent.Path) == 0 {
+			out.Absent = p.absent(f)
+		}
 	}
 }
 
 // locate records where an expression is written, and how.
 func (p *Predicate) locate(expr cue.Value) {
 	if node := nodeOf(expr); node != nil {
-		p.Position = positionAt(node.Pos())
+		p.Position = fault.At(node.Pos())
 		p.Source = sourceText(node)
 	}
 }
@@ -181,7 +187,7 @@ func (p *Program) missingIn(v cue.Value, err error) string {
 	if path, ok := missingReference(v, 4); ok {
 		return path + notThere
 	}
-	for _, f := range faultsOf(err) {
+	for _, f := range fault.Of(err, v) {
 		return p.explained(f).Message
 	}
 	return err.Error()

@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,7 +155,10 @@ func TestAPredicateHasFourVerdicts(t *testing.T) {
 			p := compile(t, c.more+"\ncomponents: web: verify: it: "+c.predicate+"\n")
 			web := evaluate(t, p, session(t, `{}`, c.live)).Components[0]
 			got := web.Verify[0]
-			want := program.Predicate{Name: "it", Verdict: c.want, Detail: c.detail}
+			want := program.Predicate{Name: "it", Verdict: c.want, Detail: c.detail, Absent: got.Absent}
+			if absent, awaits := strings.CutSuffix(c.detail, " is not there yet"); awaits && got.Absent.String() != absent {
+				t.Errorf("%s: %v is absent, want %s", c.reason, got.Absent, absent)
+			}
 			if c.want != program.True {
 				want.Source, want.Position = got.Source, got.Position
 				if got.Source != c.predicate {

@@ -1,13 +1,14 @@
 package program
 
 import (
-	"cmp"
 	"slices"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Reference is a chain of selections in a package that starts at one of the
@@ -63,26 +64,17 @@ func (x *index) allReferences(files []*ast.File) []Reference {
 	out := make([]Reference, len(r.found))
 	for i, f := range r.found {
 		out[i] = f.Reference
+		x.addSelections(f)
 	}
-	slices.SortStableFunc(out, func(a, b Reference) int { return comparePositions(a.Position, b.Position) })
+	slices.SortStableFunc(out, func(a, b Reference) int { return fault.Compare(a.Position, b.Position) })
 	return slices.CompactFunc(out, func(a, b Reference) bool {
-		return a.Position == b.Position && slices.Equal(a.Path, b.Path)
+		return a.is(b)
 	})
 }
 
-// referenceTo returns the reference at a position that selects a name, up to that
-// name.
-func (x *index) referenceTo(name string, at Position) (Reference, bool) {
-	for _, r := range x.references {
-		if i := slices.Index(r.Path, name); r.Position == at && i > 0 {
-			return Reference{Path: r.Path[:i+1], Position: at}, true
-		}
-	}
-	return Reference{}, false
-}
-
-func comparePositions(a, b Position) int {
-	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+// is reports whether two references are the same one.
+func (r Reference) is(o Reference) bool {
+	return r.Position == o.Position && slices.Equal(r.Path, o.Path)
 }
 
 // dependency returns the component that a reference depends on.

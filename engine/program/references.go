@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // references collects the references in a piece of a package, each with the
@@ -54,6 +56,9 @@ type surroundings struct {
 type found struct {
 	Reference
 	surroundings
+	// chain is how it is written, of which so many names behind the first are literal.
+	chain   ast.Expr
+	literal int
 }
 
 func newReferences(x *index) *references {
@@ -245,9 +250,9 @@ func (r *references) chain(e ast.Expr) bool {
 			return true // another name, recorded where it is written
 		}
 		path = slices.Concat(path, sels)
-		r.found = append(r.found, found{Reference{Path: path, Position: positionAt(root.Pos())}, r.surroundings})
+		r.found = append(r.found, found{Reference{Path: path, Position: fault.At(root.Pos())}, r.surroundings, e, len(sels)})
 		if r.follow && len(path) > 1 && path[0] == "components" {
-			r.declarations(positionAt(root.Pos()), r.index.fields["components"], path[1:], "components")
+			r.declarations(fault.At(root.Pos()), r.index.fields["components"], path[1:], "components")
 		}
 		return true
 	}
@@ -256,10 +261,10 @@ func (r *references) chain(e ast.Expr) bool {
 		if atRoot(root) {
 			at = fieldName(root)
 		}
-		r.declarations(positionAt(root.Pos()), r.index.declared(root), sels, at)
+		r.declarations(fault.At(root.Pos()), r.index.declared(root), sels, at)
 	}
 	if name := fieldName(root); r.parameters && !isRegular(name) {
-		r.declarations(positionAt(root.Pos()), r.index.labelled[name], sels, "")
+		r.declarations(fault.At(root.Pos()), r.index.labelled[name], sels, "")
 	}
 	return true
 }

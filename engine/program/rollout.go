@@ -1,6 +1,7 @@
 package program
 
 import (
+	"slices"
 	"time"
 )
 
@@ -50,6 +51,9 @@ type Component struct {
 	// Unset are the fields of the spec among Missing that are optional and not set, such
 	// as spec.name: nothing but a person will set them.
 	Unset []string
+	// Absent are the references that lead to what is missing, up to the first name that is
+	// not there.
+	Absent []Reference
 	// MissingFrom are the components from whose live objects or outputs that is, as far
 	// as is known.
 	MissingFrom []string
@@ -62,6 +66,11 @@ type Component struct {
 	// Unserved is what becomes of it while the cluster does not serve a kind of its
 	// objects: UnservedWait or UnservedSkip.
 	Unserved string
+}
+
+// AwaitsInput reports whether something is missing that an input would bring.
+func (c Component) AwaitsInput(name string) bool {
+	return slices.ContainsFunc(c.Absent, func(r Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
 }
 
 // What becomes of a component whose kinds are not served.
@@ -80,6 +89,8 @@ type Decision struct {
 	Detail string
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
+	// Absent is the reference without which it stays Unknown, as far as is known.
+	Absent Reference
 }
 
 // Rendering is how far the objects of a component could be rendered.
@@ -192,6 +203,8 @@ type Predicate struct {
 	Position Position
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
+	// Absent is the reference without which it stays Unknown, as far as is known.
+	Absent Reference
 	// Detail is what the verdict rests on: the actual and the wanted value of a
 	// false comparison, what is not there yet, or what is broken.
 	Detail string

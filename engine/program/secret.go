@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // What a Secret holds must not reach a message: messages end up in the status of
@@ -27,7 +29,7 @@ import (
 const hidden = "not shown, because it comes from a Secret"
 
 // hiddenValue is the message of a fault of which only position and path are shown.
-const hiddenValue = invalidValue + " (" + hidden + ")"
+const hiddenValue = fault.InvalidMessage + " (" + hidden + ")"
 
 // secretFields are the fields of a Secret that are secret.
 var secretFields = []string{"data", "stringData"}
@@ -324,7 +326,7 @@ func (w witness) predicates(all, said []Predicate) {
 func (w witness) faults(all, said Faults) Faults {
 	for i, f := range all {
 		if !w.said(f.Message+f.Hint, slices.Contains(said, f)) {
-			all[i] = Fault{Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
+			all[i] = Fault{Code: f.Code, Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
 		}
 	}
 	return all

@@ -7,6 +7,8 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // Copies returns where the package copies what a Secret holds into a status, or into an
@@ -56,7 +58,7 @@ func (c *copies) name(m member) {
 	r.inside(m.field.Label)
 	if from, ok := c.first(r.found, c.secret); ok {
 		c.found = append(c.found, Fault{
-			Position: positionAt(m.field.Label.Pos()), Path: "components",
+			Position: fault.At(m.field.Label.Pos()), Path: "components",
 			Message: "its name is made of what a Secret holds, " + from + ", and is said everywhere", Hint: "let the name come from elsewhere",
 		})
 	}
@@ -173,9 +175,9 @@ const hintDigest = `the annotation "` + DigestAnnotation + `" of a Secret in liv
 func (c *copies) report(path []string, m member, message, hint string) {
 	position := Position{}
 	if m.field != nil {
-		position = positionAt(m.field.Label.Pos())
+		position = fault.At(m.field.Label.Pos())
 	} else if m.value != nil {
-		position = positionAt(m.value.Pos())
+		position = fault.At(m.value.Pos())
 	}
 	c.found = append(c.found, Fault{Position: position, Path: Reference{Path: path}.String(), Message: message, Hint: hint})
 }

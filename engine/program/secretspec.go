@@ -9,6 +9,8 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // What is in the Secrets of a package itself comes from its text, or from the custom
@@ -22,7 +24,7 @@ func withoutContent(object cue.Value, faults Faults) Faults {
 	}
 	at := len(object.Path().Selectors())
 	for i, f := range faults {
-		if below := cue.ParsePath(f.Path).Selectors(); f.Message != unknownField && len(below) > at && isContent(below[at]) {
+		if below := cue.ParsePath(f.Path).Selectors(); f.Code != fault.UnknownField && len(below) > at && isContent(below[at]) {
 			faults[i].Message, faults[i].Hint = hiddenValue, ""
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // vocabularyFaults returns the fields that the contract does not have. CUE accepts
@@ -21,10 +23,10 @@ func (p *Program) vocabularyFaults() Faults {
 	out := unknownMembers(nil, members, controller)
 	// What comes from a reference is not written in place.
 	closed := controller.Unify(p.static)
-	for _, f := range faultsOf(closed.Validate()) {
+	for _, f := range fault.Of(closed.Validate(), closed) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
 		sels := cue.ParsePath(f.Path).Selectors()
-		if f.Message != unknownField || out.cover(f) || len(sels) == 0 || sels[len(sels)-1].LabelType() != cue.StringLabel {
+		if f.Code != fault.UnknownField || covered(out, f) || len(sels) == 0 || sels[len(sels)-1].LabelType() != cue.StringLabel {
 			continue
 		}
 		last := len(sels) - 1
@@ -47,9 +49,10 @@ func unknownMembers(at []cue.Selector, members []member, schema cue.Value) Fault
 		path := append(slices.Clone(at), name)
 		if !schema.Allows(name) {
 			out = append(out, Fault{
-				Position: positionAt(m.field.Label.Pos()),
+				Position: fault.At(m.field.Label.Pos()),
 				Path:     cue.MakePath(path...).String(),
-				Message:  unknownField,
+				Code:     fault.UnknownField,
+				Message:  fault.UnknownFieldMessage,
 				Hint:     unknownHint(m.name, len(at) == 0, schema),
 			})
 			continue
@@ -100,7 +103,7 @@ func (p *Program) Names(path ...string) (names []string, open bool) {
 func (p *Program) PositionOf(path ...string) Position {
 	if len(path) == 1 {
 		for _, m := range p.index.fields[path[0]] {
-			return positionAt(m.field.Label.Pos())
+			return fault.At(m.field.Label.Pos())
 		}
 		return Position{}
 	}

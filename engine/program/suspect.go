@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/cuecontext"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/source"
 )
 
@@ -41,14 +42,14 @@ func Suspect(s *source.Snapshot) (p *Program, faults Faults, err error) {
 	p.configurable = p.static.LookupPath(configPath).Exists()
 	p.locked = p.readLocked(inst)
 	vocabulary := p.vocabularyFaults()
-	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(faultsOf(p.static.Validate()))), vocabulary.cover)
+	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(fault.Of(p.static.Validate(), p.static))), func(f Fault) bool { return covered(vocabulary, f) })
 	return p, p.withPlaces(slices.Concat(vocabulary, static, faults, p.reachFaults())).Sorted(), nil
 }
 
-// cover reports whether some faults, which are unknown fields, say what another one does:
+// covered reports whether some faults, which are unknown fields, say what another one does:
 // CUE finds an unknown struct once more in each of its fields.
-func (fs Faults) cover(other Fault) bool {
-	return other.Message == unknownField && slices.ContainsFunc(fs, func(f Fault) bool {
+func covered(by Faults, other Fault) bool {
+	return other.Code == fault.UnknownField && slices.ContainsFunc(by, func(f Fault) bool {
 		return other.Path == f.Path || strings.HasPrefix(other.Path, f.Path+".")
 	})
 }
@@ -58,7 +59,7 @@ func (fs Faults) cover(other Fault) bool {
 func (p *Program) Similar(f Fault) (hint string, ok bool) {
 	sels := cue.ParsePath(f.Path).Selectors()
 	last := len(sels) - 1
-	if f.Message != unknownField || last < 0 || sels[last].LabelType() != cue.StringLabel {
+	if f.Code != fault.UnknownField || last < 0 || sels[last].LabelType() != cue.StringLabel {
 		return "", false
 	}
 	name := sels[last].Unquoted()

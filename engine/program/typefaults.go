@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
 )
 
 // TypeFaults returns what is wrong with the objects of a package by the complete types of
@@ -87,22 +89,23 @@ type typeJudge struct {
 	out Faults
 }
 
-func (j *typeJudge) report(at Position, path []cue.Selector, message, hint string) {
-	j.out = append(j.out, Fault{Position: at, Path: pathIn(path), Message: message, Hint: hint})
+func (j *typeJudge) report(f Fault, path []cue.Selector) {
+	f.Path = pathIn(path)
+	j.out = append(j.out, f)
 }
 
 // value judges a value and all that is in it.
 func (j *typeJudge) value(schema, v cue.Value, path []cue.Selector) {
 	around := j.at
 	defer func() { j.at = around }()
-	if own := PositionOf(v); own.File != "" && !isContract(own.File) {
+	if own := PositionOf(v); own.File != "" && !own.IsContract() {
 		j.at = own
 	}
 	wanted, is := schema.IncompleteKind(), v.IncompleteKind()
 	switch {
 	case wanted == cue.TopKind, is == cue.BottomKind:
 	case wanted&is == 0:
-		j.report(j.at, path, fmt.Sprintf("invalid value %s (must be %v)", shown(v), wanted), "")
+		j.report(Fault{Position: j.at, Message: fmt.Sprintf("invalid value %s (must be %v)", shown(v), wanted)}, path)
 	case is == cue.StructKind && wanted&cue.StructKind != 0:
 		j.structure(schema, v, path)
 	case is == cue.ListKind && wanted&cue.ListKind != 0:
@@ -156,10 +159,10 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 			j.value(inner, field, below)
 		case !schema.Allows(cue.Str(name)):
 			at := PositionOf(field)
-			if at.File == "" || isContract(at.File) {
+			if at.File == "" || at.IsContract() {
 				at = j.at
 			}
-			j.report(at, below, unknownField, typeHint(name, known.names))
+			j.report(Fault{Code: fault.UnknownField, Position: at, Message: fault.UnknownFieldMessage, Hint: typeHint(name, known.names)}, below)
 		}
 	}
 	if j.partial || !settledStruct(v) {
@@ -167,7 +170,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 	}
 	for _, name := range known.required {
 		if !set[name] {
-			j.report(j.at, append(slices.Clip(path), cue.Str(name)), unsetMessage, "")
+			j.report(Fault{Code: fault.Unset, Position: j.at, Message: fault.UnsetMessage}, append(slices.Clip(path), cue.Str(name)))
 		}
 	}
 }
@@ -246,8 +249,9 @@ func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 	if err != nil || j.sampled && !writtenOut(v, 3) {
 		return
 	}
-	for _, f := range faultsOf(schema.FillPath(cue.Path{}, value).Validate()) {
-		j.report(j.at, path, f.Message, "")
+	whole := schema.FillPath(cue.Path{}, value)
+	for _, f := range fault.Of(whole.Validate(), whole) {
+		j.report(Fault{Code: f.Code, Position: j.at, Message: f.Message}, path)
 		return
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
 )
 
 // A conditional is what a comprehension adds to the components. While it is not
@@ -37,7 +39,7 @@ func spansOf(guards []ast.Clause) []span {
 }
 
 func spanOf(n ast.Node) span {
-	return span{positionAt(n.Pos()), positionAt(n.End())}
+	return span{fault.At(n.Pos()), fault.At(n.End())}
 }
 
 func (s span) holds(p Position) bool {
@@ -91,7 +93,7 @@ func settlementOf(v cue.Value) (settlement, Faults) {
 	}
 	switch why := ownFaults(v); {
 	case len(why) == 0:
-		return masked, faultsOf(v.Err())
+		return masked, fault.Of(v.Err(), v)
 	case !cue.IsIncomplete(v.Err()):
 		return wrong, why
 	default:
@@ -183,19 +185,20 @@ func (p *Program) holdOne(evaluated []Component, held conditional, missing Fault
 		if c := &evaluated[i]; c.Name == held.component {
 			p.missFrom(c, missing)
 			for _, part := range held.parts {
-				c.holdPart(part, why)
+				p.holdPart(c, part, missing)
 			}
 			return evaluated
 		}
 	}
 	c := Component{
 		Name:      held.component,
-		When:      Decision{Verdict: Unknown, Detail: why.at()},
+		When:      Decision{Verdict: Unknown, Detail: why.Located(), Absent: p.absent(missing)},
 		Edges:     p.textEdges(held.component),
 		Rendering: RenderedIncomplete,
-		Missing:   []string{why.at()},
+		Missing:   []string{why.Located()},
 	}
 	p.missFrom(&c, missing)
+	c.lacks(c.When.Absent)
 	return append(evaluated, c)
 }
 
@@ -206,15 +209,15 @@ func (p *Program) holdParts(c *Component, why Fault) {
 		parts = []string{anyPart}
 	}
 	p.missFrom(c, why)
-	why = p.explained(unplaced(why, unsettled))
 	for _, part := range parts {
-		c.holdPart(part, why)
+		p.holdPart(c, part, unplaced(why, unsettled))
 	}
 }
 
 // holdPart says that there may be more of a part of a component.
-func (c *Component) holdPart(part string, why Fault) {
-	unknown := Predicate{Name: part, Verdict: Unknown, Position: why.Position, Detail: why.Text()}
+func (p *Program) holdPart(c *Component, part string, missing Fault) {
+	why, absent := p.explained(missing), p.absent(missing)
+	unknown := Predicate{Name: part, Verdict: Unknown, Position: why.Position, Absent: absent, Detail: why.Text()}
 	switch part {
 	case "requires":
 		c.Requires = append(c.Requires, unknown)
@@ -223,13 +226,14 @@ func (c *Component) holdPart(part string, why Fault) {
 	case "failed":
 		c.Failed = append(c.Failed, unknown)
 	case "when":
-		c.When = Decision{Verdict: Unknown, Detail: why.at()}
+		c.When = Decision{Verdict: Unknown, Detail: why.Located(), Absent: absent}
 	case "outputs", "timeout":
 		// What refers to them waits by itself.
 	default:
-		if !slices.Contains(c.Missing, why.at()) {
-			c.Missing = append(c.Missing, why.at())
+		if !slices.Contains(c.Missing, why.Located()) {
+			c.Missing = append(c.Missing, why.Located())
 		}
+		c.lacks(absent)
 		if c.Rendering == RenderedComplete {
 			c.Rendering = RenderedIncomplete
 		}
@@ -249,7 +253,7 @@ func ownFaults(v cue.Value) Faults {
 	if !cue.IsIncomplete(err) && hasFaultyField(v) {
 		return nil
 	}
-	return faultsOf(err)
+	return fault.Of(err, v)
 }
 
 func hasFaultyField(v cue.Value) bool {

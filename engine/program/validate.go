@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // ValidateCR returns what is wrong with a custom resource by the package's
@@ -58,11 +60,11 @@ func (p *Program) crFaults(cr cue.Value) Faults {
 	if err == nil {
 		return nil
 	}
-	faults := faultsOf(err)
+	faults := fault.Of(err, cr)
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")
-		if sels := cue.ParsePath(f.Path).Selectors(); f.Message == unknownField && len(sels) > 0 && sels[len(sels)-1].LabelType() == cue.StringLabel {
+		if sels := cue.ParsePath(f.Path).Selectors(); f.Code == fault.UnknownField && len(sels) > 0 && sels[len(sels)-1].LabelType() == cue.StringLabel {
 			last := len(sels) - 1
 			beside := p.CRSchema().LookupPath(cue.MakePath(sels[:last]...))
 			f.Hint = HintAmong(sels[last].Unquoted(), fieldNames(beside))

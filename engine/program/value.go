@@ -7,6 +7,8 @@ import (
 	"math/big"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // data returns a concrete value as the Go types that Kubernetes' unstructured
@@ -54,7 +56,7 @@ func toGo(v cue.Value) (any, error) {
 
 // unfit is the fault of a value that is complete and no data of Kubernetes.
 func unfit(v cue.Value, message string) Fault {
-	return Fault{Position: positionAt(v.Pos()), Path: v.Path().String(), Message: message}
+	return Fault{Position: fault.At(v.Pos()), Path: v.Path().String(), Message: message}
 }
 
 func structToGo(v cue.Value) (any, error) {

@@ -7,6 +7,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Written is an object of a component or a hook, or an input, as the package has it in
@@ -43,7 +45,7 @@ func (x *index) writtenAt(root string, path []string) ([]Written, []Outside) {
 		if m.field == nil {
 			continue
 		}
-		t.at, t.meant = positionAt(m.field.Label.Pos()), nil
+		t.at, t.meant = fault.At(m.field.Label.Pos()), nil
 		t.mean(m.field.Attrs)
 		t.to(m.value, path, 0, func(n ast.Node) {
 			key := strings.Join(t.trail, "\x00")

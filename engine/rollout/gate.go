@@ -145,7 +145,7 @@ func (r *run) gateRendering(c program.Component) (status.Component, bool) {
 	}
 	missing := slices.Clone(c.Missing)
 	for _, name := range slices.Sorted(maps.Keys(r.unread)) {
-		if slices.ContainsFunc(c.Missing, func(m string) bool { return strings.Contains(m, "inputs."+name) }) {
+		if c.AwaitsInput(name) {
 			missing = append(missing, "input "+name+": "+r.unread[name])
 		}
 	}

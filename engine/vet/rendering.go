@@ -1,6 +1,7 @@
 package vet
 
 import (
+	"slices"
 	"strings"
 
 	"operetta.dev/engine/program"
@@ -29,8 +30,8 @@ func rendering(v *view) program.Faults {
 func waitsForItself(v *view) program.Faults {
 	var out program.Faults
 	for _, c := range v.template {
-		report := func(text string, at program.Position, path ...string) {
-			if !waits(text, c.Name) {
+		report := func(absent program.Reference, at program.Position, path ...string) {
+			if !slices.Equal(absent.Path, []string{"live", c.Name}) {
 				return
 			}
 			out = append(out, program.Fault{
@@ -40,28 +41,15 @@ func waitsForItself(v *view) program.Faults {
 				Hint:     "give the reference a default, as in *live." + c.Name + ".x.y | \"\", or move what waits to a component of its own",
 			})
 		}
-		for _, m := range c.Missing {
-			report(m, v.positionIn(m, c.Name))
+		for _, r := range c.Absent {
+			report(r, r.Position)
 		}
 		for _, r := range c.Requires {
-			report(r.Detail, r.Position, "requires", r.Name)
+			report(r.Absent, r.Position, "requires", r.Name)
 		}
 		if c.When.Verdict == program.Unknown {
-			report(c.When.Detail, v.PositionOf("components", c.Name, "when"), "when")
+			report(c.When.Absent, v.PositionOf("components", c.Name, "when"), "when")
 		}
 	}
 	return out
-}
-
-// positionIn returns the position of the reference to a component's live objects
-// that a text is about, or of the component.
-func (v *view) positionIn(text, component string) program.Position {
-	for _, r := range v.References() {
-		own := len(r.Path) > 1 && r.Path[0] == "live" && r.Path[1] == component
-		at := "(" + r.Position.String()
-		if own && (strings.HasSuffix(text, at+")") || strings.Contains(text, at+", ")) {
-			return r.Position
-		}
-	}
-	return v.PositionOf("components", component)
 }

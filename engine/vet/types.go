@@ -31,7 +31,7 @@ func Types(s *source.Snapshot, known program.Faults) program.Faults {
 		found = append(found, beside(p.TypeFaults(kinds, &s.session), found)...)
 	}
 	found = slices.DeleteFunc(found, func(f program.Fault) bool {
-		return slices.ContainsFunc(known, func(k program.Fault) bool { return k.Path == f.Path && k.Message == f.Message })
+		return slices.ContainsFunc(known, func(k program.Fault) bool { return k.Path == f.Path && k.Code == f.Code })
 	})
 	found = append(found, beside(compiled(complete), found, known)...)
 	return merged(found)

@@ -2,7 +2,6 @@ package vet
 
 import (
 	"slices"
-	"strings"
 
 	"operetta.dev/engine/program"
 )
@@ -76,9 +75,3 @@ func (v *view) missing(name string, path ...string) (known []string, missing boo
 
 // joined returns a path in CUE's notation.
 func joined(path ...string) string { return program.Reference{Path: path}.String() }
-
-// waits reports whether a text says that a component's own live objects are not
-// there yet.
-func waits(text, component string) bool {
-	return strings.Contains(text, joined("live", component)+" is not there yet")
-}

@@ -108,3 +108,13 @@ func walkAll(dir fs.FS, visit func(name string, content []byte)) error {
 		return nil
 	})
 }
+
+// expression parses an expression, or ends the test.
+func expression(t *testing.T, text string) ast.Expr {
+	t.Helper()
+	out, err := parser.ParseExpr(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -60,9 +60,9 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 	o := s.Operate(good.Dir, piped.Dir, zeroed.Dir, bombed.Dir, "--package-memory", "192Mi", harness.Everywhere, harness.Alone)
 	s.ExpectAllReady(s.Create(good.Thing(s, "shop", nil)))
 	t.Logf("the other package was served %s after the start", harness.Since(began))
-	o.ExpectLog("the package is wrong", "piped", "x.cue: it is a named pipe, and only regular files are read")
-	o.ExpectLog("the package is wrong", "zeroed", "x.cue: it is a link that leads out of the folder")
-	o.ExpectLog("the package is wrong", "bombed", "it needs more than 192 MiB to be understood")
+	o.ExpectLog("the package is broken", "piped", "x.cue: it is a named pipe, and only regular files are read")
+	o.ExpectLog("the package is broken", "zeroed", "x.cue: it is a link that leads out of the folder")
+	o.ExpectLog("the package is broken", "bombed", "the check needs more than 192 MiB")
 
 	// A package that is mended is served.
 	if err := os.Remove(filepath.Join(piped.Dir, "x.cue")); err != nil {
@@ -73,7 +73,7 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(good.Dir, "x.cue"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.ExpectLog("the changed package is wrong", "besides", "x.cue: it is a named pipe")
+	o.ExpectLog("the changed package is broken", "besides", "x.cue: it is a named pipe")
 	o.Stop()
 }
 

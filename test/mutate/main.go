@@ -41,21 +41,20 @@ var subjects = []subject{
 var errTooFew = errors.New("too few changes were noticed")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	n := flag.Int("n", 300, "number of changes")
 	seed := flag.Uint64("seed", 1, "what the changes are drawn by")
 	atLeast := flag.Int("min", 85, "percentage of changes that the tests have to notice")
 	workers := flag.Int("p", 2, "changes that are tried at the same time")
 	flag.Parse()
-	err := run(ctx, *n, *seed, *atLeast, *workers, flag.Args())
-	if err != nil {
+	if err := run(*n, *seed, *atLeast, *workers, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, n int, seed uint64, atLeast, workers int, names []string) error {
+func run(n int, seed uint64, atLeast, workers int, names []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	sites, err := sitesOf(names)
 	if err != nil {
 		return err

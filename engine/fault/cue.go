@@ -1,4 +1,4 @@
-package program
+package fault
 
 import (
 	"fmt"
@@ -7,43 +7,46 @@ import (
 	"strings"
 	"unicode"
 
+	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/token"
 )
 
-// unsetMessage says of a required field that nothing sets it.
-const unsetMessage = "required, but not set"
+// The messages that say the same whoever says it.
+const (
+	// UnsetMessage says of a required field that nothing sets it.
+	UnsetMessage = "required, but not set"
+	// UnknownFieldMessage says of a field that a closed struct does not have it.
+	UnknownFieldMessage = "unknown field"
+	// InvalidMessage begins what is said of a value that cannot be.
+	InvalidMessage = "invalid value"
+)
 
-// unknownField says of a field that a closed struct does not have it.
-const unknownField = "unknown field"
-
-// notThere says of a reference that it leads nowhere, for now.
-const notThere = " is not there yet"
-
-// notSet says of a reference that it leads to an optional field that nothing sets.
-const notSet = " is optional, and not set"
-
-// The formats of the errors of CUE that are put differently for a person. They
-// decide only what a person reads, never what the engine does.
+// The formats of the errors of CUE that are put differently for a person. They decide how
+// a fault is worded and nothing else: its code comes from classify.
 const (
 	emptyDisjunction    = "%d errors in empty disjunction:"
 	conflictingValues   = "conflicting values %s and %s"
 	mismatchedTypes     = "conflicting values %s and %s (mismatched types %s and %s)"
-	invalidValue        = "invalid value"
-	incompleteValue     = "incomplete value %v"
 	requiredField       = "field is required but not present"
+	incompleteValue     = "incomplete value %v"
 	notAllowed          = "field not allowed"
 	noReference         = "reference %q not found"
 	importFailed        = "import failed"
 	failedInterpolation = "invalid interpolation"
-	undefinedField      = "undefined field: "
-	optionalField       = "cannot reference optional field: "
 )
 
-// faultsOf returns the faults that a CUE error stands for, without the noise of
-// disjunctions: for `int & <=100 | *3` and 500 CUE reports the failed default as
-// well as the bound, and only the bound helps.
-func faultsOf(err error) Faults {
+// Wording returns the words of an error of CUE. Only tests replace it: they reword all
+// errors, and see that the engine decides the same.
+var Wording = func(e errors.Error) (format string, args []any) { return e.Msg() }
+
+// Of returns the faults that a CUE error stands for, or none for nil, without the noise of
+// disjunctions: for `int & <=100 | *3` and 500 CUE reports the failed default as well as
+// the bound, and only the bound helps.
+//
+// The error is of validating or reading v, or a part of it. Without a v, as for an error
+// of the parser, the code of all faults is Invalid.
+func Of(err error, v cue.Value) Faults {
 	if err == nil {
 		return nil
 	}
@@ -58,8 +61,10 @@ func faultsOf(err error) Faults {
 	}
 	var out Faults
 	for _, path := range paths {
+		code := classify(v, path, err)
 		for _, f := range faultsAt(path, groups[path]) {
-			if !slices.Contains(out, f) {
+			f.Code = code
+			if !slices.ContainsFunc(out, f.says) {
 				out = append(out, f)
 			}
 		}
@@ -70,7 +75,7 @@ func faultsOf(err error) Faults {
 // faultsAt returns the faults that the errors of one field stand for.
 func faultsAt(path string, errs []errors.Error) Faults {
 	disjunct := slices.ContainsFunc(errs, func(e errors.Error) bool { return formatOf(e) == emptyDisjunction })
-	bounded := slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), invalidValue) })
+	bounded := slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), InvalidMessage) })
 	if disjunct && !bounded {
 		if f, ok := oneOf(path, errs); ok {
 			return Faults{f}
@@ -97,7 +102,11 @@ func faultsAt(path string, errs []errors.Error) Faults {
 }
 
 func faultOf(path string, e errors.Error) Fault {
-	return Fault{Position: positionOf(e), Path: path, Message: messageOf(e), Hint: hintFor(e)}
+	f := Fault{Position: positionOf(e), Path: path, Message: messageOf(e), Hint: hintFor(e), Origin: originOf(e)}
+	if format, args := Wording(e); format == noReference && len(args) == 1 {
+		f.Name = fmt.Sprint(args[0])
+	}
+	return f
 }
 
 // oneOf says what a value may be that fits none of the alternatives.
@@ -144,7 +153,7 @@ type side struct{ text, kind string }
 type conflict [2]side
 
 func conflictOf(e errors.Error) (conflict, bool) {
-	format, args := e.Msg()
+	format, args := Wording(e)
 	text := make([]string, len(args))
 	for i, a := range args {
 		text[i] = fmt.Sprint(a)
@@ -166,19 +175,19 @@ func alternatives(texts []string) string {
 }
 
 func formatOf(e errors.Error) string {
-	format, _ := e.Msg()
+	format, _ := Wording(e)
 	return format
 }
 
 func messageOf(e errors.Error) string {
-	format, args := e.Msg()
+	format, args := Wording(e)
 	switch format {
 	case requiredField:
-		return unsetMessage
+		return UnsetMessage
 	case incompleteValue:
-		return fmt.Sprintf(unsetMessage+" (must be %v)", args...)
+		return fmt.Sprintf(UnsetMessage+" (must be %v)", args...)
 	case notAllowed:
-		return unknownField
+		return UnknownFieldMessage
 	case mismatchedTypes:
 		if c, ok := conflictOf(e); ok && c[0].isType() != c[1].isType() {
 			value, want := c[0], c[1]
@@ -219,7 +228,7 @@ func (s side) isType() bool {
 
 // hintFor returns what to write instead, where the error alone tells.
 func hintFor(e errors.Error) string {
-	format, args := e.Msg()
+	format, args := Wording(e)
 	if format != noReference || len(args) != 1 {
 		return ""
 	}
@@ -253,13 +262,25 @@ func positionOf(e errors.Error) Position {
 	var first Position
 	// Not errors.Positions, which sorts: CUE names the most specific one first.
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
-		p := positionAt(pos)
+		p := At(pos)
 		first = orFirst(first, p)
-		if p.File != "" && !isContract(p.File) {
+		if p.File != "" && !p.IsContract() {
 			return p
 		}
 	}
 	return first
+}
+
+// originOf returns where CUE stopped: of an interpolation, in the part of it that failed.
+func originOf(e errors.Error) Origin {
+	at := e.Position()
+	var cause errors.Error
+	for inner := errors.Unwrap(e); inner != nil && errors.As(inner, &cause); inner = errors.Unwrap(cause) {
+		if cause.Position().IsValid() {
+			at = cause.Position()
+		}
+	}
+	return OriginOf(at)
 }
 
 func orFirst(a, b Position) Position {
@@ -269,7 +290,8 @@ func orFirst(a, b Position) Position {
 	return b
 }
 
-func positionAt(pos token.Pos) Position {
+// At returns a place in the text as a position, or none for what is in no file.
+func At(pos token.Pos) Position {
 	if !pos.IsValid() {
 		return Position{}
 	}

@@ -1,0 +1,98 @@
+package fault_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+	"github.com/google/go-cmp/cmp"
+
+	"operetta.dev/engine/fault"
+)
+
+const definitions = `
+#D: {a?: {b?: {...}, x?: int}, k?: string, n!: string}
+#Names: [=~"^[a-z]+$"]: int
+#List: l: [...{a: int}]
+live: {z: 1, zero: 0, m: a: 1, ...}
+`
+
+// The codes of what CUE says, in v0.17.1 and v0.18.0-alpha.1 alike.
+func TestTheCodeOfAFaultIsWhatTheValueIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, path, want string }{
+		"a conflict":                          {`x: 1 & 2`, "x", "Invalid"},
+		"a bound":                             {`x: 5 & <3`, "x", "Invalid"},
+		"a type":                              {`x: "a" & int`, "x", "Invalid"},
+		"no alternative":                      {`x: "c" & ("a" | "b")`, "x", "Invalid"},
+		"an operator":                         {`x: 3 >= "3"`, "x", "Invalid"},
+		"an error of the author's":            {`x: error("no")`, "x", "Invalid"},
+		"a division by zero":                  {`x: 1/live.zero`, "x", "Invalid"},
+		"an integer division by zero":         {`x: div(1, live.zero)`, "x", "Invalid"},
+		"an index into a struct":              {`x: live.m[0]`, "x", "Invalid"},
+		"an index beyond a list":              {`x: [1][1]`, "x", "Invalid"},
+		"a selection from a number":           {`x: live.z.y`, "x", "Invalid"},
+		"an unknown field that is a conflict": {`x: #D & {n: "n", q: 1 & 2}`, "x.q", "Invalid"},
+		"a conflict beside an embedding":      {`x: {#D, n: "n", q: 5 & <3}`, "x.q", "Invalid"},
+		"what is not there yet":               {`x: live.a.b`, "x", "Incomplete"},
+		"a text of what is not there yet":     {`x: "a \(live.a)"`, "x", "Incomplete"},
+		"an optional field":                   {`y: {k?: int}, x: y.k`, "x", "Incomplete"},
+		"a type without a value":              {`x: string`, "x", "Incomplete"},
+		"an undecided condition":              {`x: {a: 1, if live.q {b: 1}}`, "x", "Incomplete"},
+		"a required field":                    {`x: #D`, "x.n", "Unset"},
+		"a required field of what is unified": {`x: #D & {k: "k"}`, "x.n", "Unset"},
+		"a required field that waits":         {`x: #D & {n: live.n}`, "x.n", "Incomplete"},
+		"a field of a closed struct":          {`x: close({a: 1}) & {b: 2}`, "x.b", "UnknownField"},
+		"a field of a definition":             {`x: #D & {n: "n", q: 1}`, "x.q", "UnknownField"},
+		"a field deep in a definition":        {`x: y: z: #D & {n: "n", a: q: r: 1}`, "x.y.z.a.q", "UnknownField"},
+		"a field that refers":                 {`y: 1, x: #D & {n: "n", q: y}`, "x.q", "UnknownField"},
+		"a name that matches no pattern":      {`x: #Names & {A: 1}`, "x.A", "UnknownField"},
+		"a field of an element":               {`x: #List & {l: [{a: 1}, {a: 1, b: 2}]}`, "x.l[1].b", "UnknownField"},
+		"a field of a definition in a list":   {`x: [#D & {n: "n", q: 1}]`, "x[0].q", "UnknownField"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := cuecontext.New().CompileString(definitions+c.text, cue.Filename("x.cue"))
+			x := v.LookupPath(cue.ParsePath("x"))
+			faults := fault.Of(x.Validate(cue.Concrete(true)), x)
+			at := slices.IndexFunc(faults, func(f fault.Fault) bool { return f.Path == c.path })
+			if at < 0 {
+				t.Fatalf("there is no fault at %s: %v", c.path, faults)
+			}
+			if got := faults[at].Code.String(); got != c.want {
+				t.Errorf("%v is %s, want %s", faults[at], got, c.want)
+			}
+			for _, f := range fault.Of(v.Validate(cue.Concrete(true)), v) {
+				if f.Path == c.path && f.Code != faults[at].Code {
+					t.Errorf("%v is %v of the whole package, %v of the field", f, f.Code, faults[at].Code)
+				}
+			}
+		})
+	}
+}
+
+func TestFaultsAreSortedAndEachIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	at := func(line, column int, message string) fault.Fault {
+		return fault.Fault{Position: fault.Position{File: "x.cue", Line: line}, Message: message, Origin: fault.Origin{File: "x.cue", Line: line, Column: column}}
+	}
+	got := fault.Faults{at(2, 1, "b"), at(1, 9, "a"), at(1, 3, "a")}.Sorted().Error()
+	if diff := cmp.Diff("x.cue:1: a\nx.cue:2: b", got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnErrorOfTheParserIsInvalid(t *testing.T) {
+	t.Parallel()
+	err := cuecontext.New().CompileString("x: {", cue.Filename("x.cue")).Err()
+	for _, f := range fault.Of(err, cue.Value{}) {
+		if f.Code != fault.Invalid || f.Position.String() != "x.cue:1" {
+			t.Errorf("%v %v", f.Code, f)
+		}
+	}
+	if got := fmt.Sprint(fault.Of(nil, cue.Value{})); got != "" {
+		t.Errorf("no error is %q", got)
+	}
+}
