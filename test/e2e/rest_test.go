@@ -171,8 +171,8 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.Operate(harness.PackageOf("webapp"))
-			from, began := harness.Mark(t), time.Now()
+			o := s.Operate(harness.PackageOf("webapp"))
+			from, began, cpu := harness.Mark(t), time.Now(), o.CPU()
 			s.Create(s.Webapp("shop", spec))
 			s.ExpectReady("shop")
 			took := harness.Since(began)
@@ -185,8 +185,8 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 					objects++
 				}
 			}
-			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s",
-				objects, took, len(writes), writes, len(all.Events()), all.Verbs("get", "list"))
+			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s; %d reconciles, %s of CPU",
+				objects, took, len(writes), writes, len(all.Events()), all.Verbs("get", "list"), o.Reconciles("webapp.example.com"), o.CPU()-cpu)
 			// Whoever waits is told how it goes, now and then.
 			progress := int(took / progressEvery)
 			if len(writes) > objects+3+progress {
