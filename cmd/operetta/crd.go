@@ -52,7 +52,7 @@ The default is the package in the current folder.`,
 // generateCRD returns the CustomResourceDefinition of the package in a folder. It runs
 // the generator in a process of its own; see examine.
 func generateCRD(ctx context.Context, dir string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	f, err := examine(ctx, dir, examineCRD)
+	f, err := examine(ctx, dir, examineCRD, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -35,10 +35,10 @@ const dryRunLong = `
 With --dry-run there is no cluster. The custom resources of -f are rolled out in memory, where
 Deployments, Jobs and the like become healthy as soon as they are written. Each step is
 shown with what it writes and what the rest waits for. Other objects in the files exist from
-the start, and so do their namespaces; any other namespace must be created first. Objects are
-refused if every API server would refuse them: built-in kinds, and custom resources whose CRD
-is in the files or rendered by the package. Permissions, quotas and webhooks are not checked.
-With --delete, the resources are deleted at the end.
+the start, and so do their namespaces; any other namespace must be created first. Known kinds
+are the built-in ones, those of the packages, and those whose CRD is in the files or rendered by
+a package. Objects are refused if every API server would refuse them. Permissions, quotas and
+webhooks are not checked. With --delete, the resources are deleted at the end.
 
 With --dry-run=server, the API server is asked what the next reconcile would change; nothing is
 written. It covers the custom resources of -f as if they were applied, or else those in the
@@ -145,6 +145,7 @@ func (r *rehearsal) read(ctx context.Context, in io.Reader, f runFlags, programs
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(others, func(a, b *unstructured.Unstructured) int { return definesNothing(a) - definesNothing(b) })
 	for _, u := range append(others, given...) {
 		ref, err := r.put(u, f.options.CustomResourceNamespace)
 		if err != nil {
@@ -155,6 +156,15 @@ func (r *rehearsal) read(ctx context.Context, in io.Reader, f runFlags, programs
 		}
 	}
 	return nil
+}
+
+// definesNothing is 0 for the definition of a kind, which comes before objects of that kind,
+// and 1 for anything else.
+func definesNothing(u *unstructured.Unstructured) int {
+	if _, _, defines := cluster.DefinedBy(u.Object); defines {
+		return 0
+	}
+	return 1
 }
 
 // readGiven returns the custom resources in the files, and what else is there.
@@ -200,8 +210,7 @@ func servedBy(programs []*program.Program, kind schema.GroupKind) *program.Progr
 func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster.Ref, error) {
 	scope, err := r.world.Scope(u.GroupVersionKind())
 	switch {
-	case err != nil:
-		return cluster.Ref{}, err
+	case err != nil: // perhaps it says so itself
 	case scope == cluster.ClusterScoped:
 		u.SetNamespace("")
 	case u.GetNamespace() == "" && namespace != "":
@@ -236,7 +245,7 @@ func (r *rehearsal) show(step dryrun.Step) {
 	components, _ := step.Status["components"].([]any)
 	for _, c := range components {
 		m, _ := c.(map[string]any)
-		line := fmt.Sprintf("  %s: %v", r.mask.Text(fmt.Sprint(m["name"])), r.state(fmt.Sprint(m["state"])))
+		line := fmt.Sprintf("  %s: %v", r.mask.Text(fmt.Sprint(m["name"])), r.ink.state(fmt.Sprint(m["state"])))
 		if text, _ := m["message"].(string); text != "" {
 			line += ", " + r.mask.Text(text)
 		}
@@ -303,18 +312,6 @@ func (r *rehearsal) phase(phase string) string {
 		return r.ink.bad(phase)
 	}
 	return r.ink.warn(phase)
-}
-
-func (r *rehearsal) state(state string) string {
-	switch state {
-	case "Verified":
-		return r.ink.good(state)
-	case "Failed":
-		return r.ink.bad(state)
-	case "Excluded":
-		return r.ink.dim(state)
-	}
-	return r.ink.warn(state)
 }
 
 // conclude prints what there is in the end, and says what is not ready.

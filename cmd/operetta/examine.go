@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
 )
 
 const (
@@ -31,6 +32,8 @@ type examiner struct {
 	timeout time.Duration
 	memory  int64
 	slots   chan struct{}
+	// scopes are of the kinds whose definitions were given.
+	scopes vet.Scopes
 }
 
 // newExaminer returns an examiner whose workers may have some memory each, in bytes, or if that
@@ -42,6 +45,13 @@ func newExaminer(memory quantity) (*examiner, error) {
 	}
 	l := limitsFor(availableMemory(), int64(memory))
 	return &examiner{program: self, timeout: examineTimeout, memory: l.memory, slots: make(chan struct{}, l.slots)}, nil
+}
+
+// knowing returns an examiner that knows where the objects of some kinds live.
+func (e *examiner) knowing(scopes vet.Scopes) *examiner {
+	out := *e
+	out.scopes = scopes
+	return &out
 }
 
 // commands examines packages for commands that end with them.
@@ -67,7 +77,7 @@ func (e *examiner) ask(ctx context.Context, snapshot *source.Snapshot, mode stri
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, e.program, "worker", mode, strconv.FormatInt(e.memory, 10))
+	cmd := exec.CommandContext(limited, e.program, "worker", mode, strconv.FormatInt(e.memory, 10), encodeScopes(e.scopes))
 	alone(cmd)
 	answer, complaint := &bounded{limit: maxAnswer, over: cancel}, &bounded{limit: maxComplaint}
 	cmd.Stdout, cmd.Stderr = answer, complaint

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
+	"operetta.dev/engine/status"
 )
 
 // ink colours words for a terminal. Anything else, and a terminal whose user has set
@@ -34,3 +35,17 @@ var seal = rand.Text()
 
 // sealed marks the escapes of a text as meant.
 func sealed(s string) string { return strings.ReplaceAll(s, escape, escape+seal) }
+
+// state colours the state of a component.
+func (i ink) state(state string) string {
+	switch status.State(state) {
+	case status.Verified:
+		return i.good(state)
+	case status.Failed:
+		return i.bad(state)
+	case status.Excluded:
+		return i.dim(state)
+	case status.Applied, status.Waiting, status.Retrying, status.Held, status.Deleting:
+	}
+	return i.warn(state)
+}

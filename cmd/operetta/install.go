@@ -67,7 +67,7 @@ func newInstall(s streams) *cobra.Command {
 			}
 			var found []finding
 			for _, dir := range dirs {
-				one, err := examine(cmd.Context(), dir, examineAll)
+				one, err := examine(cmd.Context(), dir, examineAll, nil)
 				if err != nil {
 					return err
 				}

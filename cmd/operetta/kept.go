@@ -26,7 +26,7 @@ type lastGood struct {
 // have changed since then, so it is examined like any other.
 func (o *operator) lastGood(ctx context.Context, dir string) lastGood {
 	if o.kept == nil {
-		return lastGood{err: source.ErrNothingKept}
+		return lastGood{err: source.ErrNoLastGood}
 	}
 	snapshot, err := o.kept.Load(dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *operator) serveLast(ctx context.Context, last lastGood, dir string, fau
 	switch {
 	case err == nil:
 		return last.program
-	case errors.Is(err, source.ErrNothingKept), ctx.Err() != nil:
+	case errors.Is(err, source.ErrNoLastGood), ctx.Err() != nil:
 	default:
 		o.log.Info("the stored version of a broken package is not used", "package", dir, "why", faultsOf(err)[0].Error())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
 )
 
 // loadOne checks and loads the one package that a folder or pattern names. The check
@@ -49,8 +50,9 @@ func readPackage(dir string) (*source.Snapshot, error) {
 	return snapshot, nil
 }
 
-// examine examines the package in a folder as it is now; see examiner.
-func examine(ctx context.Context, dir, mode string) (finding, error) {
+// examine examines the package in a folder as it is now, with the scopes of kinds whose
+// definitions were given; see examiner.
+func examine(ctx context.Context, dir, mode string, scopes vet.Scopes) (finding, error) {
 	snapshot, err := readPackage(dir)
 	if err != nil {
 		return finding{}, err
@@ -59,7 +61,7 @@ func examine(ctx context.Context, dir, mode string) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	return e.examine(ctx, snapshot, mode)
+	return e.knowing(scopes).examine(ctx, snapshot, mode)
 }
 
 // expand returns the folders that arguments name, or those of the pattern that stands

@@ -30,7 +30,7 @@ type operator struct {
 	// examiner looks at packages before they are loaded.
 	examiner *examiner
 	// kept are the last good versions of packages; nil keeps none.
-	kept *source.Kept
+	kept *source.LastGood
 
 	mu sync.Mutex
 	// broken are the folders of packages that were not right since the start.
@@ -128,7 +128,7 @@ func (o *operator) tryAll(ctx context.Context, dirs []string) <-chan attempt {
 		go func() {
 			a := attempt{dir: dir}
 			snapshot, err := source.Folder(dir)
-			a.state = source.State(snapshot, err)
+			a.state = source.Fingerprint(snapshot, err)
 			if err != nil {
 				a.err = emptyFolder(dir, err)
 			} else {

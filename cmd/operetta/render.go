@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 // The drawings of the graph.
@@ -25,9 +26,10 @@ type renderOptions struct {
 
 const renderLong = `Print the objects that a package renders for a custom resource, without a cluster.
 
-The objects are printed in the order in which they would be applied: dependencies first. A
-summary of each component goes to stderr: whether it is excluded, incomplete or invalid,
-what it waits for, and the line of the package that says so.
+The objects are printed in the order in which they would be applied: dependencies first. The
+state of each component goes to stderr, in the words of the resource's status: what would be
+applied now, what waits for what, what is excluded or wrong, and the line of the package that
+says so. It is what the next reconcile would decide before its first write.
 
 Some objects depend on live objects. --live reads those, and the inputs of the package, from
 a file. The file has manifests as kubectl prints them, matched by kind, namespace and name,
@@ -35,6 +37,13 @@ or a map by component and object name:
 
   web:
     deployment: {apiVersion: apps/v1, kind: Deployment, status: {availableReplicas: 3}}
+
+Manifests that kubectl printed keep their owner: the object of another owner is refused, as in
+a cluster. A manifest without a resourceVersion was written by hand. It stands for the object
+as the operator has applied it, with the given fields over that.
+
+Built-in kinds are known. For any other kind, give its CRD with -f or --live: it says whether
+the kind is namespaced.
 
 The default is the package in the current folder.`
 
@@ -105,15 +114,15 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 		}
 		return out.Faults.OrNil()
 	}
-	cr, err := readResource(ctx, s.in, o, p)
+	cr, definitions, err := readResource(ctx, s.in, o, p)
 	if err != nil {
 		return err
 	}
-	in := render.Input{CR: cr.object, Namespace: o.namespace}
+	in := render.Input{CR: cr.object, Namespace: o.namespace, Manifests: definitions}
 	if err := readLive(ctx, s.in, o.live, &in); err != nil {
 		return err
 	}
-	out, err := render.Render(p, in)
+	out, err := render.Render(ctx, p, in)
 	if err != nil {
 		return err
 	}
@@ -161,41 +170,36 @@ func printGraph(w io.Writer, kind string, out render.Output) error {
 	return err
 }
 
-// explain says what becomes of each component, in the order of the objects.
+// explain says what becomes of each component, in the words of the status and in the order
+// of the objects.
 func explain(w io.Writer, out render.Output) {
 	ink := newInk(w)
+	shown := map[string]bool{}
 	for _, c := range out.Components {
-		switch c.State {
-		case render.Rendered:
-			printLinef(w, "%s: %s", c.Name, ink.good(count(len(c.Objects), "object")))
-			for _, wait := range c.Waits {
-				printLinef(w, "%s: %s %s", c.Name, ink.warn("waits"), wait)
-			}
-		case render.Invalid:
-			// Its faults are printed with all others, at the end.
-			printLinef(w, "%s: %s", c.Name, ink.bad("invalid, not rendered"))
-		case render.Excluded:
-			explainState(w, c, ink.dim("excluded"))
-		case render.Held:
-			explainState(w, c, ink.warn("held, neither created nor deleted"))
-		case render.Incomplete:
-			explainState(w, c, ink.warn("incomplete, not rendered yet"))
+		if c.State == "" {
+			continue // nothing is decided, and the faults say why
 		}
+		shown[c.Name] = true
+		line := c.Name + ": " + ink.state(string(c.State))
+		faulty := c.State == status.Failed && c.Reason != status.ReasonObjectFailed || c.Reason == status.ReasonKindNotServed
+		if c.Message != "" && !faulty { // faults are printed with all others, at the end
+			line += ", " + c.Message
+		}
+		printLinef(w, "%s", line)
+	}
+	for _, u := range out.Unmet {
+		printLinef(w, "%s", u)
 	}
 	for _, h := range out.Hooks {
-		printLinef(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+		if !shown[h.Component.Name] {
+			printLinef(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.dim(count(len(h.Component.Objects), "object")))
+		}
 	}
 	for _, a := range out.Absent {
 		printLinef(w, "note: %s", a)
 	}
 	for _, u := range out.Unmatched {
 		printLinef(w, "note: live object %s matches no rendered object", u)
-	}
-}
-
-func explainState(w io.Writer, c render.Component, state string) {
-	for _, reason := range c.Because {
-		printLinef(w, "%s: %s: %s", c.Name, state, reason)
 	}
 }
 

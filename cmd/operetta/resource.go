@@ -8,36 +8,56 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 )
 
 // readResource reads the custom resource to render: the one of the package's kind in
 // the file, or the one of them that has the wanted name.
-func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program.Program) (document, error) {
+// The definitions in the file come with it.
+func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program.Program) (document, []map[string]any, error) {
 	all, err := readDocuments(ctx, o.file, in)
 	if err != nil {
-		return document{}, err
+		return document{}, nil, err
 	}
+	definitions := definitionsIn(all)
 	want := p.GroupVersionKind().GroupKind()
 	var found []document
 	var names []string
 	for _, d := range all {
-		if render.IdentityOf(d.object).GroupKind == want && (o.name == "" || d.name() == o.name) {
+		if kindOf(d.object) == want && (o.name == "" || d.name() == o.name) {
 			found = append(found, d)
 			names = append(names, d.name())
 		}
 	}
 	switch {
 	case len(all) == 0:
-		return document{}, fmt.Errorf("%s: there is no custom resource in this file, it is empty", o.shown())
+		return document{}, nil, fmt.Errorf("%s: there is no custom resource in this file, it is empty", o.shown())
 	case len(found) == 0:
-		return document{}, noResource(o, all, p)
+		return document{}, nil, noResource(o, all, p)
 	case len(found) > 1:
-		return document{}, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", o.shown(), len(found), want.Kind, strings.Join(names, ", "))}
+		return document{}, nil, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", o.shown(), len(found), want.Kind, strings.Join(names, ", "))}
 	}
-	return found[0], checkResource(found[0], o, p)
+	return found[0], definitions, checkResource(found[0], o, p)
+}
+
+// definitionsIn returns the CustomResourceDefinitions among documents.
+func definitionsIn(all []document) []map[string]any {
+	var out []map[string]any
+	for _, d := range all {
+		if _, _, defines := cluster.DefinedBy(d.object); defines {
+			out = append(out, d.object)
+		}
+	}
+	return out
+}
+
+// kindOf returns the kind of an object as it is written.
+func kindOf(object map[string]any) schema.GroupKind {
+	return (&unstructured.Unstructured{Object: object}).GroupVersionKind().GroupKind()
 }
 
 func (o renderOptions) shown() string {
@@ -54,7 +74,7 @@ func noResource(o renderOptions, all []document, p *program.Program) error {
 	var faults program.Faults
 	for _, d := range all {
 		f := program.Fault{Position: d.at(), Message: fmt.Sprintf("this is %s, but package %s is for %s", d.describe(), p.Name(), wanted)}
-		if render.IdentityOf(d.object).GroupKind == gvk.GroupKind() {
+		if kindOf(d.object) == gvk.GroupKind() {
 			f.Message = fmt.Sprintf("this is %s %q, not %q", gvk.Kind, d.name(), o.name)
 		}
 		faults = append(faults, f)
@@ -86,7 +106,7 @@ func checkResource(d document, o renderOptions, p *program.Program) error {
 		f.Message, f.Hint = "a custom resource has a name", "write metadata: name: and a name"
 		return program.Faults{f}
 	}
-	namespace := render.IdentityOf(d.object).Namespace
+	namespace := (&unstructured.Unstructured{Object: d.object}).GetNamespace()
 	if o.namespace != "" && namespace != "" && namespace != o.namespace {
 		f := at("metadata", "namespace")
 		f.Message = fmt.Sprintf("the custom resource is in namespace %s, but -n says %s", namespace, o.namespace)

@@ -146,7 +146,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		return err
 	}
 	if f.stateDir != "" {
-		if o.kept, err = source.OpenKept(f.stateDir); err != nil {
+		if o.kept, err = source.OpenLastGood(f.stateDir); err != nil {
 			return err
 		}
 	}

@@ -7,9 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/vet"
 )
 
 func newVet(s streams) *cobra.Command {
@@ -31,8 +33,9 @@ func newVet(s streams) *cobra.Command {
 Each fault is one line: file:line, the path of the field, what is wrong, and what to write
 instead. A warning points at code that is valid but probably a mistake: the content of a
 Secret is copied to a status or to an object that is no Secret, or a user decides how long
-an evaluation runs, as in list.Range over a number without a maximum. Warnings fail the
-command only with --strict.
+an evaluation runs, as in list.Range over a number without a maximum. There is also a warning
+for a kind that is not built in and whose CRD is not given with -f: nobody can tell here
+whether it is namespaced. Warnings fail the command only with --strict.
 
 The default is every package in or below the current folder.`,
 		Example: `  operetta vet
@@ -52,11 +55,34 @@ The default is every package in or below the current folder.`,
 	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print only faults")
 	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings, too")
 	cmd.Flags().BoolVar(&v.edges, "edges", false, "print the dependencies, each with its condition")
+	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render; - is standard input")
+	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
+		panic(err) // the flag was added above
+	}
 	return cmd
 }
 
 // A vetting is what vet is asked for.
-type vetting struct{ quiet, edges, strict bool }
+type vetting struct {
+	quiet, edges, strict bool
+	files                []string
+}
+
+// scopes returns where the objects of the kinds live that are defined in the files.
+func (v vetting) scopes(ctx context.Context, in io.Reader) (vet.Scopes, error) {
+	out := vet.Scopes{}
+	for _, file := range v.files {
+		all, err := readDocuments(ctx, file, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, definition := range definitionsIn(all) {
+			kind, scope, _ := cluster.DefinedBy(definition)
+			out[kind] = scope
+		}
+	}
+	return out, nil
+}
 
 // run checks packages and prints what is found.
 func (v vetting) run(ctx context.Context, s streams, args []string) error {
@@ -64,9 +90,13 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	scopes, err := v.scopes(ctx, s.in)
+	if err != nil {
+		return err
+	}
 	faults, warnings := 0, 0
 	for _, dir := range dirs {
-		found, err := examine(ctx, dir, examineAll)
+		found, err := examine(ctx, dir, examineAll, scopes)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -77,9 +107,9 @@ func (v vetting) run(ctx context.Context, s streams, args []string) error {
 		if v.edges {
 			printEdges(s.out, found.Edges)
 		}
-		if !v.quiet || v.strict {
-			printWarnings(s.err, found.Warnings)
-			warnings += len(found.Warnings)
+		if asked := append(found.Warnings, found.Unknown...); !v.quiet || v.strict {
+			printWarnings(s.err, asked)
+			warnings += len(asked)
 		}
 	}
 	if !v.quiet {
@@ -121,7 +151,7 @@ func refused(def crd.Definition, generated *apiextensionsv1.CustomResourceDefini
 	if err != nil {
 		return err
 	}
-	return crd.Refused(def, errs)
+	return crd.LocateErrors(def, errs)
 }
 
 // count returns a number with its noun.

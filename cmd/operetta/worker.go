@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
@@ -20,7 +23,7 @@ import (
 // CUE can be written that drives the evaluator into endless recursion or endless work.
 // Go can neither interrupt the one nor survive the other, so a package that nobody has
 // looked at yet is examined by a process that may die: this binary, started again as
-// `operetta worker MODE MEMORY`. It gets the files of the package on its standard input, reads
+// `operetta worker MODE MEMORY SCOPES`. It gets the files of the package on its standard input, reads
 // none itself, and answers with one finding in JSON. What it examined is then what is loaded.
 
 // What a worker does with a package besides compiling it.
@@ -40,6 +43,8 @@ type finding struct {
 	Edges []string `json:"edges,omitempty"`
 	// Warnings are what is right and probably not meant.
 	Warnings program.Faults `json:"warnings,omitempty"`
+	// Unknown are questions about kinds that only a cluster knows.
+	Unknown program.Faults `json:"unknown,omitempty"`
 	// Kinds are the kinds of the objects that it renders, as far as they can be told.
 	Kinds []schema.GroupKind `json:"kinds,omitempty"`
 	// CRD is the CustomResourceDefinition, when it was asked for and there are no faults.
@@ -51,10 +56,10 @@ const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:    "worker {check|crd|all} MEMORY",
+		Use:    "worker {check|crd|all} MEMORY SCOPES",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
-		Args:   usage(cobra.ExactArgs(2)),
+		Args:   usage(cobra.ExactArgs(3)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			memory, err := strconv.ParseInt(args[1], 10, 64)
 			if err != nil {
@@ -68,9 +73,30 @@ func newWorker(s streams) *cobra.Command {
 				return err
 			}
 			go endWith(s.in)
-			return json.NewEncoder(s.out).Encode(examineHere(args[0], snapshot))
+			return json.NewEncoder(s.out).Encode(examineHere(args[0], snapshot, decodeScopes(args[2])))
 		},
 	}
+}
+
+// encodeScopes returns scopes as an argument of a worker.
+func encodeScopes(scopes vet.Scopes) string {
+	var out []string
+	for kind, scope := range scopes {
+		out = append(out, kind.String()+"="+string(scope))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+// decodeScopes returns the scopes that encodeScopes has made an argument of.
+func decodeScopes(text string) vet.Scopes {
+	out := vet.Scopes{}
+	for part := range strings.SplitSeq(text, ",") {
+		if kind, scope, ok := strings.Cut(part, "="); ok {
+			out[schema.ParseGroupKind(kind)] = cluster.Scope(scope)
+		}
+	}
+	return out
 }
 
 // endWith ends this process when the one that started it does, which closes the pipe: nobody
@@ -81,8 +107,8 @@ func endWith(in io.Reader) {
 }
 
 // examineHere examines a package in this process.
-func examineHere(mode string, snapshot *source.Snapshot) finding {
-	f := examineLight(mode, snapshot)
+func examineHere(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
+	f := examineLight(mode, snapshot, scopes)
 	if mode == examineAll {
 		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()
 	}
@@ -91,14 +117,15 @@ func examineHere(mode string, snapshot *source.Snapshot) finding {
 }
 
 // examineLight examines a package with the types that it runs with.
-func examineLight(mode string, snapshot *source.Snapshot) finding {
+func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
 	p, err := compile(snapshot)
 	if err != nil {
 		return finding{Faults: faultsOf(err)}
 	}
 	var f finding
 	if mode != examineCRD {
-		f.Faults, f.Warnings = vet.All(p)
+		f.Faults, f.Warnings = vet.All(p, scopes)
+		f.Unknown = vet.Unknown(p, scopes)
 		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)
 	}
 	if mode != examineCheck {

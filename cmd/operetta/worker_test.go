@@ -169,7 +169,7 @@ func TestEndlessWorkIsCutOff(t *testing.T) {
 // A worker that nobody will end any more ends by itself.
 func TestAWorkerEndsWithWhoStartedIt(t *testing.T) {
 	in, out := io.Pipe()
-	cmd := exec.CommandContext(t.Context(), "spin", "worker", examineAll, strconv.Itoa(leastMemory))
+	cmd := exec.CommandContext(t.Context(), "spin", "worker", examineAll, strconv.Itoa(leastMemory), "")
 	cmd.Stdin = in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

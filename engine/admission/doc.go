@@ -1,8 +1,7 @@
-// Package admission judges what is about to be written, for an API server that asks
-// before it writes. It is the webhooks' part that decides; it serves nothing, and what it
-// has to know of the cluster it asks its caller.
+// Package admission decides about admission requests of an API server. It is the logic of
+// the webhooks: it serves nothing itself, and asks its caller about the cluster.
 //
-//	Patches   whether its author may patch what a Patch names
+//	Patches   whether the author of a Patch may update the kinds that it names
 //
-// It comes to the same as the policies of package policy, which need no webhook.
+// It decides like the policies of package policy, which need no webhook.
 package admission

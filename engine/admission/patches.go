@@ -20,41 +20,44 @@ import (
 	"operetta.dev/engine/patch"
 )
 
-// Patches judges Patches: whoever writes one needs the right to update what it names, as
-// the operator carries it out with its own rights. It is safe for concurrent use.
+// Patches reviews Patches: the author of a Patch needs the permission to update the kinds that
+// it names, because the operator applies it with its own permissions. It is safe for concurrent
+// use.
 type Patches struct {
-	// Resource returns what a kind is called in URLs. It errors with a NoMatchError for
-	// one that the cluster does not serve.
+	// Resource returns the resource of a kind. It errors with a NoMatchError for a kind that
+	// the cluster does not serve.
 	Resource func(context.Context, schema.GroupKind) (schema.GroupResource, error)
 	// Allowed reports whether a user may do something.
 	Allowed func(context.Context, authorizationv1.SubjectAccessReviewSpec) (bool, error)
 }
 
-// Judge answers whether a Patch may be written. What it cannot find out, it refuses.
-func (p Patches) Judge(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	if err := p.judge(ctx, r); err != nil {
+// Review returns whether a Patch may be written. It denies a request if it cannot find out.
+func (p Patches) Review(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	if err := p.review(ctx, r); err != nil {
 		return &admissionv1.AdmissionResponse{UID: r.UID, Result: statusOf(err)}
 	}
 	return &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 }
 
-// refusal is why a Patch may not be written, as far as its author can do something about it.
-type refusal struct{ text string }
+// deniedError is why a Patch may not be written, if its author can do something about it.
+type deniedError struct{ text string }
 
 // Error says why.
-func (r *refusal) Error() string { return r.text }
+func (r *deniedError) Error() string { return r.text }
 
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+func deniedErrorf(format string, args ...any) error {
+	return &deniedError{fmt.Sprintf(format, args...)}
+}
 
 func statusOf(err error) *metav1.Status {
 	out := &metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError}
-	if _, ok := errors.AsType[*refusal](err); ok {
+	if _, ok := errors.AsType[*deniedError](err); ok {
 		out.Code, out.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 	}
 	return out
 }
 
-func (p Patches) judge(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+func (p Patches) review(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update || r.SubResource != "" {
 		return nil
 	}
@@ -67,30 +70,29 @@ func (p Patches) judge(ctx context.Context, r *admissionv1.AdmissionRequest) err
 		return err
 	}
 	if r.Operation == admissionv1.Update && reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) {
-		return nil // labels and finalizers of a Patch change nothing else
+		return nil // labels and finalizers of a Patch have no effect on other objects
 	}
 	kinds, err := kindsOf(patch.Parse(after))
 	if err != nil {
 		return err
 	}
 	for _, kind := range kinds {
-		if err := p.mayUpdate(ctx, kind, r); err != nil {
+		if err := p.checkUpdateAllowed(ctx, kind, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// kindsOf returns the kinds that a Patch names, each once. It errors when it does not name
-// the kind of an object.
+// kindsOf returns the kinds that a Patch names, each once. It errors if a change names no kind.
 func kindsOf(p patch.Patch) ([]schema.GroupKind, error) {
 	if p.Invalid != "" {
-		return nil, refuse("%s", p.Invalid)
+		return nil, deniedErrorf("%s", p.Invalid)
 	}
 	var out []schema.GroupKind
 	for _, c := range p.Changes {
 		if c.Kind == "" {
-			return nil, refuse("%s: say apiVersion and kind of the object: it takes the right to update that kind", c.Address)
+			return nil, deniedErrorf("%s: set apiVersion and kind of the object: a Patch requires the permission to update that kind", c.Address)
 		}
 		if kind := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind(); !slices.Contains(out, kind) {
 			out = append(out, kind)
@@ -100,11 +102,12 @@ func kindsOf(p patch.Patch) ([]schema.GroupKind, error) {
 	return out, nil
 }
 
-// mayUpdate errors unless whoever asks may update a kind in the namespace of the request.
-func (p Patches) mayUpdate(ctx context.Context, kind schema.GroupKind, r *admissionv1.AdmissionRequest) error {
+// checkUpdateAllowed errors unless the user of a request may update a kind in the namespace of
+// the request.
+func (p Patches) checkUpdateAllowed(ctx context.Context, kind schema.GroupKind, r *admissionv1.AdmissionRequest) error {
 	resource, err := p.Resource(ctx, kind)
 	if meta.IsNoMatchError(err) {
-		return refuse("the cluster does not serve %s", kind)
+		return deniedErrorf("the cluster does not serve %s", kind)
 	}
 	if err != nil {
 		return fmt.Errorf("looking for %s: %w", kind, err)
@@ -119,7 +122,7 @@ func (p Patches) mayUpdate(ctx context.Context, kind schema.GroupKind, r *admiss
 		return fmt.Errorf("asking whether %s may update %s: %w", r.UserInfo.Username, resource, err)
 	}
 	if !allowed {
-		return refuse("patching a %s takes the right to update %s in namespace %s", kind.Kind, resource, r.Namespace)
+		return deniedErrorf("patching a %s requires the permission to update %s in namespace %s", kind.Kind, resource, r.Namespace)
 	}
 	return nil
 }
@@ -132,7 +135,7 @@ func extraOf(user authenticationv1.UserInfo) map[string]authorizationv1.ExtraVal
 	return out
 }
 
-// decode returns an object of a request; one that is not there is empty.
+// decode returns an object of a request, or an empty one if the request has none.
 func decode(raw runtime.RawExtension) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if len(raw.Raw) == 0 {

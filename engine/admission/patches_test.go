@@ -70,7 +70,7 @@ func TestAPatchTakesTheRightOfItsAuthor(t *testing.T) {
 					return a.Resource == "deployments", nil
 				},
 			}
-			got := p.Judge(t.Context(), &admissionv1.AdmissionRequest{
+			got := p.Review(t.Context(), &admissionv1.AdmissionRequest{
 				UID: "1", Operation: tc.operation, Namespace: "shop",
 				UserInfo: authenticationv1.UserInfo{Username: "alice", UID: "7", Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a"}}},
 				Object:   raw(tc.after), OldObject: raw(tc.before),

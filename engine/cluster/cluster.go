@@ -148,11 +148,17 @@ type Cluster interface {
 // because its CustomResourceDefinition is not installed yet.
 type KindNotServedError struct {
 	Kind schema.GroupVersionKind
+	// Remedy is what the person who asked can do about it, or "".
+	Remedy string
 }
 
-// Error names the kind.
+// Error names the kind and what to do about it.
 func (e *KindNotServedError) Error() string {
-	return fmt.Sprintf("the cluster does not serve %s %s", e.Kind.GroupVersion(), e.Kind.Kind)
+	text := fmt.Sprintf("the cluster does not serve %s %s", e.Kind.GroupVersion(), e.Kind.Kind)
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
 }
 
 // A KindUnreadableError says that nothing is known of the objects of a kind: the

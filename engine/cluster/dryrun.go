@@ -79,7 +79,7 @@ func (r *ServerDryRun) Apply(ctx context.Context, object *unstructured.Unstructu
 	if object.GetUID() == "" {
 		out, err := r.Cluster.Apply(ctx, object)
 		if r.wouldHaveNamespace(ref, err) {
-			if out, err = object.DeepCopy(), validate.Written(nil, object, true); err != nil {
+			if out, err = object.DeepCopy(), validate.Write(nil, object, true); err != nil {
 				err = WrapError(ref, "applying", err)
 			}
 		}

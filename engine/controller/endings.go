@@ -25,7 +25,7 @@ func (e *endings) note(object any) (any, error) {
 		return object, nil // a deletion that the watch has missed
 	}
 	ref := cluster.RefOf(u).Identity()
-	if isStripped(u) || verify.Ended(u) == verify.Progressing {
+	if isStripped(u) || verify.Completion(u) == verify.Progressing {
 		e.last.remove(ref) // another one of its name
 	} else {
 		e.last.add(ref, u)

@@ -106,12 +106,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 		Subsystem: r.subsystems.has, NewSalt: func() string { return program.FixedSalt },
 	}
 	key := client.ObjectKeyFromObject(resource)
-	wait, err := l.Step(ctx, key, p)
-	if err == nil && wait > 0 && wait <= reconcile.ProgressEvery {
-		// What the status says of the progress was held back; here it need not be.
-		now = now.Add(wait)
-		_, err = l.Step(ctx, key, p)
-	}
+	_, err := l.StepUnpaced(ctx, key, p, func(held time.Duration) { now = now.Add(held) })
 	after, _ := resources.GetLive(ctx, cluster.RefOf(resource)) // its kind is served
 	return Reconcile{Changes: r.cluster.Changes()[before:], Resource: after}, err
 }

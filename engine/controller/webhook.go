@@ -60,6 +60,6 @@ func patchHandler(mapper meta.RESTMapper, direct client.Client) webhookadmission
 		},
 	}
 	return webhookadmission.HandlerFunc(func(ctx context.Context, r webhookadmission.Request) webhookadmission.Response {
-		return webhookadmission.Response{AdmissionResponse: *judge.Judge(ctx, &r.AdmissionRequest)}
+		return webhookadmission.Response{AdmissionResponse: *judge.Review(ctx, &r.AdmissionRequest)}
 	})
 }

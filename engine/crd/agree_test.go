@@ -13,7 +13,7 @@ import (
 	"operetta.dev/engine/crd/conform"
 )
 
-// samples are given to every type: what is right for one is wrong for most others.
+// samples are tried with every type: a value that is valid for one is invalid for most others.
 var samples = []string{
 	"-1", "0", "1", "2", "3", "5", "7", "10", "11", "100", "101", "255", "256", "2147483647", "2147483648", "9223372036854775807",
 	"0.5", "1.5", "5.5", "-0.5", "true", "false",

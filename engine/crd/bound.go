@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// bound adds one comparison, such as >=1 or =~"^a".
-func (g *generator) bound(at site, schema *schemaProps, op cue.Op, args []cue.Value) bool {
+// addBound adds one comparison, such as >=1 or =~"^a".
+func (g *generator) addBound(at location, schema *schemaProps, op cue.Op, args []cue.Value) bool {
 	if len(args) != 1 || args[0].Kind() == cue.BottomKind {
 		g.fault(at, fmt.Sprintf("%v cannot be decided", op), "compare with a constant")
 		return false
@@ -19,36 +19,36 @@ func (g *generator) bound(at site, schema *schemaProps, op cue.Op, args []cue.Va
 	case cue.NullKind:
 		return true // the kinds of the value say that it is not null
 	case cue.StringKind:
-		return g.stringBound(at, schema, op, operand)
+		return g.addStringBound(at, schema, op, operand)
 	case cue.IntKind, cue.FloatKind:
-		return g.numberBound(at, schema, op, operand)
+		return g.addNumberBound(at, schema, op, operand)
 	}
-	return g.unlike(at, schema, op, operand)
+	return g.addNotEqual(at, schema, op, operand)
 }
 
-func (g *generator) stringBound(at site, schema *schemaProps, op cue.Op, operand cue.Value) bool {
+func (g *generator) addStringBound(at location, schema *schemaProps, op cue.Op, operand cue.Value) bool {
 	text, err := operand.String()
 	if err != nil {
-		g.fault(at, message(err), "")
+		g.fault(at, errorMessage(err), "")
 		return false
 	}
 	switch op {
 	case cue.RegexMatchOp, cue.NotRegexMatchOp:
-		if !g.compiles(at, text) {
+		if !g.checkPattern(at, text) {
 			return false
 		}
 	}
 	switch op {
 	case cue.RegexMatchOp:
-		matches(schema, text)
+		addPattern(schema, text)
 	case cue.NotRegexMatchOp:
-		not(schema, schemaProps{Pattern: text})
+		addNot(schema, schemaProps{Pattern: text})
 	case cue.NotEqualOp:
 		if text == "" {
-			schema.MinLength = highest(schema.MinLength, 1)
+			schema.MinLength = larger(schema.MinLength, 1)
 			return true
 		}
-		return g.unlike(at, schema, op, operand)
+		return g.addNotEqual(at, schema, op, operand)
 	default:
 		g.fault(at, fmt.Sprintf("a CRD cannot compare strings (%v%q)", op, text), "write a pattern, as in =~\"^[a-m]\"")
 		return false
@@ -56,49 +56,49 @@ func (g *generator) stringBound(at site, schema *schemaProps, op cue.Op, operand
 	return true
 }
 
-// unlike adds !=operand.
-func (g *generator) unlike(at site, schema *schemaProps, op cue.Op, operand cue.Value) bool {
+// addNotEqual adds !=operand.
+func (g *generator) addNotEqual(at location, schema *schemaProps, op cue.Op, operand cue.Value) bool {
 	text, err := operand.MarshalJSON()
 	if err != nil || op != cue.NotEqualOp {
 		g.fault(at, fmt.Sprintf("a CRD cannot say %v%v", op, operand), "")
 		return false
 	}
-	not(schema, schemaProps{Enum: []apiextensionsv1.JSON{*raw(string(text))}})
+	addNot(schema, schemaProps{Enum: []apiextensionsv1.JSON{*rawJSON(string(text))}})
 	return true
 }
 
-func (g *generator) numberBound(at site, schema *schemaProps, op cue.Op, operand cue.Value) bool {
+func (g *generator) addNumberBound(at location, schema *schemaProps, op cue.Op, operand cue.Value) bool {
 	n, err := operand.Float64()
 	if err != nil {
-		g.fault(at, message(err), "")
+		g.fault(at, errorMessage(err), "")
 		return false
 	}
-	integer := !fractions(schema)
+	integer := !acceptsFractions(schema)
 	switch {
 	case op == cue.NotEqualOp && !integer:
-		not(schema, constantNumber(operand, n))
+		addNot(schema, constantNumber(operand, n))
 		return true
 	case op == cue.NotEqualOp:
-		return g.unlike(at, schema, op, operand)
+		return g.addNotEqual(at, schema, op, operand)
 	case integer && math.Abs(n) >= math.MaxInt64:
-		// The API server holds no integer beyond, so there is nothing to refuse.
+		// The API server stores no integer beyond int64, so there is nothing to reject.
 		schema.Format = "int64"
 		return true
-	case integer && !exact(operand, n):
+	case integer && !isExact(operand, n):
 		g.fault(at, fmt.Sprintf("a CRD holds bounds as float64, which cannot hold %v", operand), "write a bound below 2^53, or none")
 		return false
 	case integer:
-		limit(schema, op, n, true)
+		setBound(schema, op, n, true)
 	default:
-		limit(schema, op, n, false)
-		g.truncated(schema, op, operand, n)
+		setBound(schema, op, n, false)
+		g.correctTruncatedBound(schema, op, operand, n)
 	}
 	return true
 }
 
-// limit sets the bound itself. The API server refuses every integer beside a bound like
-// 1.5, so that of an integer is the next one within.
-func limit(schema *schemaProps, op cue.Op, n float64, integer bool) {
+// setBound sets the minimum or maximum. The API server rejects every integer if the bound is
+// a fraction like 1.5, so a bound of an integer is rounded to the next valid integer.
+func setBound(schema *schemaProps, op cue.Op, n float64, integer bool) {
 	exclusive := op == cue.GreaterThanOp || op == cue.LessThanOp
 	if integer && n != math.Trunc(n) {
 		exclusive = false
@@ -117,9 +117,9 @@ func limit(schema *schemaProps, op cue.Op, n float64, integer bool) {
 	}
 }
 
-// truncated makes up for what the API server does with a bound like 1.5 on a number: it
-// compares the integers among the numbers with 1.
-func (g *generator) truncated(schema *schemaProps, op cue.Op, operand cue.Value, n float64) {
+// correctTruncatedBound works around a behaviour of the API server: with a bound like 1.5 on
+// a number, it truncates the bound to 1 before it compares an integer with it.
+func (g *generator) correctTruncatedBound(schema *schemaProps, op cue.Op, operand cue.Value, n float64) {
 	whole := math.Trunc(n)
 	if whole == n {
 		return
@@ -129,37 +129,37 @@ func (g *generator) truncated(schema *schemaProps, op cue.Op, operand cue.Value,
 	exclusive := op == cue.GreaterThanOp || op == cue.LessThanOp
 	switch {
 	case !valid && !exclusive: // >=1.5 would accept 1
-		not(schema, between(whole))
+		addNot(schema, exactly(whole))
 	case valid && exclusive: // <1.5 would refuse 1
 		schema.ExclusiveMinimum = schema.ExclusiveMinimum && upper
 		schema.ExclusiveMaximum = schema.ExclusiveMaximum && !upper
-		not(schema, constantNumber(operand, n))
+		addNot(schema, constantNumber(operand, n))
 	}
 }
 
-// fractions holds for a schema that accepts 1.5.
-func fractions(schema *schemaProps) bool { return schema.Type == "number" }
+// acceptsFractions reports whether a schema accepts numbers like 1.5.
+func acceptsFractions(schema *schemaProps) bool { return schema.Type == "number" }
 
-// constantNumber is the schema of one number among numbers. In an enum, the API server
-// would take 1.5 for the integer 1, and between bounds the integer 1 for 1.5.
+// constantNumber returns the schema of one constant in a field of type number. In an enum, the
+// API server would take 1.5 for the integer 1, and between bounds the integer 1 for 1.5.
 func constantNumber(constant cue.Value, n float64) schemaProps {
 	if n == math.Trunc(n) {
-		return between(n)
+		return exactly(n)
 	}
 	text, _ := constant.MarshalJSON() // a number always has one
-	return schemaProps{Enum: []apiextensionsv1.JSON{*raw(string(text))}}
+	return schemaProps{Enum: []apiextensionsv1.JSON{*rawJSON(string(text))}}
 }
 
-func between(n float64) schemaProps { return schemaProps{Minimum: &n, Maximum: &n} }
+func exactly(n float64) schemaProps { return schemaProps{Minimum: &n, Maximum: &n} }
 
-// exact holds if n, a float64, is the same number as operand.
-func exact(operand cue.Value, n float64) bool {
+// isExact reports whether n, a float64, is the same number as operand.
+func isExact(operand cue.Value, n float64) bool {
 	i, err := operand.Int64()
 	return err != nil || int64(n) == i
 }
 
-// widthOf gives an integer that fits into 32 bits and no fewer its format: int32.
-func widthOf(schema *schemaProps) {
+// setIntegerFormat sets the format int32 for an integer that needs exactly 32 bits.
+func setIntegerFormat(schema *schemaProps) {
 	if schema.Type != "integer" || schema.Minimum == nil || schema.Maximum == nil {
 		return
 	}
@@ -168,8 +168,8 @@ func widthOf(schema *schemaProps) {
 	}
 }
 
-// matches adds a pattern; a schema has one, so further ones go into allOf.
-func matches(schema *schemaProps, pattern string) {
+// addPattern adds a pattern. A schema has only one, so further ones go into allOf.
+func addPattern(schema *schemaProps, pattern string) {
 	if schema.Pattern == "" {
 		schema.Pattern = pattern
 		return
@@ -177,8 +177,9 @@ func matches(schema *schemaProps, pattern string) {
 	schema.AllOf = append(schema.AllOf, schemaProps{Pattern: pattern})
 }
 
-// not adds what must not hold; a schema has one, so further ones go into allOf.
-func not(schema *schemaProps, of schemaProps) {
+// addNot adds a schema that must not match. A schema has only one "not", so further ones go
+// into allOf.
+func addNot(schema *schemaProps, of schemaProps) {
 	if schema.Not == nil {
 		schema.Not = &of
 		return
@@ -186,14 +187,14 @@ func not(schema *schemaProps, of schemaProps) {
 	schema.AllOf = append(schema.AllOf, schemaProps{Not: &of})
 }
 
-func highest(have *int64, n int64) *int64 {
+func larger(have *int64, n int64) *int64 {
 	if have != nil && *have > n {
 		return have
 	}
 	return &n
 }
 
-func lowest(have *int64, n int64) *int64 {
+func smaller(have *int64, n int64) *int64 {
 	if have != nil && *have < n {
 		return have
 	}

@@ -12,8 +12,8 @@ import (
 
 type column = apiextensionsv1.CustomResourceColumnDefinition
 
-// Every resource shows these, so that kubectl get answers the first question alike for
-// all operators.
+// Every kind has these columns, so that kubectl get shows the state in the same way for all
+// operators.
 var (
 	columnsBefore = []column{
 		{Name: "Ready", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`, Description: "Whether everything is applied and healthy."},
@@ -31,10 +31,10 @@ func columns(own []column) []column {
 	return slices.Concat(columnsBefore, own, columnsAfter)
 }
 
-// checkPath reports a column of a field that the schema does not have. Paths with filters are
-// left to the API server.
-func checkPath(path string, c column, schema *schemaProps) []fault.Fault {
-	if !plainPath.MatchString(c.JSONPath) || strings.HasPrefix(c.JSONPath, ".metadata.") {
+// checkColumnPath returns a fault for a column of a field that the schema does not have. Paths
+// with filters are left to the API server.
+func checkColumnPath(path string, c column, schema *schemaProps) []fault.Fault {
+	if !simplePath.MatchString(c.JSONPath) || strings.HasPrefix(c.JSONPath, ".metadata.") {
 		return nil
 	}
 	for name := range strings.SplitSeq(c.JSONPath[1:], ".") {
@@ -50,7 +50,7 @@ func checkPath(path string, c column, schema *schemaProps) []fault.Fault {
 	return nil
 }
 
-var plainPath = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_-]*)+$`)
+var simplePath = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_-]*)+$`)
 
 func checkColumns(path string, own []column) []fault.Fault {
 	var faults []fault.Fault
@@ -63,14 +63,14 @@ func checkColumns(path string, own []column) []fault.Fault {
 			faults = append(faults, fault.Fault{Path: path, Message: quoted(c.Name) + problem, Hint: hint})
 		}
 		if seen[c.Name] {
-			bad("there is a column of this name already", "Ready, Phase, Components and Age are built in")
+			bad("there is already a column of this name", "Ready, Phase, Components and Age are built in")
 		}
 		seen[c.Name] = true
 		if c.Name == "" {
-			bad("a column has a name", "")
+			bad("a column must have a name", "")
 		}
 		if !strings.HasPrefix(c.JSONPath, ".") {
-			bad("a jsonPath begins with a dot", `write ".spec.replicas"`)
+			bad("a jsonPath must begin with a dot", `write ".spec.replicas"`)
 		}
 		if !slices.Contains(columnTypes, c.Type) {
 			bad("unknown type "+c.Type, "write one of "+strings.Join(columnTypes, ", "))

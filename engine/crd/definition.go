@@ -13,12 +13,12 @@ import (
 )
 
 // PackageLabel is the label of a CustomResourceDefinition that names the package it was
-// made of. A process that does not run that package finds its resources by it.
+// generated from. A process that does not run that package finds the resources by it.
 const PackageLabel = "operetta.dev/package"
 
 // ReachAnnotation is the annotation of a CustomResourceDefinition that says what its
-// resources may own beyond their namespace, as program.ParseReach reads it. A process that
-// does not run the package knows by it what a teardown may delete.
+// resources may own beyond their namespace, in the form that program.ParseReach reads. It
+// tells a process that does not run the package what a teardown may delete.
 const ReachAnnotation = "operetta.dev/reach"
 
 // Definition is a custom resource as its author described it.
@@ -58,8 +58,8 @@ type Version struct {
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
 }
 
-// Generate returns the CustomResourceDefinition of def. If it cannot say exactly what
-// def says, the error is [fault.Faults] and there is no CRD.
+// Generate returns the CustomResourceDefinition of def. It errors with [fault.Faults], and
+// returns no CRD, if a CRD cannot express exactly what def says.
 func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	def = withNames(def)
 	faults := checkDefinition(def)
@@ -87,8 +87,8 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 	return crd, nil
 }
 
-// labels says which package a definition is of. A folder may have a name that no label
-// can have; the label is there all the same.
+// labels returns the label that names the package. If the name of the folder is not a
+// valid label value, the label is set with an empty value.
 func labels(def Definition) map[string]string {
 	switch {
 	case def.Package == "":
@@ -99,7 +99,8 @@ func labels(def Definition) map[string]string {
 	return map[string]string{PackageLabel: def.Package}
 }
 
-// annotations says what resources may own beyond their namespace.
+// annotations returns the annotation that says what resources may own beyond their
+// namespace.
 func annotations(def Definition) map[string]string {
 	if def.Reach == "" {
 		return nil
@@ -111,13 +112,13 @@ func annotations(def Definition) map[string]string {
 func withNames(def Definition) Definition {
 	def.Scope = cmp.Or(def.Scope, apiextensionsv1.NamespaceScoped)
 	def.Singular = cmp.Or(def.Singular, strings.ToLower(def.Kind))
-	def.Plural = cmp.Or(def.Plural, plural(def.Singular))
+	def.Plural = cmp.Or(def.Plural, pluralOf(def.Singular))
 	return def
 }
 
-// plural follows the rules by which client-go guesses a resource from a kind, so that
-// tools which guess are right.
-func plural(singular string) string {
+// pluralOf follows the rules by which client-go guesses a resource from a kind, so that
+// tools that guess are right.
+func pluralOf(singular string) string {
 	switch {
 	case singular == "":
 		return ""
@@ -142,18 +143,18 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 			"metadata":   {Type: "object"},
 		},
 	}
-	if spec := g.spec(at.field("spec"), v.Spec); spec != nil {
+	if spec := g.specSchema(at.field("spec"), v.Spec); spec != nil {
 		if len(spec.Required) > 0 {
 			schema.Required = []string{"spec"}
 		} else {
-			spec.Default = raw(string(emptyDefault(spec)))
+			spec.Default = rawJSON(string(emptyDefault(spec)))
 		}
 		schema.Properties["spec"] = *spec
 	}
-	schema.Properties["status"] = *g.status(at.field("status"), v.Status)
+	schema.Properties["status"] = *g.statusSchema(at.field("status"), v.Status)
 	if len(g.faults) == 0 { // a field that could not be expressed is missing from the schema
 		for _, c := range v.PrinterColumns {
-			g.faults = append(g.faults, checkPath(at.path+".printerColumns", c, schema)...)
+			g.faults = append(g.faults, checkColumnPath(at.path+".printerColumns", c, schema)...)
 		}
 	}
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
@@ -169,26 +170,26 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 	return version, g.faults
 }
 
-// spec is the schema of .spec, which is always an object.
-func (g *generator) spec(at site, v cue.Value) *apiextensionsv1.JSONSchemaProps {
+// specSchema returns the schema of .spec, which is always an object.
+func (g *generator) specSchema(at location, v cue.Value) *apiextensionsv1.JSONSchemaProps {
 	if !v.Exists() {
 		problem := "there is no spec"
 		if err := v.Err(); err != nil {
-			problem += ": " + message(err)
+			problem += ": " + errorMessage(err)
 		}
 		g.fault(at, problem, "write spec: {} if there is nothing to configure")
 		return nil
 	}
-	schema := g.schema(at.in(v), v)
+	schema := g.schema(at.positionedAt(v), v)
 	if schema != nil {
-		schema.Description = describeSpec(v)
+		schema.Description = specDescription(v)
 	}
 	if schema != nil && (schema.Type != "object" || schema.Nullable) {
-		g.fault(at.in(v), "a spec is a struct", "")
+		g.fault(at.positionedAt(v), "the spec must be a struct", "")
 		return nil
 	}
 	if schema != nil {
-		limited(schema, 0, nil)
+		addDefaultLimits(schema, 0, nil)
 	}
 	return schema
 }

@@ -192,7 +192,7 @@ func TestWhatIsWrongWithADefinition(t *testing.T) {
 		want   string // a line that begins so
 	}{
 		"NoGroup":         {"a group is required", func(d *crd.Definition) { d.Group = "" }, `group: "": `},
-		"GroupOfOneWord":  {"the API server demands a domain", func(d *crd.Definition) { d.Group = "web" }, `group: "web": a group is a domain that you own`},
+		"GroupOfOneWord":  {"the API server demands a domain", func(d *crd.Definition) { d.Group = "web" }, `group: "web": a group must be a domain that you own`},
 		"GroupOfOthers":   {"the API server demands an approval", func(d *crd.Definition) { d.Group = "apps.k8s.io" }, `group: "apps.k8s.io": the Kubernetes project`},
 		"NoKind":          {"a kind is required", kind(""), `kind: "": `},
 		"KindWithDash":    {"a kind is one word", kind("Web_App"), `kind: "Web_App": `},
@@ -200,12 +200,12 @@ func TestWhatIsWrongWithADefinition(t *testing.T) {
 		"Scope":           {"there are two scopes", func(d *crd.Definition) { d.Scope = "Galaxy" }, `scope: "Galaxy": unknown scope (write`},
 		"NoVersion":       {"a version is required", func(d *crd.Definition) { d.Versions = nil }, "versions: there is no version (write"},
 		"NoStorage":       {"one version is stored", func(d *crd.Definition) { d.Versions[0].Storage = false }, "versions: 0 versions are the storage version [] (write"},
-		"VersionTwice":    {"versions are told apart by name", func(d *crd.Definition) { d.Versions = append(d.Versions, d.Versions[0]) }, "versions.v1: the version is there twice"},
+		"VersionTwice":    {"versions are told apart by name", func(d *crd.Definition) { d.Versions = append(d.Versions, d.Versions[0]) }, "versions.v1: the version is declared twice"},
 		"VersionName":     {"a version is a label", func(d *crd.Definition) { d.Versions[0].Name = "V 1" }, `versions.V 1: "V 1": `},
 		"NoSpec":          {"a spec is required", func(d *crd.Definition) { d.Versions[0].Spec = cue.Value{} }, "versions.v1.spec: there is no spec"},
-		"ColumnTwice":     {"two columns of one name confuse", own(column{Name: "Age", Type: "date", JSONPath: ".spec"}), `versions.v1.printerColumns: "Age": there is a column`},
-		"ColumnUnnamed":   {"a column has a title", own(column{Type: "date", JSONPath: ".spec"}), `versions.v1.printerColumns: "": a column has a name`},
-		"ColumnPath":      {"kubectl's paths begin with a dot", own(column{Name: "A", Type: "string", JSONPath: "spec.a"}), `versions.v1.printerColumns: "A": a jsonPath begins with a dot`},
+		"ColumnTwice":     {"two columns of one name confuse", own(column{Name: "Age", Type: "date", JSONPath: ".spec"}), `versions.v1.printerColumns: "Age": there is already a column`},
+		"ColumnUnnamed":   {"a column has a title", own(column{Type: "date", JSONPath: ".spec"}), `versions.v1.printerColumns: "": a column must have a name`},
+		"ColumnPath":      {"kubectl's paths begin with a dot", own(column{Name: "A", Type: "string", JSONPath: "spec.a"}), `versions.v1.printerColumns: "A": a jsonPath must begin with a dot`},
 		"ColumnOfNothing": {"a typo would show as an empty column", own(column{Name: "A", Type: "string", JSONPath: ".spec.replica"}), `versions.v1.printerColumns: "A": there is no field .spec.replica`},
 		"ColumnType":      {"there are five types", own(column{Name: "A", Type: "int", JSONPath: ".spec.a"}), `versions.v1.printerColumns: "A": unknown type int (write`},
 	}

@@ -7,16 +7,16 @@
 //	})
 //	text, err := crd.YAML(crd)
 //
-// What it is: a pure function. The same definition gives the same bytes, and what the
-// API server accepts under the result is what CUE accepts. Where a structural schema
-// cannot say what the CUE says, Generate does not say something weaker: it fails, and the
-// error is [fault.Faults] with every fault of all versions, each with its path, its
-// file:line and what to write instead.
+// Generate is a pure function: the same definition gives the same bytes. Under the
+// generated CRD, the API server accepts exactly what CUE accepts. If a structural schema
+// cannot express the CUE, Generate does not fall back to something weaker: it fails with
+// [fault.Faults], every fault of all versions, each with its path, its file:line
+// and a suggestion.
 //
-// What it is not: it loads no files, talks to no cluster and converts between no
-// versions. It does not run the API server's own validation; package conform does, and
-// for CEL rules it is needed: the server refuses rules that may cost too much, which one
-// over the texts of lists in lists does.
+// The package loads no files, talks to no cluster and does not convert between versions.
+// It does not run the API server's own validation either; package conform does. CEL rules
+// need that: the server rejects a rule whose estimated cost is too high, for example one
+// over all strings of a list of lists.
 //
 // # How a field is read
 //
@@ -24,45 +24,47 @@
 //	env?:     ...            optional, no default
 //	replicas: int | *1       default 1, not required
 //	storage:  string         required: CUE does not accept its absence either
-//	tls: {on: bool | *false} default {}, not required: all of it has defaults;
-//	                         written in full where a rule looks at it
+//	tls: {on: bool | *false} default {}, not required, because every field has a default;
+//	                         the default is written in full if a rule reads it
 //
-// # What has a limit without saying so
+// # Limits by default
 //
-// A list has 256 items at most and a map 256 fields, or 32 within another list or map; a
-// string has 32768 characters, or 16384 in there. What the author says wins, also where it is
-// more: strings.MaxRunes, list.MaxItems, struct.MaxFields. limit.go has the numbers and the
-// reasons. Numbers get none: a maximum would change what they mean.
+// A list has at most 256 items and a map at most 256 fields, or 32 if it is inside another
+// list or map. A string has at most 32768 characters, or 16384 inside a list or map. A limit
+// of the author takes precedence, also a higher one: strings.MaxRunes, list.MaxItems,
+// struct.MaxFields. limit.go has the numbers and the reasons. Numbers get no limit: a
+// maximum would change their meaning.
 //
 // # What an author can add
 //
-// Kubernetes knows a few things that CUE has no word for; they are written in a @crd
-// attribute on the field, on the definition that it refers to, or inside its struct:
+// CUE cannot express a few features of Kubernetes. They are written in a @crd attribute
+// on the field, on the definition that it refers to, or inside its struct:
 //
-//	@crd(preserveUnknownFields)                  keep what the schema does not name
+//	@crd(preserveUnknownFields)                  keep fields that the schema does not declare
 //	@crd(immutable)                              CEL rule self == oldSelf
 //	@crd(listType=map, listMapKey=name)          how server-side apply merges a list
 //	@crd(rule="self.a <= self.b", message="…")   any CEL rule
 //
-// # Where they still differ
+// # Where CUE and the API server still differ
 //
-// The API server drops null where it is not valid, instead of refusing it. It drops
-// unknown fields for clients that do not ask for strict validation; kubectl does. A list
-// with listType=map refuses elements of the same key. A quantity (number | =~…) that is a
-// fraction has to be written as a string. And bytes are base64 text in JSON, so who gives a
-// custom resource to CUE has to decode them.
+// The API server drops a null that is not valid instead of rejecting it. It drops unknown
+// fields for clients that do not ask for strict validation; kubectl asks for it. A list
+// with listType=map rejects two elements with the same key. A quantity (number | =~…) that
+// is a fraction has to be written as a string. Bytes are base64 text in JSON, so the
+// caller has to decode them before it gives a custom resource to CUE.
 //
-// # Why a walker of its own
+// # Why this package does not use CUE's encoders
 //
 // Three encoders exist in cuelang.org/go v0.17.1 and were measured: openapi with
-// ExpandReferences dies of a stack overflow on recursive definitions and refuses bounded
+// ExpandReferences overflows the stack on recursive definitions and refuses bounded
 // numbers with defaults; openapi without it refuses defaults through references, and
 // drops matchN and conditional fields silently; jsonschema drops defaults.
 // An experiment showed that cue.Value.Eval followed by Expr yields every scalar as a
 // disjunction of conjunctions of basic types, bounds and validators, whatever the
-// spelling and however many references lie between. So scalars are read from there
-// (scalar.go). Lists and structs are not: evaluation forgets a validator that the empty
-// list satisfies, and fails on one that it does not, so their conjuncts are taken apart
-// unevaluated (parts.go). And what evaluation resolves through a default (a
-// bound by another field, a conditional field) is found in the source (source.go).
+// spelling and however many references lie between. So scalars are read from the
+// evaluated value (scalar.go). Lists and structs are not: evaluation loses a validator
+// that the empty list satisfies, and fails on one that the empty list violates, so their
+// conjuncts are read unevaluated (conjuncts.go). And what evaluation resolves through a
+// default (a bound by another field, a conditional field) is found in the source
+// (source.go).
 package crd

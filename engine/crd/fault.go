@@ -10,14 +10,13 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// faultAt is the fault of what is written at a position, which is not valid for what was not
-// written in CUE.
+// faultAt returns a fault at a position. The position is not valid if the fault is not in CUE.
 func faultAt(pos token.Pos, path, message, hint string) fault.Fault {
 	return fault.Fault{Position: fault.At(pos), Origin: fault.OriginOf(pos), Path: path, Message: message, Hint: hint}
 }
 
-// merged returns faults in the order of the source, and says once what is wrong once: a
-// definition is often used at several paths. It returns nil for none.
+// merged sorts faults by position, and merges those with the same position and message: a
+// definition is often used at several paths. It returns nil if there are no faults.
 func merged(faults []fault.Fault) error {
 	faults = slices.Clone(faults)
 	slices.SortStableFunc(faults, func(a, b fault.Fault) int {

@@ -17,7 +17,7 @@ import (
 	"operetta.dev/test/shape"
 )
 
-// FuzzShapes builds a schema from bytes and demands of every one that it has a CRD that
+// FuzzShapes builds a schema from bytes and demands that every schema has a CRD that
 // the API server takes, or faults. If it has one, CUE and the API server must agree
 // on the empty spec.
 func FuzzShapes(f *testing.F) {
@@ -82,7 +82,7 @@ func FuzzDefaults(f *testing.F) {
 			t.Fatalf("%v\n%s", err, source)
 		}
 		if len(errs) > 0 {
-			faults, ok := errors.AsType[fault.Faults](crd.Refused(def, errs))
+			faults, ok := errors.AsType[fault.Faults](crd.LocateErrors(def, errs))
 			// Only the rules that are wrong by themselves.
 			if !ok || !strings.Contains(source, "== 4") {
 				t.Fatalf("%v\n%s", errs.ToAggregate(), source)

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the results into testdata")
 //	crd.yaml        the result, or
 //	error.txt       the faults
 //	accept/x.yaml   a spec that both CUE and the API server accept, and make the same of
-//	agree/x.yaml    one that both accept, and whose defaults the API server leaves to CUE
+//	agree/x.yaml    a value that both accept, and whose defaults the API server leaves to CUE
 //	refuse/x.yaml   a spec that both refuse
 //	update/x.yaml   a list of two specs: the second may replace the first
 //	freeze/x.yaml   a list of two specs: the second may not replace the first
@@ -197,7 +197,7 @@ func two(t *testing.T, server *conform.Server, f txtar.File, accept bool) {
 	}
 }
 
-// ignoreNull makes a field that is null the same as one that is not there: the API server
+// ignoreNull treats a field that is null like a missing one: the API server
 // has no default null.
 var ignoreNull = cmpopts.IgnoreMapEntries(func(_ string, v any) bool { return v == nil })
 

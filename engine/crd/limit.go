@@ -9,75 +9,75 @@ import (
 	"cuelang.org/go/cue"
 )
 
-// An API server stores whatever fits into a request, which is megabytes, and whoever may
-// create one resource would keep the operator busy for all others with it. So what the author
-// leaves open has a limit in the CRD all the same. A resource may have everything that is
-// of use to a person in it; what is beyond is for the author to allow, in CUE:
+// An API server stores any object that fits into a request, which is megabytes. A user who may
+// create one resource could keep the operator busy with it, at the expense of all others. So the
+// CRD has a limit wherever the author sets none. The limits leave room for everything that a
+// person would write; an author who needs more raises them in CUE:
 //
 //	strings.MaxRunes(100000)    list.MaxItems(1000)    struct.MaxFields(1000)
 //
-// Nothing is added to what is limited by what it is: a constant, an enumeration, an address, a
-// pattern that only short texts match. What is of a type that CUE has no such validator for,
-// bytes, may be as large as all of a resource.
+// Values that are bounded anyway get no limit: a constant, an enumeration, an address, a pattern
+// that only short strings match. CUE has no validator for the length of bytes, so these may be
+// as large as a whole resource.
 const (
-	// maxText is how many characters a string has at most.
-	maxText = 32_768
-	// maxTextWithin is the same within a list or a map, so that a rule over all elements, such
-	// as self.all(x, x.matches('^[a-z]+$')), has a price that the API server allows.
-	maxTextWithin = 16_384
-	// maxBytes is how many characters the base64 form of bytes has at most: more than an
-	// evaluation takes of one resource as a whole.
-	maxBytes = 262_144
-	// maxMany is how many items a list, and how many fields a map has at most.
-	maxMany = 256
-	// maxManyWithin is the same within another list or map: 256 times 32 is still below the
-	// number of values that an evaluation takes of one resource.
-	maxManyWithin = 32
+	// maxStringLength is the maximum number of characters of a string.
+	maxStringLength = 32_768
+	// maxNestedStringLength is the same inside a list or a map, so that the API server accepts
+	// the estimated cost of a rule over all elements, such as self.all(x, x.matches('^[a-z]+$')).
+	maxNestedStringLength = 16_384
+	// maxBytesLength is the maximum number of characters of the base64 form of bytes: more than
+	// an evaluation accepts for a whole resource.
+	maxBytesLength = 262_144
+	// maxElements is the maximum number of items of a list, and of fields of a map.
+	maxElements = 256
+	// maxNestedElements is the same inside another list or map: 256 times 32 is still below the
+	// number of values that an evaluation accepts for one resource.
+	maxNestedElements = 32
 )
 
-// limited gives the schema of a spec the limits that its author left out. values are the defaults
-// that are stored there, which are never beyond them.
-func limited(schema *schemaProps, within int, values []any) {
+// addDefaultLimits sets the limits that the author left out. depth is the number of lists and
+// maps around the schema. values are the defaults of the schema; the limits leave room for them.
+func addDefaultLimits(schema *schemaProps, depth int, values []any) {
 	if schema.Default != nil {
-		values = append(slices.Clip(values), decoded(schema.Default.Raw))
+		values = append(slices.Clip(values), decodeJSON(schema.Default.Raw))
 	}
-	many := int64(maxMany)
-	if within > 0 {
-		many = maxManyWithin
+	many := int64(maxElements)
+	if depth > 0 {
+		many = maxNestedElements
 	}
 	switch {
 	case schema.Type == "array":
 		if schema.MaxItems == nil {
-			schema.MaxItems = atLeast(many, schema.MinItems, values)
+			schema.MaxItems = widenLimit(many, schema.MinItems, values)
 		}
-		limited(schema.Items.Schema, within+1, elementsOf(values))
+		addDefaultLimits(schema.Items.Schema, depth+1, elementValues(values))
 	case schema.Type == "object":
 		isMap := schema.AdditionalProperties != nil || len(schema.Properties) == 0 && isTrue(schema.XPreserveUnknownFields)
 		if isMap && schema.MaxProperties == nil {
-			schema.MaxProperties = atLeast(many, schema.MinProperties, values)
+			schema.MaxProperties = widenLimit(many, schema.MinProperties, values)
 		}
 		if schema.AdditionalProperties != nil {
-			limited(schema.AdditionalProperties.Schema, within+1, elementsOf(values))
+			addDefaultLimits(schema.AdditionalProperties.Schema, depth+1, elementValues(values))
 		}
 		for name, property := range schema.Properties {
-			limited(&property, within, fieldsOf(values, name))
+			addDefaultLimits(&property, depth, fieldValues(values, name))
 			schema.Properties[name] = property
 		}
 	case schema.Type == "string" || schema.XIntOrString:
-		text := int64(maxText)
-		if within > 0 {
-			text = maxTextWithin
+		text := int64(maxStringLength)
+		if depth > 0 {
+			text = maxNestedStringLength
 		}
-		if longest, bounded := lengthOf(schema); !bounded {
-			schema.MaxLength = atLeast(max(longest, text), schema.MinLength, values)
+		if longest, bounded := maxLengthOf(schema); !bounded {
+			schema.MaxLength = widenLimit(max(longest, text), schema.MinLength, values)
 		}
 	}
 }
 
-// atLeast returns a limit that leaves room for what else is asked for.
-func atLeast(limit int64, least *int64, values []any) *int64 {
-	if least != nil {
-		limit = max(limit, *least)
+// widenLimit returns a limit that is not below minimum, and that all values satisfy.
+func widenLimit(limit int64, minimum *int64, values []any) *int64 {
+	if minimum != nil {
+		limit = max(limit, *minimum)
 	}
 	for _, v := range values {
 		switch v := v.(type) {
@@ -92,9 +92,9 @@ func atLeast(limit int64, least *int64, values []any) *int64 {
 	return &limit
 }
 
-// lengthOf returns how long a text may be that is valid, and whether the schema itself says
-// so; if not, it is how long one has to be allowed to be at least.
-func lengthOf(schema *schemaProps) (longest int64, bounded bool) {
+// maxLengthOf returns the maximum length of a valid string, and whether the schema bounds it.
+// If not, it returns the length that a default limit has to allow.
+func maxLengthOf(schema *schemaProps) (longest int64, bounded bool) {
 	narrow := func(n int64) {
 		if !bounded || n < longest {
 			longest, bounded = n, true
@@ -107,20 +107,20 @@ func lengthOf(schema *schemaProps) (longest int64, bounded bool) {
 		narrow(*schema.MaxLength)
 	}
 	if len(schema.Enum) > 0 {
-		narrow(longestOf(schema))
+		narrow(longestEnumValue(schema))
 	}
-	if n, ok := longestMatch(schema.Pattern); ok {
+	if n, ok := maxMatchLength(schema.Pattern); ok {
 		narrow(n)
 	}
 	switch schema.Format {
 	case "":
 	case "byte":
-		longest = maxBytes
+		longest = maxBytesLength
 	default:
-		narrow(maxFormatted)
+		narrow(maxFormatLength)
 	}
 	for i := range schema.AllOf {
-		n, ok := lengthOf(&schema.AllOf[i])
+		n, ok := maxLengthOf(&schema.AllOf[i])
 		if ok {
 			narrow(n)
 		} else if !bounded {
@@ -128,7 +128,7 @@ func lengthOf(schema *schemaProps) (longest int64, bounded bool) {
 		}
 	}
 	if len(schema.AnyOf) > 0 {
-		n, ok := lengthOfAny(schema.AnyOf)
+		n, ok := maxLengthOfAny(schema.AnyOf)
 		if ok {
 			narrow(n)
 		} else if !bounded {
@@ -138,40 +138,40 @@ func lengthOf(schema *schemaProps) (longest int64, bounded bool) {
 	return longest, bounded
 }
 
-// maxFormatted is how long a date or an address is at most.
-const maxFormatted = 64
+// maxFormatLength is the maximum length of a date or an address.
+const maxFormatLength = 64
 
-// lengthOfAny is lengthOf for alternatives: they are bounded if each is.
-func lengthOfAny(arms []schemaProps) (longest int64, bounded bool) {
+// maxLengthOfAny is maxLengthOf for alternatives: they are bounded if each of them is.
+func maxLengthOfAny(arms []schemaProps) (longest int64, bounded bool) {
 	bounded = true
 	for i := range arms {
-		n, ok := lengthOf(&arms[i])
+		n, ok := maxLengthOf(&arms[i])
 		longest, bounded = max(longest, n), bounded && ok
 	}
 	return longest, bounded
 }
 
-// longestOf returns the length of the longest constant of an enumeration.
-func longestOf(schema *schemaProps) int64 {
+// longestEnumValue returns the length of the longest constant of an enumeration.
+func longestEnumValue(schema *schemaProps) int64 {
 	var longest int64
 	for _, e := range schema.Enum {
-		if text, ok := decoded(e.Raw).(string); ok {
+		if text, ok := decodeJSON(e.Raw).(string); ok {
 			longest = max(longest, int64(utf8.RuneCountInString(text)))
 		}
 	}
 	return longest
 }
 
-func decoded(text []byte) any {
+func decodeJSON(text []byte) any {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
-		return nil // it was written by the generator, so there is no such case
+		return nil // unreachable: the generator wrote it
 	}
 	return v
 }
 
-// elementsOf returns what is in some lists and maps.
-func elementsOf(values []any) []any {
+// elementValues returns the elements of lists and maps.
+func elementValues(values []any) []any {
 	var out []any
 	for _, v := range values {
 		switch v := v.(type) {
@@ -186,8 +186,8 @@ func elementsOf(values []any) []any {
 	return out
 }
 
-// fieldsOf returns the values of one field in some structs.
-func fieldsOf(values []any, name string) []any {
+// fieldValues returns the values of one field in several structs.
+func fieldValues(values []any, name string) []any {
 	var out []any
 	for _, v := range values {
 		if fields, ok := v.(map[string]any); ok && fields[name] != nil {
@@ -197,30 +197,31 @@ func fieldsOf(values []any, name string) []any {
 	return out
 }
 
-// Limits are what the values of a schema are between: a number itself, of a text the
-// number of its characters, and of a list or a map how many elements it has.
+// Limits bound the values of a schema: of a number its value, of a string the number of
+// characters, and of a list or a map the number of elements.
 type Limits struct {
 	Low, High float64
 	// Finite says that there is a fixed set of values, such as an enumeration.
 	Finite bool
 }
 
-// LimitsOf returns the limits that an API server holds a field of a spec to, with those that
-// its author left out. within is in how many lists and maps the field is. What the API server
-// does not limit is infinite.
-func LimitsOf(v cue.Value, within int) Limits {
+// LimitsOf returns the limits that an API server enforces for a field of a spec, including the
+// limits by default. depth is the number of lists and maps around the field. A limit that the
+// API server does not enforce is infinite.
+func LimitsOf(v cue.Value, depth int) Limits {
 	schema := (&generator{}).schema(root(""), v)
 	if schema != nil {
-		limited(schema, within, nil)
+		addDefaultLimits(schema, depth, nil)
 	}
 	return limitsOf(schema)
 }
 
-// WrittenLimitsOf returns the limits that the author of a schema has written, for what no API
-// server holds to one. What has none is infinite.
-func WrittenLimitsOf(v cue.Value) Limits { return limitsOf((&generator{}).schema(root(""), v)) }
+// DeclaredLimitsOf returns the limits that the author of a schema has written, for values that
+// no API server validates. A limit that is not written is infinite.
+func DeclaredLimitsOf(v cue.Value) Limits { return limitsOf((&generator{}).schema(root(""), v)) }
 
-// limitsOf returns the limits of a schema; nil is one of what cannot be described.
+// limitsOf returns the limits of a schema. A nil schema belongs to a value that a CRD cannot
+// describe.
 func limitsOf(schema *schemaProps) Limits {
 	atMost := func(n *int64) Limits {
 		if n == nil {
@@ -241,7 +242,7 @@ func limitsOf(schema *schemaProps) Limits {
 	case schema.Type == "integer", schema.Type == "number":
 		return rangeOf(schema)
 	case schema.Type == "string":
-		longest, bounded := lengthOf(schema)
+		longest, bounded := maxLengthOf(schema)
 		if !bounded {
 			return atMost(nil)
 		}
@@ -250,7 +251,7 @@ func limitsOf(schema *schemaProps) Limits {
 	return Limits{Low: math.Inf(-1), High: math.Inf(1)} // any of several types
 }
 
-// rangeOf returns what the numbers of a schema are between.
+// rangeOf returns the minimum and maximum of the numbers of a schema.
 func rangeOf(schema *schemaProps) Limits {
 	out := Limits{Low: math.Inf(-1), High: math.Inf(1), Finite: len(schema.Enum) > 0}
 	narrow := func(low, high float64) { out.Low, out.High = max(out.Low, low), min(out.High, high) }
@@ -262,7 +263,7 @@ func rangeOf(schema *schemaProps) Limits {
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, e := range schema.Enum {
-		if n, ok := decoded(e.Raw).(float64); ok {
+		if n, ok := decodeJSON(e.Raw).(float64); ok {
 			low, high = min(low, n), max(high, n)
 		}
 	}

@@ -5,29 +5,29 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// list is the schema of a list: an array of elements of one type.
-func (g *generator) list(at site, p parts, marks marks, base cue.Value) *schemaProps {
-	if p.alternatives > 1 || !p.covers(base) {
-		g.fault(at, "a choice between lists is no structural schema", "write one list whose elements have one type")
+// listSchema returns the schema of a list: an array whose elements all have one type.
+func (g *generator) listSchema(at location, p parts, attrs attributes, base cue.Value) *schemaProps {
+	if p.alternatives > 1 || !p.acceptsDefaults(base) {
+		g.fault(at, "a structural schema cannot express a choice between lists", "write one list whose elements have one type")
 		return nil
 	}
-	if marks.preserve {
-		return preserved(base)
+	if attrs.preserve {
+		return preserveFieldsOf(base)
 	}
 	schema := &schemaProps{Type: "array"}
-	element, ok := g.element(at, base, schema)
+	element, ok := g.elementType(at, base, schema)
 	if !ok {
 		return nil
 	}
-	inside := at.elements().in(element)
-	inside.atomic = inside.atomic || marks.listType != "map"
+	inside := at.elements().positionedAt(element)
+	inside.atomic = inside.atomic || attrs.listType != "map"
 	items := g.schema(inside, element)
 	if items == nil {
 		return nil
 	}
 	schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: items}
 	for _, c := range p.calls {
-		ok = g.validator(at, schema, c) && ok
+		ok = g.addValidator(at, schema, c) && ok
 	}
 	if !ok {
 		return nil
@@ -35,14 +35,14 @@ func (g *generator) list(at site, p parts, marks marks, base cue.Value) *schemaP
 	return schema
 }
 
-// element returns the type that all elements have, and writes into schema how many
-// there are at least, [T, ...T], or exactly, [T, T].
-func (g *generator) element(at site, base cue.Value, schema *schemaProps) (cue.Value, bool) {
+// elementType returns the type that all elements have, and writes into schema their minimum
+// number, as in [T, ...T], or their exact number, as in [T, T].
+func (g *generator) elementType(at location, base cue.Value, schema *schemaProps) (cue.Value, bool) {
 	element := base.LookupPath(cue.MakePath(cue.AnyIndex))
 	open := element.Exists() || element.Err() != nil && base.Allows(cue.AnyIndex)
 	fixed, err := base.List()
 	if err != nil {
-		g.fault(at, message(err), "")
+		g.fault(at, errorMessage(err), "")
 		return element, false
 	}
 	var n int64
@@ -50,8 +50,8 @@ func (g *generator) element(at site, base cue.Value, schema *schemaProps) (cue.V
 		if n == 0 && !open {
 			element = fixed.Value()
 		}
-		if !same(element, fixed.Value()) {
-			g.fault(at, "the elements of a list have one type in a CRD, this is a tuple",
+		if !sameType(element, fixed.Value()) {
+			g.fault(at, "all elements of a list must have the same type in a CRD, and this is a tuple",
 				"write a struct with a field for each")
 			return element, false
 		}
@@ -69,6 +69,6 @@ func (g *generator) element(at site, base cue.Value, schema *schemaProps) (cue.V
 	return element, true
 }
 
-func same(a, b cue.Value) bool {
+func sameType(a, b cue.Value) bool {
 	return a.Subsume(b, cue.Schema()) == nil && b.Subsume(a, cue.Schema()) == nil
 }

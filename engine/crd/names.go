@@ -11,8 +11,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// checkDefinition reports what is wrong with the names and versions. The API server
-// would refuse them too, but it would say so much later and without the path.
+// checkDefinition returns the faults in names and versions. The API server would reject them
+// too, but much later and without the path.
 func checkDefinition(def Definition) []fault.Fault {
 	var faults []fault.Fault
 	bad := func(path, problem, hint string) {
@@ -23,8 +23,8 @@ func checkDefinition(def Definition) []fault.Fault {
 	}
 	switch {
 	case !strings.Contains(def.Group, "."):
-		bad("group", quoted(def.Group)+"a group is a domain that you own", `write "example.com"`)
-	case protected(def.Group):
+		bad("group", quoted(def.Group)+"a group must be a domain that you own", `write "example.com"`)
+	case isProtectedGroup(def.Group):
 		bad("group", quoted(def.Group)+"the Kubernetes project owns this domain", "use a domain that you own")
 	}
 	for _, problem := range validation.IsDNS1035Label(strings.ToLower(def.Kind)) {
@@ -54,7 +54,7 @@ func checkVersions(versions []Version) []fault.Fault {
 			bad(path, quoted(v.Name)+problem, "")
 		}
 		if slices.Contains(seen, v.Name) {
-			bad(path, "the version is there twice", "")
+			bad(path, "the version is declared twice", "")
 		}
 		seen = append(seen, v.Name)
 		if v.Storage {
@@ -72,8 +72,9 @@ func checkVersions(versions []Version) []fault.Fault {
 	return faults
 }
 
-// protected holds for groups that the API server accepts only with an approval annotation.
-func protected(group string) bool {
+// isProtectedGroup reports whether the API server accepts CRDs of a group only with an approval
+// annotation.
+func isProtectedGroup(group string) bool {
 	for _, domain := range []string{"k8s.io", "kubernetes.io"} {
 		if group == domain || strings.HasSuffix(group, "."+domain) {
 			return true

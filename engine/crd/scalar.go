@@ -10,11 +10,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// scalar is the schema of a value that is neither a struct nor a list. Evaluation
+// scalarSchema returns the schema of a value that is neither a struct nor a list. Evaluation
 // has brought it into the form
 //
 //	arm | arm | …      arm = constant, or a conjunction of type, bounds and validators
-func (g *generator) scalar(at site, v cue.Value) *schemaProps {
+func (g *generator) scalarSchema(at location, v cue.Value) *schemaProps {
 	schema := &schemaProps{}
 	kind := v.IncompleteKind() &^ cue.NullKind
 	arms := disjuncts(v.Eval())
@@ -29,39 +29,39 @@ func (g *generator) scalar(at site, v cue.Value) *schemaProps {
 		schema.Type = "string"
 	case cue.BytesKind:
 		schema.Type = "string"
-		formatted(schema, "byte")
+		addFormat(schema, "byte")
 	case cue.IntKind | cue.StringKind, cue.NumberKind | cue.StringKind:
 		// A quantity (number | =~…) is one too, as in all CRDs: a fraction is then
 		// written as a string.
 		schema.XIntOrString = true
 	default:
-		g.fault(at, "a value is of one type in a CRD, this may be "+kindNames(kind),
-			"write one type; int | string is the only union that there is")
+		g.fault(at, "a value has exactly one type in a CRD, and this may be "+kindNames(kind),
+			"write one type; int | string is the only union that a CRD has")
 		return nil
 	}
-	if schema.XIntOrString && !slices.ContainsFunc(arms, isType) {
-		if !g.enum(at, schema, arms) {
+	if schema.XIntOrString && !slices.ContainsFunc(arms, isNotConstant) {
+		if !g.addEnum(at, schema, arms) {
 			return nil
 		}
 		return schema
 	}
 	for _, k := range []cue.Kind{cue.BoolKind, cue.NumberKind, cue.StringKind, cue.BytesKind} {
 		group := slices.DeleteFunc(slices.Clone(arms), func(a cue.Value) bool { return a.IncompleteKind()&(k|cue.NullKind) == 0 })
-		if slices.ContainsFunc(group, isKind(k)) && !g.arms(at, schema, group) {
+		if slices.ContainsFunc(group, isKind(k)) && !g.addDisjuncts(at, schema, group) {
 			return nil
 		}
 	}
 	return schema
 }
 
-// arms adds the alternatives of one type.
-func (g *generator) arms(at site, schema *schemaProps, arms []cue.Value) bool {
+// addDisjuncts adds the alternatives of one type.
+func (g *generator) addDisjuncts(at location, schema *schemaProps, arms []cue.Value) bool {
 	nullable := slices.ContainsFunc(arms, func(a cue.Value) bool { return a.IncompleteKind() == cue.NullKind })
 	var constants, others []cue.Value
 	for _, a := range arms {
 		switch {
 		case a.IncompleteKind() == cue.NullKind:
-		case isType(a):
+		case isNotConstant(a):
 			others = append(others, a)
 		default:
 			constants = append(constants, a)
@@ -69,61 +69,61 @@ func (g *generator) arms(at site, schema *schemaProps, arms []cue.Value) bool {
 	}
 	switch {
 	case len(others) == 0 && (schema.XIntOrString || nullable):
-		return g.stringEnum(at, schema, constants)
-	case len(others) == 0 && !fractions(schema):
-		return g.enum(at, schema, constants)
+		return g.addStringEnum(at, schema, constants)
+	case len(others) == 0 && !acceptsFractions(schema):
+		return g.addEnum(at, schema, constants)
 	case len(others) == 1 && len(constants) == 0:
-		return g.constrain(at, schema, others[0])
+		return g.addConjuncts(at, schema, others[0])
 	case schema.XIntOrString:
-		g.fault(at, "int | string cannot have further alternatives", "write one of both, or =~ with alternatives (^(auto|[0-9]+%)$)")
+		g.fault(at, "int | string cannot have further alternatives", "write only one of the two, or =~ with alternatives (^(auto|[0-9]+%)$)")
 		return false
 	}
 	var anyOf []apiextensionsv1.JSONSchemaProps
-	if fractions(schema) {
-		for _, c := range inOrder(constants) {
+	if acceptsFractions(schema) {
+		for _, c := range sortedByPosition(constants) {
 			n, _ := c.Float64()
 			anyOf = append(anyOf, constantNumber(c, n))
 		}
 	} else if len(constants) > 0 {
 		arm := schemaProps{}
-		if !g.enum(at, &arm, constants) {
+		if !g.addEnum(at, &arm, constants) {
 			return false
 		}
 		anyOf = append(anyOf, arm)
 	}
 	for _, o := range others {
 		arm := schemaProps{Type: schema.Type}
-		if !g.constrain(at, &arm, o) {
+		if !g.addConjuncts(at, &arm, o) {
 			return false
 		}
-		arm.Type = "" // it helped to read the bounds; a structural schema has it once, outside
+		arm.Type = "" // addConjuncts needed it; a structural schema has the type once, outside of anyOf
 		anyOf = append(anyOf, arm)
 	}
 	schema.AnyOf = append(schema.AnyOf, anyOf...)
 	return true
 }
 
-// enum lists constants in the order in which they were written: small, medium, large.
-func (g *generator) enum(at site, schema *schemaProps, constants []cue.Value) bool {
-	for _, c := range inOrder(constants) {
+// addEnum lists constants in the order in which they were written: small, medium, large.
+func (g *generator) addEnum(at location, schema *schemaProps, constants []cue.Value) bool {
+	for _, c := range sortedByPosition(constants) {
 		text, err := c.MarshalJSON()
 		if err != nil {
-			g.fault(at, message(err), "")
+			g.fault(at, errorMessage(err), "")
 			return false
 		}
-		schema.Enum = append(schema.Enum, *raw(string(text)))
+		schema.Enum = append(schema.Enum, *rawJSON(string(text)))
 	}
 	return true
 }
 
-// stringEnum writes constants as a pattern. A pattern says nothing about what is no string;
-// an enum would exclude numbers, and the API server finds null in no enum.
-func (g *generator) stringEnum(at site, schema *schemaProps, constants []cue.Value) bool {
+// addStringEnum writes constants as a pattern. A pattern does not apply to values that are not
+// strings; an enum would exclude numbers, and the API server never accepts null for an enum.
+func (g *generator) addStringEnum(at location, schema *schemaProps, constants []cue.Value) bool {
 	var words []string
-	for _, c := range inOrder(constants) {
+	for _, c := range sortedByPosition(constants) {
 		word, err := c.String()
 		if err != nil {
-			g.fault(at, "beside null or string, a CRD cannot list numbers", "write bounds, or use strings only")
+			g.fault(at, "next to null or string, a CRD cannot list numbers", "write bounds, or use strings only")
 			return false
 		}
 		words = append(words, regexp.QuoteMeta(word))
@@ -132,8 +132,9 @@ func (g *generator) stringEnum(at site, schema *schemaProps, constants []cue.Val
 	return true
 }
 
-// inOrder sorts by position, if all are in one file: evaluation puts defaults first.
-func inOrder(constants []cue.Value) []cue.Value {
+// sortedByPosition sorts constants by position, if all are in one file: evaluation puts
+// defaults first.
+func sortedByPosition(constants []cue.Value) []cue.Value {
 	for _, c := range constants {
 		if !c.Pos().IsValid() || c.Pos().Filename() != constants[0].Pos().Filename() {
 			return constants
@@ -144,10 +145,10 @@ func inOrder(constants []cue.Value) []cue.Value {
 	return sorted
 }
 
-// constrain adds the conjuncts of one arm.
-func (g *generator) constrain(at site, schema *schemaProps, arm cue.Value) bool {
+// addConjuncts adds the conjuncts of one arm.
+func (g *generator) addConjuncts(at location, schema *schemaProps, arm cue.Value) bool {
 	if arm.IncompleteKind() == cue.FloatKind {
-		g.fault(at, "float refuses 5, and JSON does not tell 5 from 5.0", "write number")
+		g.fault(at, "float does not accept 5, and JSON does not distinguish 5 from 5.0", "write number")
 		return false
 	}
 	ok := true
@@ -155,12 +156,12 @@ func (g *generator) constrain(at site, schema *schemaProps, arm cue.Value) bool 
 		switch op, args := c.Expr(); op {
 		case cue.NoOp:
 		case cue.CallOp:
-			ok = g.validator(at, schema, call{callName(args[0]), args[1:], c}) && ok
+			ok = g.addValidator(at, schema, validatorCall{callName(args[0]), args[1:], c}) && ok
 		default:
-			ok = g.bound(at, schema, op, args) && ok
+			ok = g.addBound(at, schema, op, args) && ok
 		}
 	}
-	widthOf(schema)
+	setIntegerFormat(schema)
 	return ok
 }
 
@@ -168,11 +169,11 @@ func isKind(k cue.Kind) func(cue.Value) bool {
 	return func(a cue.Value) bool { return a.IncompleteKind()&k != 0 }
 }
 
-// isType holds for an arm that is more than one value.
-func isType(arm cue.Value) bool { return arm.Kind() == cue.BottomKind }
+// isNotConstant reports whether an arm has more than one value.
+func isNotConstant(arm cue.Value) bool { return arm.Kind() == cue.BottomKind }
 
-// disjuncts flattens an evaluated disjunction. Expr leaves out a default that is an
-// instance of another arm.
+// disjuncts returns the arms of an evaluated disjunction, however nested. Expr leaves out a
+// default that is an instance of another arm.
 func disjuncts(v cue.Value) []cue.Value {
 	op, args := v.Expr()
 	switch {

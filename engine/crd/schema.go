@@ -10,71 +10,73 @@ import (
 type schemaProps = apiextensionsv1.JSONSchemaProps
 
 const (
-	// maxDepth is far beyond what anybody writes, and far below what a stack holds.
+	// maxDepth bounds the nesting. No real schema is that deep, and the stack holds far
+	// more.
 	maxDepth = 64
-	// maxNodes bounds a schema that is wide instead of deep. A CRD of so many nodes
+	// maxNodes bounds a schema that is wide instead of deep. A CRD with that many nodes
 	// would not fit into etcd.
 	maxNodes = 20_000
-	// maxNesting is how often a literal may be within itself: a generic definition
-	// (#Optional: {value: _}) may be within itself, an endless one always is.
-	maxNesting = 4
+	// maxRecursion is how often a literal may be nested in itself. A generic definition
+	// (#Optional: {value: _}) may legitimately be; an infinite one always is.
+	maxRecursion = 4
 )
 
-// generator walks the schemas of one version and collects what it cannot express.
+// generator walks the schemas of one version and collects faults.
 type generator struct {
 	faults []fault.Fault
 	nodes  int
 }
 
-func (g *generator) fault(at site, problem, hint string) {
+func (g *generator) fault(at location, problem, hint string) {
 	g.faults = append(g.faults, faultAt(at.pos, at.path, problem, hint))
 }
 
-// schema returns the schema of v, or nil after reporting why there is none. What is
-// marked to be kept always has one.
-func (g *generator) schema(at site, v cue.Value) *schemaProps {
-	if !g.bounded(at) {
+// schema returns the schema of v, or nil after it has reported why there is none. A value
+// with @crd(preserveUnknownFields) always has a schema.
+func (g *generator) schema(at location, v cue.Value) *schemaProps {
+	if !g.withinLimits(at) {
 		return nil
 	}
-	marks := g.marks(at, v, func(cue.Value) bool { return true })
+	attrs := g.readAttributes(at, v, func(cue.Value) bool { return true })
 	before := len(g.faults)
-	schema := g.express(at, v, marks)
-	if schema == nil && marks.preserve {
+	schema := g.convert(at, v, attrs)
+	if schema == nil && attrs.preserve {
 		g.faults = g.faults[:before]
-		schema = preserved(v)
+		schema = preserveFieldsOf(v)
 	}
 	if schema == nil {
 		return nil
 	}
-	schema.Description = describe(v)
-	g.mark(at, schema, marks)
+	schema.Description = descriptionOf(v)
+	g.applyAttributes(at, schema, attrs)
 	return schema
 }
 
-// express says as much about v as a structural schema can.
-func (g *generator) express(at site, v cue.Value, marks marks) *schemaProps {
-	p := takeApart(v)
+// convert returns the structural schema of v without description and attributes, or nil
+// after it has reported why there is none.
+func (g *generator) convert(at location, v cue.Value, attrs attributes) *schemaProps {
+	p := partsOf(v)
 	base := p.base(v)
-	if g.recursive(at, v, base, marks) {
+	if g.reportRecursion(at, v, base, attrs) {
 		return nil
 	}
-	if d := g.depends(at, v); d.name != "" {
-		g.dependent(at, d)
+	if d := g.findDependency(at, v); d.name != "" {
+		g.reportDependency(at, d)
 		return nil
 	}
 	kind := base.IncompleteKind()
 	var schema *schemaProps
 	switch kind &^ cue.NullKind {
 	case cue.BottomKind:
-		g.bottom(at, v, base)
+		g.reportBottom(at, v, base)
 	case cue.StructKind:
-		schema = g.structure(at, v, p, marks)
+		schema = g.structSchema(at, v, p, attrs)
 	case cue.ListKind:
-		schema = g.list(at, p, marks, base)
+		schema = g.listSchema(at, p, attrs, base)
 	case cue.TopKind &^ cue.NullKind:
-		g.anything(at, v)
+		g.reportAnyType(at, v)
 	default:
-		schema = g.scalar(at, v)
+		schema = g.scalarSchema(at, v)
 	}
 	if schema != nil {
 		schema.Nullable = p.null || kind&cue.NullKind != 0
@@ -82,8 +84,9 @@ func (g *generator) express(at site, v cue.Value, marks marks) *schemaProps {
 	return schema
 }
 
-// bounded reports the first node that is one too many, and is false from then on.
-func (g *generator) bounded(at site) bool {
+// withinLimits reports whether one more node is allowed. It adds a fault for the first node
+// that is not.
+func (g *generator) withinLimits(at location) bool {
 	g.nodes++
 	switch {
 	case g.nodes == maxNodes:
@@ -97,14 +100,14 @@ func (g *generator) bounded(at site) bool {
 	return false
 }
 
-// bottom reports a value that is an error, or null and nothing else. A struct is an
-// error if one of its fields is, and then it is the fields that are reported.
-func (g *generator) bottom(at site, v, base cue.Value) {
+// reportBottom adds a fault for a value that is an error, or that allows only null. If a
+// struct is an error because of its fields, the faults are those of the fields.
+func (g *generator) reportBottom(at location, v, base cue.Value) {
 	before := len(g.faults)
-	if own := literals(v); len(own) > 0 {
-		inside := at.within(own)
-		g.conditions(inside, own)
-		g.fields(inside, v, &schemaProps{})
+	if literals := structLiterals(v); len(literals) > 0 {
+		inside := at.enclosedBy(literals)
+		g.reportConditionalFields(inside, literals)
+		g.addFields(inside, v, &schemaProps{})
 	}
 	err := v.Err()
 	if err == nil {
@@ -113,14 +116,15 @@ func (g *generator) bottom(at site, v, base cue.Value) {
 	switch {
 	case len(g.faults) > before:
 	case err != nil:
-		g.fault(at, "no value can be valid: "+message(err), "")
+		g.fault(at, "no value can be valid: "+errorMessage(err), "")
 	default:
 		g.fault(at, "only null is valid", "write the type that it can have otherwise, as in null | string")
 	}
 }
 
-// anything reports a value of any type, such as _, which a CRD can hold but not describe.
-func (g *generator) anything(at site, v cue.Value) {
+// reportAnyType adds a fault for a value of any type, such as _. A CRD can store such a value
+// but cannot describe it.
+func (g *generator) reportAnyType(at location, v cue.Value) {
 	if op, args := v.Eval().Expr(); op == cue.CallOp {
 		g.unsupported(at, callName(args[0]))
 		return
@@ -129,8 +133,9 @@ func (g *generator) anything(at site, v cue.Value) {
 		"write its type, or @crd(preserveUnknownFields) to keep whatever is there")
 }
 
-// preserved is the schema of what is kept without being described.
-func preserved(v cue.Value) *schemaProps {
+// preserveFieldsOf returns the schema of v with x-kubernetes-preserve-unknown-fields and
+// without any validation.
+func preserveFieldsOf(v cue.Value) *schemaProps {
 	schema := &schemaProps{XPreserveUnknownFields: new(true)}
 	switch v.IncompleteKind() {
 	case cue.StructKind:

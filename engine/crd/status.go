@@ -11,8 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// status is the schema of .status: the fields of the engine, and those of the author.
-func (g *generator) status(at site, v cue.Value) *schemaProps {
+// statusSchema returns the schema of .status: the fields of the engine, and those of the author.
+func (g *generator) statusSchema(at location, v cue.Value) *schemaProps {
 	schema := &schemaProps{
 		Type:        "object",
 		Description: "What the operator observed. It is written by the operator only.",
@@ -23,7 +23,7 @@ func (g *generator) status(at site, v cue.Value) *schemaProps {
 	}
 	fields, err := v.Fields(cue.Optional(true))
 	if err != nil {
-		g.fault(at.in(v), "a status is a struct: "+message(err), "")
+		g.fault(at.positionedAt(v), "the status must be a struct: "+errorMessage(err), "")
 		return schema
 	}
 	for fields.Next() {
@@ -31,22 +31,22 @@ func (g *generator) status(at site, v cue.Value) *schemaProps {
 			continue // an error of the package, which its evaluation reports
 		}
 		name := fields.Selector().Unquoted()
-		at := at.field(name).in(fields.Value())
+		at := at.field(name).positionedAt(fields.Value())
 		if _, taken := schema.Properties[name]; taken {
-			g.fault(at, "the engine reports a status field of this name itself",
-				"choose another name; taken are "+strings.Join(slices.Sorted(maps.Keys(engineStatus())), ", "))
+			g.fault(at, "the engine writes a status field of this name itself",
+				"choose another name; the engine writes "+strings.Join(slices.Sorted(maps.Keys(engineStatus())), ", "))
 			continue
 		}
-		schema.Properties[name] = *g.observed(at, fields.Value())
+		schema.Properties[name] = *g.statusFieldSchema(at, fields.Value())
 	}
-	undecided(v, schema)
+	addConditionalFields(v, schema)
 	return schema
 }
 
-// undecided adds the fields of v that are there only when something is observed, as in
-// if live.web != _|_ {url: …}. Without them, the API server would drop what is reported.
-func undecided(v cue.Value, schema *schemaProps) {
-	for _, l := range literals(v) {
+// addConditionalFields adds the fields of v that exist only after something is observed, as in
+// if live.web != _|_ {url: …}. Without them, the API server would drop the values.
+func addConditionalFields(v cue.Value, schema *schemaProps) {
+	for _, l := range structLiterals(v) {
 		for _, e := range l.Elts {
 			c, ok := e.(*ast.Comprehension)
 			if !ok {
@@ -61,14 +61,14 @@ func undecided(v cue.Value, schema *schemaProps) {
 				if !known {
 					schema.XPreserveUnknownFields = new(true)
 				} else if _, there := schema.Properties[name]; !there && name != "" {
-					schema.Properties[name] = *preservedAs("")
+					schema.Properties[name] = *preserveUnknownFields("")
 				}
 			}
 		}
 	}
 }
 
-// labelOf returns the name of a declared field, "" if it is not one of the data, and
+// labelOf returns the name of a declared field, "" if it is a definition or a hidden field, and
 // false if the name is computed.
 func labelOf(d ast.Decl) (string, bool) {
 	f, ok := d.(*ast.Field)
@@ -87,60 +87,61 @@ func labelOf(d ast.Decl) (string, bool) {
 	return name, true
 }
 
-// observed infers the type of a status field from the value that is computed for it.
-// A status is output, so it has no bounds, no defaults and nothing required; and it must never
-// be refused, so what is not known for certain is kept as it is.
-func (g *generator) observed(at site, v cue.Value) *schemaProps {
+// statusFieldSchema infers the type of a status field from the value that the package computes.
+// A status is output, so it has no bounds, no defaults and no required fields. The API server
+// must never reject it, so a value whose type is uncertain has no schema and is preserved.
+func (g *generator) statusFieldSchema(at location, v cue.Value) *schemaProps {
 	schema := &schemaProps{}
-	kind := knownKind(v, 0)
+	kind := inferKind(v, 0)
 	switch {
-	case !g.bounded(at):
-		return preservedAs("")
+	case !g.withinLimits(at):
+		return preserveUnknownFields("")
 	case kind&^cue.NullKind == cue.StructKind:
-		schema = g.observedStruct(at, v)
+		schema = g.statusStructSchema(at, v)
 	case kind&^cue.NullKind == cue.ListKind:
 		schema.Type = "array"
-		schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.observedElement(at.elements(), v)}
+		schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.statusElementSchema(at.elements(), v)}
 	case kind == cue.IntKind|cue.StringKind:
 		schema.XIntOrString = true
 	case scalarTypes[kind&^cue.NullKind] != "":
 		schema.Type = scalarTypes[kind&^cue.NullKind]
 	default:
-		schema = preservedAs("")
+		schema = preserveUnknownFields("")
 	}
 	schema.Nullable = kind&cue.NullKind != 0 && schema.Type != ""
-	schema.Description = describe(v)
-	marks := g.marks(at, v, isShape)
+	schema.Description = descriptionOf(v)
+	attrs := g.readAttributes(at, v, throughDefinition)
 	if schema.Items != nil {
-		schema.Items.Schema.Required = marks.listMapKeys // all that is ever required in a status
+		schema.Items.Schema.Required = attrs.listMapKeys // nothing else is required in a status
 	}
-	g.mark(at, schema, marks)
+	g.applyAttributes(at, schema, attrs)
 	return schema
 }
 
-// isShape reports whether a status takes over how that is kept to which it refers: a
-// definition says it of a type, and a field, such as of the spec, of itself.
-func isShape(reference cue.Value) bool {
+// throughDefinition reports whether a reference goes through a definition. A status takes over
+// the attributes of a definition, because they describe a type; those of a field, such as one of
+// the spec, describe only that field.
+func throughDefinition(reference cue.Value) bool {
 	_, path := reference.ReferencePath()
 	return slices.ContainsFunc(path.Selectors(), cue.Selector.IsDefinition)
 }
 
-// observedElement is the schema of the elements of a list, open or not.
-func (g *generator) observedElement(at site, v cue.Value) *schemaProps {
+// statusElementSchema returns the schema of the elements of a list, open or not.
+func (g *generator) statusElementSchema(at location, v cue.Value) *schemaProps {
 	if element := v.LookupPath(cue.MakePath(cue.AnyIndex)); element.Exists() {
-		return g.observed(at, element)
+		return g.statusFieldSchema(at, element)
 	}
 	var found *schemaProps
 	elements, err := v.List()
 	for err == nil && elements.Next() {
-		element := g.observed(at, elements.Value())
+		element := g.statusFieldSchema(at, elements.Value())
 		if found != nil && !reflect.DeepEqual(found, element) {
-			return preservedAs("")
+			return preserveUnknownFields("")
 		}
 		found = element
 	}
 	if found == nil {
-		return preservedAs("")
+		return preserveUnknownFields("")
 	}
 	return found
 }
@@ -150,31 +151,31 @@ var scalarTypes = map[cue.Kind]string{
 	cue.NumberKind: "number", cue.StringKind: "string",
 }
 
-func (g *generator) observedStruct(at site, v cue.Value) *schemaProps {
+func (g *generator) statusStructSchema(at location, v cue.Value) *schemaProps {
 	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
 	if err != nil || at.depth > maxDepth {
-		return preservedAs("object")
+		return preserveUnknownFields("object")
 	}
 	schema := &schemaProps{Type: "object"}
 	schema.Properties = map[string]schemaProps{}
 	for fields.Next() {
 		sel := fields.Selector()
 		if sel.ConstraintType() == cue.PatternConstraint || sel.LabelType() != cue.StringLabel {
-			return preservedAs("object")
+			return preserveUnknownFields("object")
 		}
 		name := sel.Unquoted()
-		schema.Properties[name] = *g.observed(at.field(name), fields.Value())
+		schema.Properties[name] = *g.statusFieldSchema(at.field(name), fields.Value())
 	}
-	undecided(v, schema)
+	addConditionalFields(v, schema)
 	if len(schema.Properties) == 0 {
-		return preservedAs("object")
+		return preserveUnknownFields("object")
 	}
 	return schema
 }
 
-// knownKind is the kind that v has or will have, or that of its alternatives: while
+// inferKind returns the kind that v has or will have, or the kinds of its alternatives: while
 // nothing is deployed, *live.web.status.replicas | 0 is either unknown or a number.
-func knownKind(v cue.Value, depth int) cue.Kind {
+func inferKind(v cue.Value, depth int) cue.Kind {
 	if kind := v.IncompleteKind(); kind != cue.BottomKind || depth > maxChain {
 		return kind
 	}
@@ -182,7 +183,7 @@ func knownKind(v cue.Value, depth int) cue.Kind {
 	switch op, args := v.Expr(); op {
 	case cue.OrOp:
 		for _, a := range args {
-			kind |= knownKind(a, depth+1)
+			kind |= inferKind(a, depth+1)
 		}
 	case cue.InterpolationOp:
 		kind = cue.StringKind
@@ -192,6 +193,6 @@ func knownKind(v cue.Value, depth int) cue.Kind {
 	return kind
 }
 
-func preservedAs(kind string) *schemaProps {
+func preserveUnknownFields(kind string) *schemaProps {
 	return &schemaProps{Type: kind, XPreserveUnknownFields: new(true)}
 }

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// YAML writes a CRD as a manifest: what kubectl apply takes, without the empty status
-// that the Go type would add.
+// YAML returns a CRD as a manifest for kubectl apply, without the empty status that the Go
+// type would add. It errors when the CRD cannot be encoded.
 func YAML(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	text, err := json.Marshal(crd)
 	if err != nil {
@@ -33,4 +33,4 @@ func YAML(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	return text, nil
 }
 
-func raw(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
+func rawJSON(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }

@@ -3,7 +3,6 @@ package dryrun
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,22 +13,21 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// everyKind is a cluster that serves every kind that it is asked about.
-type everyKind struct{ *memory.Cluster }
+// knownKinds is a cluster without a server to ask what it serves: that are Kubernetes' own
+// kinds, those of the packages, and those whose definition or object was given. Of any
+// other kind nobody can tell where its objects live, so that its author is asked.
+type knownKinds struct{ *memory.Cluster }
 
-// Scope implements cluster.Cluster. An unknown kind is namespaced, unless its name
-// says that it is not.
-func (e everyKind) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
-	scope, err := e.Cluster.Scope(ctx, kind)
-	if !cluster.IsKindNotServed(err) {
-		return scope, err
+// giveDefinition is what the author of a package is asked for.
+const giveDefinition = "without a cluster, give its CustomResourceDefinition with -f, which says where its objects live"
+
+// Scope implements cluster.Cluster.
+func (k knownKinds) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
+	scope, err := k.Cluster.Scope(ctx, kind)
+	if cluster.IsKindNotServed(err) {
+		return "", &cluster.KindNotServedError{Kind: kind, Remedy: giveDefinition}
 	}
-	scope = cluster.Namespaced
-	if strings.HasPrefix(kind.Kind, "Cluster") {
-		scope = cluster.ClusterScoped
-	}
-	e.Serve(kind.GroupKind(), scope)
-	return scope, nil
+	return scope, err
 }
 
 // play does to every object what its controller would do in the end: it makes it as
@@ -74,10 +72,9 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 
 // define serves the kind that a CustomResourceDefinition defines.
 func (w *World) define(u *unstructured.Unstructured) {
-	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
-	w.Cluster.Serve(schema.GroupKind{Group: group, Kind: kind}, cluster.Scope(scope))
+	if kind, scope, ok := cluster.DefinedBy(u.Object); ok {
+		w.Cluster.Serve(kind, scope)
+	}
 	w.definitions.learn(u)
 }
 

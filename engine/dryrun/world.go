@@ -13,7 +13,8 @@
 // Objects are validated as an API server does, and content needs its namespace: those of
 // the objects that are put are there, and so are the ones that every cluster has. It is
 // no proof that a cluster would accept the objects: there is no admission, no quota and no
-// scheduler, and every kind is taken to be served.
+// scheduler. Served are Kubernetes' own kinds, those of the packages, and those whose
+// definition is there.
 package dryrun
 
 import (
@@ -79,8 +80,9 @@ type operator struct {
 	reads map[types.NamespacedName][]program.Input
 }
 
-// New returns a world with an operator for each package. The operators are
-// configured by a ConfigMap, if it names one that is put there.
+// New returns a world with an operator for each package, where objects are validated and
+// need their namespaces. The operators are configured by a ConfigMap, if it names one that
+// is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w := &World{Cluster: memory.New(), now: time.Unix(0, 0).UTC(), due: due{}}
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
@@ -105,13 +107,14 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 		w.operators = append(w.operators, operator{kind, p, &reconcile.Reconciler{
 			Kind:      kind,
 			Resources: w.Cluster,
-			Cluster:   everyKind{w.Cluster},
+			Cluster:   knownKinds{w.Cluster},
 			Refer:     func(owner types.NamespacedName, inputs []program.Input) { reads[owner] = inputs },
 			Recorder:  recorder{w},
 			Now:       func() time.Time { return w.now },
 			ConfigMap: config,
 			Patches:   w.Cluster,
 			Parallel:  1,
+			NewSalt:   func() string { return program.FixedSalt },
 			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
 		}, reads})
 	}
@@ -130,17 +133,72 @@ func (r recorder) Record(_ *unstructured.Unstructured, e rollout.Event) {
 var always = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 
 // Put writes an object as a person does, into a namespace that is there. One that was read
-// from a cluster, and so has a UID, is taken as it was there.
+// from a cluster, and so has a resource version, is taken as it was there; it also says
+// where objects of its kind live. It errors with a KindNotServedError when nobody says that.
 func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if _, err := w.Scope(object.GroupVersionKind()); err != nil {
+	if err := w.learnScope(object); err != nil {
+		return nil, err
+	}
+	object, err := withManagedFields(object)
+	if err != nil {
 		return nil, err
 	}
 	w.Cluster.Namespaces(object.GetNamespace())
 	out, err := w.Cluster.Restore("person", object)
-	if err == nil && object.GroupVersionKind().GroupKind() == definitionKind {
-		w.define(out) // what is put next may be of its kind
+	if err == nil {
+		w.Define(out) // what is put next may be of its kind
 	}
 	return out, err
+}
+
+// learnScope serves the kind of an object that says where it lives.
+func (w *World) learnScope(object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	_, err := w.Scope(kind)
+	switch {
+	case !cluster.IsKindNotServed(err) || kind.Kind == "":
+		return err
+	case object.GetNamespace() != "":
+		w.Cluster.Serve(kind.GroupKind(), cluster.Namespaced)
+	case object.GetResourceVersion() != "":
+		w.Cluster.Serve(kind.GroupKind(), cluster.ClusterScoped)
+	default:
+		return err
+	}
+	return nil
+}
+
+// withManagedFields returns an object that an operator has applied with the fields that it
+// owns then: kubectl leaves them out of what it prints, and nothing says that anybody has
+// changed them since.
+func withManagedFields(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if object.GetAnnotations()[ownership.AppliedMark] == "" || len(object.GetManagedFields()) > 0 {
+		return object, nil
+	}
+	fields, err := memory.AppliedFields(object)
+	if err != nil {
+		return nil, err
+	}
+	out := object.DeepCopy()
+	out.SetManagedFields(fields)
+	return out, nil
+}
+
+// Define serves the kind that an object defines, if it is a CustomResourceDefinition.
+func (w *World) Define(object *unstructured.Unstructured) {
+	if object.GroupVersionKind().GroupKind() == definitionKind {
+		w.define(object)
+	}
+}
+
+// Decide returns what an operator would do about a resource now, and does nothing.
+func (w *World) Decide(ctx context.Context, ref cluster.Ref) (reconcile.Decision, error) {
+	for _, o := range w.operators {
+		if o.kind.GroupKind() == ref.GroupKind() {
+			return o.lifecycle.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.program)
+		}
+	}
+	return reconcile.Decision{}, fmt.Errorf("%s: no package is for its kind", ref)
 }
 
 // Get returns an object, or nil.
@@ -242,12 +300,7 @@ func (w *World) step(ctx context.Context, o operator, r resource) Step {
 	ref := cluster.Ref{GroupVersionKind: o.kind, Namespace: r.key.Namespace, Name: r.key.Name}
 	w.now = w.now.Add(time.Second)
 	delete(w.due, r)
-	wait, err := o.lifecycle.Step(ctx, r.key, o.program)
-	if err == nil && wait > 0 && wait <= reconcile.ProgressEvery {
-		// What the status says of the progress was held back; here it need not be.
-		w.now = w.now.Add(wait)
-		wait, err = o.lifecycle.Step(ctx, r.key, o.program)
-	}
+	wait, err := o.lifecycle.StepUnpaced(ctx, r.key, o.program, func(held time.Duration) { w.now = w.now.Add(held) })
 	if err != nil && wait == 0 {
 		wait = time.Second
 	}
@@ -338,5 +391,5 @@ func (w *World) Serves(kind schema.GroupKind) bool {
 
 // Scope returns where the objects of a kind live.
 func (w *World) Scope(kind schema.GroupVersionKind) (cluster.Scope, error) {
-	return everyKind{w.Cluster}.Scope(context.Background(), kind)
+	return knownKinds{w.Cluster}.Scope(context.Background(), kind)
 }

@@ -190,6 +190,11 @@ components: crd: objects: o: {
 		fmt.Fprintf(&body, "components: c%s: objects: o: {apiVersion: %q, kind: %q, metadata: {name: \"x\"}, %s}\n", strings.ToLower(kind), is[0], kind, is[1])
 	}
 	w := dryrun.New(types.NamespacedName{}, load(t, "Parent", body.String()))
+	for kind, scope := range map[string]string{"Certificate": "Namespaced", "ClusterIssuer": "Cluster"} {
+		if _, err := w.Put(definition("cert-manager.io", kind, scope)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	put(t, w, "Parent", map[string]any{})
 	run(t, w, nothing)
 	if ready, why := w.Ready(refOf("Parent")); !ready {
@@ -198,6 +203,44 @@ components: crd: objects: o: {
 	for _, u := range w.Cluster.Objects() {
 		if j := verify.Object(u, "ready"); j.Health != verify.Ready {
 			t.Errorf("%s is %s: %s", u.GetKind(), j.Health, j.Message)
+		}
+	}
+}
+
+// definition returns the CustomResourceDefinition of a kind.
+func definition(group, kind, scope string) *unstructured.Unstructured {
+	plural := strings.ToLower(kind) + "s"
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": plural + "." + group},
+		"spec": map[string]any{
+			"group": group, "scope": scope, "names": map[string]any{"kind": kind, "plural": plural},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+}
+
+func TestTheAuthorIsAskedWhereObjectsOfAnUnknownKindLive(t *testing.T) {
+	t.Parallel()
+	p := load(t, "Parent", `components: issuer: objects: o: {apiVersion: "cert-manager.io/v1", kind: "ClusterIssuer", metadata: name: "x"}`)
+	for scope, want := range map[string]string{
+		"":           "give its CustomResourceDefinition with -f",
+		"Cluster":    "is cluster-scoped",
+		"Namespaced": "",
+	} {
+		w := dryrun.New(types.NamespacedName{}, p)
+		if scope != "" {
+			if _, err := w.Put(definition("cert-manager.io", "ClusterIssuer", scope)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, w, "Parent", map[string]any{})
+		run(t, w, nothing)
+		ready, why := w.Ready(refOf("Parent"))
+		if ready != (want == "") || !strings.Contains(why, want) {
+			t.Errorf("scope %q: ready is %t, because %s; want %q", scope, ready, why, want)
 		}
 	}
 }
@@ -252,7 +295,7 @@ func TestAPatchIsTriedOutAsEverythingElse(t *testing.T) {
 		t.Errorf("the patched object is %v", base.Object["data"])
 	}
 	s := w.Get(cluster.Ref{GroupVersionKind: patch.Kind, Namespace: "default", Name: "hotfix"}).Object["status"].(map[string]any)
-	if !patch.Same(s, map[string]any{"observedGeneration": s["observedGeneration"], "conditions": s["conditions"], "applied": []any{map[string]any{"address": "base.o", "object": "ConfigMap default/base"}}}) {
+	if !patch.EqualStatus(s, map[string]any{"observedGeneration": s["observedGeneration"], "conditions": s["conditions"], "applied": []any{map[string]any{"address": "base.o", "object": "ConfigMap default/base"}}}) {
 		t.Errorf("the patch says %v", s)
 	}
 	if ready, why := w.Ready(refOf("Child")); !ready {

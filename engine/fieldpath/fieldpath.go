@@ -1,13 +1,13 @@
-// Package fieldpath reads the paths by which an API server names the fields of an object:
+// Package fieldpath parses the field paths in the errors of an API server:
 //
 //	spec.template.spec.containers[0].image
 //	spec.template.spec.containers[name="main"].image
 //	metadata.labels[app]
 //
-// It is not the library of that name, whose paths are those of managed fields and are
-// built, and never read from a text.
+// It is not the fieldpath package of structured-merge-diff, whose paths are those of managed
+// fields and cannot be parsed from text.
 //
-//	for _, part := range fieldpath.Parse(path) { ... part.Of(value) ... }
+//	for _, part := range fieldpath.Parse(path) { ... part.Lookup(value) ... }
 package fieldpath
 
 import (
@@ -16,16 +16,16 @@ import (
 	"strings"
 )
 
-// A Part is one step of a path: either the name of a field, or which element of a list or
-// key of a map it is.
+// A Part is one step of a path: either the name of a field, or an element of a list or key of
+// a map in brackets.
 type Part struct {
 	// Field is the name of a field, or "".
 	Field string
-	// Element is what stands between brackets: an index, a key, or name="main".
+	// Element is the text between brackets: an index, a key, or name="main".
 	Element string
 }
 
-// Parse splits a path. What it does not understand ends it.
+// Parse splits a path. It stops at the first part that it cannot parse.
 func Parse(path string) []Part {
 	var out []Part
 	for path = strings.TrimPrefix(path, "."); path != ""; path = strings.TrimPrefix(path, ".") {
@@ -45,7 +45,7 @@ func Parse(path string) []Part {
 	return out
 }
 
-// bracket returns what is between the brackets at the beginning of a path, and the rest.
+// bracket returns the text between the brackets at the beginning of a path, and the rest.
 func bracket(path string) (inner, rest string, ok bool) {
 	if !strings.HasPrefix(path, "[") {
 		return "", "", false
@@ -62,14 +62,13 @@ func bracket(path string) (inner, rest string, ok bool) {
 	return "", "", false
 }
 
-// Index returns the index of an element of a list.
+// Index returns the index of an element of a list, and whether the part is an index.
 func (p Part) Index() (int, bool) {
 	i, err := strconv.Atoi(p.Element)
 	return i, err == nil && i >= 0
 }
 
-// Key returns the first key of an element of a list that is merged by keys, and its value
-// as text.
+// Key returns the first key of an element of a list with listType=map, and its value as text.
 func (p Part) Key() (name, value string, ok bool) {
 	name, value, ok = strings.Cut(p.Element, "=")
 	if !ok {
@@ -83,7 +82,7 @@ func (p Part) Key() (name, value string, ok bool) {
 	return name, value, true
 }
 
-// Name returns the name of a field, also where it stands in brackets as the key of a map.
+// Name returns the name of a field, or the key of a map in brackets.
 func (p Part) Name() string {
 	if p.Field != "" {
 		return p.Field
@@ -91,8 +90,8 @@ func (p Part) Name() string {
 	return p.Element
 }
 
-// Of returns the part of a value as JSON is decoded, and whether there is one.
-func (p Part) Of(v any) (any, bool) {
+// Lookup returns the member of a decoded JSON value that the part names, and whether it exists.
+func (p Part) Lookup(v any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		out, ok := v[p.Name()]
@@ -114,8 +113,8 @@ func (p Part) Of(v any) (any, bool) {
 	return nil, false
 }
 
-// Remove takes a field out of an object, and reports whether it was there. Elements of
-// lists stay.
+// Remove removes a field from an object, and reports whether it existed. It does not remove
+// elements of lists.
 func Remove(object map[string]any, path string) bool {
 	parts := Parse(path)
 	if len(parts) == 0 {
@@ -123,7 +122,7 @@ func Remove(object map[string]any, path string) bool {
 	}
 	var at any = object
 	for _, part := range parts[:len(parts)-1] {
-		next, ok := part.Of(at)
+		next, ok := part.Lookup(at)
 		if !ok {
 			return false
 		}

@@ -39,7 +39,7 @@ func TestAPathLeadsToItsField(t *testing.T) {
 			t.Parallel()
 			var at any = object()
 			for _, part := range fieldpath.Parse(path) {
-				at, _ = part.Of(at)
+				at, _ = part.Lookup(at)
 			}
 			if diff := cmp.Diff(row.want, at); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", path, diff)

@@ -9,19 +9,19 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// Reason says in one word what came of a patch. The catalogue in docs/reasons.md has
-// an entry for each.
+// Reason is the result of a patch in one word. The catalogue in docs/reasons.md has an entry
+// for each.
 type Reason string
 
 // The reasons.
 const (
-	// Applied: every object that the patch names is as it says.
+	// Applied: every object that the patch names is written with its changes.
 	Applied Reason = "Applied"
 	// TargetNotFound: the custom resource does not exist.
 	TargetNotFound Reason = "TargetNotFound"
-	// NoSuchKind: the target's kind is not that of a package.
+	// NoSuchKind: no package serves the target's kind.
 	NoSuchKind Reason = "NoSuchKind"
-	// TargetClusterScoped: the target is in no namespace, and so not in the patch's.
+	// TargetClusterScoped: the target is cluster-scoped, so it is not in the patch's namespace.
 	TargetClusterScoped Reason = "TargetClusterScoped"
 	// TargetPaused: the custom resource is paused.
 	TargetPaused Reason = "TargetPaused"
@@ -31,59 +31,57 @@ const (
 	NoSuchObject Reason = "NoSuchObject"
 	// Invalid: the change is wrong, or not allowed.
 	Invalid Reason = "Invalid"
-	// NotPatchable: the change is of a field that patches do not change unless the package
-	// opens it.
+	// NotPatchable: the change affects a field that is only patchable if the package says so.
 	NotPatchable Reason = "NotPatchable"
-	// TooMany: too many patches of the same resource come before it.
+	// TooMany: the limits for the resource were reached before this patch.
 	TooMany Reason = "TooMany"
 	// Conflict: the change does not fit the object as it is rendered.
 	Conflict Reason = "Conflict"
-	// Rejected: the API server refused the object as the patch changes it.
+	// Rejected: the API server rejected the changed object.
 	Rejected Reason = "Rejected"
 	// Pending: the object is not written yet.
 	Pending Reason = "Pending"
 )
 
-// A Report is what came of one patch.
+// A Report is the result of one patch.
 type Report struct {
 	Patch Patch
 	// Applied are the objects that it has changed.
-	Applied []Place
-	// Unmatched are the changes that were left out, and why. One without an address
-	// is about the patch as a whole.
-	Unmatched []Miss
+	Applied []ChangedObject
+	// Unmatched are the changes that were left out, and why. An entry without an address is
+	// about the whole patch.
+	Unmatched []UnmatchedChange
 }
 
-// A Place is an object that a patch has changed.
-type Place struct {
+// A ChangedObject is an object that a patch has changed.
+type ChangedObject struct {
 	Address string
 	// Component and Name are the parts of the address.
 	Component, Name string
-	// Object is the object as a person writes it: Deployment default/web.
+	// Object is the object as text: Deployment default/web.
 	Object string
 }
 
-// A Miss is a change that was left out.
-type Miss struct {
+// A UnmatchedChange is a change that was left out.
+type UnmatchedChange struct {
 	Address string
 	Reason  Reason
 	Message string
 }
 
-// Apply changes rendered components by patches, and returns them with a report for
-// each patch, in the order in which they were applied. What it was given stays as it
-// is. A patch changes only objects within its reach, and none of which it is not known
-// whether they are.
+// Apply returns rendered components with the changes of patches, and a report for each patch,
+// in the order in which they were applied. It does not modify its arguments. A patch changes
+// only objects for which reach is true, and none for which reach errors.
 func Apply(rendered []program.Component, patches []Patch, reach func(program.Object) (bool, error)) ([]program.Component, []Report) {
-	w := work{components: slices.Clone(rendered), reach: reach}
+	w := application{components: slices.Clone(rendered), reach: reach}
 	for i := range w.components {
 		w.components[i].Objects = slices.Clone(w.components[i].Objects)
 	}
 	var out []Report
 	changes := 0
-	for i, p := range sorted(patches) {
-		if changes += len(p.Changes); i >= most || changes > mostChanges {
-			out = append(out, Whole(p, TooMany, fmt.Sprintf("of all patches of a resource, the first %d are applied, with %d changes in all", most, mostChanges)))
+	for i, p := range sortedByOrder(patches) {
+		if changes += len(p.Changes); i >= maxPatches || changes > maxChanges {
+			out = append(out, NotApplied(p, TooMany, fmt.Sprintf("only the first %d patches of a resource are applied, with at most %d changes in total", maxPatches, maxChanges)))
 			continue
 		}
 		out = append(out, w.apply(p))
@@ -91,26 +89,26 @@ func Apply(rendered []program.Component, patches []Patch, reach func(program.Obj
 	return w.components, out
 }
 
-// most and mostChanges are how many patches of one resource are applied, and how many
-// changes of them. They are for hours, not for configuration, and each costs time in every
+// maxPatches and maxChanges bound the patches of one resource that are applied, and their
+// changes. Patches are for incidents, not for configuration, and each costs time in every
 // reconcile.
 const (
-	most        = 64
-	mostChanges = 256
+	maxPatches = 64
+	maxChanges = 256
 )
 
-// work is what one call of Apply works on.
-type work struct {
+// application is the state of one call of Apply.
+type application struct {
 	components []program.Component
 	reach      func(program.Object) (bool, error)
-	// effort is what the changes so far have cost.
-	effort int
+	// cost is the cost of the changes so far.
+	cost int
 }
 
-func (w *work) apply(p Patch) Report {
+func (w *application) apply(p Patch) Report {
 	out := Report{Patch: p}
 	if p.Invalid != "" {
-		out.Unmatched = append(out.Unmatched, Miss{Reason: Invalid, Message: p.Invalid})
+		out.Unmatched = append(out.Unmatched, UnmatchedChange{Reason: Invalid, Message: p.Invalid})
 		return out
 	}
 	for _, c := range p.Changes {
@@ -119,8 +117,8 @@ func (w *work) apply(p Patch) Report {
 			out.Applied = append(out.Applied, place)
 			continue
 		}
-		miss := Miss{Address: c.Address, Reason: Invalid, Message: err.Error()}
-		if f, ok := errors.AsType[*fault](err); ok {
+		miss := UnmatchedChange{Address: c.Address, Reason: Invalid, Message: err.Error()}
+		if f, ok := errors.AsType[*changeError](err); ok {
 			miss.Reason = f.reason
 		}
 		out.Unmatched = append(out.Unmatched, miss)
@@ -128,61 +126,61 @@ func (w *work) apply(p Patch) Report {
 	return out
 }
 
-// change makes one change.
-func (w *work) change(p Patch, c Change) (Place, error) {
-	component, object, err := w.find(c.Address)
+// change applies one change.
+func (w *application) change(p Patch, c Change) (ChangedObject, error) {
+	component, object, err := w.findObject(c.Address)
 	if err != nil {
-		return Place{}, err
+		return ChangedObject{}, err
 	}
 	switch {
 	case component.When.Verdict == program.False:
-		return Place{}, faultf(NoSuchObject, "component %s should not exist: when is false", component.Name)
+		return ChangedObject{}, changeErrorf(NoSuchObject, "component %s should not exist: when is false", component.Name)
 	case object.Manifest == nil:
-		return Place{}, faultf(Pending, "it is not rendered yet%s", behind(component.Missing))
+		return ChangedObject{}, changeErrorf(Pending, "it is not rendered yet%s", detail(component.Missing))
 	}
-	if err := w.reaches(p, *object); err != nil {
-		return Place{}, err
+	if err := w.checkReach(p, *object); err != nil {
+		return ChangedObject{}, err
 	}
-	if w.effort += c.effort(object.Manifest); w.effort > mostEffort {
-		return Place{}, faultf(TooMany, "the changes of a resource are too much in all: fewer of them, shorter lists, or a smaller object would do")
+	if w.cost += c.cost(object.Manifest); w.cost > maxCost {
+		return ChangedObject{}, changeErrorf(TooMany, "the changes of this resource cost too much in total: use fewer changes, shorter lists or smaller objects")
 	}
-	changed, err := c.of(*object)
+	changed, err := c.applyTo(*object)
 	if err != nil {
-		return Place{}, err
+		return ChangedObject{}, err
 	}
 	object.Manifest = changed
-	return Place{
+	return ChangedObject{
 		Address: c.Address, Component: component.Name, Name: object.Name,
 		Object: fmt.Sprintf("%s %s/%s", object.Identity.Kind, p.Namespace, object.Identity.Name),
 	}, nil
 }
 
-// reaches errors if a patch does not reach an object, or may not.
-func (w *work) reaches(p Patch, o program.Object) error {
+// checkReach errors if an object is outside the namespace of a patch, or if that is not known.
+func (w *application) checkReach(p Patch, o program.Object) error {
 	if w.reach == nil {
 		return nil
 	}
 	reached, err := w.reach(o)
 	switch {
 	case err != nil:
-		return faultf(Pending, "it is not known whether %s %s is an object of namespace %s, and a patch changes no other: %v", o.Identity.Kind, o.Identity.Name, p.Namespace, err)
+		return changeErrorf(Pending, "cannot tell whether %s %s is in namespace %s, and a patch only changes objects of its own namespace: %v", o.Identity.Kind, o.Identity.Name, p.Namespace, err)
 	case !reached:
-		return faultf(Invalid, "%s %s is not an object of namespace %s, and a patch changes no other", o.Identity.Kind, o.Identity.Name, p.Namespace)
+		return changeErrorf(Invalid, "%s %s is not in namespace %s, and a patch only changes objects of its own namespace", o.Identity.Kind, o.Identity.Name, p.Namespace)
 	}
 	return nil
 }
 
-// behind returns a list as the end of a sentence.
-func behind(list []string) string {
+// detail returns a list as the end of a sentence.
+func detail(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}
 	return ": " + strings.Join(list, "; ")
 }
 
-// find returns the object of an address, and its component. Names may have dots: the
-// address is compared as a whole.
-func (w *work) find(address string) (*program.Component, *program.Object, error) {
+// findObject returns the object of an address, and its component. It compares the address as a
+// whole, because names may have dots.
+func (w *application) findObject(address string) (*program.Component, *program.Object, error) {
 	var names, owners []string
 	for i := range w.components {
 		c := &w.components[i]
@@ -198,31 +196,31 @@ func (w *work) find(address string) (*program.Component, *program.Object, error)
 			}
 			objects = append(objects, c.Objects[j].Name)
 		}
-		owners = append(owners, fmt.Sprintf("component %s has no object %s%s", c.Name, rest, choice(objects)))
+		owners = append(owners, fmt.Sprintf("component %s has no object %s%s", c.Name, rest, alternatives(objects)))
 	}
 	if len(owners) > 0 {
-		return nil, nil, faultf(NoSuchObject, "%s", strings.Join(owners, "; "))
+		return nil, nil, changeErrorf(NoSuchObject, "%s", strings.Join(owners, "; "))
 	}
-	return nil, nil, faultf(NoSuchObject, "an address is component.object, and no component is called so%s", choice(names))
+	return nil, nil, changeErrorf(NoSuchObject, "an address is component.object, and there is no such component%s", alternatives(names))
 }
 
-// choice returns what there is, as the end of a sentence.
-func choice(names []string) string {
+// alternatives returns the existing names, as the end of a sentence.
+func alternatives(names []string) string {
 	if len(names) == 0 {
-		return "; there are none"
+		return "; there is none"
 	}
 	return "; there are " + strings.Join(names, ", ")
 }
 
-// A fault is why a change was left out.
-type fault struct {
+// A changeError is why a change was left out.
+type changeError struct {
 	reason Reason
 	text   string
 }
 
 // Error says why.
-func (f *fault) Error() string { return f.text }
+func (f *changeError) Error() string { return f.text }
 
-func faultf(reason Reason, format string, args ...any) error {
-	return &fault{reason: reason, text: fmt.Sprintf(format, args...)}
+func changeErrorf(reason Reason, format string, args ...any) error {
+	return &changeError{reason: reason, text: fmt.Sprintf(format, args...)}
 }

@@ -15,7 +15,7 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// deployment, secret and gadget are what is rendered.
+// deployment, secret and gadget are the rendered objects.
 const (
 	deployment = `
 apiVersion: apps/v1
@@ -225,7 +225,7 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 		"unknown component": {
 			reason: "whoever misspells is told what there is",
 			change: `{address: wbe.deployment, strategicMerge: {spec: {}}}`,
-			want:   patch.NoSuchObject, message: []string{"no component is called so", "web, extra, off, hooks.afterDeploy.note"},
+			want:   patch.NoSuchObject, message: []string{"there is no such component", "web, extra, off, hooks.afterDeploy.note"},
 		},
 		"unknown object": {
 			reason: "the same for objects",
@@ -270,12 +270,12 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 		"field that the type does not have": {
 			reason: "a slip must not become a failure of the component",
 			change: `{address: web.deployment, json6902: [{op: add, path: /spec/replica, value: 1}]}`,
-			want:   patch.Invalid, message: []string{"no Deployment", "spec.replica"},
+			want:   patch.Invalid, message: []string{"not a valid Deployment", "spec.replica"},
 		},
 		"value of a wrong type": {
 			reason: "the same",
 			change: `{address: web.deployment, strategicMerge: {spec: {replicas: many}}}`,
-			want:   patch.Invalid, message: []string{"no Deployment"},
+			want:   patch.Invalid, message: []string{"not a valid Deployment"},
 		},
 		"list item without its key": {
 			reason: "what it is about cannot be told",
@@ -310,7 +310,7 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 		"Secret": {
 			reason: "whether a guess is right must not be told",
 			change: `{address: web.secret, json6902: [{op: test, path: /data/key, value: c2VjcmV0}]}`,
-			want:   patch.NotPatchable, message: []string{"a patch changes no Secret"}, hidden: "c2VjcmV0",
+			want:   patch.NotPatchable, message: []string{"a patch must not change a Secret"}, hidden: "c2VjcmV0",
 		},
 		"Secret that is open": {
 			reason: "a message must not quote what is in it",
@@ -341,7 +341,7 @@ func TestAPatchThatDoesNotFitIsReportedAndStopsNothing(t *testing.T) {
 
 // expectMiss compares the reason of a change that was left out, and parts of the
 // message.
-func expectMiss(t *testing.T, reason string, got patch.Miss, want patch.Reason, parts ...string) {
+func expectMiss(t *testing.T, reason string, got patch.UnmatchedChange, want patch.Reason, parts ...string) {
 	t.Helper()
 	if got.Reason != want {
 		t.Errorf("%s: reason is %s, want %s: %s", reason, got.Reason, want, got.Message)
@@ -411,7 +411,7 @@ func TestParseSaysWhatCannotBeApplied(t *testing.T) {
 	}{
 		"both":      {"which is meant?", `[{address: a.b, strategicMerge: {}, json6902: []}]`, "exactly one"},
 		"neither":   {"nothing is meant", `[{address: a.b}]`, "exactly one"},
-		"twice":     {"the order of two would be hidden", `[{address: a.b, strategicMerge: {}}, {address: a.b, strategicMerge: {}}]`, "twice"},
+		"twice":     {"the order of two would be hidden", `[{address: a.b, strategicMerge: {}}, {address: a.b, strategicMerge: {}}]`, "two changes"},
 		"not a map": {"the API server would not have taken it", `[{address: a.b, strategicMerge: 1}]`, "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func environment(prefix string, n int) map[string]any {
 	return map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}}
 }
 
-// Whoever may write patches of one resource must not keep the operator busy with them.
+// A user who may write patches of one resource must not be able to keep the operator busy.
 func TestPatchesThatAreWithinTheirSizesCostLittle(t *testing.T) {
 	t.Parallel()
 	const pod = "/spec/template/spec"

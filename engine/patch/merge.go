@@ -16,120 +16,120 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// of returns the manifest of an object as the change makes it.
-func (c Change) of(o program.Object) (map[string]any, error) {
+// applyTo returns the manifest of an object with the change.
+func (c Change) applyTo(o program.Object) (map[string]any, error) {
 	kind := o.Identity.GroupVersionKind()
-	if err := c.fits(kind.GroupKind(), o.Patchable); err != nil {
+	if err := c.checkAllowed(kind.GroupKind(), o.Patchable); err != nil {
 		return nil, err
 	}
-	before, err := normal(o.Manifest)
+	before, err := normalizeJSON(o.Manifest)
 	if err != nil {
-		return nil, faultf(Invalid, "the object cannot be read: %v", err)
+		return nil, changeErrorf(Invalid, "the object cannot be read: %v", err)
 	}
-	after, err := c.carriedOut(kind, before)
+	after, err := c.patchManifest(kind, before)
 	if err == nil {
-		err = fitsType(kind, before, after)
+		err = checkType(kind, before, after)
 	}
 	if err != nil {
-		return nil, withheld(o, err)
+		return nil, redactSecretError(o, err)
 	}
-	if err := keepsIdentity(before, after); err != nil {
+	if err := checkIdentity(before, after); err != nil {
 		return nil, err
 	}
-	return after, keepsRights(kind.GroupKind(), before, after, o.Patchable)
+	return after, checkPrivileges(kind.GroupKind(), before, after, o.Patchable)
 }
 
-// fits checks what can be told without the content of the object, so that nobody learns
-// of that by trying.
-func (c Change) fits(kind schema.GroupKind, open map[string]bool) error {
+// checkAllowed makes the checks that do not depend on the content of the object. They come
+// first, so that a user cannot learn the content by trying.
+func (c Change) checkAllowed(kind schema.GroupKind, open map[string]bool) error {
 	named := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()
 	switch {
 	case c.Kind != "" && named != kind:
-		return faultf(Invalid, "the patch is for a %s, and the package renders a %s there", named, kind)
-	case isDenied(kind) && len(open) == 0:
-		return faultf(NotPatchable, "a patch changes no %s; to allow it, the package says in the policy of the object which fields are patchable", kind.Kind)
+		return changeErrorf(Invalid, "the patch is for a %s, and the package renders a %s there", named, kind)
+	case isDeniedKind(kind) && len(open) == 0:
+		return changeErrorf(NotPatchable, "a patch must not change a %s; to allow it, list the patchable fields in the object's policy in the package", kind.Kind)
 	}
 	for i, o := range c.Operations {
 		if why := o.invalid(); why != "" {
-			return faultf(Invalid, "json6902[%d]: %s", i, why)
+			return changeErrorf(Invalid, "json6902[%d]: %s", i, why)
 		}
-		if kind == secretKind && o.reads() {
-			return faultf(NotPatchable, "a patch of a Secret has no operation %s: it would show what the Secret holds", o.Op)
+		if kind == secretKind && o.revealsContent() {
+			return changeErrorf(NotPatchable, "a patch of a Secret must not use the operation %s: it would reveal the content of the Secret", o.Op)
 		}
 	}
 	return nil
 }
 
-// carriedOut returns an object with the change. The libraries that do it have panicked on
-// changes that they should refuse; that must not end the reconcile of the resource.
-func (c Change) carriedOut(kind schema.GroupVersionKind, before map[string]any) (after map[string]any, err error) {
+// patchManifest returns a manifest with the change. The patch libraries have panicked on changes
+// that they should refuse; such a panic must not end the reconcile of the resource.
+func (c Change) patchManifest(kind schema.GroupVersionKind, before map[string]any) (after map[string]any, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			after, err = nil, faultf(Invalid, "it cannot be carried out: %v", problem)
+			after, err = nil, changeErrorf(Invalid, "the patch library failed: %v", problem)
 		}
 	}()
 	switch {
 	case c.Operations != nil:
-		after, err = byOperations(before, c.Operations)
+		after, err = applyJSONPatch(before, c.Operations)
 	case scheme.Scheme.Recognizes(kind):
-		after, err = byStrategicMerge(kind, before, c.StrategicMerge)
+		after, err = applyStrategicMerge(kind, before, c.StrategicMerge)
 	default:
-		after, err = byMerge(before, c.StrategicMerge)
+		after, err = applyMergePatch(before, c.StrategicMerge)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return after, notTooLarge(before, after)
+	return after, checkSize(before, after)
 }
 
-// largest is how large a patch may make an object, as JSON. Whatever is longer belongs into
-// the package.
-const largest = 256 << 10
+// maxObjectSize bounds the size that a patch may give an object, in bytes of JSON. Larger
+// content belongs into the package.
+const maxObjectSize = 256 << 10
 
-// notTooLarge checks that a change has not made an object too large: many patches of one
-// could fill the memory.
-func notTooLarge(before, after map[string]any) error {
-	if depth := depthOf(after); depth > deepest && depth > depthOf(before) {
-		return faultf(Invalid, "it makes the object deeper than %d levels", deepest)
+// checkSize errors if a change has made an object too large or too deep: many patches could
+// fill the memory.
+func checkSize(before, after map[string]any) error {
+	if depth := depthOf(after); depth > maxDepth && depth > depthOf(before) {
+		return changeErrorf(Invalid, "it nests the object deeper than %d levels", maxDepth)
 	}
 	text, err := json.Marshal(after)
 	if err != nil {
-		return faultf(Invalid, "%v", err)
+		return changeErrorf(Invalid, "%v", err)
 	}
-	if len(text) <= largest {
+	if len(text) <= maxObjectSize {
 		return nil
 	}
 	if was, err := json.Marshal(before); err == nil && len(text) <= len(was) {
-		return nil // the package makes it that large
+		return nil // it was that large before the change
 	}
-	return faultf(Invalid, "it makes the object larger than %d bytes", largest)
+	return changeErrorf(Invalid, "it makes the object larger than %d bytes", maxObjectSize)
 }
 
-// byStrategicMerge merges a patch into an object of one of Kubernetes' own kinds,
-// whose type says which lists are merged and by what.
-func byStrategicMerge(kind schema.GroupVersionKind, before, patch map[string]any) (map[string]any, error) {
+// applyStrategicMerge merges a patch into an object of a built-in kind, whose Go type says
+// which lists are merged and by which key.
+func applyStrategicMerge(kind schema.GroupVersionKind, before, patch map[string]any) (map[string]any, error) {
 	typed, err := scheme.Scheme.New(kind)
 	if err != nil {
-		return nil, faultf(Invalid, "%v", err)
+		return nil, changeErrorf(Invalid, "%v", err)
 	}
-	change, err := normal(patch)
+	change, err := normalizeJSON(patch)
 	if err != nil {
-		return nil, faultf(Invalid, "%v", err)
+		return nil, changeErrorf(Invalid, "%v", err)
 	}
 	after, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(before), change, typed)
 	if err != nil {
-		return nil, faultf(Invalid, "strategic merge: %v", err)
+		return nil, changeErrorf(Invalid, "strategic merge: %v", err)
 	}
-	return normal(after)
+	return normalizeJSON(after)
 }
 
-// byMerge merges a patch into an object of another kind: lists are replaced, and
-// null removes.
-func byMerge(before, patch map[string]any) (map[string]any, error) {
+// applyMergePatch merges a patch into an object of another kind: lists are replaced, and null
+// removes.
+func applyMergePatch(before, patch map[string]any) (map[string]any, error) {
 	if key := directive(patch); key != "" {
-		return nil, faultf(Invalid, "%s is a directive for Kubernetes' own kinds; for other kinds a merge replaces lists, and json6902 changes their items", key)
+		return nil, changeErrorf(Invalid, "%s is a directive for built-in kinds; for other kinds a merge replaces lists, and json6902 changes their items", key)
 	}
-	return through(before, func(document []byte) ([]byte, error) {
+	return patchJSON(before, func(document []byte) ([]byte, error) {
 		change, err := json.Marshal(patch)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func byMerge(before, patch map[string]any) (map[string]any, error) {
 	})
 }
 
-// directive returns a key of a patch that tells a strategic merge what to do, or "".
+// directive returns the first key of a patch that is a directive of strategic merge, or "".
 func directive(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -161,47 +161,48 @@ func directive(v any) string {
 	return ""
 }
 
-// copied is how much the operations of one patch may copy: each copy can double what
-// is there.
-const copied = 64 << 10
+// maxCopySize bounds the bytes that the operations of one patch may copy: each copy can double
+// the size of the object.
+const maxCopySize = 64 << 10
 
-// byOperations carries out the operations of a JSON patch, all or none.
-func byOperations(before map[string]any, operations []Operation) (map[string]any, error) {
+// applyJSONPatch applies the operations of a JSON patch, all or none.
+func applyJSONPatch(before map[string]any, operations []Operation) (map[string]any, error) {
 	text, err := json.Marshal(operations)
 	if err != nil {
-		return nil, faultf(Invalid, "%v", err)
+		return nil, changeErrorf(Invalid, "%v", err)
 	}
 	patch, err := jsonpatch.DecodePatch(text)
 	if err != nil {
-		return nil, faultf(Invalid, "json6902: %v", err)
+		return nil, changeErrorf(Invalid, "json6902: %v", err)
 	}
 	options := jsonpatch.NewApplyOptions()
 	options.SupportNegativeIndices = false
-	options.AccumulatedCopySizeLimit = copied
-	return through(before, func(document []byte) ([]byte, error) { return patch.ApplyWithOptions(document, options) })
+	options.AccumulatedCopySizeLimit = maxCopySize
+	return patchJSON(before, func(document []byte) ([]byte, error) { return patch.ApplyWithOptions(document, options) })
 }
 
-// through changes an object as text. What fails then does not fit the object.
-func through(before map[string]any, change func([]byte) ([]byte, error)) (map[string]any, error) {
+// patchJSON applies a change to an object as JSON. An error of the change means that it does
+// not fit the object.
+func patchJSON(before map[string]any, change func([]byte) ([]byte, error)) (map[string]any, error) {
 	document, err := json.Marshal(before)
 	if err != nil {
-		return nil, faultf(Invalid, "%v", err)
+		return nil, changeErrorf(Invalid, "%v", err)
 	}
 	changed, err := change(document)
 	if err != nil {
-		return nil, faultf(Conflict, "it does not fit what is rendered: %v", err)
+		return nil, changeErrorf(Conflict, "it does not fit what is rendered: %v", err)
 	}
 	var out map[string]any
 	if err := utiljson.Unmarshal(changed, &out); err != nil || out == nil {
-		return nil, faultf(Invalid, "what it makes of the object is no object")
+		return nil, changeErrorf(Invalid, "the result is not an object")
 	}
 	return out, nil
 }
 
-// fitsType checks that an object of one of Kubernetes' own kinds has only the fields
-// of its type, of the right types, so that a slip in a patch does not become a
-// failure of the resource. One that had others before is for the API server to judge.
-func fitsType(kind schema.GroupVersionKind, before, after map[string]any) error {
+// checkType errors if an object of a built-in kind has an unknown field or a value of the wrong
+// type, so that a mistake in a patch does not become a failure of the resource. If the object
+// was already invalid before the change, the decision is left to the API server.
+func checkType(kind schema.GroupVersionKind, before, after map[string]any) error {
 	if !scheme.Scheme.Recognizes(kind) {
 		return nil
 	}
@@ -213,27 +214,28 @@ func fitsType(kind schema.GroupVersionKind, before, after map[string]any) error 
 		return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, typed, true)
 	}
 	if err := check(after); err != nil && check(before) == nil {
-		return faultf(Invalid, "what it makes of the object is no %s: %v", kind.Kind, err)
+		return changeErrorf(Invalid, "the result is not a valid %s: %v", kind.Kind, err)
 	}
 	return nil
 }
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// withheld hides what a fault says about a Secret: it may quote the content.
-func withheld(o program.Object, err error) error {
+// redactSecretError replaces the message of an error about a Secret, which may quote the
+// content.
+func redactSecretError(o program.Object, err error) error {
 	if o.Identity.GroupVersionKind().GroupKind() != secretKind {
 		return err
 	}
 	reason := Invalid
-	if f, ok := errors.AsType[*fault](err); ok {
+	if f, ok := errors.AsType[*changeError](err); ok {
 		reason = f.reason
 	}
-	return faultf(reason, "it does not fit the object (the message is withheld, it may quote the Secret)")
+	return changeErrorf(reason, "it does not fit the object (the message is withheld, it may quote the Secret)")
 }
 
-// normal returns data as it is read from JSON: integers are int64.
-func normal(m map[string]any) (map[string]any, error) {
+// normalizeJSON returns data in the form in which it is decoded from JSON: integers are int64.
+func normalizeJSON(m map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return nil, err

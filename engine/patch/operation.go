@@ -9,20 +9,20 @@ import (
 type Operation struct {
 	Op   string `json:"op"`
 	Path string `json:"path"`
-	// From is where move and copy take a value from.
+	// From is the path from which move and copy take a value.
 	From string `json:"from,omitempty"`
-	// Value is the value of add, replace and test, as JSON; nil is none.
+	// Value is the value of add, replace and test, as JSON, or nil.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// pointer is a JSON pointer (RFC 6901) to something within an object. The object as a
-// whole is never meant.
+// pointer matches a JSON pointer (RFC 6901) to a field of an object, but not the empty pointer
+// to the whole object.
 var pointer = regexp.MustCompile(`^(/([^~/]|~[01])*)+$`)
 
-// invalid returns what is wrong with an operation, whatever it is about; "" is nothing.
+// invalid returns why an operation is invalid for every object, or "".
 func (o Operation) invalid() string {
 	if !pointer.MatchString(o.Path) {
-		return "path has to be a JSON pointer such as /spec/replicas"
+		return "path must be a JSON pointer such as /spec/replicas"
 	}
 	switch o.Op {
 	case "add", "replace", "test":
@@ -31,14 +31,14 @@ func (o Operation) invalid() string {
 		}
 	case "move", "copy":
 		if !pointer.MatchString(o.From) {
-			return o.Op + " needs a from, which has to be a JSON pointer such as /spec/replicas"
+			return o.Op + " needs a from, which must be a JSON pointer such as /spec/replicas"
 		}
 	case "remove":
 	default:
-		return "there is no such operation; there are add, remove, replace, move, copy and test"
+		return "unknown operation; use add, remove, replace, move, copy or test"
 	}
 	return ""
 }
 
-// reads reports whether an operation shows what was there before, or takes it elsewhere.
-func (o Operation) reads() bool { return o.Op == "test" || o.Op == "move" || o.Op == "copy" }
+// revealsContent reports whether an operation can reveal the previous content of a field.
+func (o Operation) revealsContent() bool { return o.Op == "test" || o.Op == "move" || o.Op == "copy" }

@@ -14,23 +14,23 @@ import (
 // Kind is the kind of the patches.
 var Kind = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "Patch"}
 
-// A Patch is a temporary change of what is rendered for one custom resource of its
+// A Patch is a temporary change of the objects that are rendered for one custom resource of its
 // namespace.
 type Patch struct {
 	Namespace, Name string
 	Generation      int64
-	// Order says when it is applied: lower numbers first, and of the same number the
-	// older patch.
+	// Order is the order of application: lower numbers first, and the older patch first if
+	// the numbers are equal.
 	Order   int64
 	Created time.Time
 	Target  Target
 	Changes []Change
-	// Invalid is why it cannot be read, or "".
+	// Invalid is why the patch cannot be applied, or "".
 	Invalid string
 }
 
-// A Target is the custom resource that a patch is about. In which version of its API
-// it is named does not matter.
+// A Target is the custom resource that a patch is for. The version of its API does not
+// matter.
 type Target struct {
 	schema.GroupKind
 	Name string
@@ -40,29 +40,29 @@ type Target struct {
 type Change struct {
 	// Address is the object's component and its name there: component.object.
 	Address string
-	// APIVersion and Kind are of the object, if they are said: of another one nothing is
-	// changed. In which version of its API it is named does not matter.
+	// APIVersion and Kind are those of the object, or empty. If they are set and the object is
+	// of another kind, the change is left out. The version of the API does not matter.
 	APIVersion, Kind string
-	// StrategicMerge is a strategic merge patch, or a JSON merge patch (RFC 7386) for
-	// a kind that is not Kubernetes' own.
+	// StrategicMerge is a strategic merge patch, or a JSON merge patch (RFC 7386) for a kind
+	// that is not built into Kubernetes.
 	StrategicMerge map[string]any
 	// Operations are those of a JSON patch (RFC 6902).
 	Operations []Operation
 }
 
-// spec is the spec of a Patch as it is written.
-type spec struct {
+// patchSpec is the spec of a Patch as it is written.
+type patchSpec struct {
 	Target struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Name       string `json:"name"`
 	} `json:"target"`
-	Order   int64    `json:"order"`
-	Patches []change `json:"patches"`
+	Order   int64        `json:"order"`
+	Patches []changeSpec `json:"patches"`
 }
 
-// change is one of its changes.
-type change struct {
+// changeSpec is one item of spec.patches.
+type changeSpec struct {
 	Address        string         `json:"address"`
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -70,17 +70,17 @@ type change struct {
 	JSON6902       []Operation    `json:"json6902"`
 }
 
-// Parse reads a Patch. What is wrong with it is in Invalid: the definition of the
-// kind allows little of that, but older patches may have been written under another.
+// Parse reads a Patch. If the Patch is invalid, the field Invalid says why. The schema of the
+// kind rejects most mistakes, but an older Patch may have been written under an older schema.
 func Parse(u *unstructured.Unstructured) Patch {
 	p := Patch{
 		Namespace: u.GetNamespace(), Name: u.GetName(), Generation: u.GetGeneration(), Created: u.GetCreationTimestamp().Time,
 	}
-	var s spec
+	var s patchSpec
 	text, err := json.Marshal(u.Object["spec"])
 	if err == nil {
 		numbers := json.NewDecoder(bytes.NewReader(text))
-		numbers.UseNumber() // a large integer is no float
+		numbers.UseNumber() // a float64 does not hold every int64
 		err = numbers.Decode(&s)
 	}
 	if err != nil {
@@ -89,8 +89,8 @@ func Parse(u *unstructured.Unstructured) Patch {
 	}
 	group := schema.FromAPIVersionAndKind(s.Target.APIVersion, s.Target.Kind)
 	p.Order, p.Target = s.Order, Target{GroupKind: group.GroupKind(), Name: s.Target.Name}
-	if u.Object[tooLarge] != nil || len(text) > maxSize {
-		p.Invalid = sizeFault()
+	if u.Object[tooLargeField] != nil || len(text) > maxSpecSize {
+		p.Invalid = specTooLarge()
 		return p
 	}
 	seen := map[string]bool{}
@@ -99,7 +99,7 @@ func Parse(u *unstructured.Unstructured) Patch {
 			p.Invalid = c.Address + ": " + why
 		}
 		if seen[c.Address] {
-			p.Invalid = c.Address + " is there twice"
+			p.Invalid = c.Address + ": there are two changes with this address"
 		}
 		seen[c.Address] = true
 		p.Changes = append(p.Changes, Change{c.Address, c.APIVersion, c.Kind, c.StrategicMerge, c.JSON6902})
@@ -107,28 +107,29 @@ func Parse(u *unstructured.Unstructured) Patch {
 	return p
 }
 
-// invalid returns what is wrong with a change, whatever it is about; "" is nothing.
-func (c change) invalid() string {
+// invalid returns why a change is invalid for every object, or "".
+func (c changeSpec) invalid() string {
 	if (c.StrategicMerge == nil) == (c.JSON6902 == nil) {
-		return "say exactly one of strategicMerge and json6902"
+		return "set exactly one of strategicMerge and json6902"
 	}
 	if (c.APIVersion == "") != (c.Kind == "") {
-		return "say both apiVersion and kind of the object, or neither"
+		return "set both apiVersion and kind of the object, or neither"
 	}
-	// A policy reads the group from it, and has to come to the same.
+	// The admission policy reads the group from it too, and must get the same group.
 	if _, err := schema.ParseGroupVersion(c.APIVersion); err != nil {
-		return "apiVersion is no group and version"
+		return "apiVersion must be a group and a version"
 	}
 	return ""
 }
 
-// Targets reports whether a patch is about a custom resource of its namespace.
+// Targets reports whether a patch is for the custom resource of this kind and name in its
+// namespace.
 func (p Patch) Targets(kind schema.GroupKind, name string) bool {
 	return p.Target == Target{GroupKind: kind, Name: name}
 }
 
-// sorted returns patches in the order in which they are applied.
-func sorted(patches []Patch) []Patch {
+// sortedByOrder returns patches in the order in which they are applied.
+func sortedByOrder(patches []Patch) []Patch {
 	return slices.SortedStableFunc(slices.Values(patches), func(a, b Patch) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})

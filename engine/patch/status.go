@@ -11,13 +11,13 @@ import (
 // ConditionApplied is the type of the condition of a Patch.
 const ConditionApplied = "Applied"
 
-// Whole returns the report of a patch that could not be applied at all.
-func Whole(p Patch, reason Reason, message string) Report {
-	return Report{Patch: p, Unmatched: []Miss{{Reason: reason, Message: message}}}
+// NotApplied returns the report of a patch of which nothing was applied.
+func NotApplied(p Patch, reason Reason, message string) Report {
+	return Report{Patch: p, Unmatched: []UnmatchedChange{{Reason: reason, Message: message}}}
 }
 
-// Status returns the status of a Patch, given the one before and the time of a
-// condition that changes. It is equal to the one before unless there is news.
+// Status returns the status of a Patch. before is the previous status, and now the transition
+// time if the condition changes. The result equals before if nothing has changed.
 func Status(before map[string]any, r Report, now time.Time) map[string]any {
 	reason, message := r.summary()
 	applies := metav1.Condition{Type: ConditionApplied, Status: metav1.ConditionTrue, Reason: string(reason), Message: message}
@@ -34,7 +34,7 @@ func Status(before map[string]any, r Report, now time.Time) map[string]any {
 	}
 	for _, m := range r.Unmatched {
 		if m.Address != "" {
-			unmatched = append(unmatched, map[string]any{"address": m.Address, "reason": string(m.Reason), "message": status.Shorten(m.Message, maxMiss)})
+			unmatched = append(unmatched, map[string]any{"address": m.Address, "reason": string(m.Reason), "message": status.Shorten(m.Message, maxUnmatchedMessage)})
 		}
 	}
 	if len(applied) > 0 {
@@ -46,16 +46,16 @@ func Status(before map[string]any, r Report, now time.Time) map[string]any {
 	return out
 }
 
-// Same reports whether two statuses say the same.
-func Same(before, after map[string]any) bool { return status.Same(before, after) }
+// EqualStatus reports whether two statuses are equal.
+func EqualStatus(before, after map[string]any) bool { return status.Same(before, after) }
 
-// Observed returns the generation that a status is about, or 0.
-func Observed(before map[string]any) int64 {
+// ObservedGeneration returns the observed generation of a status, or 0.
+func ObservedGeneration(before map[string]any) int64 {
 	generation, _ := before["observedGeneration"].(int64)
 	return generation
 }
 
-// ReasonOf returns the reason that a status has, or "".
+// ReasonOf returns the reason of the condition Applied of a status, or "".
 func ReasonOf(of map[string]any) Reason {
 	if c := status.Condition(of, ConditionApplied); c != nil {
 		return Reason(c.Reason)
@@ -63,11 +63,11 @@ func ReasonOf(of map[string]any) Reason {
 	return ""
 }
 
-// summary returns what came of the patch as a whole: what a person has to look at
-// rather than what passes by itself.
+// summary returns the reason and message for the whole patch. A reason that needs a person
+// takes precedence over Pending, which resolves by itself.
 func (r Report) summary() (Reason, string) {
 	if len(r.Unmatched) == 0 {
-		return Applied, count(len(r.Applied))
+		return Applied, appliedMessage(len(r.Applied))
 	}
 	reason := r.Unmatched[0].Reason
 	var parts []string
@@ -83,15 +83,15 @@ func (r Report) summary() (Reason, string) {
 	}
 	text := status.List(parts)
 	if len(r.Applied) > 0 {
-		text += "; otherwise " + count(len(r.Applied))
+		text += "; otherwise " + appliedMessage(len(r.Applied))
 	}
 	return reason, status.Shorten(text, status.MaxMessage)
 }
 
-// maxMiss is how much a patch says about each of its changes: there may be many.
-const maxMiss = 512
+// maxUnmatchedMessage bounds the message about each change: a patch may have many changes.
+const maxUnmatchedMessage = 512
 
-func count(objects int) string {
+func appliedMessage(objects int) string {
 	if objects == 1 {
 		return "applied to 1 object"
 	}

@@ -33,10 +33,10 @@ func TestStatusSaysWhereAPatchIsApplied(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if again := patch.Status(got, reports[0], now.Add(time.Hour)); !patch.Same(got, again) {
+	if again := patch.Status(got, reports[0], now.Add(time.Hour)); !patch.EqualStatus(got, again) {
 		t.Errorf("without news it is another status:\n%s", cmp.Diff(got, again))
 	}
-	if got := patch.Observed(got); got != 1 {
+	if got := patch.ObservedGeneration(got); got != 1 {
 		t.Errorf("it is about generation %d", got)
 	}
 }
@@ -44,13 +44,13 @@ func TestStatusSaysWhereAPatchIsApplied(t *testing.T) {
 func TestTheConditionHasTheReasonToLookAtFirst(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
-		misses []patch.Miss
+		misses []patch.UnmatchedChange
 		want   string
 	}{
 		"none":               {"all is well", nil, "Applied"},
-		"only pending":       {"it passes by itself", []patch.Miss{{Address: "a.b", Reason: patch.Pending}}, "Pending"},
-		"pending, and wrong": {"what is wrong does not pass", []patch.Miss{{Address: "a.b", Reason: patch.Pending}, {Address: "c.d", Reason: patch.Conflict}}, "Conflict"},
-		"two wrong":          {"the first is as good as any, and always the same", []patch.Miss{{Address: "a.b", Reason: patch.Invalid}, {Address: "c.d", Reason: patch.Conflict}}, "Invalid"},
+		"only pending":       {"it passes by itself", []patch.UnmatchedChange{{Address: "a.b", Reason: patch.Pending}}, "Pending"},
+		"pending, and wrong": {"what is wrong does not pass", []patch.UnmatchedChange{{Address: "a.b", Reason: patch.Pending}, {Address: "c.d", Reason: patch.Conflict}}, "Conflict"},
+		"two wrong":          {"the first is as good as any, and always the same", []patch.UnmatchedChange{{Address: "a.b", Reason: patch.Invalid}, {Address: "c.d", Reason: patch.Conflict}}, "Invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := patch.Status(nil, patch.Report{Unmatched: tc.misses}, now)
@@ -63,9 +63,9 @@ func TestTheConditionHasTheReasonToLookAtFirst(t *testing.T) {
 }
 
 func TestAPatchOfManyObjectsSaysWhatAStatusCanHold(t *testing.T) {
-	r := patch.Report{Applied: []patch.Place{{}}}
+	r := patch.Report{Applied: []patch.ChangedObject{{}}}
 	for i := range 1000 {
-		r.Unmatched = append(r.Unmatched, patch.Miss{Address: fmt.Sprintf("web.o%d", i), Reason: patch.Rejected, Message: strings.Repeat("m", 10000)})
+		r.Unmatched = append(r.Unmatched, patch.UnmatchedChange{Address: fmt.Sprintf("web.o%d", i), Reason: patch.Rejected, Message: strings.Repeat("m", 10000)})
 	}
 	s := patch.Status(nil, r, now)
 	message, _ := s["conditions"].([]any)[0].(map[string]any)["message"].(string)

@@ -7,30 +7,30 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// maxSize is how large the spec of a Patch may be, as JSON, and how much of a status is
-// looked at. A Patch is a few lines; many large ones would fill the memory of the operator.
-const maxSize = 64 << 10
+// maxSpecSize bounds the spec and the status of a Patch, in bytes of JSON. A Patch is a few
+// lines; many large ones would fill the memory of the operator.
+const maxSpecSize = 64 << 10
 
-// tooLarge is where Trim notes that a Patch had a larger spec. The API server prunes it from
-// what others write.
-const tooLarge = "tooLarge"
+// tooLargeField is the field in which Trim records that the spec of a Patch was too large. A
+// user cannot set it: it is not in the schema, so the API server prunes it.
+const tooLargeField = "tooLarge"
 
-// sizeFault is why a Patch that is too large is not applied.
-func sizeFault() string { return fmt.Sprintf("its spec is larger than %d bytes", maxSize) }
+// specTooLarge returns why a Patch that is too large is not applied.
+func specTooLarge() string { return fmt.Sprintf("its spec is larger than %d bytes", maxSpecSize) }
 
-// Trim takes out of a Patch what the engine never reads, so that a cache of them holds
-// little, whatever somebody has written.
+// Trim removes from a Patch what the engine never reads, so that a cache of Patches stays
+// small, whatever users write.
 func Trim(u *unstructured.Unstructured) {
 	u.SetManagedFields(nil)
 	u.SetAnnotations(nil)
 	u.SetLabels(nil)
-	if text, err := json.Marshal(u.Object["status"]); err != nil || len(text) > maxSize {
+	if text, err := json.Marshal(u.Object["status"]); err != nil || len(text) > maxSpecSize {
 		delete(u.Object, "status")
 	}
-	if text, err := json.Marshal(u.Object["spec"]); err == nil && len(text) <= maxSize {
+	if text, err := json.Marshal(u.Object["spec"]); err == nil && len(text) <= maxSpecSize {
 		return
 	}
 	spec := mapOf(u.Object["spec"])
 	u.Object["spec"] = map[string]any{"target": spec["target"], "order": spec["order"]}
-	u.Object[tooLarge] = true
+	u.Object[tooLargeField] = true
 }

@@ -1,10 +1,9 @@
-// Package policy makes the policies by which an API server says who may write what the
-// operator believes, or carries out with its own rights. It is pure: it reads and writes
-// no cluster.
+// Package policy generates admission policies that protect what the operator trusts, or
+// executes with its own permissions. It is pure: it reads and writes no cluster.
 //
-//	Status    who writes what the engine keeps in a status
-//	Patches   whose right it takes to patch an object
+//	Status    who may write the fields that the engine keeps in a status
+//	Patches   which permissions the author of a Patch needs
 //
-// Each is a ValidatingAdmissionPolicy with a binding that denies. They need no webhook
-// and no running operator. What they cannot decide is denied.
+// Each is a ValidatingAdmissionPolicy with a binding whose action is Deny. They need no
+// webhook and no running operator. They deny a request that they cannot evaluate.
 package policy

@@ -12,21 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Resource is a kind, and what it is called in URLs and roles.
+// A Resource is a kind with its plural name, which URLs and roles use.
 type Resource struct {
 	schema.GroupKind
 	Plural string
 }
 
-// name returns the resource as a role has it.
+// name returns the resource in the form that roles use.
 func (r Resource) name() string {
 	return schema.GroupResource{Group: r.Group, Resource: r.Plural}.String()
 }
 
-// key returns the kind as the policy has it.
+// key returns the kind in the form that the policy's expressions use.
 func (r Resource) key() string { return r.Group + "/" + r.Kind }
 
-// builtIn are the kinds of Kubernetes that are in a namespace and that a package may render.
+// builtIn are the namespaced built-in kinds that a package may render.
 var builtIn = map[string][]string{
 	"": {
 		"ConfigMap", "Endpoints", "LimitRange", "PersistentVolumeClaim", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota",
@@ -44,11 +44,11 @@ var builtIn = map[string][]string{
 	"storage.k8s.io":            {"CSIStorageCapacity"},
 }
 
-// Resources returns the kinds that a policy knows: Kubernetes' own, those whose name is
-// known, and the others, by their usual plural.
+// Resources returns the kinds that a policy knows: the built-in ones, the known ones, and
+// others, whose plural is guessed.
 func Resources(known []Resource, others []schema.GroupKind) []Resource {
 	byKind := map[schema.GroupKind]Resource{}
-	usual := func(kind schema.GroupKind) {
+	addGuessed := func(kind schema.GroupKind) {
 		if _, there := byKind[kind]; !there {
 			plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion("v1"))
 			byKind[kind] = Resource{GroupKind: kind, Plural: plural.Resource}
@@ -59,11 +59,11 @@ func Resources(known []Resource, others []schema.GroupKind) []Resource {
 	}
 	for group, kinds := range builtIn {
 		for _, kind := range kinds {
-			usual(schema.GroupKind{Group: group, Kind: kind})
+			addGuessed(schema.GroupKind{Group: group, Kind: kind})
 		}
 	}
 	for _, kind := range others {
-		usual(kind)
+		addGuessed(kind)
 	}
 	var out []Resource
 	for _, r := range byKind {
@@ -73,12 +73,13 @@ func Resources(known []Resource, others []schema.GroupKind) []Resource {
 	return out
 }
 
-// named is a list of the kinds that a Patch names, or "" for a change that names none.
-const named = `object.spec.patches.map(p, !has(p.apiVersion) || !has(p.kind) || p.apiVersion.split("/").size() > 2 ? "" :
+// namedKinds is the CEL list of the kinds that a Patch names, with "" for a change without kind.
+const namedKinds = `object.spec.patches.map(p, !has(p.apiVersion) || !has(p.kind) || p.apiVersion.split("/").size() > 2 ? "" :
   (p.apiVersion.contains("/") ? p.apiVersion.split("/")[0] : "") + "/" + p.kind)`
 
-// Patches returns the policy that whoever writes a Patch needs the right to update what
-// it changes. The engine holds the kind that a Patch names against that of the object.
+// Patches returns a policy by which the author of a Patch needs the permission to update the
+// kinds that it changes. The engine checks that the object has the kind that the Patch names. It
+// errors when an object cannot be converted.
 func Patches(patches schema.GroupResource, resources []Resource, o Options) ([]*unstructured.Unstructured, error) {
 	forbidden := metav1.StatusReasonForbidden
 	keys := make([]string, len(resources))
@@ -88,21 +89,22 @@ func Patches(patches schema.GroupResource, resources []Resource, o Options) ([]*
 	validations := []admissionregistrationv1.Validation{
 		{
 			Expression: `variables.kinds.all(k, k != "")`,
-			Message:    "say apiVersion and kind of each object in spec.patches: it takes the right to update that kind",
+			Message:    "set apiVersion and kind of each object in spec.patches: a Patch requires the permission to update that kind",
 			Reason:     &forbidden,
 		},
 		{
 			Expression:        "size(variables.unknown) == 0",
-			MessageExpression: `"spec.patches has kinds that the policy does not know: " + variables.unknown.join(", ") + "; operetta install, with the packages that render them, makes one that does"`,
+			MessageExpression: `"spec.patches has kinds that the policy does not know: " + variables.unknown.join(", ") + "; run operetta install with the packages that render them"`,
 			Message:           "spec.patches has kinds that the policy does not know",
 			Reason:            &forbidden,
 		},
 	}
 	for _, r := range resources {
-		// Each is one by itself: a question to the authorizer costs a third of what an expression may.
+		// Each kind has its own validation: a call of the authorizer costs a third of the budget
+		// of an expression.
 		validations = append(validations, admissionregistrationv1.Validation{
 			Expression: fmt.Sprintf("!(%q in variables.kinds) || authorizer.group(%q).resource(%q).namespace(request.namespace).check(\"update\").allowed()", r.key(), r.Group, r.Plural),
-			Message:    fmt.Sprintf("patching a %s takes the right to update %s in the namespace", r.Kind, r.name()),
+			Message:    fmt.Sprintf("patching a %s requires the permission to update %s in the namespace", r.Kind, r.name()),
 			Reason:     &forbidden,
 		})
 	}
@@ -110,11 +112,11 @@ func Patches(patches schema.GroupResource, resources []Resource, o Options) ([]*
 		name:       "operetta-" + patches.String(),
 		resource:   admissionregistrationv1.Rule{APIGroups: []string{patches.Group}, APIVersions: []string{"*"}, Resources: []string{patches.Resource}},
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		// Labels and finalizers of a Patch change nothing else.
-		when: admissionregistrationv1.MatchCondition{Name: "changes-the-spec", Expression: `request.operation == "CREATE" || object.spec != oldObject.spec`},
+		// A change of only the labels or finalizers of a Patch has no effect on other objects.
+		matchCondition: admissionregistrationv1.MatchCondition{Name: "changes-the-spec", Expression: `request.operation == "CREATE" || object.spec != oldObject.spec`},
 		variables: []admissionregistrationv1.Variable{
-			{Name: "kinds", Expression: named},
-			{Name: "unknown", Expression: "variables.kinds.filter(k, k != \"\" && !(k in " + list(keys) + "))"},
+			{Name: "kinds", Expression: namedKinds},
+			{Name: "unknown", Expression: "variables.kinds.filter(k, k != \"\" && !(k in " + celList(keys) + "))"},
 		},
 		validations: validations,
 	})

@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Options say for which operator the policies are.
+// Options identify the operator that the policies are for.
 type Options struct {
 	// Operators are the users that operators run as. There is at least one.
 	Operators []string
-	// Namespace is where the policies hold; "" is everywhere.
+	// Namespace is the namespace in which the policies apply; "" means all.
 	Namespace string
 }
 
-// A rule is what a policy says.
+// A rule is the content of a policy.
 type rule struct {
 	name       string
 	resource   admissionregistrationv1.Rule
 	operations []admissionregistrationv1.OperationType
-	// when says which requests it is about.
-	when        admissionregistrationv1.MatchCondition
-	variables   []admissionregistrationv1.Variable
-	validations []admissionregistrationv1.Validation
+	// matchCondition selects the requests that it applies to.
+	matchCondition admissionregistrationv1.MatchCondition
+	variables      []admissionregistrationv1.Variable
+	validations    []admissionregistrationv1.Validation
 }
 
 // objects returns a policy and its binding.
@@ -53,7 +53,7 @@ func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 						RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: r.resource, Operations: r.operations},
 					}},
 				},
-				MatchConditions: []admissionregistrationv1.MatchCondition{r.when},
+				MatchConditions: []admissionregistrationv1.MatchCondition{r.matchCondition},
 				Variables:       r.variables,
 				Validations:     r.validations,
 			},
@@ -70,7 +70,7 @@ func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 	)
 }
 
-// unstructuredOf returns objects without what the API server fills in.
+// unstructuredOf returns objects without the fields that the API server fills in.
 func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, o := range objects {
@@ -85,8 +85,8 @@ func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, er
 	return out, nil
 }
 
-// list returns texts as a list in CEL.
-func list(texts []string) string {
+// celList returns texts as a CEL list.
+func celList(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, t := range texts {
 		quoted[i] = strconv.Quote(t)

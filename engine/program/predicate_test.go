@@ -103,7 +103,7 @@ var verdicts = map[string]verdictCase{
 		want: program.Unknown, detail: "error in call to or: empty list in call to or",
 	},
 	"a division by zero is broken": {
-		reason: "no later object changes it", live: status, predicate: `1/(live.web.d.status.num-3) > 1`,
+		reason: "no later object changes it", live: status, more: "_rest: live.web.d.status.num - 3", predicate: `1/_rest > 1`,
 		want: program.Broken, detail: "failed arithmetic: division by zero",
 	},
 	"both sides of a conjunction are evaluated": {

@@ -78,11 +78,11 @@ func (b below) look(ctx context.Context, namespace string, labels map[string]str
 	}
 	slices.SortFunc(pods, func(x, y *unstructured.Unstructured) int { return strings.Compare(x.GetName(), y.GetName()) })
 	for _, pod := range pods {
-		why := verify.Obstacle(pod)
+		why := verify.PodNotReadyReason(pod)
 		if why == "" {
 			continue
 		}
-		for _, name := range verify.Claims(pod) {
+		for _, name := range verify.MountedClaims(pod) {
 			claim, err := b.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
 			if phase, _, _ := unstructured.NestedString(objectOf(claim), "status", "phase"); err == nil && phase != "Bound" {
 				why += "; PersistentVolumeClaim " + name + unbound(claim, phase)

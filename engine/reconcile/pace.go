@@ -1,11 +1,23 @@
 package reconcile
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// StepUnpaced is Step for a dry run, where progress need not be held back: it lets the time
+// pass that it is held back for, and takes the step again.
+func (l *Reconciler) StepUnpaced(ctx context.Context, key types.NamespacedName, p Package, pass func(time.Duration)) (time.Duration, error) {
+	wait, err := l.Step(ctx, key, p)
+	if err != nil || wait <= 0 || wait > progressEvery {
+		return wait, err
+	}
+	pass(wait)
+	return l.Step(ctx, key, p)
+}
 
 // pace remembers when each resource's status was last written; its zero value is
 // ready for use.
@@ -22,7 +34,7 @@ func (p *pace) wait(key types.NamespacedName, now time.Time) time.Duration {
 	if !ok {
 		return 0
 	}
-	return max(0, ProgressEvery-now.Sub(last))
+	return max(0, progressEvery-now.Sub(last))
 }
 
 func (p *pace) wrote(key types.NamespacedName, now time.Time) {

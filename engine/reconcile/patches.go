@@ -59,7 +59,7 @@ func (s *state) reportPatches(ctx context.Context, result rollout.Result) error 
 	for _, f := range s.patches {
 		r, judged := reports[f.Name]
 		if !judged {
-			r = patch.Whole(f.Patch, patch.NotRendered, result.Completion.Fault.Message)
+			r = patch.NotApplied(f.Patch, patch.NotRendered, result.Completion.Fault.Message)
 		}
 		if judged || f.isNew() {
 			failures = append(failures, s.writePatch(ctx, f, s.redactedReport(r)))
@@ -71,7 +71,7 @@ func (s *state) reportPatches(ctx context.Context, result rollout.Result) error 
 // isNew reports whether a patch has not been judged since it was changed.
 func (f foundPatch) isNew() bool {
 	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
-	return patch.Observed(before) != f.Generation
+	return patch.ObservedGeneration(before) != f.Generation
 }
 
 // patchesPaused tells new patches of a paused resource that they have to wait.
@@ -80,7 +80,7 @@ func (s *state) patchesPaused(ctx context.Context) error {
 	failures := []error{err}
 	for _, f := range found {
 		if f.isNew() {
-			failures = append(failures, s.writePatch(ctx, f, patch.Whole(f.Patch, patch.TargetPaused, s.owner.String()+" is paused")))
+			failures = append(failures, s.writePatch(ctx, f, patch.NotApplied(f.Patch, patch.TargetPaused, s.owner.String()+" is paused")))
 		}
 	}
 	return errors.Join(failures...)
@@ -92,7 +92,7 @@ func (l *Reconciler) targetMissing(ctx context.Context, key types.NamespacedName
 	failures := []error{err}
 	for _, f := range found {
 		message := fmt.Sprintf("there is no %s %s", l.Kind.Kind, key)
-		failures = append(failures, l.writePatch(ctx, f, patch.Whole(f.Patch, patch.TargetNotFound, message)))
+		failures = append(failures, l.writePatch(ctx, f, patch.NotApplied(f.Patch, patch.TargetNotFound, message)))
 	}
 	return errors.Join(failures...)
 }
@@ -105,7 +105,7 @@ func (l *Reconciler) writePatch(ctx context.Context, f foundPatch, r patch.Repor
 func (f foundPatch) write(ctx context.Context, to cluster.Cluster, r patch.Report, now time.Time) error {
 	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
 	after := patch.Status(before, r, now)
-	if patch.Same(before, after) {
+	if patch.EqualStatus(before, after) {
 		return nil
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": after}}
@@ -135,5 +135,5 @@ func ReportOrphanPatch(ctx context.Context, to cluster.Cluster, u *unstructured.
 			return nil
 		}
 	}
-	return f.write(ctx, to, patch.Whole(f.Patch, reason, message), now)
+	return f.write(ctx, to, patch.NotApplied(f.Patch, reason, message), now)
 }

@@ -245,7 +245,7 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 			putPatch(t, m, "fix", "my", "web.deployment", threeReplicas)
 			u, _ := m.GetLive(t.Context(), patchRef("fix"))
 			if row.before != "" {
-				r := patch.Whole(patch.Parse(u), row.before, "")
+				r := patch.NotApplied(patch.Parse(u), row.before, "")
 				if row.before == patch.Applied {
 					r.Unmatched = nil
 				}

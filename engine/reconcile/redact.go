@@ -15,11 +15,11 @@ import (
 // know makes the names of a resource known that everybody may read, so that a Secret
 // with such a value does not make its messages unreadable.
 func (s *state) know() {
-	s.redactor.Name(s.owner.Kind, s.owner.Name, s.owner.Namespace)
+	s.redactor.AllowNames(s.owner.Kind, s.owner.Name, s.owner.Namespace)
 	for _, g := range s.inventory {
-		s.redactor.Name(g.Component)
+		s.redactor.AllowNames(g.Component)
 		for _, e := range g.Objects {
-			s.redactor.Name(e.Object, e.Kind, e.Name, e.Namespace)
+			s.redactor.AllowNames(e.Object, e.Kind, e.Name, e.Namespace)
 		}
 	}
 }

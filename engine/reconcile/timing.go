@@ -6,9 +6,9 @@ import "time"
 
 // When a resource is looked at again, and how often its progress is written.
 const (
-	// ProgressEvery is how often the progress of one resource is written at most.
+	// progressEvery is how often the progress of one resource is written at most.
 	// What matters (a condition, a failure, the generation) is never held back.
-	ProgressEvery = 3 * time.Second
+	progressEvery = 3 * time.Second
 	// unreadableAgain is when a status that cannot be read is read again: a person may correct
 	// it, which changes no generation.
 	unreadableAgain = time.Minute
@@ -49,7 +49,7 @@ var (
 	// stateLimit is for what a status says at once: that something became ready, or
 	// failed.
 	stateLimit = rateLimit{allowed: 10, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
-	// progressLimit is for the rest of a status, on top of ProgressEvery. Twenty in a row
+	// progressLimit is for the rest of a status, on top of progressEvery. Twenty in a row
 	// are a minute of progress.
 	progressLimit = rateLimit{allowed: 20, window: 90 * time.Second, first: 6 * time.Second, last: time.Minute, quiet: 30 * time.Second}
 	// storeLimit is for what the engine goes by. It follows from all else that has a

@@ -6,7 +6,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Log returns a log that says what Text returns.
+// Log returns a logger that redacts messages and values like Text.
 func (r *Redactor) Log(log logr.Logger) logr.Logger {
 	if r == nil || log.GetSink() == nil {
 		return log
@@ -18,7 +18,7 @@ func (r *Redactor) Log(log logr.Logger) logr.Logger {
 	return log.WithSink(sink{inner, r})
 }
 
-// sink is a sink behind a Redactor.
+// sink is a log sink that redacts what it passes on.
 type sink struct {
 	logr.LogSink
 	redactor *Redactor
@@ -26,17 +26,17 @@ type sink struct {
 
 // Info implements logr.LogSink.
 func (s sink) Info(level int, message string, keysAndValues ...any) {
-	s.LogSink.Info(level, s.redactor.Text(message), s.all(keysAndValues)...)
+	s.LogSink.Info(level, s.redactor.Text(message), s.redactValues(keysAndValues)...)
 }
 
 // Error implements logr.LogSink.
 func (s sink) Error(err error, message string, keysAndValues ...any) {
-	s.LogSink.Error(s.redactor.Error(err), s.redactor.Text(message), s.all(keysAndValues)...)
+	s.LogSink.Error(s.redactor.Error(err), s.redactor.Text(message), s.redactValues(keysAndValues)...)
 }
 
 // WithValues implements logr.LogSink.
 func (s sink) WithValues(keysAndValues ...any) logr.LogSink {
-	return sink{s.LogSink.WithValues(s.all(keysAndValues)...), s.redactor}
+	return sink{s.LogSink.WithValues(s.redactValues(keysAndValues)...), s.redactor}
 }
 
 // WithName implements logr.LogSink.
@@ -44,17 +44,17 @@ func (s sink) WithName(name string) logr.LogSink {
 	return sink{s.LogSink.WithName(name), s.redactor}
 }
 
-// all returns values without what the Secrets hold. What is neither a text nor a number
-// is said as a text if it holds any.
-func (s sink) all(keysAndValues []any) []any {
+// redactValues returns values without the values of the Secrets. A value that is neither a string
+// nor a number becomes a string if it has to be redacted.
+func (s sink) redactValues(keysAndValues []any) []any {
 	out := make([]any, len(keysAndValues))
 	for i, v := range keysAndValues {
-		out[i] = s.value(v)
+		out[i] = s.redactValue(v)
 	}
 	return out
 }
 
-func (s sink) value(v any) any {
+func (s sink) redactValue(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, int32, int64, uint64, float64:
 		return v

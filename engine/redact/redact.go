@@ -1,18 +1,19 @@
-// Package redact takes what Secrets hold out of text and data, by value: whatever
-// leaves the engine for a status, an event, a log or a terminal goes through a
-// Redactor that knows the Secrets in sight.
+// Package redact removes the values of Secrets from text and data: everything that leaves
+// the engine for a status, an event, a log or a terminal passes through a Redactor that
+// knows the Secrets in sight.
 //
-// It is the second of two guards. The first is in package program, which shows of what
-// CUE says only what does not rest on a Secret, whatever became of the value on the
-// way. This one is for what comes from elsewhere, such as an API server that quotes the
-// object that it refuses, and for what an author copies on purpose. It finds values as
-// they are, encoded, escaped and cut off; not ones that were changed or taken apart.
+// It is the second of two safeguards. The first is in package program, which shows a CUE
+// message only if it does not depend on a Secret, however the value was transformed. This
+// one is for text from elsewhere, such as an API server that quotes a rejected object, and
+// for values that an author copies on purpose. It finds values verbatim, encoded, escaped
+// and truncated, but not values that were transformed or split.
 //
-// Some values cannot be taken out, and are not: those shorter than four bytes, numbers
-// of up to five digits, common words, and names that the engine has to say anyway. In
-// a text that must have had that word, the gap would tell what it was. Who chooses names,
-// and sees a message in which a value is taken out, learns whether it is one of them: a
-// try for each word that they write into a name, which is one of a few dozen a write.
+// Some values are not redacted: those shorter than four bytes, numbers of up to five digits,
+// common words, and names that messages have to contain anyway. Where the reader knows which
+// word a text must contain, the gap would reveal it. This leaves an oracle: a user who
+// chooses the names of objects, and sees whether a message is redacted, learns whether a word
+// of such a name is a value of a Secret. Each word in a name is one guess, a few dozen per
+// write.
 //
 //	r := redact.New()
 //	r.Add(secret)
@@ -27,44 +28,44 @@ import (
 	"sync"
 )
 
-// Mask takes the place of what a Secret holds.
+// Mask replaces a value of a Secret.
 const Mask = "***"
 
-// The lengths at which values are looked for.
+// The lengths of the values that are redacted.
 const (
-	// shortest is how long a value is at least.
-	shortest = 4
-	// certain is from which length on a value is looked for within words as well, and
-	// whatever the case of its letters.
-	certain = 8
-	// shortestNumber is how many digits a number has at least: up to five, it may be a
-	// port, a line or a count.
-	shortestNumber = 6
-	// longestName is how long a value is at most that may be a name, or a part of one.
-	longestName = 63
-	// longestTaken is up to which length a value is taken apart into lines and fields.
-	longestTaken = 64 << 10
+	// minLength is the minimum length of a value.
+	minLength = 4
+	// minSubstringLength is the length from which on a value is also redacted within words,
+	// and in upper or lower case.
+	minSubstringLength = 8
+	// minDigits is the minimum length of a number: with up to five digits, it may be a port, a
+	// line or a count.
+	minDigits = 6
+	// maxNameLength is the maximum length of a value that may be a name, or a part of one.
+	maxNameLength = 63
+	// maxSplitLength is the maximum length of a value whose lines and fields are redacted too.
+	maxSplitLength = 64 << 10
 )
 
-// contentFields are the fields of a Secret that hold what is secret.
+// contentFields are the fields of a Secret that hold its content.
 var contentFields = []string{"data", "stringData"}
 
-// salt is the annotation with what the digests of a Secret are made with.
-const salt = "operetta.dev/salt"
+// saltAnnotation is the annotation with the salt of a Secret's digests.
+const saltAnnotation = "operetta.dev/salt"
 
-// lastApplied is where kubectl keeps the whole content of an object.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+// lastAppliedAnnotation is the annotation in which kubectl keeps the whole object.
+const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// A Redactor knows the Secrets in sight of one reconcile. It is safe for concurrent
-// use, and a nil one changes nothing.
+// A Redactor knows the Secrets in sight of one reconcile. It is safe for concurrent use. A nil
+// Redactor redacts nothing.
 type Redactor struct {
 	mu sync.RWMutex
-	// values are what was added, decoded where it was encoded, each once.
+	// values are the decoded values of the Secrets.
 	values map[string]bool
-	// names are texts that may be read by everybody.
+	// names are public texts.
 	names map[string]bool
-	// forms are what is looked for, the longest first; nil until it is asked for.
-	forms []form
+	// patterns are the texts to redact, the longest first; nil until they are needed.
+	patterns []pattern
 }
 
 // New returns a Redactor that knows no Secret.
@@ -72,7 +73,7 @@ func New() *Redactor {
 	return &Redactor{values: map[string]bool{}, names: map[string]bool{}}
 }
 
-// Add makes the content of an object known if it is a Secret.
+// Add adds the values of an object if it is a Secret.
 func (r *Redactor) Add(object map[string]any) {
 	if r == nil || object["kind"] != "Secret" {
 		return
@@ -82,17 +83,17 @@ func (r *Redactor) Add(object map[string]any) {
 	r.addContent(object)
 	meta, _ := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	if key, ok := annotations[salt].(string); ok {
+	if key, ok := annotations[saltAnnotation].(string); ok {
 		r.add(key, false)
 	}
-	text, _ := annotations[lastApplied].(string)
+	text, _ := annotations[lastAppliedAnnotation].(string)
 	var before map[string]any
 	if json.Unmarshal([]byte(text), &before) == nil {
 		r.addContent(before)
 	}
 }
 
-// addContent makes the content of a Secret known.
+// addContent adds the values of a Secret.
 func (r *Redactor) addContent(secret map[string]any) {
 	for _, field := range contentFields {
 		content, _ := secret[field].(map[string]any)
@@ -104,45 +105,45 @@ func (r *Redactor) addContent(secret map[string]any) {
 	}
 }
 
-// add makes one value known.
+// add adds one value, which is decoded first if it is encoded.
 func (r *Redactor) add(text string, encoded bool) {
 	if encoded {
 		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
 			text = string(plain)
 		}
 	}
-	if len(text) >= shortest && !r.values[text] {
+	if len(text) >= minLength && !r.values[text] {
 		r.values[text] = true
-		r.forms = nil
+		r.patterns = nil
 	}
 }
 
-// Name makes names known that may be read by everybody, such as those of objects.
-func (r *Redactor) Name(names ...string) {
+// AllowNames adds public names, such as those of objects, which are not redacted.
+func (r *Redactor) AllowNames(names ...string) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range names {
-		if len(name) >= shortest && !r.names[name] {
+		if len(name) >= minLength && !r.names[name] {
 			r.names[name] = true
-			r.forms = nil
+			r.patterns = nil
 		}
 	}
 }
 
-// Text returns a text without what the Secrets hold.
+// Text returns a text without the values of the Secrets.
 func (r *Redactor) Text(text string) string {
-	if r == nil || len(text) < shortest {
+	if r == nil || len(text) < minLength {
 		return text
 	}
-	return replace(text, r.known())
+	return redactText(text, r.allPatterns())
 }
 
-// Data returns data as Text returns each of its texts. It copies what it changes.
+// Data returns data with each of its strings redacted like Text. It does not modify its argument.
 func (r *Redactor) Data(data any) any {
-	if r == nil || len(r.known()) == 0 {
+	if r == nil || len(r.allPatterns()) == 0 {
 		return data
 	}
 	switch v := data.(type) {
@@ -164,8 +165,8 @@ func (r *Redactor) Data(data any) any {
 	return data
 }
 
-// Error returns an error that says what Text returns, and is the same to errors.Is and
-// errors.As.
+// Error returns an error whose message is redacted like Text, and that is the same for errors.Is
+// and errors.As.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil
@@ -183,68 +184,68 @@ type redactedError struct {
 	cause error
 }
 
-// Error returns the text without secrets.
+// Error returns the redacted text.
 func (e *redactedError) Error() string { return e.text }
 
-// Unwrap returns the error that it was.
+// Unwrap returns the original error.
 func (e *redactedError) Unwrap() error { return e.cause }
 
-// known returns what is looked for.
-func (r *Redactor) known() []form {
+// allPatterns returns the texts to redact.
+func (r *Redactor) allPatterns() []pattern {
 	r.mu.RLock()
-	forms := r.forms
+	forms := r.patterns
 	r.mu.RUnlock()
 	if forms != nil {
 		return forms
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forms = []form{}
+	r.patterns = []pattern{}
 	seen := map[string]bool{}
 	for value := range r.values {
-		for _, f := range formsOf(value) {
-			if !seen[f.text] && !r.public(f.text) {
+		for _, f := range patternsOf(value) {
+			if !seen[f.text] && !r.isPublic(f.text) {
 				seen[f.text] = true
-				r.forms = append(r.forms, f)
+				r.patterns = append(r.patterns, f)
 			}
 		}
 	}
-	slices.SortFunc(r.forms, func(a, b form) int {
+	slices.SortFunc(r.patterns, func(a, b pattern) int {
 		if len(a.text) != len(b.text) {
 			return len(b.text) - len(a.text)
 		}
 		return strings.Compare(a.text, b.text)
 	})
-	return r.forms
+	return r.patterns
 }
 
-// public reports whether a value is one that is not taken out.
-func (r *Redactor) public(value string) bool {
-	if len(value) < shortest || len(value) < shortestNumber && strings.Trim(value, "0123456789") == "" || commonWords[strings.ToLower(value)] {
+// isPublic reports whether a value is not redacted.
+func (r *Redactor) isPublic(value string) bool {
+	if len(value) < minLength || len(value) < minDigits && strings.Trim(value, "0123456789") == "" || commonWords[strings.ToLower(value)] {
 		return true
 	}
-	if len(value) > longestName {
+	if len(value) > maxNameLength {
 		return false
 	}
 	for name := range r.names {
-		if inName(name, value) {
+		if isPartOfName(name, value) {
 			return true
 		}
 	}
 	return false
 }
 
-// inName reports whether a value has to be said with a name: one that is only looked for
-// as a whole word, if it is one of the words of the name. Otherwise a name of 250
-// characters that somebody chooses would try as many values at once.
-func inName(name, value string) bool {
+// isPartOfName reports whether a value is part of a name, and so cannot be redacted. A value that
+// is only redacted as a whole word has to be a whole word of the name. Otherwise a user could
+// choose a name of 250 characters, and guess that many values at once.
+func isPartOfName(name, value string) bool {
 	for from := 0; ; {
 		at := strings.Index(name[from:], value)
 		if at < 0 {
 			return false
 		}
 		at += from
-		if len(value) >= certain || boundary(name, at-1) && boundary(name, at+len(value)) {
+		if len(value) >= minSubstringLength || isWordBoundary(name, at-1) && isWordBoundary(name, at+len(value)) {
 			return true
 		}
 		from = at + 1

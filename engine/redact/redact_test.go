@@ -49,7 +49,7 @@ func TestValuesAreTakenOutInEveryForm(t *testing.T) {
 			t.Parallel()
 			r := redact.New()
 			r.Add(secret(c.value))
-			r.Name("postgres-shop")
+			r.AllowNames("postgres-shop")
 			if got := r.Text(c.text); got != c.want {
 				t.Errorf("%s: %s becomes %s, want %s", c.reason, c.text, got, c.want)
 			}
@@ -114,7 +114,7 @@ func TestALogIsRedactedWhateverItSays(t *testing.T) {
 	r := redact.New()
 	var out bytes.Buffer
 	log := r.Log(logr.FromSlogHandler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	r.Add(secret("opensesame")) // what is known later counts as well
+	r.Add(secret("opensesame")) // a Secret that is added later counts as well
 	log = log.WithName("n").WithValues("with", "opensesame")
 	log.Info("opensesame", "text", "opensesame", "struct", struct{ V string }{"opensesame"}, "map", map[string]string{"k": "opensesame"}, "bytes", []byte("x"))
 	log.V(1).Info("opensesame")
@@ -128,7 +128,7 @@ func TestANilRedactorChangesNothing(t *testing.T) {
 	t.Parallel()
 	var r *redact.Redactor
 	r.Add(secret("opensesame"))
-	r.Name("x")
+	r.AllowNames("x")
 	if r.Text("opensesame") != "opensesame" || r.Data("opensesame") != "opensesame" {
 		t.Error("it does")
 	}
@@ -161,7 +161,7 @@ func TestANameTriesNoMoreValuesThanItHasWords(t *testing.T) {
 			t.Parallel()
 			r := redact.New()
 			r.Add(map[string]any{"kind": "Secret", "stringData": map[string]any{"k": c.value}})
-			r.Name(c.name)
+			r.AllowNames(c.name)
 			text := "Service " + c.name + `: it is "` + c.value + `"`
 			got := r.Text(text)
 			if said := strings.Contains(got, `"`+c.value+`"`); said != c.said || !strings.Contains(got, c.name) {

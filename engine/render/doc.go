@@ -1,25 +1,26 @@
-// Package render says what an operator package makes of one custom resource,
-// without a cluster: the objects in the order in which they would be applied, and
-// for each component whether it is rendered, left out, or waiting, and why.
+// Package render says what an operator package makes of one custom resource, without a
+// cluster: the objects in the order in which they would be applied, and of each component
+// what the status of the resource would say.
 //
-// It is a pure function over package program, which evaluates, and package graph,
-// which orders. It reads no file and prints nothing (the command does), it judges
-// no health beyond the author's own predicates (packages verify and status do), and
-// it decides nothing about what to write (package ownership does).
+// It decides nothing itself: it fills a cluster in memory with what is given, and asks the
+// reconcile what it would do there.
 //
-//	out, err := render.Render(p, render.Input{CR: cr, Manifests: live})
+//	out, err := render.Render(ctx, p, render.Input{CR: cr, Manifests: live})
 //	for _, o := range out.Objects() { ... }      // dependencies first
-//	for _, c := range out.Components { ... }     // c.State, c.Because, c.Waits
+//	for _, c := range out.Components { ... }     // c.State, c.Reason, c.Message
 //	tree, err := out.Tree()
 //
 // # Live objects
 //
 // What a cluster holds may be given in two forms: by component and object name, as
-// the package sees it, or as plain manifests, which are matched to the rendered
-// objects by group, kind, namespace and name. One match may complete another
-// object, so evaluating and matching alternate until nothing new matches:
+// the package sees it, or as plain manifests. Those that were read from a cluster, and so
+// have a resource version, are taken as they are. Others have been written by hand, to see
+// what follows from a state: where the package renders an object of that identity, or it is
+// given by name, it is taken as what the operator has applied, with the given fields over
+// that. One object may complete another, so deciding and placing alternate until nothing
+// new is placed:
 //
-//	evaluate --> objects --> match manifests --> live --+
-//	   ^                                                |
-//	   +------------------------------------------------+
+//	decide --> objects --> place what was given --> live --+
+//	   ^                                                   |
+//	   +---------------------------------------------------+
 package render

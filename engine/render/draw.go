@@ -5,17 +5,33 @@ import (
 
 	"operetta.dev/engine/graph"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
 )
 
 // Static returns what is known of a package without any custom resource: its
 // components and their order. No component has a state, and no object is rendered.
 func Static(p *program.Program) Output {
-	ordered, faults := order(p.Template())
-	components := make([]Component, len(ordered))
-	for i, c := range ordered {
-		components[i] = Component{Component: c}
+	out := Output{Components: undecided(p.Template())}
+	order, err := out.dag().Order()
+	if err != nil {
+		out.Faults = program.Faults{{Path: "components", Message: err.Error(), Hint: "remove one of the dependencies"}}
+		return out
 	}
-	return Output{Components: components, Faults: faults}
+	byName := out.byName()
+	for i, name := range order {
+		out.Components[i] = byName[name]
+	}
+	return out
+}
+
+// undecided returns components that nothing is known of but what the package says.
+func undecided(components []program.Component) []rollout.DecidedComponent {
+	out := make([]rollout.DecidedComponent, len(components))
+	for i, c := range components {
+		out[i] = rollout.DecidedComponent{Component: status.Component{Name: c.Name}, Source: c}
+	}
+	return out
 }
 
 // Tree draws the components and their objects for a terminal, dependencies above
@@ -25,36 +41,54 @@ func (o Output) Tree() (string, error) { return o.dag().Tree(o.style()) }
 // Mermaid returns the components and their objects as a Mermaid flowchart.
 func (o Output) Mermaid() string { return o.dag().Mermaid(o.style()) }
 
-func (o Output) dag() *dag {
-	components := make([]program.Component, len(o.Components))
-	for i, c := range o.Components {
-		components[i] = c.Component
+// dag returns the graph of the components; each edge carries where it is written.
+func (o Output) dag() *graph.Graph[string, program.Position] {
+	g := graph.New[string, program.Position]()
+	components := o.byName()
+	for _, c := range o.Components {
+		if _, shown := components[c.Name]; shown {
+			g.AddNode(c.Name)
+		}
 	}
-	g, _ := dagOf(components) // the faults are in the output
+	for _, c := range o.Components {
+		for _, e := range c.Source.Edges {
+			if g.Has(c.Name) && g.Has(e.To) {
+				_ = g.AddEdge(c.Name, e.To, e.Position) // both are there
+			}
+		}
+	}
 	return g
 }
 
-func (o Output) style() graph.Style[string] {
-	byName := map[string]Component{}
+// byName returns the components that are no hooks.
+func (o Output) byName() map[string]rollout.DecidedComponent {
+	out := map[string]rollout.DecidedComponent{}
 	for _, c := range o.Components {
-		byName[c.Name] = c
+		out[c.Name] = c
 	}
+	for _, h := range o.Hooks {
+		delete(out, h.Component.Name)
+	}
+	return out
+}
+
+func (o Output) style() graph.Style[string] {
+	byName := o.byName()
 	return graph.Style[string]{
 		Label: func(name string) string {
-			switch state := byName[name].State; state {
-			case "", Rendered:
-				return name
-			default:
-				return fmt.Sprintf("%s [%s]", name, state)
+			c := byName[name]
+			if c.State == "" || c.State == status.Applied || c.State == status.Verified || c.Reason == status.ReasonDependency {
+				return name // its turn has come, or will
 			}
+			return fmt.Sprintf("%s [%s]", name, c.State)
 		},
-		Lines: func(name string) []string { return objectLines(byName[name]) },
+		Lines: func(name string) []string { return objectLines(byName[name].Source) },
 	}
 }
 
 // objectLines names each object by kind and name, or, as long as its name is not known,
 // by its name in the package.
-func objectLines(c Component) []string {
+func objectLines(c program.Component) []string {
 	lines := make([]string, len(c.Objects))
 	for i, o := range c.Objects {
 		switch {

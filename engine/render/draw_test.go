@@ -25,7 +25,7 @@ func TestTheTreeShowsStatesAndObjects(t *testing.T) {
 	want := `
 config
 │ · ConfigMap/a
-└─ web [Incomplete]
+└─ web
    │ · ConfigMap/web
    │ · ConfigMap/late
    └─ extra [Excluded]

@@ -4,9 +4,12 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/status"
 )
 
 // header begins every package of these tests; its lines are counted in positions.
@@ -56,7 +59,7 @@ func mustRender(t *testing.T, p *program.Program, in render.Input) render.Output
 	if in.CR == nil {
 		in.CR = site()
 	}
-	out, err := render.Render(p, in)
+	out, err := render.Render(t.Context(), p, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +79,8 @@ func paths(out render.Output) []string {
 }
 
 // states returns the state of each component.
-func states(out render.Output) map[string]render.State {
-	got := map[string]render.State{}
+func states(out render.Output) map[string]status.State {
+	got := map[string]status.State{}
 	for _, c := range out.Components {
 		got[c.Name] = c.State
 	}
@@ -85,7 +88,7 @@ func states(out render.Output) map[string]render.State {
 }
 
 // component returns one component of an output.
-func component(t *testing.T, out render.Output, name string) render.Component {
+func component(t *testing.T, out render.Output, name string) rollout.DecidedComponent {
 	t.Helper()
 	for _, c := range out.Components {
 		if c.Name == name {
@@ -93,7 +96,25 @@ func component(t *testing.T, out render.Output, name string) render.Component {
 		}
 	}
 	t.Fatalf("there is no component %s", name)
-	return render.Component{}
+	return rollout.DecidedComponent{}
+}
+
+// identity returns "Deployment.apps default/web".
+func identity(object map[string]any) string {
+	u := unstructured.Unstructured{Object: object}
+	name := u.GetName()
+	if u.GetNamespace() != "" {
+		name = u.GetNamespace() + "/" + name
+	}
+	return u.GroupVersionKind().GroupKind().String() + " " + name
+}
+
+// definition returns as much of a CustomResourceDefinition as says where its objects live.
+func definition(group, kind, scope string) map[string]any {
+	return map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "x." + group},
+		"spec": map[string]any{"group": group, "scope": scope, "names": map[string]any{"kind": kind}},
+	}
 }
 
 func configMap(name string, data map[string]any) map[string]any {

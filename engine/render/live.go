@@ -1,195 +1,339 @@
 package render
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
 )
 
-// matcher finds the live objects and the inputs of a package among manifests.
-type matcher struct {
-	namespace string
-	// live is what was given or found, by component and object name.
-	live map[string]map[string]map[string]any
-	// hidden are the excluded components whose live objects the package does not see,
-	// with why: nothing counts on what is on its way out.
-	hidden map[string]string
-	// inputs is what was found of the package's inputs, by their names.
-	inputs map[string]program.Found
-	// given are the names under which live objects were given.
-	given [][2]string
-	// manifests are the objects to match, in the order in which they were given.
-	manifests []Identity
-	known     map[Identity]map[string]any
-	matched   map[Identity]bool
+// view is a cluster in memory with what was given.
+type view struct {
+	world    *dryrun.World
+	in       Input
+	cr       *unstructured.Unstructured
+	resource cluster.Ref
+	owner    ownership.Owner
+	// refs are the manifests that were put, in their order, and byHand those of them that
+	// were not read from a cluster.
+	refs   []cluster.Ref
+	byHand map[cluster.Ref]map[string]any
+	// unknown are the manifests of kinds that nobody knows.
+	unknown []string
+	// placed are the objects that were taken as the resource's own, and whether as a whole.
+	placed map[cluster.Ref]bool
 }
 
-func newMatcher(in Input, cr map[string]any, namespace string) *matcher {
-	m := &matcher{
-		namespace: namespace,
-		live:      map[string]map[string]map[string]any{},
-		hidden:    map[string]string{},
-		inputs:    map[string]program.Found{},
-		known:     map[Identity]map[string]any{},
-		matched:   map[Identity]bool{},
-	}
-	for _, component := range slices.Sorted(maps.Keys(in.Live)) {
-		for _, name := range slices.Sorted(maps.Keys(in.Live[component])) {
-			m.given = append(m.given, [2]string{component, name})
-			m.put(component, name, in.Live[component][name])
+// fill puts what was given into the cluster: definitions first, then the custom resource.
+func (v *view) fill(p *program.Program) error {
+	v.byHand = map[cluster.Ref]map[string]any{}
+	v.cr = resourceIn(p, v.in)
+	v.resource = cluster.Ref{GroupVersionKind: p.GroupVersionKind(), Namespace: v.cr.GetNamespace(), Name: v.cr.GetName()}
+	manifests := slices.Clone(v.in.Manifests)
+	slices.SortStableFunc(manifests, func(a, b map[string]any) int { return definesNothing(a) - definesNothing(b) })
+	for _, m := range manifests {
+		if err := v.put(m); err != nil {
+			return err
 		}
 	}
-	for _, object := range in.Manifests {
-		id := IdentityOf(object).in(namespace)
-		if m.known[id] == nil {
-			m.manifests = append(m.manifests, id)
+	v.identify()
+	put, err := v.world.Put(v.cr)
+	if err != nil {
+		return err
+	}
+	v.owner = ownership.Owner{GroupVersionKind: p.GroupVersionKind(), Namespace: put.GetNamespace(), Name: put.GetName(), UID: put.GetUID()}
+	return nil
+}
+
+// definesNothing is 0 for the definition of a kind and 1 for anything else.
+func definesNothing(object map[string]any) int {
+	if _, _, defines := cluster.DefinedBy(object); defines {
+		return 0
+	}
+	return 1
+}
+
+// put puts a manifest into the namespace where it lives. What was written by hand holds
+// nothing back.
+func (v *view) put(manifest map[string]any) error {
+	u := (&unstructured.Unstructured{Object: manifest}).DeepCopy()
+	if v.settleNamespace(u) != nil {
+		v.unknown = append(v.unknown, describe(u))
+		return nil
+	}
+	ref := cluster.RefOf(u)
+	if ref.Identity() == v.resource.Identity() {
+		return nil // a dump of a namespace holds the custom resource as well
+	}
+	if u.GetResourceVersion() == "" {
+		v.byHand[ref.Identity()] = u.DeepCopy().Object
+		u.SetFinalizers(nil)
+	}
+	setUID(u)
+	if !slices.Contains(v.refs, ref) {
+		v.refs = append(v.refs, ref)
+	}
+	_, err := v.world.Put(u)
+	return err
+}
+
+// settleNamespace gives an object the namespace that it would be created in. It errors when nobody
+// knows whether it has one.
+func (v *view) settleNamespace(u *unstructured.Unstructured) error {
+	scope, err := v.world.Scope(u.GroupVersionKind())
+	switch {
+	case isUnknown(err) && (u.GetNamespace() != "" || u.GetResourceVersion() != "") && u.GroupVersionKind().Kind != "":
+		return nil // it says so itself
+	case err != nil:
+		return err
+	case scope == cluster.ClusterScoped:
+		u.SetNamespace("")
+	case u.GetNamespace() == "":
+		u.SetNamespace(v.cr.GetNamespace())
+	}
+	return nil
+}
+
+// identify gives a custom resource from a file the UID that it has on the cluster which the
+// live objects are from, as far as their marks tell: it is the same resource, changed.
+func (v *view) identify() {
+	if v.cr.GetUID() != "" {
+		return
+	}
+	name := ownership.Owner{GroupVersionKind: v.resource.GroupVersionKind, Namespace: v.resource.Namespace, Name: v.resource.Name}.String()
+	for _, m := range v.in.Manifests {
+		annotations := (&unstructured.Unstructured{Object: m}).GetAnnotations()
+		if uid := annotations[ownership.UIDMark]; uid != "" && annotations[ownership.OwnerAnnotation] == name {
+			v.cr.SetUID(types.UID(uid))
+			return
 		}
-		m.known[id] = object
 	}
-	// A dump of a namespace holds the custom resource as well.
-	m.matched[IdentityOf(cr)] = true
-	return m
 }
 
-func (m *matcher) put(component, name string, object map[string]any) {
-	if m.live[component] == nil {
-		m.live[component] = map[string]map[string]any{}
-	}
-	m.live[component][name] = object
-}
-
-// match adds the manifests that are the live form of an object of the package, or
-// that it reads, and reports whether there were any. What has been found stays found,
-// so that matching ends after as many rounds as there are objects and inputs.
-func (m *matcher) match(r program.Rollout) bool {
-	found := false
-	for _, in := range r.Inputs {
-		found = m.matchInput(in) || found
-	}
-	for _, c := range r.Components {
+// place takes what was given for objects that the package renders as these, and serves the
+// kinds that it defines. It reports whether that may change what is decided.
+func (v *view) place(d reconcile.Decision) (bool, error) {
+	wanted := map[[2]string]rollout.DecidedObject{}
+	for _, c := range d.Components {
 		for _, o := range c.Objects {
-			id, known := identityIn(m.namespace, o)
-			if !known || m.live[c.Name][o.Name] != nil {
-				continue
-			}
-			if object := m.known[id]; object != nil {
-				m.put(c.Name, o.Name, object)
-				m.matched[id] = true
-				found = true
-			}
+			wanted[[2]string{c.Name, o.Object}] = o
 		}
 	}
-	return found
+	again := false
+	for _, c := range d.Rollout.Components {
+		for _, o := range c.Objects {
+			again = v.serve(o.Manifest) || again
+			moved, err := v.placeOne(c.Name, o, wanted[[2]string{c.Name, o.Name}].Manifest)
+			if err != nil {
+				return false, err
+			}
+			again = again || moved
+		}
+	}
+	return again, nil
 }
 
-// visible returns the live objects that the package sees.
-func (m *matcher) visible() map[string]map[string]map[string]any {
-	out := maps.Clone(m.live)
-	for component := range m.hidden {
-		delete(out, component)
+// serve serves the kind that an object of the package defines, and reports whether nobody
+// knew it.
+func (v *view) serve(manifest map[string]any) bool {
+	kind, scope, defines := cluster.DefinedBy(manifest)
+	if !defines {
+		return false
+	}
+	if _, err := v.world.Scope(kind.WithVersion("")); err == nil {
+		return false
+	}
+	v.world.Cluster.Serve(kind, scope)
+	return true
+}
+
+// placeOne takes what was given for one object as that object. As long as the object is
+// not complete, it has only what was given.
+func (v *view) placeOne(component string, o program.Object, manifest *unstructured.Unstructured) (bool, error) {
+	kind := o.Identity.GroupVersionKind()
+	scope, err := v.world.Scope(kind)
+	if err != nil || !o.Identity.Known() {
+		return false, nil // the decision says so
+	}
+	ref := ownership.RefOf(o, v.resource.Namespace, scope)
+	given := v.in.Live[component][o.Name]
+	if given == nil {
+		given = v.byHand[ref.Identity()]
+	}
+	whole, before := v.placed[ref.Identity()]
+	if given == nil || before && (whole || manifest == nil) {
+		return false, nil
+	}
+	v.placed[ref.Identity()] = manifest != nil
+	if manifest == nil {
+		manifest = &unstructured.Unstructured{Object: map[string]any{}}
+		manifest.SetGroupVersionKind(kind)
+		manifest.SetNamespace(ref.Namespace)
+		manifest.SetName(ref.Name)
+		ownership.Mark(manifest, v.owner)
+	}
+	return true, v.replace(ref, manifest, given)
+}
+
+// replace puts an object as if it had been applied, with the given fields over that.
+func (v *view) replace(ref cluster.Ref, manifest *unstructured.Unstructured, given map[string]any) error {
+	fields, err := memory.AppliedFields(manifest)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: overlaid(manifest.DeepCopy().Object, given)}
+	u.SetGroupVersionKind(ref.GroupVersionKind)
+	u.SetNamespace(ref.Namespace)
+	u.SetName(ref.Name)
+	u.SetManagedFields(fields)
+	setUID(u)
+	if live := v.world.Get(ref); live != nil {
+		if err := v.world.Cluster.Remove(ref, live.GetUID()); err != nil {
+			return err
+		}
+	}
+	_, err = v.world.Put(u)
+	return err
+}
+
+// setUID gives an object without a UID one, so that it is taken as it is: people write parts
+// of objects who want to see what follows from them.
+func setUID(u *unstructured.Unstructured) {
+	if u.GetUID() == "" {
+		u.SetUID(types.UID("uid-of-" + cluster.RefOf(u).String()))
+	}
+}
+
+// overlaid returns one value with another over it: maps field by field, anything else as a
+// whole.
+func overlaid(under, over map[string]any) map[string]any {
+	out := maps.Clone(under)
+	for k, value := range over {
+		below, isMap := value.(map[string]any)
+		if was, both := out[k].(map[string]any); both && isMap {
+			value = overlaid(was, below)
+		}
+		out[k] = value
 	}
 	return out
 }
 
-// hide hides the live objects of excluded components, and reports whether there were any.
-func (m *matcher) hide(r program.Rollout) bool {
-	components, _ := order(r.Components)
-	before := len(m.hidden)
-	for name, why := range program.Excluded(components, m.hidden) {
-		if len(m.live[name]) > 0 {
-			m.hidden[name] = why
-		}
+// inputRef returns what an input reads; it has no name if it selects.
+func (v *view) inputRef(in program.Input) cluster.Ref {
+	ref := cluster.Ref{GroupVersionKind: in.Kind, Namespace: in.Namespace, Name: in.Object}
+	switch scope, err := v.world.Scope(in.Kind); {
+	case err == nil && scope == cluster.ClusterScoped:
+		ref.Namespace = ""
+	case ref.Namespace == "":
+		ref.Namespace = v.resource.Namespace
 	}
-	return len(m.hidden) > before
+	return ref
 }
 
-// matchInput adds the manifests that an input reads, once it is known which.
-func (m *matcher) matchInput(in program.Input) bool {
-	if _, done := m.inputs[in.Name]; done || in.Missing != "" {
-		return false
+// read returns which of the manifests an input reads.
+func (v *view) read(in program.Input) []cluster.Ref {
+	if in.Missing != "" {
+		return nil
 	}
-	f := program.Found{Several: in.Object == ""}
-	wanted := Identity{GroupKind: in.Kind.GroupKind(), Namespace: in.Namespace, Name: in.Object}.in(m.namespace)
-	for _, id := range m.manifests {
-		if f.Several {
-			wanted.Name = id.Name
+	ref := v.inputRef(in)
+	if in.Object != "" {
+		if v.world.Get(ref) == nil {
+			return nil
 		}
-		if id != wanted || f.Several && !selects(in.Selector, m.known[id]) {
-			continue
-		}
-		f.Objects = append(f.Objects, m.known[id])
-		m.matched[id] = true
+		return []cluster.Ref{ref.Identity()}
 	}
-	if len(f.Objects) == 0 {
-		return false
+	var out []cluster.Ref
+	selected, _ := v.world.Cluster.ListLive(context.Background(), cluster.Selection{Kind: in.Kind, Namespace: ref.Namespace, Labels: in.Selector}) // it never errors
+	for _, u := range selected {
+		out = append(out, cluster.RefOf(u).Identity())
 	}
-	m.inputs[in.Name] = f
-	return true
+	return out
 }
 
 // absent says of each input that nothing was found of why, but for those that only
 // components refer to which should not exist.
-func (m *matcher) absent(inputs []program.Input, components []Component) []string {
-	var out []string
-	for _, in := range inputs {
-		if _, found := m.inputs[in.Name]; found || in.OnlyOf(excluded(components)) {
-			continue
+func (v *view) absent(d reconcile.Decision) []string {
+	var excluded []string
+	for _, c := range d.Components {
+		if c.State == status.Excluded {
+			excluded = append(excluded, c.Name)
 		}
-		if in.Missing != "" {
+	}
+	var out []string
+	for _, in := range d.Rollout.Inputs {
+		switch {
+		case in.OnlyOf(excluded) || len(v.read(in)) > 0:
+		case in.Missing != "":
 			out = append(out, "inputs."+in.Name+": "+in.Missing)
-			continue
-		}
-		what := Identity{GroupKind: in.Kind.GroupKind(), Namespace: in.Namespace, Name: in.Object}.in(m.namespace).String()
-		if in.Object == "" {
-			what += labels.FormatLabels(in.Selector)
-		}
-		out = append(out, "inputs."+in.Name+": "+what+in.Position.Behind()+" was not found; give it with --live")
-	}
-	return out
-}
-
-// excluded returns the names of the components that should not exist.
-func excluded(components []Component) []string {
-	var out []string
-	for _, c := range components {
-		if c.State == Excluded {
-			out = append(out, c.Name)
+		default:
+			what := identity(v.inputRef(in))
+			if in.Object == "" {
+				what += labels.FormatLabels(in.Selector)
+			}
+			out = append(out, "inputs."+in.Name+": "+what+in.Position.Behind()+" was not found; give it with --live")
 		}
 	}
 	return out
-}
-
-// selects reports whether an object has all labels of a selector.
-func selects(selector map[string]string, object map[string]any) bool {
-	have, _ := metadataOf(object)["labels"].(map[string]any)
-	for k, v := range selector {
-		if have[k] != v {
-			return false
-		}
-	}
-	return true
 }
 
 // unmatched describes the live objects that are no rendered object and no input.
-func (m *matcher) unmatched(components []program.Component) []string {
+func (v *view) unmatched(d reconcile.Decision) []string {
+	matched := map[cluster.Ref]bool{}
+	names := map[string]bool{}
+	for _, c := range d.Rollout.Components {
+		for _, o := range c.Objects {
+			names[c.Name+"."+o.Name] = true
+			if scope, err := v.world.Scope(o.Identity.GroupVersionKind()); err == nil && o.Identity.Known() {
+				matched[ownership.RefOf(o, v.resource.Namespace, scope).Identity()] = true
+			}
+		}
+	}
+	for _, in := range d.Rollout.Inputs {
+		for _, ref := range v.read(in) {
+			matched[ref] = true
+		}
+	}
 	var out []string
-	for _, given := range m.given {
-		if !has(components, given[0], given[1]) {
-			out = append(out, given[0]+"."+given[1])
+	for _, component := range slices.Sorted(maps.Keys(v.in.Live)) {
+		for _, name := range slices.Sorted(maps.Keys(v.in.Live[component])) {
+			if path := component + "." + name; !names[path] {
+				out = append(out, path)
+			}
 		}
 	}
-	for _, id := range m.manifests {
-		if !m.matched[id] {
-			out = append(out, id.String())
+	for _, ref := range v.refs {
+		u := v.world.Get(ref)
+		if u == nil || matched[ref.Identity()] || definesNothing(u.Object) == 0 || ref.GroupKind() == patch.Kind.GroupKind() {
+			continue
 		}
+		out = append(out, identity(ref))
 	}
-	return out
+	return append(out, v.unknown...)
 }
 
-func has(components []program.Component, component, object string) bool {
-	return slices.ContainsFunc(components, func(c program.Component) bool {
-		return c.Name == component && slices.ContainsFunc(c.Objects, func(o program.Object) bool { return o.Name == object })
-	})
+// identity returns an object as in "Deployment.apps shop/web".
+func identity(ref cluster.Ref) string {
+	name := ref.Name
+	if ref.Namespace != "" {
+		name = ref.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s", ref.GroupKind(), name)
+}
+
+// describe returns an object whose kind nobody knows.
+func describe(u *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s of %q", u.GetKind(), u.GetName(), u.GetAPIVersion())
 }

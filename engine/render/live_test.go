@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 // chain is a package in which each object needs the one before it to be live.
@@ -40,10 +41,10 @@ func TestLiveObjectsAreGivenByName(t *testing.T) {
 		// What was given by name stays; a manifest of the same object does not replace it.
 		Manifests: []map[string]any{configMap("a", map[string]any{"next": "b2"})},
 	})
-	if got := component(t, out, "b").Objects[0].Manifest; render.IdentityOf(got).Name != "b1" {
+	if got := component(t, out, "b").Objects[0].Manifest.GetName(); got != "b1" {
 		t.Errorf("b is %v, want the name from the live object", got)
 	}
-	want := []string{"aa.o", "b.p", "ConfigMap default/a"}
+	want := []string{"aa.o", "b.p"}
 	if diff := cmp.Diff(want, out.Unmatched); diff != "" {
 		t.Errorf("unmatched (-want +got):\n%s", diff)
 	}
@@ -75,7 +76,7 @@ func TestManifestsAreMatchedByGroupKindNamespaceAndName(t *testing.T) {
 		"TheResource":      {"a dump of a namespace holds the custom resource", object("example.com/v1", "Site", "default"), nil},
 		"OtherNamespace":   {"it is somebody else's", object("apps/v1", "Deployment", "other"), []string{"Deployment.apps other/web"}},
 		"OtherGroup":       {"it is another kind", object("other.dev/v1", "Deployment", "default"), []string{"Deployment.other.dev default/web"}},
-		"MalformedVersion": {"it is not taken for a known group", object("a/b/c", "Deployment", "default"), []string{"Deployment.a/b/c default/web"}},
+		"MalformedVersion": {"it is not taken for a known group", object("a/b/c", "Deployment", "default"), []string{`Deployment web of "a/b/c"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := mustRender(t, p, render.Input{CR: cr, Manifests: []map[string]any{c.live}})
@@ -87,21 +88,35 @@ func TestManifestsAreMatchedByGroupKindNamespaceAndName(t *testing.T) {
 }
 
 func TestAnObjectIsObservedBeforeItIsComplete(t *testing.T) {
-	p := load(t, `components: {
-	a: objects: o: #CM & {metadata: name: "a", data: next: live.b.o.data.x}
-	b: objects: o: #CM & {metadata: name: "b", data: next: live.a.o.data.x}
-}`)
-	out := mustRender(t, p, render.Input{Manifests: []map[string]any{
-		configMap("a", map[string]any{"x": "1"}),
-		configMap("b", map[string]any{"x": "2"}),
-	}})
-	if diff := cmp.Diff([]string{"a.o", "b.o"}, paths(out)); diff != "" {
+	p := load(t, `components: a: objects: o: #CM & {metadata: name: "a", data: next: live.a.o.data.x}`)
+	out := mustRender(t, p, render.Input{Manifests: []map[string]any{configMap("a", map[string]any{"x": "1"})}})
+	if diff := cmp.Diff([]string{"a.o"}, paths(out)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 }
 
+func TestWhatKubectlPrintedIsTakenWithWhoseItIs(t *testing.T) {
+	p := load(t, `components: a: objects: o: #CM & {metadata: name: "a"}`)
+	foreign := configMap("a", nil)
+	foreign["metadata"].(map[string]any)["resourceVersion"] = "7"
+	for name, c := range map[string]struct {
+		reason string
+		live   map[string]any
+		want   status.State
+	}{
+		"ByHand":       {"who writes a state by hand asks what follows from it", configMap("a", nil), status.Verified},
+		"SomebodyElse": {"a cluster would not let it be seized", foreign, status.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := component(t, mustRender(t, p, render.Input{Manifests: []map[string]any{c.live}}), "a"); got.State != c.want {
+				t.Errorf("%s: a is %s (%s), want %s", c.reason, got.State, got.Message, c.want)
+			}
+		})
+	}
+}
+
 func TestInputsAreReadFromManifests(t *testing.T) {
-	p := load(t, `
+	p := load(t, `reach: ConfigMap: {access: "read", namespaces: other: true}
 inputs: {
 	settings: {apiVersion: "v1", kind: "ConfigMap", name: "settings"}
 	nodes: {apiVersion: "v1", kind: "Node", selector: role: "edge"}
@@ -128,7 +143,7 @@ components: web: objects: o: #CM & {
 		chained,
 	}})
 	want := map[string]any{"color": "red", "last": "y", "n1": "yes", "n3": "yes"}
-	if diff := cmp.Diff(want, component(t, out, "web").Objects[0].Manifest["data"]); diff != "" {
+	if diff := cmp.Diff(want, component(t, out, "web").Objects[0].Manifest.Object["data"]); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"Node n2"}, out.Unmatched); diff != "" {
@@ -163,16 +178,16 @@ func TestNothingCountsOnWhatIsSwitchedOff(t *testing.T) {
 	web: objects: c: #CM & {metadata: name: "web", data: address: components.cache.outputs.address}
 }`)
 	for size, want := range map[int64]struct {
-		web render.State
+		web status.State
 		may string
-	}{1: {render.Excluded, "gone"}, 2: {render.Rendered, "there"}} {
+	}{1: {status.Excluded, "gone"}, 2: {status.Waiting, "there"}} {
 		cr := site()
 		cr["spec"] = map[string]any{"on": true, "size": size}
 		out := mustRender(t, p, render.Input{CR: cr, Manifests: []map[string]any{configMap("cache", map[string]any{"address": "here"})}})
 		if got := component(t, out, "web").State; got != want.web {
 			t.Errorf("size %d: web is %s, want %s", size, got, want.web)
 		}
-		if diff := cmp.Diff(map[string]any{"cache": want.may}, component(t, out, "may").Objects[0].Manifest["data"]); diff != "" {
+		if diff := cmp.Diff(map[string]any{"cache": want.may}, component(t, out, "may").Objects[0].Manifest.Object["data"]); diff != "" {
 			t.Errorf("size %d: data of may (-want +got):\n%s", size, diff)
 		}
 	}

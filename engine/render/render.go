@@ -1,9 +1,18 @@
 package render
 
 import (
+	"context"
+	"errors"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
 )
 
 // DefaultNamespace is where a custom resource lives that does not say.
@@ -16,12 +25,10 @@ type Input struct {
 	// Namespace is where a namespaced custom resource lives that does not say;
 	// DefaultNamespace when empty.
 	Namespace string
-	// Config are layers of configuration over the package's defaults, the weakest first.
-	Config []program.Layer
 	// Live holds observed objects by component and object name.
 	Live map[string]map[string]map[string]any
 	// Manifests are observed objects whose place in the package, or among its inputs,
-	// is found by their identity.
+	// is found by their identity, and definitions of kinds.
 	Manifests []map[string]any
 }
 
@@ -32,36 +39,21 @@ type Output struct {
 	// Invalid is what is wrong with the custom resource. When it is not empty,
 	// nothing else is set.
 	Invalid program.Faults
-	// Components are all components, dependencies first; in the author's order when
-	// the dependencies have no order.
-	Components []Component
+	// Components are all components, dependencies first, and then the hooks whose phase has
+	// come. There are none when the resource or the package is wrong as a whole.
+	Components []rollout.DecidedComponent
 	// Hooks run at the phases of a rollout. They are no part of Objects.
 	Hooks []program.Hook
 	// Faults are what is wrong with the package as far as this custom resource
-	// shows, in the order of the components. When they are in its configuration,
-	// there are no components.
+	// shows, in the order of the components.
 	Faults program.Faults
-	// Status are the author's status fields that could be evaluated.
-	Status map[string]any
+	// Unmet are the predicates beside a broken one that do not hold either: the status names
+	// the broken one alone.
+	Unmet []string
 	// Absent are the inputs that were not found, with what was looked for.
 	Absent []string
 	// Unmatched are the live objects that are neither a rendered object nor read.
 	Unmatched []string
-}
-
-// Objects returns the objects of the rendered components in the order in which they
-// would be applied: dependencies first, then as the author wrote them.
-func (o Output) Objects() []Object {
-	var out []Object
-	for _, c := range o.Components {
-		if c.State != Rendered {
-			continue
-		}
-		for _, object := range c.Objects {
-			out = append(out, Object{Component: c.Name, Object: object})
-		}
-	}
-	return out
 }
 
 // Object is a rendered object and the component that it belongs to.
@@ -71,60 +63,162 @@ type Object struct {
 }
 
 // Path returns where the object is in its package: components.web.objects.service.
-func (o Object) Path() string { return objectPath(o.Component, o.Name) }
+func (o Object) Path() string { return "components." + o.Component + ".objects." + o.Name }
 
-// Render evaluates a package for one custom resource. It errors only when the
-// evaluator itself fails; everything that is wrong with the resource or with the
-// package is in the Output.
-func Render(p *program.Program, in Input) (Output, error) {
-	cr := resourceIn(p, in)
-	namespace, _ := metadataOf(cr)["namespace"].(string)
-	m := newMatcher(in, cr, namespace)
-	var rollout program.Rollout
-	for again := true; again; {
-		var err error
-		rollout, err = p.Evaluate(program.Session{CR: cr, Live: m.visible(), Inputs: m.inputs, Config: in.Config})
-		switch {
-		case err != nil && m.match(rollout):
-			continue // an input may decide what could not be decided
-		case err != nil:
-			return Output{}, redactorOf(cr, rollout, m).Error(err)
-		}
-		if len(rollout.Invalid) > 0 {
-			return Output{CR: cr, Invalid: rollout.Invalid}.redacted(redactorOf(cr, rollout, m)), nil
-		}
-		if len(rollout.Misconfigured) > 0 {
-			return Output{CR: cr, Faults: rollout.Misconfigured}.redacted(redactorOf(cr, rollout, m)), nil
-		}
-		for _, c := range rollout.Components {
-			enterNamespace(c.Objects, namespace)
-		}
-		refuse(p.Reach(), namespace, rollout.Components)
-		again = m.match(rollout) || m.hide(rollout)
+// Objects returns the objects of the components that are, or wait to be, applied, in the
+// order in which that happens: dependencies first. They are without the marks of the engine.
+func (o Output) Objects() []Object {
+	hooks := map[string]bool{}
+	for _, h := range o.Hooks {
+		hooks[h.Component.Name] = true
 	}
-	return outputOf(cr, rollout, m).redacted(redactorOf(cr, rollout, m)), nil
+	var out []Object
+	for _, c := range o.Components {
+		if hooks[c.Name] || !applies(c) {
+			continue
+		}
+		for _, d := range c.Objects {
+			for _, object := range c.Source.Objects {
+				if object.Name == d.Object {
+					object.Manifest = inNamespace(object.Manifest, d.Manifest.GetNamespace())
+					out = append(out, Object{c.Name, object})
+				}
+			}
+		}
+	}
+	return out
 }
 
-// outputOf judges and orders what was evaluated last.
-func outputOf(cr map[string]any, rollout program.Rollout, m *matcher) Output {
-	ordered, faults := order(rollout.Components)
-	components := judge(ordered, m.live, m.hidden)
-	for _, c := range components {
-		faults = append(faults, c.faults()...)
+// applies reports whether a component is, or waits to be, applied.
+func applies(c rollout.DecidedComponent) bool {
+	switch c.State {
+	case status.Failed:
+		return c.Reason == status.ReasonObjectFailed // it was, and did not get healthy
+	case status.Held, status.Excluded, status.Deleting:
+		return false
+	case status.Verified, status.Applied, status.Waiting, status.Retrying:
 	}
-	faults = append(faults, duplicates(components)...)
-	for _, h := range rollout.Hooks {
+	return true
+}
+
+// inNamespace returns a manifest with the namespace of the object that is made of it.
+func inNamespace(manifest map[string]any, namespace string) map[string]any {
+	out, meta := maps.Clone(manifest), maps.Clone(metadataOf(manifest))
+	if delete(meta, "namespace"); namespace != "" {
+		meta["namespace"] = namespace
+	}
+	out["metadata"] = meta
+	return out
+}
+
+// Render decides about one custom resource as a reconcile would. It errors only when that
+// fails; everything that is wrong with the resource or with the package is in the Output.
+func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
+	v := &view{world: dryrun.New(types.NamespacedName{}, p), in: in, placed: map[cluster.Ref]bool{}}
+	if err := v.fill(p); err != nil {
+		return Output{}, err
+	}
+	for {
+		d, err := v.world.Decide(ctx, v.resource)
+		if err != nil {
+			return Output{}, err
+		}
+		again, err := v.place(d)
+		if err != nil {
+			return Output{}, d.Redactor.Error(err)
+		}
+		if !again {
+			return v.output(d), nil
+		}
+	}
+}
+
+// output returns what was decided last.
+func (v *view) output(d reconcile.Decision) Output {
+	out := Output{CR: v.cr.Object}
+	if invalid := d.Rollout.Invalid; len(invalid) > 0 {
+		out.Invalid = redacted(d, invalid)
+		return out
+	}
+	out.Components, out.Hooks = d.Components, d.Rollout.Hooks
+	if len(out.Components) == 0 {
+		out.Components = undecided(d.Rollout.Components) // to be drawn
+	}
+	out.Faults = redacted(d, once(faultsOf(d)))
+	out.Unmet, out.Absent, out.Unmatched = unmet(d), v.absent(d), v.unmatched(d)
+	for _, texts := range [][]string{out.Unmet, out.Absent, out.Unmatched} {
+		for i, t := range texts {
+			texts[i] = d.Redactor.Text(t)
+		}
+	}
+	return out
+}
+
+// unmet returns the predicates that do not hold, of components that have a broken one.
+func unmet(d reconcile.Decision) []string {
+	var out []string
+	for _, c := range d.Components {
+		for _, p := range c.Source.Verify {
+			if c.Reason == status.ReasonPredicateBroken && (p.Verdict == program.False || p.Verdict == program.Unknown) {
+				out = append(out, c.Name+": waits for verify."+p.Name+": "+p.Explain())
+			}
+		}
+	}
+	return out
+}
+
+// faultsOf returns what is wrong with the package, or with the resource as it sees it.
+func faultsOf(d reconcile.Decision) program.Faults {
+	faults := d.Rollout.Misconfigured
+	for _, c := range d.Components {
+		faults = append(faults, componentFaults(c)...)
+	}
+	for _, h := range d.Rollout.Hooks {
 		faults = append(faults, h.Component.Faults...)
 	}
-	return Output{
-		CR:         cr,
-		Components: components,
-		Hooks:      rollout.Hooks,
-		Faults:     once(append(faults, rollout.StatusFaults...)),
-		Status:     rollout.Status,
-		Absent:     m.absent(rollout.Inputs, components),
-		Unmatched:  m.unmatched(rollout.Components),
+	faults = append(faults, d.Rollout.StatusFaults...)
+	if len(faults) == 0 && d.Fault.Message != "" {
+		faults = append(faults, program.Fault{Message: d.Fault.Message})
 	}
+	return faults
+}
+
+// componentFaults returns what is wrong with the package in one component. Conditions that
+// can never be decided are wrong before their time has come.
+func componentFaults(c rollout.DecidedComponent) program.Faults {
+	if c.State == status.Excluded {
+		return nil
+	}
+	var faults program.Faults
+	switch {
+	case c.Reason == status.ReasonInvalidObject && len(c.Source.Faults) > 0:
+		faults = append(faults, c.Source.Faults...)
+	case c.Reason == status.ReasonPredicateBroken && c.Source.When.Verdict == program.Broken:
+		faults = append(faults, program.Fault{Path: "components." + c.Name + ".when", Message: c.Source.When.Detail})
+	case c.Reason == status.ReasonPredicateBroken:
+	case c.Reason == status.ReasonObjectFailed: // that is the cluster's, and not the package's
+	case c.State == status.Failed, c.Reason == status.ReasonKindNotServed:
+		faults = append(faults, program.Fault{Path: "components." + c.Name, Message: c.Message})
+	}
+	for _, e := range c.Source.Edges {
+		if e.Check != nil {
+			faults = append(faults, broken("components."+c.Name+".dependsOn."+e.To+".", *e.Check)...)
+		}
+	}
+	faults = append(faults, broken("components."+c.Name+".requires.", c.Source.Requires...)...)
+	faults = append(faults, broken("components."+c.Name+".verify.", c.Source.Verify...)...)
+	return append(faults, broken("components."+c.Name+".failed.", c.Source.Failed...)...)
+}
+
+// broken returns a fault for each predicate that can never be decided.
+func broken(prefix string, predicates ...program.Predicate) program.Faults {
+	var faults program.Faults
+	for _, p := range predicates {
+		if p.Verdict == program.Broken {
+			faults = append(faults, program.Fault{Position: p.Position, Path: prefix + p.Name, Message: p.Source + " can never be decided: " + p.Detail})
+		}
+	}
+	return faults
 }
 
 // once leaves out what was said before about the same field: a broken predicate, for
@@ -147,10 +241,22 @@ func once(faults program.Faults) program.Faults {
 	return out
 }
 
+// redacted returns faults that show nothing of the Secrets. What is rendered is as it is:
+// it was asked for.
+func redacted(d reconcile.Decision, faults program.Faults) program.Faults {
+	for i, f := range faults {
+		faults[i].Path, faults[i].Message, faults[i].Hint = d.Redactor.Text(f.Path), d.Redactor.Text(f.Message), d.Redactor.Text(f.Hint)
+	}
+	return faults
+}
+
 // resourceIn returns the custom resource in its namespace, and a cluster-scoped one
 // without any, as the API server would return it.
-func resourceIn(p *program.Program, in Input) map[string]any {
-	meta := shallow(metadataOf(in.CR))
+func resourceIn(p *program.Program, in Input) *unstructured.Unstructured {
+	meta := maps.Clone(metadataOf(in.CR))
+	if meta == nil {
+		meta = map[string]any{}
+	}
 	switch namespace, _ := meta["namespace"].(string); {
 	case p.Meta().ClusterScoped:
 		delete(meta, "namespace")
@@ -159,15 +265,9 @@ func resourceIn(p *program.Program, in Input) map[string]any {
 	case namespace == "":
 		meta["namespace"] = in.Namespace
 	}
-	cr := shallow(in.CR)
+	cr := maps.Clone(in.CR)
 	cr["metadata"] = meta
-	return cr
-}
-
-func shallow(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m)+1)
-	maps.Copy(out, m)
-	return out
+	return &unstructured.Unstructured{Object: cr}
 }
 
 func metadataOf(object map[string]any) map[string]any {
@@ -175,6 +275,8 @@ func metadataOf(object map[string]any) map[string]any {
 	return meta
 }
 
-func objectPath(component, object string) string {
-	return "components." + component + ".objects." + object
+// isUnknown reports whether nobody can tell where an object lives.
+func isUnknown(err error) bool {
+	_, ok := errors.AsType[*cluster.KindNotServedError](err)
+	return ok
 }

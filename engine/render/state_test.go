@@ -6,13 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 func TestWhatBecomesOfAComponent(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason     string
 		components string
-		want       map[string]render.State
+		want       map[string]status.State
 		because    map[string]string
 	}{
 		"ExcludedWithItsDependents": {
@@ -22,7 +23,7 @@ func TestWhatBecomesOfAComponent(t *testing.T) {
 	b: {dependsOn: a: {}, objects: o: #CM & {metadata: name: "b"}}
 	c: {dependsOn: b: {}, objects: o: #CM & {metadata: name: "c"}}
 	d: {dependsOn: a: optional: true, objects: o: #CM & {metadata: name: "d"}}`,
-			want: map[string]render.State{"a": render.Excluded, "b": render.Excluded, "c": render.Excluded, "d": render.Rendered},
+			want: map[string]status.State{"a": status.Excluded, "b": status.Excluded, "c": status.Excluded, "d": status.Applied},
 			because: map[string]string{
 				"a": "when is false: !cr.spec.on (site/site.cue:11)",
 				"b": "it depends on a, which is excluded (site/site.cue:12)",
@@ -34,8 +35,8 @@ func TestWhatBecomesOfAComponent(t *testing.T) {
 	a: objects: o: #CM & {metadata: name: "a"}
 	b: {when: live.a.o.data.on == "yes", objects: o: #CM & {metadata: name: "b"}}
 	c: {dependsOn: b: {}, objects: o: #CM & {metadata: name: "c"}}`,
-			want:    map[string]render.State{"a": render.Rendered, "b": render.Held, "c": render.Held},
-			because: map[string]string{"b": "when cannot be decided", "c": "it depends on b, which is held"},
+			want:    map[string]status.State{"a": status.Applied, "b": status.Held, "c": status.Waiting},
+			because: map[string]string{"b": "when: ", "c": "waiting for b to be verified: when: "},
 		},
 		"ExclusionWinsOverHolding": {
 			reason: "what is excluded for one reason is excluded",
@@ -44,7 +45,7 @@ func TestWhatBecomesOfAComponent(t *testing.T) {
 	b: {when: live.a.o.data.on == "yes", objects: o: #CM & {metadata: name: "b"}}
 	c: {when: false, objects: o: #CM & {metadata: name: "c"}}
 	d: {dependsOn: {b: {}, c: {}}, objects: o: #CM & {metadata: name: "d"}}`,
-			want:    map[string]render.State{"a": render.Rendered, "b": render.Held, "c": render.Excluded, "d": render.Excluded},
+			want:    map[string]status.State{"a": status.Applied, "b": status.Held, "c": status.Excluded, "d": status.Excluded},
 			because: map[string]string{"d": "it depends on c, which is excluded"},
 		},
 		"IncompleteAsAWhole": {
@@ -55,15 +56,15 @@ func TestWhatBecomesOfAComponent(t *testing.T) {
 		ready: #CM & {metadata: name: "ready"}
 		waits: #CM & {metadata: name: "waits", data: x: live.a.o.data.x}
 	}`,
-			want:    map[string]render.State{"a": render.Rendered, "b": render.Incomplete},
-			because: map[string]string{"b": "site/site.cue:14"},
+			want:    map[string]status.State{"a": status.Applied, "b": status.Waiting},
+			because: map[string]string{"b": "waiting for a to be verified: being applied"},
 		},
 		"ExcludedBeforeAnythingElse": {
 			reason: "what nobody asked for need not be complete",
 			components: `
 	a: objects: o: #CM & {metadata: name: "a"}
 	b: {when: false, objects: waits: #CM & {metadata: name: "waits", data: x: live.a.o.data.x}}`,
-			want: map[string]render.State{"a": render.Rendered, "b": render.Excluded},
+			want: map[string]status.State{"a": status.Applied, "b": status.Excluded},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,8 +73,8 @@ func TestWhatBecomesOfAComponent(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 			for name, want := range c.because {
-				if got := strings.Join(component(t, out, name).Because, "\n"); !strings.Contains(got, want) {
-					t.Errorf("%s is not rendered because %q, want %q", name, got, want)
+				if got := component(t, out, name).Message; !strings.Contains(got, want) {
+					t.Errorf("%s says %q, want %q", name, got, want)
 				}
 			}
 			if len(out.Faults) > 0 {
@@ -92,8 +93,8 @@ func TestAnInvalidObjectFailsItsComponentAlone(t *testing.T) {
 	}
 }`)
 	out := mustRender(t, p, render.Input{})
-	if got := component(t, out, "bad").State; got != render.Invalid {
-		t.Errorf("bad is %s, want %s", got, render.Invalid)
+	if got := component(t, out, "bad").State; got != status.Failed {
+		t.Errorf("bad is %s, want %s", got, status.Failed)
 	}
 	if diff := cmp.Diff([]string{"good.o"}, paths(out)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
@@ -108,7 +109,7 @@ func TestAWhenThatCanNeverBeDecidedFailsItsComponentAlone(t *testing.T) {
 	a: {when: [true][len(cr.metadata.name)], objects: o: #CM & {metadata: name: "a"}}
 	b: objects: o: #CM & {metadata: name: "b"}
 }`), render.Input{})
-	want := map[string]render.State{"a": render.Invalid, "b": render.Rendered}
+	want := map[string]status.State{"a": status.Failed, "b": status.Applied}
 	if diff := cmp.Diff(want, states(out)); diff != "" {
 		t.Errorf("it is a fault of the package, and nothing to wait for (-want +got):\n%s", diff)
 	}
@@ -117,7 +118,7 @@ func TestAWhenThatCanNeverBeDecidedFailsItsComponentAlone(t *testing.T) {
 	}
 }
 
-func TestWhatARenderedComponentWaitsFor(t *testing.T) {
+func TestAComponentSaysWhatTheStatusWould(t *testing.T) {
 	p := load(t, `components: {
 	db: {
 		objects: o: #CM & {metadata: name: "db"}
@@ -135,54 +136,30 @@ func TestWhatARenderedComponentWaitsFor(t *testing.T) {
 		objects: o: #CM & {metadata: name: "after"}
 	}
 }`)
-	nothing := mustRender(t, p, render.Input{})
-	want := map[string][]string{
-		"db": nil,
-		"web": {
-			"for db to be verified (site/site.cue:16)",
-			`for components.web.dependsOn.db.check: live.db.o.data.schema == "2"`,
-			"for requires.on: !cr.spec.on",
-		},
-		"after": {"for db to be applied (site/site.cue:23)"},
-	}
-	checkWaits(t, "before anything is live", want, nothing)
-
-	started := mustRender(t, p, render.Input{Manifests: []map[string]any{
-		configMap("db", map[string]any{"ready": "no", "schema": "2"}),
-		configMap("web", map[string]any{"serves": "no", "crashed": "yes"}),
-	}})
-	want = map[string][]string{
-		"db": {`for verify.ready: live.db.o.data.ready == "yes": is "no", wanted == "yes" (site/site.cue:13)`},
-		"web": {
-			"for db to be verified (site/site.cue:16)",
-			"for requires.on: !cr.spec.on",
-			"for verify.serves: ",
-			"no more: failed.crashed is true",
-		},
-		"after": nil,
-	}
-	checkWaits(t, "while the database is not ready", want, started)
-
-	ready := mustRender(t, p, render.Input{
-		Manifests: []map[string]any{configMap("db", map[string]any{"ready": "yes", "schema": "2"})},
+	checkSays(t, "before anything is live", mustRender(t, p, render.Input{}), map[string]string{
+		"db":    "Applied: being applied",
+		"web":   "Waiting: waiting for db to be verified: being applied",
+		"after": "Applied: being applied",
 	})
-	want = map[string][]string{"db": nil, "web": {"for requires.on: !cr.spec.on"}, "after": nil}
-	checkWaits(t, "when the database is ready", want, ready)
+	checkSays(t, "while the database is not ready", mustRender(t, p, render.Input{Manifests: []map[string]any{
+		configMap("db", map[string]any{"ready": "no", "schema": "2"}),
+	}}), map[string]string{
+		"db":    `Applied: verify.ready: live.db.o.data.ready == "yes": is "no", wanted == "yes" (site/site.cue:13)`,
+		"web":   "Waiting: waiting for db to be verified: verify.ready",
+		"after": "Applied: being applied",
+	})
+	checkSays(t, "when the database is ready", mustRender(t, p, render.Input{Manifests: []map[string]any{
+		configMap("db", map[string]any{"ready": "yes", "schema": "2"}), configMap("after", nil),
+	}}), map[string]string{"db": "Verified: ", "web": "Waiting: waiting for requires.on: !cr.spec.on", "after": "Verified: "})
 }
 
-// checkWaits compares what components wait for by the beginnings of the lines.
-func checkWaits(t *testing.T, moment string, want map[string][]string, out render.Output) {
+// checkSays compares what is said of components by the beginnings.
+func checkSays(t *testing.T, moment string, out render.Output, want map[string]string) {
 	t.Helper()
-	for name, lines := range want {
-		got := component(t, out, name).Waits
-		if len(got) != len(lines) {
-			t.Errorf("%s, %s waits for %q, want %q", moment, name, got, lines)
-			continue
-		}
-		for i := range lines {
-			if !strings.HasPrefix(got[i], lines[i]) {
-				t.Errorf("%s, %s waits %q, want %q", moment, name, got[i], lines[i])
-			}
+	for name, begins := range want {
+		c := component(t, out, name)
+		if got := string(c.State) + ": " + c.Message; !strings.HasPrefix(got, begins) {
+			t.Errorf("%s, of %s it says %q, want %q", moment, name, got, begins)
 		}
 	}
 }

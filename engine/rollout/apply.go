@@ -60,6 +60,19 @@ type step struct {
 // When the gate is closed, only what was applied before is repaired, towards the
 // very same manifest.
 func (r *run) apply(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) application {
+	steps, blocked := r.steps(ctx, want, c, closed)
+	if blocked.outcome.Name != "" {
+		return blocked
+	}
+	if refused := r.probe(ctx, steps); len(refused.refusals) > 0 {
+		return refused.concluded(c.Name)
+	}
+	return r.performAll(ctx, c.Name, steps)
+}
+
+// steps returns what to do about the objects of a component, and writes nothing. What keeps
+// all of them from being written is the outcome of the application.
+func (r *run) steps(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) ([]step, application) {
 	var out application
 	var steps []step
 	for _, d := range byKind(want) {
@@ -68,11 +81,11 @@ func (r *run) apply(ctx context.Context, want []ownership.Desired, c program.Com
 		}
 		s, err := r.step(ctx, c.Name, d)
 		if err != nil {
-			return out.refused(r.refusal(ctx, step{want: d}, err)).concluded(c.Name)
+			return steps, out.refused(r.refusal(ctx, step{want: d}, err)).concluded(c.Name)
 		}
 		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
-			return out
+			return append(steps, s), out
 		}
 		if closed && s.action.Verb == ownership.Adopt {
 			continue // to take what is somebody else's is more than repair
@@ -80,10 +93,7 @@ func (r *run) apply(ctx context.Context, want []ownership.Desired, c program.Com
 		steps = append(steps, s)
 	}
 	holdTogether(steps)
-	if out = r.probe(ctx, steps); len(out.refusals) > 0 {
-		return out.concluded(c.Name)
-	}
-	return r.performAll(ctx, c.Name, steps)
+	return steps, out
 }
 
 // performAll carries out the steps of a component. An object that is refused keeps the
@@ -161,7 +171,7 @@ func blockedOutcome(component string, s step) (status.Component, bool) {
 
 // complaint is what an object that is being deleted says of what holds it.
 func complaint(live *unstructured.Unstructured) string {
-	if text := verify.Complaint(live); text != "" {
+	if text := verify.NotReadyMessage(live); text != "" {
 		return "; it says: " + text
 	}
 	return ""

@@ -223,7 +223,7 @@ func (r *run) health(ctx context.Context, live *unstructured.Unstructured, polic
 		r.failures = append(r.failures, fmt.Errorf("%s: asking whether it is the resource of a package: %w", cluster.RefOf(live), err))
 		return verify.Judgement{Health: verify.Progressing, Message: "whether it is the resource of a package cannot be asked: " + err.Error()}
 	case reports:
-		return verify.Reported(live)
+		return verify.ReadyCondition(live)
 	}
 	return j
 }

@@ -79,10 +79,10 @@ func (r *run) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstru
 
 // ending returns how an object has ended, as the inventory keeps it.
 func ending(u *unstructured.Unstructured) ownership.Ending {
-	switch health := verify.Ended(u); {
+	switch health := verify.Completion(u); {
 	case health == verify.Ready:
 		return ownership.Succeeded
-	case health == verify.Failed && verify.Expires(u):
+	case health == verify.Failed && verify.HasTTL(u):
 		return ownership.Failed
 	}
 	return ownership.NotEnded

@@ -10,31 +10,49 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// afterDeploy runs the hooks that follow the deploy phase: those of success when
-// every component was applied, those of failure when one could not be. While
-// components merely wait, neither is the case.
+// afterDeploy runs the hooks that follow the deploy phase.
 func (r *run) afterDeploy(ctx context.Context) error {
-	switch {
-	case r.anyFailed(func(component string) bool { return !r.judged[component] }):
-		return r.runHooks(ctx, program.AfterDeployUnsuccessful)
-	case !r.anyIn(status.Waiting, status.Held, status.Retrying):
-		return r.runHooks(ctx, program.AfterDeploy)
+	phase, come := r.phaseAfterDeploy()
+	if !come {
+		return nil
 	}
-	return nil
+	return r.runHooks(ctx, phase)
 }
 
-// afterVerify runs the hooks that follow the verify phase: those of success when
+// phaseAfterDeploy returns the hooks that follow the deploy phase: those of success when
+// every component was applied, those of failure when one could not be. While
+// components merely wait, neither is the case.
+func (r *run) phaseAfterDeploy() (program.Phase, bool) {
+	switch {
+	case r.anyFailed(func(component string) bool { return !r.judged[component] }):
+		return program.AfterDeployUnsuccessful, true
+	case !r.anyIn(status.Waiting, status.Held, status.Retrying):
+		return program.AfterDeploy, true
+	}
+	return "", false
+}
+
+// afterVerify runs the hooks that follow the verify phase.
+func (r *run) afterVerify(ctx context.Context) error {
+	phase, come := r.phaseAfterVerify()
+	if !come {
+		return nil
+	}
+	return r.runHooks(ctx, phase)
+}
+
+// phaseAfterVerify returns the hooks that follow the verify phase: those of success when
 // every component and the hooks before are verified, those of failure when a
 // component that was applied has failed, or one was not ready in time.
-func (r *run) afterVerify(ctx context.Context) error {
+func (r *run) phaseAfterVerify() (program.Phase, bool) {
 	r.expire()
 	switch {
 	case r.anyFailed(func(component string) bool { return r.judged[component] }):
-		return r.runHooks(ctx, program.AfterVerifyUnsuccessful)
+		return program.AfterVerifyUnsuccessful, true
 	case !r.anyIn(status.Failed, status.Waiting, status.Held, status.Applied, status.Retrying):
-		return r.runHooks(ctx, program.AfterVerify)
+		return program.AfterVerify, true
 	}
-	return nil
+	return "", false
 }
 
 // expire finds the components that have had their time.
@@ -87,29 +105,39 @@ func (r *run) runHooks(ctx context.Context, phase program.Phase) error {
 	return nil
 }
 
-// runHook applies a hook's objects under names that say their content, and notes
-// how it ended. One that has succeeded with this content is not run again, also when
-// its objects are gone since; one that failed is, once they are.
+// runHook applies a hook's objects under names that say its content, and notes
+// how it ended.
 func (r *run) runHook(ctx context.Context, c program.Component) error {
+	named, digest, due := r.decideHook(ctx, c)
+	if !due {
+		return nil
+	}
+	return r.performHook(ctx, named, digest)
+}
+
+// decideHook returns a hook under names that say its content, with the digest of that, and
+// whether it is to be run. One that has succeeded with this content is not run again, also
+// when its objects are gone since; one that failed is, once they are.
+func (r *run) decideHook(ctx context.Context, c program.Component) (program.Component, string, bool) {
 	if why, off := program.Excluded([]program.Component{c}, nil)[c.Name]; off {
 		r.excluded[c.Name] = why
-		return nil
+		return c, "", false
 	}
 	if blocked, closed := r.gateHook(c); closed {
 		r.outcomes[c.Name] = blocked
-		return nil
+		return c, "", false
 	}
 	named, digest, err := r.named(ctx, c)
 	if err != nil {
 		r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
-		return nil
+		return c, "", false
 	}
 	if done, ok := r.finished[c.Name]; ok && done.Digest == digest && done.State == status.Verified {
 		r.stamp(ctx, named) // what it left is wanted, and not pruned
 		r.outcomes[c.Name] = hookOutcome(c.Name, done.State, "")
-		return nil
+		return c, "", false
 	}
-	return r.performHook(ctx, named, digest)
+	return named, digest, true
 }
 
 // named returns a hook with names that say its content, and the digest of that. One that
@@ -178,7 +206,7 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 	if r.outcomes[c.Name].Name != "" {
 		return nil
 	}
-	o := r.judge(ctx, c)
+	o := r.judgeHook(ctx, c)
 	delete(r.finished, c.Name)
 	if o.State == status.Verified || o.State == status.Failed {
 		if r.finished == nil {
@@ -186,11 +214,17 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 		}
 		r.finished[c.Name] = Finish{Digest: digest, State: o.State}
 	}
+	r.outcomes[c.Name] = o
+	return nil
+}
+
+// judgeHook returns the outcome of a hook whose objects were applied.
+func (r *run) judgeHook(ctx context.Context, c program.Component) status.Component {
+	o := r.judge(ctx, c)
 	if o.State == status.Failed {
 		o.Message += "; delete " + r.remains(ctx, c) + " to run the hook again, or change the hook"
 	}
-	r.outcomes[c.Name] = hookOutcome(c.Name, o.State, o.Message)
-	return nil
+	return hookOutcome(c.Name, o.State, o.Message)
 }
 
 func (r *run) placesOf(ctx context.Context, c program.Component) []place {

@@ -178,10 +178,10 @@ func (r *run) know() {
 		all = append(all, h.Component)
 	}
 	for _, c := range all {
-		r.in.Redactor.Name(c.Name)
+		r.in.Redactor.AllowNames(c.Name)
 		for _, o := range c.Objects {
 			if !o.NamedBySecret { // the gap says nothing to those who have not chosen the name
-				r.in.Redactor.Name(o.Name, o.Identity.Kind, o.Identity.Name, o.Identity.Namespace)
+				r.in.Redactor.AllowNames(o.Name, o.Identity.Kind, o.Identity.Name, o.Identity.Namespace)
 			}
 			r.in.Redactor.Add(o.Manifest)
 		}

@@ -80,8 +80,8 @@ func (r *run) patchReports() []patch.Report {
 
 // unapplied says why an object is not as a patch has made it; its Reason is empty
 // when it is.
-func (r *run) unapplied(p patch.Place) patch.Miss {
-	miss := patch.Miss{Address: p.Address, Reason: patch.Pending, Message: p.Object + " is not written yet"}
+func (r *run) unapplied(p patch.ChangedObject) patch.UnmatchedChange {
+	miss := patch.UnmatchedChange{Address: p.Address, Reason: patch.Pending, Message: p.Object + " is not written yet"}
 	if why, gone := r.excluded[p.Component]; gone {
 		miss.Reason, miss.Message = patch.NoSuchObject, "component "+p.Component+" should not exist: "+why
 		return miss
@@ -92,7 +92,7 @@ func (r *run) unapplied(p patch.Place) patch.Miss {
 	}
 	i := slices.IndexFunc(r.desired[p.Component], func(d ownership.Desired) bool { return d.Object == p.Name })
 	if i >= 0 && r.holds(r.desired[p.Component][i]) {
-		return patch.Miss{}
+		return patch.UnmatchedChange{}
 	}
 	if i >= 0 && r.desired[p.Component][i].Policy.Apply == "createOnly" {
 		miss.Reason, miss.Message = patch.Conflict, p.Object+" exists, and its policy is createOnly"

@@ -15,11 +15,9 @@ import (
 // desireObjects stamps what may be applied and stores the inventory with it, before
 // anything is written: an object that is not in it could be lost by a crash.
 func (r *run) desireObjects(ctx context.Context) error {
-	r.desired = map[string][]ownership.Desired{}
-	for _, c := range r.rollout.Components {
-		r.stamp(ctx, c)
+	if err := r.stampAll(ctx); err != nil {
+		return err
 	}
-	r.refuseDuplicates(ctx)
 	return r.recordObjects(ctx)
 }
 
@@ -182,29 +180,22 @@ func (r *run) open(c program.Component) bool {
 }
 
 // preview returns what the status says while the rollout is on its way: what is in
-// sync is judged as it is, and the rest is about to be applied or waits.
+// sync is judged as it is, and the rest is about to be applied or waits. It is made on a
+// copy of the rollout, which goes on as if nobody had asked.
 func (r *run) preview(ctx context.Context) status.Completion {
 	if r.deleting {
 		return status.Completion{Components: r.components(), Change: status.Changed, Deleting: true}
 	}
-	before := r.outcomes
-	defer func() { r.outcomes = before }()
-	r.outcomes = maps.Clone(before)
-	order, _ := r.graph.Order()
-	for _, name := range order {
-		c, _ := r.component(name)
-		switch blocked, closed := r.gate(c); {
-		case before[name].Name != "":
-			r.outcomes[name] = before[name]
-		case closed:
-			r.outcomes[name] = r.untouched(ctx, c, blocked)
-		case r.inSync(name):
-			r.outcomes[name] = r.judge(ctx, c)
-		default:
-			r.outcomes[name] = status.Component{Name: name, State: status.Applied, Reason: status.ReasonProgressing, Message: "being applied"}
+	p := *r
+	p.outcomes, p.judged = maps.Clone(r.outcomes), maps.Clone(r.judged)
+	p.forecast(ctx, func(ctx context.Context, c program.Component) status.Component {
+		if !p.inSync(c.Name) {
+			return inProgress(c.Name)
 		}
-	}
-	return status.Completion{Components: r.components(), Change: status.Changed, Own: r.rollout.Status, Planned: true}
+		p.judged[c.Name] = true
+		return p.judge(ctx, c)
+	})
+	return status.Completion{Components: p.components(), Change: status.Changed, Own: r.rollout.Status, Planned: true}
 }
 
 // inSync reports whether there is nothing to write for a component.

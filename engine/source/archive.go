@@ -11,50 +11,49 @@ import (
 	"testing/fstest"
 )
 
-// archive is a snapshot as one file: what its author wrote, and nothing of the engine's.
+// archive is a snapshot as one file: the author's files, without the engine's schemas.
 type archive struct {
 	// Format is archiveFormat.
 	Format int `json:"format"`
-	// Folder is the folder that it was read from, as an absolute path.
+	// Folder is the absolute path of the folder that it was read from.
 	Folder string `json:"folder"`
 	Name   string `json:"name"`
 	// Dir is the package's folder within the module.
 	Dir    string `json:"dir"`
 	Digest string `json:"digest"`
-	// Shown stands before the names of files where they are shown.
-	Shown string            `json:"shown,omitempty"`
-	Files map[string]string `json:"files"`
+	// DisplayPrefix is the prefix with which messages show the names of files.
+	DisplayPrefix string            `json:"shown,omitempty"`
+	Files         map[string]string `json:"files"`
 }
 
-// archiveFormat is the only format that there is so far.
+// archiveFormat is the only format so far.
 const archiveFormat = 1
 
-// maxArchive bounds an archive of a package, in bytes: text takes up to six times as much in JSON.
-const maxArchive = 6*maxTotal + 1<<20
+// maxArchive bounds an archive of a package, in bytes: JSON can make text six times as long.
+const maxArchive = 6*maxTotalSize + 1<<20
 
 // archiveOf returns the archive of a snapshot of a folder.
 func archiveOf(folder string, s *Snapshot) archive {
-	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, Shown: s.prefix, Files: map[string]string{}}
-	for name, f := range s.own {
+	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Files: map[string]string{}}
+	for name, f := range s.authored {
 		a.Files[name] = string(f.Data)
 	}
 	return a
 }
 
-// readArchive returns the archive in some JSON.
+// readArchive decodes an archive. It errors when the data is not an archive of this format.
 func readArchive(data []byte) (archive, error) {
 	var a archive
 	if err := json.Unmarshal(data, &a); err != nil {
-		return archive{}, fmt.Errorf("it is no archive: %w", err)
+		return archive{}, fmt.Errorf("it is not an archive: %w", err)
 	}
 	if a.Format != archiveFormat {
-		return archive{}, fmt.Errorf("it is of format %d, and this version reads format %d", a.Format, archiveFormat)
+		return archive{}, fmt.Errorf("it has format %d, and this version reads format %d", a.Format, archiveFormat)
 	}
 	return a, nil
 }
 
-// snapshot returns the snapshot in an archive. It errors when its files are not those that
-// were put there.
+// snapshot returns the snapshot in an archive. It errors when the files do not match the digest.
 func (a archive) snapshot() (*Snapshot, error) {
 	files := fstest.MapFS{}
 	for _, name := range slices.Sorted(maps.Keys(a.Files)) {
@@ -68,31 +67,32 @@ func (a archive) snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	s.name = a.Name
-	if s.digest != a.Digest || len(s.own) != len(files) {
+	if s.digest != a.Digest || len(s.authored) != len(files) {
 		return nil, fmt.Errorf("its files have the digest %s, not %s", s.digest, a.Digest)
 	}
 	return s, nil
 }
 
-// decode returns the snapshot of a folder in an archive. It errors when it is of another
-// folder, or its files are not those that were kept.
-func decode(folder string, data []byte) (*Snapshot, error) {
+// decodeSnapshot returns the snapshot of a folder in an archive. It errors when the archive is
+// of another folder, or its files do not match its digest.
+func decodeSnapshot(folder string, data []byte) (*Snapshot, error) {
 	a, err := readArchive(data)
 	if err != nil {
 		return nil, err
 	}
 	if a.Folder != folder {
-		return nil, fmt.Errorf("it is of the folder %s", a.Folder)
+		return nil, fmt.Errorf("it belongs to the folder %s", a.Folder)
 	}
 	s, err := a.snapshot()
 	if err != nil {
 		return nil, err
 	}
-	s.shownBelow(shownPrefix(moduleRoot(folder)))
+	s.setDisplayPrefix(displayPrefix(moduleRoot(folder)))
 	return s, nil
 }
 
-// Send writes a snapshot for another process to Receive.
+// Send writes a snapshot to another process, which calls Receive. It errors when it cannot be
+// written.
 func (s *Snapshot) Send(w io.Writer) error {
 	data, err := json.Marshal(archiveOf("", s))
 	if err != nil {
@@ -105,9 +105,9 @@ func (s *Snapshot) Send(w io.Writer) error {
 	return nil
 }
 
-// Receive returns the snapshot that another process sends, with the same digest, and reads
-// nothing behind it. It errors when there is less, or more than any snapshot has, and when its
-// files are not those of its digest.
+// Receive returns the snapshot that another process sends, with the same digest. It reads nothing
+// after the snapshot. It errors when the snapshot is incomplete or larger than any snapshot can
+// be, and when its files do not match its digest.
 func Receive(r io.Reader) (*Snapshot, error) {
 	var frame [8]byte
 	if _, err := io.ReadFull(r, frame[:]); err != nil {
@@ -129,6 +129,6 @@ func Receive(r io.Reader) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("receiving a package: %w", err)
 	}
-	s.shownBelow(a.Shown)
+	s.setDisplayPrefix(a.DisplayPrefix)
 	return s, nil
 }

@@ -18,21 +18,20 @@ import (
 )
 
 const (
-	// contractModule is the module whose schemas the engine brings itself.
+	// contractModule is the module whose schemas are part of the engine.
 	contractModule = "operetta.dev"
-	// contractPrefix is the import path below which they are.
+	// contractPrefix is the prefix of their import paths.
 	contractPrefix = contractModule + "/schemas/"
 	moduleFile     = "cue.mod/module.cue"
-	// defaultLanguage is the version of CUE that a folder outside any module is
-	// written in.
+	// defaultLanguage is the CUE version of a folder outside any module.
 	defaultLanguage = "v0.17.0"
 )
 
-// vendorRoots are the folders in which a module keeps the packages of others.
-// One package may be spread over all of them.
+// vendorRoots are the folders of vendored packages in a module. One package may be spread over
+// all of them.
 var vendorRoots = []string{"cue.mod/gen", "cue.mod/pkg", "cue.mod/usr"}
 
-// ErrNoFiles is the error of a folder that holds no package.
+// ErrNoFiles is the error of a folder without CUE files.
 var ErrNoFiles = errors.New("no CUE files in this folder")
 
 // collector gathers the files that one package of a module needs.
@@ -42,19 +41,18 @@ type collector struct {
 	language string
 	files    fstest.MapFS
 	seen     map[string]bool
-	// folders are those that were read.
+	// folders are the CUE files of the folders that were read.
 	folders map[string][]candidate
-	// size is that of the files in bytes, read that of all that were read to find them, and
-	// imports how many were followed.
+	// size is the size of files in bytes, read the size of all files that were read to find
+	// them, and imports the number of imports that were followed.
 	size, read, imports int
 }
 
-// collect gathers the files of the package in dir and of all that it imports. It
-// errors when the folder cannot be read or holds no CUE files.
+// collect gathers the files of the package in dir and of all packages that it imports. It errors
+// when the folder cannot be read or holds no CUE files.
 //
-// A file that does not parse is kept as it is, without following its imports, and
-// an import that leads nowhere is left alone: the compiler reports both better,
-// and with positions.
+// It does not report a file that does not parse, whose imports it does not follow, nor an import
+// that does not exist: the compiler reports both better, and with positions.
 func collect(fsys fs.FS, dir string) (*collector, error) {
 	c := &collector{fsys: fsys, files: fstest.MapFS{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
 	if err := c.readModule(); err != nil {
@@ -70,12 +68,12 @@ func collect(fsys fs.FS, dir string) (*collector, error) {
 	return c, c.addPackage(dir)
 }
 
-// readModule reads the module's declaration. A folder outside any module is a
-// module of its own, so that a plain folder of CUE files works.
+// readModule reads the module's declaration. A folder outside any module counts as a module, so
+// that a plain folder of CUE files works.
 func (c *collector) readModule() error {
 	data, err := fs.ReadFile(c.fsys, moduleFile)
 	if err == nil && len(data) > maxModuleFile {
-		err = tooLarge(moduleFile, maxModuleFile)
+		err = tooLargeError(moduleFile, maxModuleFile)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -92,29 +90,29 @@ func (c *collector) readModule() error {
 	if f.Language != nil && f.Language.Version != "" {
 		c.language = f.Language.Version
 	}
-	return c.keep(moduleFile, data)
+	return c.addFile(moduleFile, data)
 }
 
-// keep adds a file.
-func (c *collector) keep(name string, data []byte) error {
+// addFile adds a file. It errors with a LimitError when the file exceeds a limit.
+func (c *collector) addFile(name string, data []byte) error {
 	if !utf8.Valid(data) {
-		return &LimitError{name, "it is no UTF-8 text"}
+		return &LimitError{name, "it is not UTF-8 text"}
 	}
 	if _, known := c.files[name]; !known {
 		c.size += len(data)
 	}
 	c.files[name] = &fstest.MapFile{Data: data}
 	switch {
-	case c.size > maxTotal:
-		return &LimitError{name, fmt.Sprintf("with it, the files of the package have more than %d bytes", maxTotal)}
+	case c.size > maxTotalSize:
+		return &LimitError{name, fmt.Sprintf("with it, the files of the package have more than %d bytes", maxTotalSize)}
 	case len(c.files) > maxFiles:
 		return &LimitError{name, fmt.Sprintf("with it, the package has more than %d files", maxFiles)}
 	}
 	return nil
 }
 
-// addPackage adds the CUE files of a folder, and those above it that belong to
-// the same package, and follows their imports.
+// addPackage adds the CUE files of a folder, and those of its parent folders that belong to the
+// same package, and follows their imports.
 func (c *collector) addPackage(dir string) error {
 	if c.seen[dir] {
 		return nil
@@ -133,7 +131,7 @@ func (c *collector) addPackage(dir string) error {
 	return nil
 }
 
-// addFolder adds the files of a folder whose package is wanted.
+// addFolder adds the files of a folder for whose package name wanted is true.
 func (c *collector) addFolder(dir string, wanted func(packageName string) bool) error {
 	candidates, err := c.readFolder(dir)
 	if err != nil {
@@ -143,13 +141,13 @@ func (c *collector) addFolder(dir string, wanted func(packageName string) bool) 
 		if !wanted(f.parsed.PackageName()) {
 			continue
 		}
-		if err := c.keep(f.name, f.data); err != nil {
+		if err := c.addFile(f.name, f.data); err != nil {
 			return fmt.Errorf("reading the package: %w", err)
 		}
-		if f.broken {
+		if f.parseFailed {
 			continue // see collect
 		}
-		if err := c.follow(f.name, f.parsed); err != nil {
+		if err := c.addImports(f.name, f.parsed); err != nil {
 			return err
 		}
 	}
@@ -158,14 +156,14 @@ func (c *collector) addFolder(dir string, wanted func(packageName string) bool) 
 
 // A candidate is a file that may belong to the package.
 type candidate struct {
-	name   string
-	data   []byte
-	parsed *ast.File
-	broken bool
+	name        string
+	data        []byte
+	parsed      *ast.File
+	parseFailed bool
 }
 
-// readFolder returns the CUE files of a folder, each read once: those of the folders above
-// are asked for again for every package below them.
+// readFolder returns the CUE files of a folder. It reads each folder only once: parent folders
+// are needed again for every package below them.
 func (c *collector) readFolder(dir string) ([]candidate, error) {
 	if known, ok := c.folders[dir]; ok {
 		return known, nil
@@ -178,10 +176,10 @@ func (c *collector) readFolder(dir string) ([]candidate, error) {
 	for _, name := range names {
 		data, err := fs.ReadFile(c.fsys, name)
 		if err != nil {
-			return nil, fmt.Errorf("reading the package: %w", named(name, err))
+			return nil, fmt.Errorf("reading the package: %w", withFileName(name, err))
 		}
-		if c.read += len(data); c.read > maxRead {
-			return nil, &LimitError{name, fmt.Sprintf("with it, the folders of the package have more than %d bytes of CUE", maxRead)}
+		if c.read += len(data); c.read > maxReadSize {
+			return nil, &LimitError{name, fmt.Sprintf("with it, the folders of the package have more than %d bytes of CUE", maxReadSize)}
 		}
 		f, err := parser.ParseFile(name, data, parser.ImportsOnly)
 		if f != nil {
@@ -192,8 +190,8 @@ func (c *collector) readFolder(dir string) ([]candidate, error) {
 	return out, nil
 }
 
-// follow adds the packages that a file imports.
-func (c *collector) follow(file string, f *ast.File) error {
+// addImports adds the packages that a file imports.
+func (c *collector) addImports(file string, f *ast.File) error {
 	for spec := range f.ImportSpecs() {
 		if c.imports++; c.imports > maxImports {
 			return &LimitError{file, fmt.Sprintf("with it, the package has more than %d imports", maxImports)}
@@ -204,7 +202,7 @@ func (c *collector) follow(file string, f *ast.File) error {
 		}
 		for _, dir := range foldersOf(c.module, imp) {
 			if strings.HasPrefix(imp, contractPrefix) {
-				continue // the engine's own
+				continue // the schemas are part of the engine
 			}
 			if _, err := fs.Stat(c.fsys, dir); err != nil {
 				continue
@@ -217,8 +215,8 @@ func (c *collector) follow(file string, f *ast.File) error {
 	return nil
 }
 
-// foldersOf returns the folders in which a module may hold the package of an
-// import path: its own, or else those of what it vendors.
+// foldersOf returns the folders in which a module may hold the package of an import path: its
+// own folder, or else the folders of vendored packages.
 func foldersOf(module, importPath string) []string {
 	p := ast.ParseImportPath(importPath).Path
 	if p == module {
@@ -234,8 +232,8 @@ func foldersOf(module, importPath string) []string {
 	return out
 }
 
-// withSchemas returns the files together with the engine's schemas in one of their
-// forms, which stand where the module expects them.
+// withSchemas returns the files together with the engine's schemas, light or complete, in the
+// folder where the module expects them.
 func withSchemas(files fstest.MapFS, module, language string, tree fs.FS) (fstest.MapFS, error) {
 	out := maps.Clone(files)
 	if out[moduleFile] == nil {
@@ -262,16 +260,16 @@ func withSchemas(files fstest.MapFS, module, language string, tree fs.FS) (fstes
 	return out, nil
 }
 
-// named returns an error with the name of its file, which a LimitError has already.
-func named(name string, err error) error {
+// withFileName returns an error with the name of its file. A LimitError has the name already.
+func withFileName(name string, err error) error {
 	if _, ok := errors.AsType[*LimitError](err); ok {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// packageName returns the name of the package in dir: that of its folder, or, at
-// the root of a file system, which has no name, the one that its files say.
+// packageName returns the name of the package in dir: the name of the folder or, at the root of
+// a file system, which has no name, the name in the package clause of its files.
 func (c *collector) packageName(dir string) string {
 	if dir != "." {
 		return path.Base(dir)
@@ -294,7 +292,7 @@ func cueFiles(fsys fs.FS, dir string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		n := e.Name()
-		// Stock cue ignores tests, tools and hidden files as well.
+		// The cue command ignores tests, tools and hidden files too.
 		if e.IsDir() || path.Ext(n) != ".cue" || strings.HasSuffix(n, "_test.cue") || strings.HasSuffix(n, "_tool.cue") || n[0] == '.' || n[0] == '_' {
 			continue
 		}

@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	// maxFile bounds a CUE file, in bytes.
-	maxFile = 1 << 20
-	// maxModuleFile bounds the declaration of a module: CUE evaluates it to be read.
+	// maxFileSize bounds a CUE file, in bytes.
+	maxFileSize = 1 << 20
+	// maxModuleFile bounds the declaration of a module, in bytes: CUE evaluates it to read it.
 	maxModuleFile = 16 << 10
-	// maxTotal bounds the files of a package together, in bytes, and maxFiles their number.
-	maxTotal = 8 << 20
-	maxFiles = 1000
-	// maxRead bounds the CUE files that are looked at to find those, in bytes: the ones above a
-	// package belong to it if they have its name.
-	maxRead = 64 << 20
-	// maxEntries bounds how many names of a folder are read, CUE or not.
-	maxEntries = 10_000
-	// maxImports bounds the imports that are followed.
+	// maxTotalSize bounds all files of a package together, in bytes, and maxFiles their number.
+	maxTotalSize = 8 << 20
+	maxFiles     = 1000
+	// maxReadSize bounds the CUE files that are read to find those, in bytes. Files in parent
+	// folders have to be read, because they belong to the package if they have its name.
+	maxReadSize = 64 << 20
+	// maxDirEntries bounds the number of entries of a folder, CUE files or not.
+	maxDirEntries = 10_000
+	// maxImports bounds the number of imports that are followed.
 	maxImports = 10_000
 )
 
-// A LimitError is the error of a file or folder that is not read, because it is no regular
-// file or because there is too much of it.
+// A LimitError is the error of a file or folder that is not read, because it is not a regular
+// file or exceeds a limit.
 type LimitError struct {
 	// Name is the file or folder, relative to the root of the module.
 	Name string
-	// Problem says what it is, and what it may be.
+	// Problem says why it is not read.
 	Problem string
 }
 
-// Error says what is not read, and why.
+// Error returns the name and the problem.
 func (e *LimitError) Error() string { return e.Name + ": " + e.Problem }
 
-// A disk is the file system below a folder. It opens regular files only, follows links only
-// as far as they stay below the folder, and reads no more than the limits: whoever fills the
-// folder of a package must not be able to hang or to fill whoever reads it.
+// A disk is the file system below a folder. It opens only regular files, follows only links that
+// stay below the folder, and reads no more than the limits: a user who can write to the folder
+// of a package must not be able to block the reading process or exhaust its memory.
 type disk struct {
 	root *os.Root
-	// seen are the files and folders that were looked at, nil for those that are not there.
-	seen map[string]fs.FileInfo
+	// stats are the files and folders that were read or looked for, nil if they do not exist.
+	stats map[string]fs.FileInfo
 }
 
-// openDisk opens a folder. It errors when that is none.
+// openDisk opens a folder. It errors if it is not a folder.
 func openDisk(dir string) (*disk, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &disk{root: root, seen: map[string]fs.FileInfo{}}, nil
+	return &disk{root: root, stats: map[string]fs.FileInfo{}}, nil
 }
 
 // Open opens a regular file or a folder.
@@ -64,11 +64,11 @@ func (d *disk) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		if err := regular(name, info); err != nil {
+		if err := checkRegular(name, info); err != nil {
 			return nil, err
 		}
 	}
-	// Opening a pipe that takes the place of the file meanwhile does not wait for a writer.
+	// If a pipe has replaced the file since Stat, opening it must not wait for a writer.
 	f, err := d.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err
@@ -84,11 +84,11 @@ func (d *disk) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// Stat describes a file or folder, or what a link leads to.
+// Stat describes a file or folder, or the target of a link.
 func (d *disk) Stat(name string) (fs.FileInfo, error) {
 	info, err := d.root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		d.seen[name] = nil
+		d.stats[name] = nil
 	}
 	if link, wrong := d.root.Lstat(name); err != nil && wrong == nil && link.Mode()&fs.ModeSymlink != 0 {
 		return nil, &LimitError{name, "it is a link that leads out of the folder of the module, or to nothing"}
@@ -96,11 +96,11 @@ func (d *disk) Stat(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.seen[name] = info
+	d.stats[name] = info
 	return info, nil
 }
 
-// ReadFile returns what a regular file holds.
+// ReadFile returns the content of a regular file.
 func (d *disk) ReadFile(name string) ([]byte, error) {
 	f, err := d.Open(name)
 	if err != nil {
@@ -109,25 +109,25 @@ func (d *disk) ReadFile(name string) ([]byte, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil {
-		err = regular(name, info)
+		err = checkRegular(name, info)
 	}
-	if err == nil && info.Size() > maxFile {
-		err = tooLarge(name, maxFile)
+	if err == nil && info.Size() > maxFileSize {
+		err = tooLargeError(name, maxFileSize)
 	}
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // it may grow meanwhile
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1)) // it may have grown since Stat
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxFile {
-		return nil, tooLarge(name, maxFile)
+	if len(data) > maxFileSize {
+		return nil, tooLargeError(name, maxFileSize)
 	}
 	return data, nil
 }
 
-// ReadDir returns what a folder holds, sorted by name.
+// ReadDir returns the entries of a folder, sorted by name.
 func (d *disk) ReadDir(name string) ([]fs.DirEntry, error) {
 	f, err := d.Open(name)
 	if err != nil {
@@ -138,20 +138,20 @@ func (d *disk) ReadDir(name string) ([]fs.DirEntry, error) {
 	if !ok {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.ErrUnsupported}
 	}
-	entries, err := dir.ReadDir(maxEntries + 1)
+	entries, err := dir.ReadDir(maxDirEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if len(entries) > maxEntries {
-		return nil, &LimitError{name, fmt.Sprintf("the folder has more than %d entries", maxEntries)}
+	if len(entries) > maxDirEntries {
+		return nil, &LimitError{name, fmt.Sprintf("the folder has more than %d entries", maxDirEntries)}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, nil
 }
 
-// regular errors unless a file is a regular one.
-func regular(name string, info fs.FileInfo) error {
-	what := "it is no regular file"
+// checkRegular errors unless a file is a regular one.
+func checkRegular(name string, info fs.FileInfo) error {
+	what := "it is not a regular file"
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return nil
@@ -167,6 +167,6 @@ func regular(name string, info fs.FileInfo) error {
 	return &LimitError{name, what + ", and only regular files are read"}
 }
 
-func tooLarge(name string, limit int) error {
+func tooLargeError(name string, limit int) error {
 	return &LimitError{name, fmt.Sprintf("it has more than %d bytes", limit)}
 }

@@ -57,7 +57,7 @@ func many(n int, name, text string) func(testing.TB, string) {
 	}
 }
 
-// hostile is what somebody may put into the folder of a package, which is shop.
+// hostile is what an attacker may put into the folder of a package, which is shop.
 var hostile = map[string]struct {
 	reason string
 	put    func(testing.TB, string)
@@ -86,7 +86,7 @@ var hostile = map[string]struct {
 	"many files":       {"each takes a request", many(1000, "shop/y%04d.cue", "package x\n"), "with it, the package has more than 1000 files"},
 	"many other files": {"they take time", many(10_001, "shop/y%d", ""), "shop: the folder has more than 10000 entries"},
 	"many imports":     {"each is looked for", write("shop/y.cue", "package x\n\nimport (\n"+strings.Repeat("\"a\"\n", 10_001)+")\n"), "shop/y.cue: with it, the package has more than 10000 imports"},
-	"no text":          {"CUE is UTF-8", write("shop/y.cue", "package x\n\n//\xff\n"), "shop/y.cue: it is no UTF-8 text"},
+	"no text":          {"CUE is UTF-8", write("shop/y.cue", "package x\n\n//\xff\n"), "shop/y.cue: it is not UTF-8 text"},
 	"a circle of folders": {"each name of it is another one", func(t testing.TB, dir string) {
 		t.Helper()
 		write("cue.mod/module.cue", "module: \"a.b/c\"\nlanguage: version: \"v0.17.0\"\n")(t, dir)

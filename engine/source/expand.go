@@ -15,8 +15,8 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// Expand returns the folders of operator packages that patterns name: a folder
-// stands for itself, and "dir/..." for every operator package at or below dir.
+// Expand returns the folders of operator packages that match patterns: a folder matches
+// itself, and "dir/..." every operator package at or below dir.
 // It errors when a folder does not exist, and when a "..." finds no package.
 func Expand(patterns []string) ([]string, error) {
 	var dirs []string
@@ -100,8 +100,8 @@ func embedsController(dir string) bool {
 		if err != nil {
 			continue
 		}
-		// A broken file still yields the imports that could be parsed of it, and a package
-		// with a broken file is still a package.
+		// The parser returns the imports of a file up to the first syntax error, and a package
+		// with a faulty file is still a package.
 		f, _ := parser.ParseFile(name, data, parser.ImportsOnly)
 		if f != nil && embedsAtRoot(data, contractName(f)) {
 			return true
@@ -110,9 +110,9 @@ func embedsController(dir string) bool {
 	return false
 }
 
-// embedsAtRoot reports whether a file embeds #Controller of an import at its root. It reads
-// tokens: parsing a file as a whole takes stack for each of its levels, and there may be more
-// of them than a process survives.
+// embedsAtRoot reports whether a file embeds #Controller of an import at its root. It scans
+// tokens instead of parsing the file: the parser is recursive, and a deeply nested file would
+// overflow the stack.
 func embedsAtRoot(data []byte, contract string) bool {
 	if contract == "" {
 		return false
@@ -137,14 +137,14 @@ func embedsAtRoot(data []byte, contract string) bool {
 		default:
 			matched = 0
 		}
-		open = nested(&s, open, tok)
+		open = openBrackets(&s, open, tok)
 		begins = tok == token.COMMA
 	}
 }
 
-// nested returns what is open behind a token. An interpolation is followed by a parenthesis
-// of its own, and behind that the string goes on.
-func nested(s *scanner.Scanner, open []token.Token, tok token.Token) []token.Token {
+// openBrackets returns the brackets and interpolations that are open after a token. The token of
+// an interpolation is followed by a parenthesis of its own, and after that the string goes on.
+func openBrackets(s *scanner.Scanner, open []token.Token, tok token.Token) []token.Token {
 	switch tok {
 	case token.LPAREN, token.LBRACE, token.LBRACK, token.INTERPOLATION:
 		return append(open, tok)
@@ -162,8 +162,8 @@ func nested(s *scanner.Scanner, open []token.Token, tok token.Token) []token.Tok
 	return open
 }
 
-// contractName returns the name under which a file imports the contract, or ""
-// when it does not.
+// contractName returns the name under which a file imports the contract, or "" if it does not
+// import it.
 func contractName(f *ast.File) string {
 	for spec := range f.ImportSpecs() {
 		imp, err := strconv.Unquote(spec.Path.Value)

@@ -11,18 +11,17 @@ import (
 	"operetta.dev/schemas"
 )
 
-// Folder returns a snapshot of the package in a folder on disk. It errors when
-// the folder cannot be read or holds no CUE files, and with a LimitError when one of
-// them is no regular file or there is too much of them; whether the files make a
-// package is for the program to say. Links are followed as long as they stay within
-// the folder of the module.
+// Folder returns a snapshot of the package in a folder on disk. It errors when the folder
+// cannot be read or holds no CUE files, and with a LimitError when a file is not a regular one
+// or the files exceed a limit. It does not check that the files form a valid package; package
+// program does. It follows links that stay within the folder of the module.
 func Folder(dir string) (*Snapshot, error) { return NewReader(dir).Read() }
 
-// New returns a snapshot of the package in the folder dir of a module's file
-// system. Display gives the name under which a file is shown to a person; nil
-// leaves names as they are.
+// New returns a snapshot of the package in the folder dir of a module's file system. display
+// returns the name under which messages show a file; nil leaves names as they are. It errors
+// like Folder.
 func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error) {
-	dir = clean(dir)
+	dir = cleanPath(dir)
 	c, err := collect(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
@@ -42,7 +41,7 @@ func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error)
 		digest:   digestOf(c.files),
 		display:  display,
 		files:    all,
-		own:      c.files,
+		authored: c.files,
 	}, nil
 }
 
@@ -59,10 +58,10 @@ func moduleRoot(dir string) string {
 	}
 }
 
-// shownPrefix returns what stands before the names of files below root where they are shown:
-// the way there from the working directory where that is shorter to read, so that a terminal
-// can open them.
-func shownPrefix(root string) string {
+// displayPrefix returns the prefix with which messages show the names of files below root: the
+// path from the working directory to root, so that a terminal can open them, or "" if root is
+// not below the working directory.
+func displayPrefix(root string) string {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return ""
@@ -74,8 +73,8 @@ func shownPrefix(root string) string {
 	return filepath.ToSlash(rel)
 }
 
-// shownBelow makes the files of a snapshot be shown with a prefix.
-func (s *Snapshot) shownBelow(prefix string) {
+// setDisplayPrefix sets the prefix with which messages show the files of a snapshot.
+func (s *Snapshot) setDisplayPrefix(prefix string) {
 	s.prefix = prefix
-	s.display = func(name string) string { return path.Join(prefix, clean(name)) }
+	s.display = func(name string) string { return path.Join(prefix, cleanPath(name)) }
 }

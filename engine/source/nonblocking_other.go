@@ -2,5 +2,5 @@
 
 package source
 
-// nonBlocking is nothing where no file can be a pipe.
+// nonBlocking is zero on systems where no file can be a pipe.
 const nonBlocking = 0

@@ -4,5 +4,5 @@ package source
 
 import "syscall"
 
-// nonBlocking makes opening a pipe return at once.
+// nonBlocking makes opening a pipe return immediately.
 const nonBlocking = syscall.O_NONBLOCK

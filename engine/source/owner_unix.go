@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// ownedByUser errors unless a file belongs to the user of this process.
-func ownedByUser(info fs.FileInfo) error {
+// checkOwner errors unless a file belongs to the user of this process.
+func checkOwner(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fmt.Errorf("%s: nobody knows whose it is", info.Name())
+		return fmt.Errorf("%s: its owner is not known", info.Name())
 	}
 	if uid := os.Geteuid(); int(stat.Uid) != uid {
 		return fmt.Errorf("it belongs to user %d, and this process is user %d", stat.Uid, uid)

@@ -9,23 +9,24 @@ import (
 	"time"
 )
 
-// A Reader reads the package in a folder again and again. While nothing changes it only
-// looks at the files' sizes and times.
+// A Reader reads the package in a folder repeatedly. While nothing changes, it only checks the
+// sizes and modification times of the files.
 type Reader struct {
 	dir string
 
 	last *Snapshot
 	err  error
-	// root is the folder that was read from, seen what was looked at there, and when that began.
-	root string
-	seen map[string]fs.FileInfo
-	when time.Time
+	// root is the folder of the module, stats are the files and folders that were read or looked
+	// for in it, and readAt is when that began.
+	root   string
+	stats  map[string]fs.FileInfo
+	readAt time.Time
 }
 
 // NewReader returns a Reader of a folder.
 func NewReader(dir string) *Reader { return &Reader{dir: dir} }
 
-// Read returns what Folder returns.
+// Read returns and errors like Folder.
 func (r *Reader) Read() (*Snapshot, error) {
 	if r.unchanged() {
 		return r.last, r.err
@@ -43,16 +44,16 @@ func (r *Reader) Read() (*Snapshot, error) {
 	s, err := New(d, rel, nil)
 	if err == nil {
 		s.name = filepath.Base(abs) // a package may be the root of its module
-		s.shownBelow(shownPrefix(root))
+		s.setDisplayPrefix(displayPrefix(root))
 	}
-	r.last, r.err, r.root, r.seen, r.when = s, err, root, d.seen, now
+	r.last, r.err, r.root, r.stats, r.readAt = s, err, root, d.stats, now
 	return s, err
 }
 
-// unchanged reports whether what was read last is what there is.
+// unchanged reports whether the files are the same as at the last reading.
 func (r *Reader) unchanged() bool {
 	var limit *LimitError
-	if r.root == "" || time.Since(r.when) > readAnyway || r.err != nil && !errors.As(r.err, &limit) {
+	if r.root == "" || time.Since(r.readAt) > rereadInterval || r.err != nil && !errors.As(r.err, &limit) {
 		return false
 	}
 	if _, root, _, err := locate(r.dir); err != nil || root != r.root {
@@ -63,21 +64,21 @@ func (r *Reader) unchanged() bool {
 		return false
 	}
 	defer root.Close()
-	for name, was := range r.seen {
+	for name, was := range r.stats {
 		now, err := root.Stat(name)
 		switch {
 		case was == nil && errors.Is(err, fs.ErrNotExist):
 		case was == nil || err != nil,
 			!os.SameFile(was, now) || was.Size() != now.Size() || was.Mode() != now.Mode() || !was.ModTime().Equal(now.ModTime()),
-			r.when.Sub(was.ModTime()) < settled:
+			r.readAt.Sub(was.ModTime()) < mtimeGranularity:
 			return false
 		}
 	}
 	return true
 }
 
-// locate returns the absolute path of a package's folder, the folder of its module, and the one
-// within the other.
+// locate returns the absolute path of a package's folder, the folder of its module, and the
+// path of the former relative to the latter.
 func locate(dir string) (abs, root, rel string, err error) {
 	if abs, err = filepath.Abs(dir); err != nil {
 		return "", "", "", fmt.Errorf("package %s: %w", dir, err)

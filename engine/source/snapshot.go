@@ -23,10 +23,10 @@ type Snapshot struct {
 	language string
 	digest   string
 	display  func(string) string
-	// prefix stands before the names of files where they are shown.
+	// prefix is the prefix with which messages show the names of files.
 	prefix string
-	// own are the author's files, files those with the engine's schemas.
-	own, files fstest.MapFS
+	// authored are the author's files; files also contains the engine's schemas.
+	authored, files fstest.MapFS
 }
 
 // Name returns the package's name: the last element of its folder.
@@ -46,10 +46,10 @@ func (s *Snapshot) Digest() string { return s.digest }
 func (s *Snapshot) FS() fs.FS { return s.files }
 
 // Complete returns the same version of the package with the complete Kubernetes types
-// in place of the light ones: for a check, as they cost too much at run time. It errors
+// instead of the light ones. They are for vetting; at run time they cost too much. It errors
 // when the schemas cannot be read.
 func (s *Snapshot) Complete() (*Snapshot, error) {
-	files, err := withSchemas(s.own, s.module, s.language, schemas.Full())
+	files, err := withSchemas(s.authored, s.module, s.language, schemas.Full())
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", s.name, err)
 	}
@@ -58,16 +58,16 @@ func (s *Snapshot) Complete() (*Snapshot, error) {
 	return &out, nil
 }
 
-// Display returns the name under which a file of FS is shown to a person.
+// Display returns the name under which messages show a file of FS.
 func (s *Snapshot) Display(name string) string { return s.display(name) }
 
-// Folders returns the folders of FS that hold the package of an import path. They
-// are none when the snapshot does not have it, and several when a vendored
-// package is spread over cue.mod/gen, pkg and usr.
+// Folders returns the folders of FS that hold the package of an import path. There are none
+// if the snapshot does not contain it, and several if a vendored package is spread over
+// cue.mod/gen, pkg and usr.
 func (s *Snapshot) Folders(importPath string) []string {
 	candidates := foldersOf(s.module, importPath)
 	if strings.HasPrefix(importPath, contractPrefix) && s.module != contractModule {
-		// Only the engine's own will do, whatever the module vendors.
+		// Always the engine's own package, even if the module vendors another one.
 		candidates = foldersOf("", importPath)[1:2]
 	}
 	return slices.DeleteFunc(candidates, func(dir string) bool {
@@ -76,9 +76,9 @@ func (s *Snapshot) Folders(importPath string) []string {
 	})
 }
 
-// Files returns the CUE files of FS that may belong to the package in a folder,
-// in the order in which stock cue unifies them: those of the folders above come
-// first, because a package extends its namesakes there.
+// Files returns the CUE files of FS that may belong to the package in a folder, in the order in
+// which the cue command unifies them: those of parent folders come first, because a package
+// extends packages of the same name there.
 func (s *Snapshot) Files(dir string) []string {
 	var out []string
 	for at := dir; ; at = path.Dir(at) {
@@ -97,15 +97,15 @@ func (s *Snapshot) Files(dir string) []string {
 func digestOf(files fstest.MapFS) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		// Lengths keep "a"+"bc" apart from "ab"+"c".
+		// The lengths distinguish "a"+"bc" from "ab"+"c".
 		fmt.Fprintf(h, "%d %s %d ", len(name), name, len(files[name].Data))
 		h.Write(files[name].Data)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// clean returns the slash-separated path of a file within the module, without a
-// leading slash, as fs.FS wants it.
-func clean(name string) string {
+// cleanPath returns the slash-separated path of a file within the module, without a leading
+// slash, as fs.FS requires.
+func cleanPath(name string) string {
 	return path.Clean("./" + name)
 }

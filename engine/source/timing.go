@@ -6,13 +6,14 @@ import "time"
 
 // Changes of files.
 const (
-	// settled is how old a change has to be for its time to tell it from the next one: file
-	// systems count in steps, and a second change within one step looks like the first.
-	settled = 2 * time.Second
-	// readAnyway is how often files are read whose sizes and times are the same: times can be set.
-	readAnyway = 10 * time.Second
-	// watchEvery is how often a watched package is read. Reading a package of ten
-	// files costs well under a millisecond, works on every file system, and does not
-	// care how an editor or a mounted ConfigMap replaces files.
-	watchEvery = 200 * time.Millisecond
+	// mtimeGranularity is the coarsest resolution of modification times. Two changes within it
+	// can have the same time, so a file that was changed that recently is read again.
+	mtimeGranularity = 2 * time.Second
+	// rereadInterval is how often files are read although sizes and times are the same, because
+	// modification times can be set.
+	rereadInterval = 10 * time.Second
+	// pollInterval is how often a watched package is read. Reading a package of ten files costs
+	// well under a millisecond, and works on every file system, however an editor or a mounted
+	// ConfigMap replaces files.
+	pollInterval = 200 * time.Millisecond
 )

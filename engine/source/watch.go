@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// Watch reads a package again and again until the context ends, and calls
-// changed, from one goroutine, with each snapshot whose digest differs from the
-// one before it, and with each new error to read it. The first is compared with the
-// State of an earlier reading.
+// Watch reads a package periodically until the context ends. It calls changed, from one
+// goroutine, with each snapshot whose digest differs from the previous one, and with each new
+// error. last is the Fingerprint with which the first result is compared.
 //
-// A change counts once two readings in a row agree, so that a file that is being
-// written is not taken for a version.
+// It reports a change only after two equal readings in a row, so that a half-written file is
+// not taken for a version.
 func Watch(ctx context.Context, last string, read func() (*Snapshot, error), changed func(*Snapshot, error)) {
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	seen := last
 	for {
@@ -23,7 +22,7 @@ func Watch(ctx context.Context, last string, read func() (*Snapshot, error), cha
 		case <-tick.C:
 		}
 		snapshot, err := read()
-		now := State(snapshot, err)
+		now := Fingerprint(snapshot, err)
 		if now == seen && now != last {
 			last = now
 			changed(snapshot, err)
@@ -32,9 +31,8 @@ func Watch(ctx context.Context, last string, read func() (*Snapshot, error), cha
 	}
 }
 
-// State tells one outcome of reading a package from another: it is the digest, or else
-// the error.
-func State(s *Snapshot, err error) string {
+// Fingerprint identifies the result of reading a package: by its digest, or else by the error.
+func Fingerprint(s *Snapshot, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}

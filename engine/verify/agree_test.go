@@ -14,7 +14,7 @@ import (
 // through schemas/health as a package uses it. Where the two differ, the case says why.
 func TestThePredicatesOfPackageHealthAgreeWithTheBuiltInCheck(t *testing.T) {
 	t.Parallel()
-	for _, k := range kinds(t) {
+	for _, k := range healthByKind(t) {
 		if k.Predicate == "" {
 			continue
 		}

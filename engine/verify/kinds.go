@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kinds are those of Kubernetes' own that kstatus does not judge as their users do.
-// A rule is asked about objects that are not being deleted and whose status, if it
-// names a generation, names the present one.
-var kinds = map[schema.GroupKind]func(*unstructured.Unstructured) Judgement{
+// healthByKind has the built-in kinds that kstatus judges differently from what their users
+// expect. A rule is only called for an object that is not being deleted and whose
+// status.observedGeneration, if there is one, is current.
+var healthByKind = map[schema.GroupKind]func(*unstructured.Unstructured) Judgement{
 	{Group: "apps", Kind: "Deployment"}:                               deployment,
 	{Group: "apps", Kind: "StatefulSet"}:                              statefulSet,
 	{Group: "apps", Kind: "DaemonSet"}:                                daemonSet,
@@ -21,65 +21,65 @@ var kinds = map[schema.GroupKind]func(*unstructured.Unstructured) Judgement{
 	{Kind: "Pod"}:                                                     pod,
 	{Group: "batch", Kind: "Job"}:                                     job,
 	{Kind: "Service"}:                                                 service,
-	{Kind: "PersistentVolumeClaim"}:                                   claim,
-	{Kind: "PersistentVolume"}:                                        volume,
-	{Group: "policy", Kind: "PodDisruptionBudget"}:                    counted,
+	{Kind: "PersistentVolumeClaim"}:                                   persistentVolumeClaim,
+	{Kind: "PersistentVolume"}:                                        persistentVolume,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                    statusReported,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             apiService,
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: customResourceDefinition,
 }
 
 func deployment(live *unstructured.Unstructured) Judgement {
 	if paused, _, _ := unstructured.NestedBool(live.Object, "spec", "paused"); paused {
-		// While it is paused its condition Progressing says nothing else, so that kstatus
-		// would wait for that even when nothing is missing. Without a deadline it does not.
-		live = with(live, nil, "spec", "progressDeadlineSeconds")
+		// While a Deployment is paused, its condition Progressing says only that, and kstatus
+		// would wait for ever. Without a deadline, kstatus ignores the condition.
+		live = withField(live, nil, "spec", "progressDeadlineSeconds")
 	}
-	return first(kstatus(live), counted(live))
+	return firstNotReady(kstatus(live), statusReported(live))
 }
 
 func statefulSet(live *unstructured.Unstructured) Judgement {
 	wanted := replicas(live)
 	seen := live
 	if onDelete(live) {
-		// kstatus calls these current without a look. A partition that leaves out every
-		// pod asks for all but the template, which is what the strategy means.
-		seen = with(live, map[string]any{"rollingUpdate": map[string]any{"partition": wanted}}, "spec", "updateStrategy")
+		// kstatus calls a StatefulSet with OnDelete current without any check. With a partition
+		// that excludes every pod, it checks everything but the template, as OnDelete means.
+		seen = withField(live, map[string]any{"rollingUpdate": map[string]any{"partition": wanted}}, "spec", "updateStrategy")
 	}
-	return first(kstatus(seen), counted(live), available(live, wanted))
+	return firstNotReady(kstatus(seen), statusReported(live), available(live, wanted))
 }
 
-// available asks for what minReadySeconds is about.
+// available waits until enough replicas have been ready for minReadySeconds.
 func available(live *unstructured.Unstructured, wanted int64) Judgement {
-	if n, _ := number(live, "status", "availableReplicas"); n < wanted {
+	if n, _ := intAt(live, "status", "availableReplicas"); n < wanted {
 		return progressing(fmt.Sprintf("Available: %d/%d", n, wanted))
 	}
 	return ready()
 }
 
 func daemonSet(live *unstructured.Unstructured) Judgement {
-	if desired, ok := number(live, "status", "desiredNumberScheduled"); ok && onDelete(live) {
-		// The template may be an older one; kstatus would wait for ever.
-		live = with(live, desired, "status", "updatedNumberScheduled")
+	if desired, ok := intAt(live, "status", "desiredNumberScheduled"); ok && onDelete(live) {
+		// The pods may have an older template; kstatus would wait for ever for their update.
+		live = withField(live, desired, "status", "updatedNumberScheduled")
 	}
 	return kstatus(live)
 }
 
 func replicaSet(live *unstructured.Unstructured) Judgement {
-	return first(kstatus(live), counted(live))
+	return firstNotReady(kstatus(live), statusReported(live))
 }
 
-// replicationController judges by the rule of its successor, which has the same fields.
+// replicationController judges by the rule of the ReplicaSet, which has the same fields.
 func replicationController(live *unstructured.Unstructured) Judgement {
-	return replicaSet(with(with(live, "apps/v1", "apiVersion"), "ReplicaSet", "kind"))
+	return replicaSet(withField(withField(live, "apps/v1", "apiVersion"), "ReplicaSet", "kind"))
 }
 
 func onDelete(live *unstructured.Unstructured) bool {
-	return word(live, "spec", "updateStrategy", "type") == "OnDelete"
+	return stringAt(live, "spec", "updateStrategy", "type") == "OnDelete"
 }
 
-// replicas is how many are asked for.
+// replicas returns the desired number of replicas.
 func replicas(live *unstructured.Unstructured) int64 {
-	if n, ok := number(live, "spec", "replicas"); ok {
+	if n, ok := intAt(live, "spec", "replicas"); ok {
 		return n
 	}
 	return 1
@@ -88,14 +88,14 @@ func replicas(live *unstructured.Unstructured) int64 {
 func job(live *unstructured.Unstructured) Judgement {
 	suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend")
 	switch {
-	case holds(live, "Complete"):
+	case conditionIsTrue(live, "Complete"):
 		return ready()
-	case holds(live, "Failed"):
-		c, _ := find(live, "Failed")
-		return failed(joined("the Job has failed", c.text()))
+	case conditionIsTrue(live, "Failed"):
+		c, _ := findCondition(live, "Failed")
+		return failed(join("the Job has failed", c.text()))
 	case suspended:
 		return progressing("the Job is suspended")
-	case word(live, "status", "startTime") == "":
+	case stringAt(live, "status", "startTime") == "":
 		return progressing("the Job has not started")
 	default:
 		return progressing("the Job is running")
@@ -103,17 +103,17 @@ func job(live *unstructured.Unstructured) Judgement {
 }
 
 func service(live *unstructured.Unstructured) Judgement {
-	if word(live, "spec", "type") != "LoadBalancer" || len(entries(live, "status", "loadBalancer", "ingress")) > 0 {
+	if stringAt(live, "spec", "type") != "LoadBalancer" || len(mapsAt(live, "status", "loadBalancer", "ingress")) > 0 {
 		return ready()
 	}
 	if own, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "externalIPs"); len(own) > 0 {
 		return ready()
 	}
-	return progressing("no load balancer has given it an address yet")
+	return progressing("the load balancer has not assigned an address yet")
 }
 
-func claim(live *unstructured.Unstructured) Judgement {
-	switch word(live, "status", "phase") {
+func persistentVolumeClaim(live *unstructured.Unstructured) Judgement {
+	switch stringAt(live, "status", "phase") {
 	case "Bound":
 		return ready()
 	case "Lost":
@@ -123,41 +123,41 @@ func claim(live *unstructured.Unstructured) Judgement {
 	}
 }
 
-func volume(live *unstructured.Unstructured) Judgement {
-	switch word(live, "status", "phase") {
+func persistentVolume(live *unstructured.Unstructured) Judgement {
+	switch stringAt(live, "status", "phase") {
 	case "Available", "Bound", "Released":
 		return ready()
 	case "Failed":
-		return failed(joined("the volume has failed", word(live, "status", "reason"), word(live, "status", "message")))
+		return failed(join("the volume has failed", stringAt(live, "status", "reason"), stringAt(live, "status", "message")))
 	default:
 		return progressing("the volume is not available yet")
 	}
 }
 
 func apiService(live *unstructured.Unstructured) Judgement {
-	c, _ := find(live, "Available")
+	c, _ := findCondition(live, "Available")
 	if c.status == "True" {
 		return ready()
 	}
-	return progressing(cmp.Or(c.text(), "it is not known yet whether its server can be reached"))
+	return progressing(cmp.Or(c.text(), "it has not been checked yet whether its server can be reached"))
 }
 
-func definition(live *unstructured.Unstructured) Judgement {
-	return first(kstatus(live), current(live, "Established"))
+func customResourceDefinition(live *unstructured.Unstructured) Judgement {
+	return firstNotReady(kstatus(live), conditionCurrent(live, "Established"))
 }
 
-// with returns an object with another value at a path, or without one if it is nil.
-// The object itself stays as it is: it is the cache's.
-func with(live *unstructured.Unstructured, value any, path ...string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: changed(live.Object, value, path)}
+// withField returns a copy of an object with another value at a path, or without that field
+// if the value is nil. It does not modify the object, which belongs to the cache.
+func withField(live *unstructured.Unstructured, value any, path ...string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: copyWithField(live.Object, value, path)}
 }
 
-func changed(m map[string]any, value any, path []string) map[string]any {
+func copyWithField(m map[string]any, value any, path []string) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, m)
 	if len(path) > 1 {
 		inner, _ := m[path[0]].(map[string]any)
-		value = changed(inner, value, path[1:])
+		value = copyWithField(inner, value, path[1:])
 	}
 	out[path[0]] = value
 	if value == nil {

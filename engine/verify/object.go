@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Object judges a live object by its kind and the policy's verify.
+// Object judges a live object by its kind and by the field verify of its policy. live is nil if
+// the object does not exist.
 func Object(live *unstructured.Unstructured, policy string) Judgement {
 	switch {
 	case policy == "none":
@@ -21,21 +22,21 @@ func Object(live *unstructured.Unstructured, policy string) Judgement {
 	case live.GetDeletionTimestamp() != nil:
 		return progressing("it is being deleted")
 	}
-	if rule, ok := kinds[live.GroupVersionKind().GroupKind()]; ok {
-		return first(unseen(live), rule(live))
+	if rule, ok := healthByKind[live.GroupVersionKind().GroupKind()]; ok {
+		return firstNotReady(generationObserved(live), rule(live))
 	}
-	return first(kstatus(live), current(live, "Ready"))
+	return firstNotReady(kstatus(live), conditionCurrent(live, "Ready"))
 }
 
-// Reported judges a custom resource by its condition Ready alone, which must be there
-// and be about the present generation.
-func Reported(live *unstructured.Unstructured) Judgement {
-	c, ok := find(live, "Ready")
+// ReadyCondition judges a custom resource only by its condition Ready, which must exist and
+// be about the current generation.
+func ReadyCondition(live *unstructured.Unstructured) Judgement {
+	c, ok := findCondition(live, "Ready")
 	switch {
 	case !ok:
 		return progressing("its operator has not reported on it yet")
 	case c.stale(live):
-		return progressing("its operator has not seen the present generation yet")
+		return progressing("its operator has not seen the current generation yet")
 	case c.status == "True":
 		return ready()
 	default:
@@ -43,21 +44,21 @@ func Reported(live *unstructured.Unstructured) Judgement {
 	}
 }
 
-// Complaint returns what an object says of itself in its condition Ready while that is not
-// True, or "": of one that is being deleted, what holds it. One that is gone says nothing.
-func Complaint(live *unstructured.Unstructured) string {
+// NotReadyMessage returns the message of an object's condition Ready if that is not True, or "".
+// For an object that is being deleted, that is what blocks the deletion. live may be nil.
+func NotReadyMessage(live *unstructured.Unstructured) string {
 	if live == nil {
 		return ""
 	}
-	c, ok := find(live, "Ready")
+	c, ok := findCondition(live, "Ready")
 	if !ok || c.status == "True" {
 		return ""
 	}
 	return oneLine(cmp.Or(c.message, c.reason))
 }
 
-// first returns the first judgement that is not Ready.
-func first(all ...Judgement) Judgement {
+// firstNotReady returns the first judgement that is not Ready, or else Ready.
+func firstNotReady(all ...Judgement) Judgement {
 	for _, j := range all {
 		if j.Health != Ready {
 			return j
@@ -66,12 +67,12 @@ func first(all ...Judgement) Judgement {
 	return ready()
 }
 
-// kstatus judges by the rules of that library.
+// kstatus judges by the rules of the kstatus library.
 func kstatus(live *unstructured.Unstructured) Judgement {
 	result, err := status.Compute(live)
 	if err != nil {
-		// kstatus errors on a status of an unexpected form, which another
-		// controller wrote and may write again.
+		// kstatus errors on a status of an unexpected form. The controller that wrote it may
+		// still correct it, so this is not a failure.
 		return progressing("its status cannot be read: " + err.Error())
 	}
 	switch result.Status {
@@ -84,7 +85,7 @@ func kstatus(live *unstructured.Unstructured) Judgement {
 	}
 }
 
-// messageOf returns what kstatus says; for a few kinds that is nothing.
+// messageOf returns the message of kstatus, which is empty for a few kinds, or else a reason.
 func messageOf(result *status.Result) string {
 	if text := oneLine(result.Message); text != "" {
 		return text
@@ -97,53 +98,52 @@ func messageOf(result *status.Result) string {
 	return "it is " + string(result.Status)
 }
 
-// unseen waits until a status that names a generation names the present one.
-func unseen(live *unstructured.Unstructured) Judgement {
-	seen, reported := number(live, "status", "observedGeneration")
+// generationObserved waits until status.observedGeneration, if there is one, is current.
+func generationObserved(live *unstructured.Unstructured) Judgement {
+	seen, reported := intAt(live, "status", "observedGeneration")
 	if reported && seen != live.GetGeneration() {
 		return progressing(fmt.Sprintf("%s generation is %d, but latest observed generation is %d", live.GetKind(), live.GetGeneration(), seen))
 	}
 	return ready()
 }
 
-// counted waits for the first status of a kind whose controller always names the
-// generation. Counts that are not there yet look like zero of zero.
-func counted(live *unstructured.Unstructured) Judgement {
-	if _, ok := number(live, "status", "observedGeneration"); !ok {
+// statusReported waits for the first status of a kind whose controller always sets
+// observedGeneration. Without a status, the counts look like zero of zero.
+func statusReported(live *unstructured.Unstructured) Judgement {
+	if _, ok := intAt(live, "status", "observedGeneration"); !ok {
 		return progressing("its controller has not reported on it yet")
 	}
 	return ready()
 }
 
-// current waits until a condition, if it is there and names a generation, names the
-// present one.
-func current(live *unstructured.Unstructured, kind string) Judgement {
-	if c, ok := find(live, kind); ok && c.stale(live) {
+// conditionCurrent waits until the observedGeneration of a condition, if there is one, is
+// current.
+func conditionCurrent(live *unstructured.Unstructured, kind string) Judgement {
+	if c, ok := findCondition(live, kind); ok && c.stale(live) {
 		return progressing("its condition " + kind + " is about an older spec")
 	}
 	return ready()
 }
 
-// condition is one of an object's status.
+// condition is a condition of an object's status.
 type condition struct {
 	status, reason, message string
-	// about is the generation that it is about, if it says so.
-	about int64
-	says  bool
+	// observedGeneration is set if hasGeneration.
+	observedGeneration int64
+	hasGeneration      bool
 }
 
-// stale reports whether a condition says that it is about another generation than
-// the present one.
+// stale reports whether a condition is about another generation than the current one.
 func (c condition) stale(live *unstructured.Unstructured) bool {
-	return c.says && c.about != live.GetGeneration()
+	return c.hasGeneration && c.observedGeneration != live.GetGeneration()
 }
 
-// text is what a condition says, to a person.
-func (c condition) text() string { return joined(c.reason, c.message) }
+// text returns reason and message for a person.
+func (c condition) text() string { return join(c.reason, c.message) }
 
-// find returns the condition of a type.
-func find(live *unstructured.Unstructured, kind string) (condition, bool) {
-	for _, m := range entries(live, "status", "conditions") {
+// findCondition returns the condition of a type, and whether it exists.
+func findCondition(live *unstructured.Unstructured, kind string) (condition, bool) {
+	for _, m := range mapsAt(live, "status", "conditions") {
 		if m["type"] != kind {
 			continue
 		}
@@ -152,21 +152,21 @@ func find(live *unstructured.Unstructured, kind string) (condition, bool) {
 		c.reason, _ = m["reason"].(string)
 		text, _ := m["message"].(string)
 		c.message = oneLine(text)
-		c.about, c.says = m["observedGeneration"].(int64)
+		c.observedGeneration, c.hasGeneration = m["observedGeneration"].(int64)
 		return c, true
 	}
 	return condition{}, false
 }
 
-// holds reports whether the condition of a type is true.
-func holds(live *unstructured.Unstructured, kind string) bool {
-	c, _ := find(live, kind)
+// conditionIsTrue reports whether the condition of a type exists and is True.
+func conditionIsTrue(live *unstructured.Unstructured, kind string) bool {
+	c, _ := findCondition(live, kind)
 	return c.status == "True"
 }
 
-// entries returns the maps of a list. What is of another form is taken for absent: the
-// status of Kubernetes' own kinds has a schema.
-func entries(live *unstructured.Unstructured, path ...string) []map[string]any {
+// mapsAt returns the maps in the list at a path. Values of another form count as absent: the
+// status of built-in kinds has a schema.
+func mapsAt(live *unstructured.Unstructured, path ...string) []map[string]any {
 	found, _, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
 	list, _ := found.([]any)
 	var out []map[string]any
@@ -178,20 +178,20 @@ func entries(live *unstructured.Unstructured, path ...string) []map[string]any {
 	return out
 }
 
-// number returns an integer, and whether it is there.
-func number(live *unstructured.Unstructured, path ...string) (int64, bool) {
+// intAt returns the integer at a path, and whether it exists.
+func intAt(live *unstructured.Unstructured, path ...string) (int64, bool) {
 	n, found, err := unstructured.NestedInt64(live.Object, path...)
 	return n, found && err == nil
 }
 
-// word returns a text, or nothing.
-func word(live *unstructured.Unstructured, path ...string) string {
+// stringAt returns the string at a path, or "".
+func stringAt(live *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(live.Object, path...)
 	return s
 }
 
-// joined joins those texts that are not empty.
-func joined(texts ...string) string {
+// join joins the texts that are not empty with colons.
+func join(texts ...string) string {
 	var out []string
 	for _, s := range texts {
 		if s = oneLine(s); s != "" {

@@ -1,11 +1,10 @@
-// Package verify judges, purely, whether an object or a component is healthy. It
-// reads no cluster and evaluates no CUE: it is given live objects and the
-// verdicts of predicates.
+// Package verify judges whether an object or a component is healthy. It is pure: its input
+// are live objects and the verdicts of predicates; it reads no cluster and evaluates no CUE.
 //
-// The built-in judgement of an object is kstatus, except for the kinds of kinds.go:
-// where it is content too early, waits for ever, or reads the clock. A kind that
-// neither knows is judged by its Ready condition, and without one by its existence.
-// What that comes to is in docs/readiness.md, and package test/readiness has the cases.
+// An object is judged by kstatus, except for the kinds in kinds.go, which kstatus calls
+// current too early, in progress for ever, or judges by the clock. A kind that neither knows
+// is judged by its Ready condition, and without one by its existence. docs/readiness.md
+// describes the result for each kind, and package test/readiness has the cases.
 package verify
 
 import (
@@ -19,11 +18,11 @@ type Health string
 
 // The states of health.
 const (
-	// Ready: it is as it should be.
+	// Ready: it is healthy.
 	Ready Health = "Ready"
-	// Progressing: it is not there yet, and may get there.
+	// Progressing: it is not healthy yet, and may become healthy by itself.
 	Progressing Health = "Progressing"
-	// Failed: it will not get there without a change.
+	// Failed: it will not become healthy without a change.
 	Failed Health = "Failed"
 	// Broken: it cannot be judged, because a predicate of the package is wrong.
 	Broken Health = "Broken"
@@ -32,8 +31,8 @@ const (
 // A Judgement is a state of health with its reason.
 type Judgement struct {
 	Health Health
-	// Message says what is awaited or wrong; it is empty for Ready. It carries
-	// no time and no count that changes without the state changing.
+	// Message says what is awaited or wrong; it is empty for Ready. It contains no time
+	// and no count that changes while the state stays the same.
 	Message string
 }
 
@@ -41,8 +40,8 @@ func ready() Judgement                  { return Judgement{Health: Ready} }
 func progressing(text string) Judgement { return Judgement{Health: Progressing, Message: text} }
 func failed(text string) Judgement      { return Judgement{Health: Failed, Message: text} }
 
-// Predicates judges a component's own conditions: failed ones win, then broken
-// ones, then the first that does not hold.
+// Predicates judges a component by its predicates: a failure that holds or is broken comes
+// first, then a broken verification, then the first verification that does not hold.
 func Predicates(verify, failures []program.Predicate) Judgement {
 	for _, p := range failures {
 		switch p.Verdict {

@@ -17,7 +17,7 @@ func TestObjects(t *testing.T) {
 		readiness.NotYet: verify.Progressing, readiness.Stale: verify.Progressing,
 		readiness.Ready: verify.Ready, readiness.Failed: verify.Failed,
 	}
-	for _, k := range kinds(t) {
+	for _, k := range healthByKind(t) {
 		for _, c := range k.Cases {
 			t.Run(k.Title+"/"+c.Name, func(t *testing.T) {
 				t.Parallel()
@@ -43,7 +43,7 @@ func TestWhereKstatusSaysSomethingElseIsKnown(t *testing.T) {
 		status.InProgressStatus: readiness.NotYet, status.TerminatingStatus: readiness.NotYet,
 		status.CurrentStatus: readiness.Ready, status.FailedStatus: readiness.Failed,
 	}
-	for _, k := range kinds(t) {
+	for _, k := range healthByKind(t) {
 		for _, c := range k.Cases {
 			got := readiness.NotYet
 			if result, err := status.Compute(k.Live(c)); err == nil {
@@ -63,8 +63,8 @@ func TestWhereKstatusSaysSomethingElseIsKnown(t *testing.T) {
 	}
 }
 
-// kinds returns the kinds with their cases.
-func kinds(t *testing.T) []readiness.Kind {
+// healthByKind returns the kinds with their cases.
+func healthByKind(t *testing.T) []readiness.Kind {
 	t.Helper()
 	out, err := readiness.Kinds()
 	if err != nil {
@@ -150,7 +150,7 @@ func TestTheResourceOfAnotherOperatorIsReadyWhenThatSaysSo(t *testing.T) {
 	}{
 		"no status":          {resource(), verify.Judgement{Health: verify.Progressing, Message: "its operator has not reported on it yet"}},
 		"another condition":  {resource(map[string]any{"type": "Synced", "status": "True"}), verify.Judgement{Health: verify.Progressing, Message: "its operator has not reported on it yet"}},
-		"an old generation":  {resource(ready("True", 1)), verify.Judgement{Health: verify.Progressing, Message: "its operator has not seen the present generation yet"}},
+		"an old generation":  {resource(ready("True", 1)), verify.Judgement{Health: verify.Progressing, Message: "its operator has not seen the current generation yet"}},
 		"not ready":          {resource(ready("False", 2)), verify.Judgement{Health: verify.Progressing, Message: "web: two pods of three"}},
 		"without a message":  {resource(map[string]any{"type": "Ready", "status": "False", "reason": "Starting"}), verify.Judgement{Health: verify.Progressing, Message: "Starting"}},
 		"ready":              {resource(ready("True", 2)), verify.Judgement{Health: verify.Ready}},
@@ -158,7 +158,7 @@ func TestTheResourceOfAnotherOperatorIsReadyWhenThatSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := verify.Reported(row.live); got != row.want {
+			if got := verify.ReadyCondition(row.live); got != row.want {
 				t.Errorf("got %+v, want %+v", got, row.want)
 			}
 		})

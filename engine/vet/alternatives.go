@@ -7,8 +7,8 @@ import (
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/render"
 )
 
 // kindsOf returns what an object or an input may be: what the text says, and each of those
@@ -94,7 +94,7 @@ func reads(v *view) program.Faults {
 // readable returns a fault if an input may not be read as an object of a kind.
 func (v *view) readable(s sample, i program.Input, kind schema.GroupKind) program.Faults {
 	beyond, is := errors.AsType[*program.OutOfReachError](v.Reach().MayRead(s.namespace, kind, i.Namespace))
-	if !is || render.ClusterScoped(kind) {
+	if !is || v.scopes.of(kind) == cluster.ClusterScoped {
 		return nil
 	}
 	return program.Faults{{

@@ -36,7 +36,7 @@ func limitsOfSpec(schema cue.Value, within int) program.Interval {
 // nothing else limits it, but in a single ConfigMap or annotation: one loop over all that
 // fits into it is cheap, and one loop in another is not.
 func limitsOfConfig(schema cue.Value, _ int) program.Interval {
-	out := program.Interval(crd.WrittenLimitsOf(schema))
+	out := program.Interval(crd.DeclaredLimitsOf(schema))
 	if schema.IncompleteKind()&cue.NumberKind == 0 {
 		out.High = min(out.High, program.MaxGrowth)
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/render"
 )
 
 // identities finds objects that two places of a package render, which would undo
@@ -78,7 +78,7 @@ func duplicate(first, second placed) program.Fault {
 // package that says that there are none.
 func (v *view) reachable(s sample, o placed) program.Faults {
 	kind, namespace := o.Identity.GroupVersionKind().GroupKind(), o.Identity.Namespace
-	everywhere := render.ClusterScoped(kind)
+	everywhere := v.scopes.of(kind) == cluster.ClusterScoped
 	if v.Meta().ClusterScoped || namespace == "" && !everywhere {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 // Kinds returns the kinds of the objects that a package renders, in order, as far as they
 // can be told without a custom resource.
 func Kinds(p *program.Program) []schema.GroupKind {
-	v := newView(p)
+	v := newView(p, nil)
 	components := v.template
 	hooks := p.TemplateHooks()
 	for _, s := range v.samples {

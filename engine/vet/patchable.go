@@ -16,7 +16,7 @@ func patchables(v *view) program.Faults {
 	for _, c := range v.template {
 		for _, o := range c.Objects {
 			for _, path := range slices.Sorted(maps.Keys(o.Patchable)) {
-				if !slices.ContainsFunc(patch.Fixed(), func(fixed string) bool {
+				if !slices.ContainsFunc(patch.ImmutableFields(), func(fixed string) bool {
 					return path == fixed || strings.HasPrefix(path, fixed+".") || strings.HasPrefix(path, fixed+"[]")
 				}) {
 					continue

@@ -20,6 +20,16 @@ type sample struct {
 	coincides bool
 }
 
+// Samples returns sessions with custom resources that are made up from the schema of a
+// package, as far as that can be done.
+func Samples(p *program.Program) []program.Session {
+	var out []program.Session
+	for _, s := range samples(p) {
+		out = append(out, s.session)
+	}
+	return out
+}
+
 const sampleNamespace = "sample-namespace"
 
 // samples returns an evaluation with as little in the spec as the schema allows, one

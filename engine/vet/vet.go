@@ -32,20 +32,28 @@ var warned = []func(*view) program.Faults{
 }
 
 // Package returns what is wrong with a package, by position.
-func Package(p *program.Program) program.Faults { return newView(p).apply(rules) }
+func Package(p *program.Program) program.Faults { return newView(p, nil).apply(rules) }
 
 // Warnings returns what is right and probably not meant, by position. Each is a line of the
 // author's, in the form of a fault.
-func Warnings(p *program.Program) program.Faults { return newView(p).apply(warned) }
+func Warnings(p *program.Program) program.Faults { return newView(p, nil).apply(warned) }
 
-// All returns what Package and Warnings do, for the price of one of them.
-func All(p *program.Program) (faults, warnings program.Faults) {
-	v := newView(p)
+// All returns what Package and Warnings do, for the price of one of them. The scopes are of
+// the kinds whose definitions the author has given.
+func All(p *program.Program, given Scopes) (faults, warnings program.Faults) {
+	v := newView(p, given)
 	return v.apply(rules), v.apply(warned)
 }
 
-func newView(p *program.Program) *view {
-	return &view{Program: p, template: p.Template(), samples: samples(p)}
+// Unknown asks the author for the definitions of the kinds of which nobody says where their
+// objects live; the scopes are of those that were given. A cluster would know.
+func Unknown(p *program.Program, given Scopes) program.Faults {
+	return newView(p, given).apply([]func(*view) program.Faults{unknownKinds})
+}
+
+func newView(p *program.Program, given Scopes) *view {
+	made := samples(p)
+	return &view{Program: p, template: p.Template(), samples: made, scopes: given.withOwn(p, made)}
 }
 
 // apply returns what some rules find, by position.
@@ -64,6 +72,8 @@ type view struct {
 	template []program.Component
 	// samples are evaluations with custom resources made up from the schema.
 	samples []sample
+	// scopes are where the objects of kinds live.
+	scopes Scopes
 }
 
 // missing reports whether a name cannot be there below a path of the text, and

@@ -12,9 +12,9 @@ import (
 // layers are the packages of the engine from the top. A package may import what is in
 // its own layer and below; its tests may look further.
 var layers = [][]string{
-	{"controller"},
+	{"controller", "render"},
 	{"dryrun"},
-	{"reconcile", "admission", "vet", "crd", "policy", "render"},
+	{"reconcile", "admission", "vet", "crd", "policy"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},

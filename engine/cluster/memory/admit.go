@@ -38,11 +38,11 @@ func (s strict) readable(u *unstructured.Unstructured) error {
 	if wrong := cluster.CheckSchema(s.types, u); wrong != nil {
 		return wrong
 	}
-	return validate.Readable(u)
+	return validate.FieldTypes(u)
 }
 
 func (strict) written(before, after *unstructured.Unstructured, scope cluster.Scope) error {
-	return validate.Written(before, after, scope == cluster.Namespaced)
+	return validate.Write(before, after, scope == cluster.Namespaced)
 }
 
 // admit validates a write as an API server does, and asks the refusal.

@@ -9,6 +9,7 @@ import (
 	"operetta.dev/engine/cluster"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,6 +51,16 @@ func (f *fieldManagers) apply(live, object *unstructured.Unstructured, manager s
 	}
 	out, err := m.Apply(orEmpty(live, object), withoutServerFields(object), manager, true)
 	return asUnstructured(out, err)
+}
+
+// AppliedFields returns the managed fields of an object that the engine has applied as it is,
+// and that nobody has changed since.
+func AppliedFields(object *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+	applied, err := newFieldManagers().apply(nil, object, cluster.FieldManager)
+	if err != nil {
+		return nil, cluster.WrapError(cluster.RefOf(object), "applying", err)
+	}
+	return applied.GetManagedFields(), nil
 }
 
 // update returns the result of an update of a live object, or of none.

@@ -15,15 +15,15 @@ import (
 	"operetta.dev/schemas"
 )
 
-// rules are what the comments of the Go types say of them, by the type's name.
+// rules are the validation rules in the comments of the Go types, by the type's name.
 type rules struct {
 	Required map[string][]string `json:"required"`
 	Enums    map[string][]string `json:"enums"`
 }
 
-// known are the rules that are part of the binary: that they cannot be read is a mistake
-// in it.
-var known = sync.OnceValue(func() rules {
+// loadRules returns the rules, which are embedded in the binary. It panics if they cannot be
+// decoded, which is a bug of the build.
+var loadRules = sync.OnceValue(func() rules {
 	var out rules
 	if err := json.Unmarshal(schemas.Rules(), &out); err != nil {
 		panic(fmt.Errorf("reading the rules of the Kubernetes types: %w", err))
@@ -31,26 +31,26 @@ var known = sync.OnceValue(func() rules {
 	return out
 })
 
-// generated returns what the generated rules say of an object.
-func generated(decoded runtime.Object, u *unstructured.Unstructured) field.ErrorList {
-	w := &walk{rules: known()}
+// generatedRules checks an object against the generated rules.
+func generatedRules(decoded runtime.Object, u *unstructured.Unstructured) field.ErrorList {
+	w := &walker{rules: loadRules()}
 	t := reflect.TypeOf(decoded).Elem()
 	content := withoutStatus(u)
-	delete(content, "metadata") // it is checked by itself, and for every kind
-	if _, has := membersOf(t)["spec"]; has && content["spec"] == nil {
-		content["spec"] = map[string]any{} // as it is for the API server
+	delete(content, "metadata") // Write checks it, for every kind
+	if _, has := jsonFieldsOf(t)["spec"]; has && content["spec"] == nil {
+		content["spec"] = map[string]any{} // the API server decodes a missing spec as an empty one
 	}
 	w.value(t, content, nil)
 	return w.faults
 }
 
-// walk goes through an object and its type at once.
-type walk struct {
+// walker visits an object and its type in parallel.
+type walker struct {
 	rules  rules
 	faults field.ErrorList
 }
 
-func (w *walk) value(t reflect.Type, v any, at *field.Path) {
+func (w *walker) value(t reflect.Type, v any, at *field.Path) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -72,8 +72,8 @@ func (w *walk) value(t reflect.Type, v any, at *field.Path) {
 	}
 }
 
-// fields goes through a struct or a map.
-func (w *walk) fields(t reflect.Type, name string, v map[string]any, at *field.Path) {
+// fields visits a struct or a map.
+func (w *walker) fields(t reflect.Type, name string, v map[string]any, at *field.Path) {
 	if t.Kind() == reflect.Map {
 		for _, k := range sortedKeys(v) {
 			w.value(t.Elem(), v[k], at.Key(k))
@@ -84,11 +84,11 @@ func (w *walk) fields(t reflect.Type, name string, v map[string]any, at *field.P
 		return
 	}
 	for _, required := range w.rules.Required[name] {
-		if empty(v[required]) {
+		if isUnset(v[required]) {
 			w.faults = append(w.faults, field.Required(child(at, required), ""))
 		}
 	}
-	members := membersOf(t)
+	members := jsonFieldsOf(t)
 	for _, k := range sortedKeys(v) {
 		if of, ok := members[k]; ok {
 			w.value(of, v[k], child(at, k))
@@ -96,7 +96,7 @@ func (w *walk) fields(t reflect.Type, name string, v map[string]any, at *field.P
 	}
 }
 
-// child is a field of an object or below it.
+// child returns the path of a field. at is nil for the object itself.
 func child(at *field.Path, name string) *field.Path {
 	if at == nil {
 		return field.NewPath(name)
@@ -104,8 +104,8 @@ func child(at *field.Path, name string) *field.Path {
 	return at.Child(name)
 }
 
-// empty reports whether a value is as good as none, where one is required.
-func empty(v any) bool {
+// isUnset reports whether a value counts as missing if it is required.
+func isUnset(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
@@ -117,29 +117,29 @@ func empty(v any) bool {
 	return false
 }
 
-var memberCache sync.Map // reflect.Type to map[string]reflect.Type
+var jsonFieldCache sync.Map // reflect.Type to map[string]reflect.Type
 
-// membersOf returns the types of a struct's fields by their names in JSON.
-func membersOf(t reflect.Type) map[string]reflect.Type {
-	if cached, ok := memberCache.Load(t); ok {
+// jsonFieldsOf returns the types of a struct's fields by their JSON names.
+func jsonFieldsOf(t reflect.Type) map[string]reflect.Type {
+	if cached, ok := jsonFieldCache.Load(t); ok {
 		if members, ok := cached.(map[string]reflect.Type); ok {
 			return members
 		}
 	}
 	out := map[string]reflect.Type{}
 	if t.Kind() == reflect.Struct {
-		addMembers(t, out)
+		addJSONFields(t, out)
 	}
-	memberCache.Store(t, out)
+	jsonFieldCache.Store(t, out)
 	return out
 }
 
-func addMembers(t reflect.Type, into map[string]reflect.Type) {
+func addJSONFields(t reflect.Type, into map[string]reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "":
-			addMembers(f.Type, into)
+			addJSONFields(f.Type, into)
 		case name != "" && name != "-":
 			into[name] = f.Type
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// nameRules are the rules of kinds whose names are no DNS subdomains.
+// nameRules are the rules of kinds whose names are not DNS subdomains.
 var nameRules = map[schema.GroupKind]apivalidation.ValidateNameFunc{
 	{Kind: "Namespace"}:                  apivalidation.NameIsDNSLabel,
 	{Kind: "Service"}:                    apivalidation.NameIsDNSLabel,
@@ -26,7 +26,7 @@ var nameRules = map[schema.GroupKind]apivalidation.ValidateNameFunc{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: pathSegment,
 }
 
-// nameRule returns what the names of a kind obey.
+// nameRule returns the rule for the names of a kind.
 func nameRule(kind schema.GroupKind) apivalidation.ValidateNameFunc {
 	if rule, ok := nameRules[kind]; ok {
 		return rule
@@ -41,22 +41,22 @@ func pathSegment(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// standard are the finalizers that need no domain.
-var standard = []string{"kubernetes", metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+// standardFinalizers are the finalizers that need no domain.
+var standardFinalizers = []string{"kubernetes", metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
 
-// finalizers checks those of Kubernetes' own kinds.
+// finalizers checks the finalizers of a built-in kind.
 func finalizers(list []string) field.ErrorList {
 	at := field.NewPath("metadata", "finalizers")
 	var out field.ErrorList
 	for i, f := range list {
-		if !strings.Contains(f, "/") && !slices.Contains(standard, f) {
+		if !strings.Contains(f, "/") && !slices.Contains(standardFinalizers, f) {
 			out = append(out, field.Invalid(at.Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return out
 }
 
-// invalid returns one fault for each message about a value.
+// invalid returns one error for each message about a value.
 func invalid(at *field.Path, value any, messages []string) field.ErrorList {
 	var out field.ErrorList
 	for _, m := range messages {
@@ -65,7 +65,7 @@ func invalid(at *field.Path, value any, messages []string) field.ErrorList {
 	return out
 }
 
-// optionalName checks a name that may be left out.
+// optionalName checks a name unless it is empty.
 func optionalName(at *field.Path, name string, rule func(string) []string) field.ErrorList {
 	if name == "" {
 		return nil
@@ -73,8 +73,8 @@ func optionalName(at *field.Path, name string, rule func(string) []string) field
 	return invalid(at, name, rule(name))
 }
 
-// label checks a DNS label that is required elsewhere.
-func label(at *field.Path, name string) field.ErrorList {
+// dnsLabel checks a DNS label unless it is empty. Required labels are in the generated rules.
+func dnsLabel(at *field.Path, name string) field.ErrorList {
 	return optionalName(at, name, validation.IsDNS1123Label)
 }
 
@@ -83,16 +83,16 @@ func port(at *field.Path, n int32) field.ErrorList {
 	return invalid(at, n, validation.IsValidPortNum(int(n)))
 }
 
-// notNegative checks a number that may be left out.
-func notNegative[N int32 | int64](at *field.Path, n *N) field.ErrorList {
+// nonNegative checks a number unless it is nil.
+func nonNegative[N int32 | int64](at *field.Path, n *N) field.ErrorList {
 	if n == nil {
 		return nil
 	}
 	return apivalidation.ValidateNonnegativeField(int64(*n), at)
 }
 
-// keys checks the keys of a ConfigMap or Secret.
-func keys[V any](at *field.Path, of map[string]V) field.ErrorList {
+// configKeys checks the keys of a ConfigMap or Secret.
+func configKeys[V any](at *field.Path, of map[string]V) field.ErrorList {
 	var out field.ErrorList
 	for _, k := range sortedKeys(of) {
 		out = append(out, invalid(at.Key(k), k, validation.IsConfigMapKey(k))...)
@@ -100,7 +100,7 @@ func keys[V any](at *field.Path, of map[string]V) field.ErrorList {
 	return out
 }
 
-// supported checks a value that may be left out.
+// supported checks a value of an enum unless it is empty.
 func supported(at *field.Path, value string, allowed ...string) field.ErrorList {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
@@ -108,11 +108,11 @@ func supported(at *field.Path, value string, allowed ...string) field.ErrorList 
 	return field.ErrorList{field.NotSupported(at, value, allowed)}
 }
 
-// maxData is what the values of a ConfigMap or Secret may have in bytes.
+// maxData is the maximum total size of the values of a ConfigMap or Secret, in bytes.
 const maxData = 1 << 20
 
-// size checks how much there is in a ConfigMap or Secret.
-func size(at *field.Path, bytes int) field.ErrorList {
+// dataSize checks the total size of a ConfigMap or Secret.
+func dataSize(at *field.Path, bytes int) field.ErrorList {
 	if bytes <= maxData {
 		return nil
 	}

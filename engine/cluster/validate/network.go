@@ -67,7 +67,7 @@ func servicePorts(list []corev1.ServicePort, kind corev1.ServiceType) field.Erro
 		case p.Name != "" && names.Has(p.Name):
 			out = append(out, field.Duplicate(at.Child("name"), p.Name))
 		}
-		out = append(out, label(at.Child("name"), p.Name)...)
+		out = append(out, dnsLabel(at.Child("name"), p.Name)...)
 		names.Insert(p.Name)
 		out = append(out, port(at.Child("port"), p.Port)...)
 		if p.TargetPort.IntVal != 0 || p.TargetPort.StrVal != "" {
@@ -196,12 +196,12 @@ func networkPolicy(o *networkingv1.NetworkPolicy) field.ErrorList {
 	for i, r := range o.Spec.Ingress {
 		at := spec.Child("ingress").Index(i)
 		out = append(out, policyPorts(r.Ports, at.Child("ports"))...)
-		out = append(out, peers(r.From, at.Child("from"))...)
+		out = append(out, policyPeers(r.From, at.Child("from"))...)
 	}
 	for i, r := range o.Spec.Egress {
 		at := spec.Child("egress").Index(i)
 		out = append(out, policyPorts(r.Ports, at.Child("ports"))...)
-		out = append(out, peers(r.To, at.Child("to"))...)
+		out = append(out, policyPeers(r.To, at.Child("to"))...)
 	}
 	return out
 }
@@ -218,11 +218,11 @@ func policyPorts(list []networkingv1.NetworkPolicyPort, at *field.Path) field.Er
 	return out
 }
 
-func peers(list []networkingv1.NetworkPolicyPeer, at *field.Path) field.ErrorList {
+func policyPeers(list []networkingv1.NetworkPolicyPeer, at *field.Path) field.ErrorList {
 	var out field.ErrorList
 	for i, p := range list {
 		here := at.Index(i)
-		switch n := given(p); {
+		switch n := countSet(p); {
 		case n == 0:
 			out = append(out, field.Required(here, "must specify a peer"))
 		case p.IPBlock != nil && n > 1:

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// object returns what the kind of an object demands beyond what is generated.
-func object(o runtime.Object) field.ErrorList {
+// kindRules checks an object against the rules of its kind that are not generated.
+func kindRules(o runtime.Object) field.ErrorList {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
 		return deployment(o)
@@ -40,28 +40,28 @@ func object(o runtime.Object) field.ErrorList {
 	case *networkingv1.NetworkPolicy:
 		return networkPolicy(o)
 	}
-	return plain(o)
+	return otherKindRules(o)
 }
 
-// plain returns what kinds demand that run nothing.
-func plain(o runtime.Object) field.ErrorList {
+// otherKindRules is kindRules for kinds other than workloads and networking.
+func otherKindRules(o runtime.Object) field.ErrorList {
 	switch o := o.(type) {
 	case *corev1.ConfigMap:
 		return configMap(o)
 	case *corev1.Secret:
 		return secret(o)
 	case *corev1.PersistentVolumeClaim:
-		return claim(&o.Spec)
+		return persistentVolumeClaim(&o.Spec)
 	case *corev1.ResourceQuota:
-		return quota(o.Spec.Hard)
+		return resourceQuota(o.Spec.Hard)
 	case *rbacv1.Role:
 		return policyRules(o.Rules, true)
 	case *rbacv1.ClusterRole:
 		return policyRules(o.Rules, false)
 	case *rbacv1.RoleBinding:
-		return binding(o.RoleRef, o.Subjects, o.Namespace, "Role", "ClusterRole")
+		return roleBinding(o.RoleRef, o.Subjects, o.Namespace, "Role", "ClusterRole")
 	case *rbacv1.ClusterRoleBinding:
-		return binding(o.RoleRef, o.Subjects, "", "ClusterRole")
+		return roleBinding(o.RoleRef, o.Subjects, "", "ClusterRole")
 	case *policyv1.PodDisruptionBudget:
 		return disruptionBudget(&o.Spec)
 	case *autoscalingv1.HorizontalPodAutoscaler:
@@ -73,8 +73,8 @@ func plain(o runtime.Object) field.ErrorList {
 }
 
 func configMap(o *corev1.ConfigMap) field.ErrorList {
-	out := keys(field.NewPath("data"), o.Data)
-	out = append(out, keys(field.NewPath("binaryData"), o.BinaryData)...)
+	out := configKeys(field.NewPath("data"), o.Data)
+	out = append(out, configKeys(field.NewPath("binaryData"), o.BinaryData)...)
 	total := 0
 	for _, k := range sortedKeys(o.Data) {
 		total += len(o.Data[k])
@@ -85,10 +85,10 @@ func configMap(o *corev1.ConfigMap) field.ErrorList {
 	for _, v := range o.BinaryData {
 		total += len(v)
 	}
-	return append(out, size(field.NewPath(""), total)...)
+	return append(out, dataSize(field.NewPath(""), total)...)
 }
 
-// secretKeys are the keys that Secrets of a type have to have.
+// secretKeys are the required keys of the types of Secrets.
 var secretKeys = map[corev1.SecretType][]string{
 	corev1.SecretTypeTLS:              {corev1.TLSCertKey, corev1.TLSPrivateKeyKey},
 	corev1.SecretTypeDockerConfigJson: {corev1.DockerConfigJsonKey},
@@ -103,12 +103,12 @@ func secret(o *corev1.Secret) field.ErrorList {
 	for k, v := range o.StringData {
 		data[k] = []byte(v)
 	}
-	out := keys(at, data)
+	out := configKeys(at, data)
 	total := 0
 	for _, v := range data {
 		total += len(v)
 	}
-	out = append(out, size(at, total)...)
+	out = append(out, dataSize(at, total)...)
 	for _, k := range secretKeys[o.Type] {
 		if _, has := data[k]; !has {
 			out = append(out, field.Required(at.Key(k), ""))
@@ -129,12 +129,12 @@ func secret(o *corev1.Secret) field.ErrorList {
 		if text, has := data[corev1.DockerConfigJsonKey]; has && !json.Valid(text) {
 			out = append(out, field.Invalid(at.Key(corev1.DockerConfigJsonKey), "<secret contents redacted>", "it is not JSON"))
 		}
-	default: // others may hold anything
+	default: // other types have no required content
 	}
 	return out
 }
 
-func claim(s *corev1.PersistentVolumeClaimSpec) field.ErrorList {
+func persistentVolumeClaim(s *corev1.PersistentVolumeClaimSpec) field.ErrorList {
 	var out field.ErrorList
 	if len(s.AccessModes) == 0 {
 		out = append(out, field.Required(spec.Child("accessModes"), "at least 1 access mode is required"))
@@ -149,7 +149,7 @@ func claim(s *corev1.PersistentVolumeClaimSpec) field.ErrorList {
 	return append(out, selector(s.Selector, spec.Child("selector"))...)
 }
 
-func quota(hard corev1.ResourceList) field.ErrorList {
+func resourceQuota(hard corev1.ResourceList) field.ErrorList {
 	var out field.ErrorList
 	for _, name := range sortedResources(hard) {
 		if limit := hard[name]; limit.Sign() < 0 {
@@ -159,7 +159,7 @@ func quota(hard corev1.ResourceList) field.ErrorList {
 	return out
 }
 
-// policyRules checks the rules of a role. That each has verbs is required by its type.
+// policyRules checks the rules of a role. The generated rules already require verbs.
 func policyRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	var out field.ErrorList
 	for i, r := range list {
@@ -183,8 +183,9 @@ func policyRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	return out
 }
 
-// binding checks what a binding in a namespace, or in none, binds to whom.
-func binding(to rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string, kinds ...string) field.ErrorList {
+// roleBinding checks the roleRef and the subjects of a binding. namespace is "" for a
+// ClusterRoleBinding.
+func roleBinding(to rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string, kinds ...string) field.ErrorList {
 	ref := field.NewPath("roleRef")
 	out := supported(ref.Child("apiGroup"), to.APIGroup, rbacv1.GroupName)
 	out = append(out, supported(ref.Child("kind"), to.Kind, kinds...)...)
@@ -207,8 +208,8 @@ func binding(to rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string, kin
 }
 
 func disruptionBudget(s *policyv1.PodDisruptionBudgetSpec) field.ErrorList {
-	out := amount(spec.Child("minAvailable"), s.MinAvailable)
-	out = append(out, amount(spec.Child("maxUnavailable"), s.MaxUnavailable)...)
+	out := intOrPercent(spec.Child("minAvailable"), s.MinAvailable)
+	out = append(out, intOrPercent(spec.Child("maxUnavailable"), s.MaxUnavailable)...)
 	if s.MinAvailable != nil && s.MaxUnavailable != nil {
 		out = append(out, field.Invalid(spec, "", "minAvailable and maxUnavailable cannot be both set"))
 	}

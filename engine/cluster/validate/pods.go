@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// podTemplate checks a template whose pods may have some restart policies only. Without a
-// policy they have Always.
+// podTemplate checks a template whose pods may only have the given restart policies. The default
+// policy is Always.
 func podTemplate(t *corev1.PodTemplateSpec, at *field.Path, policies ...corev1.RestartPolicy) field.ErrorList {
 	out := metavalidation.ValidateLabels(t.Labels, at.Child("metadata", "labels"))
 	out = append(out, apivalidation.ValidateAnnotations(t.Annotations, at.Child("metadata", "annotations"))...)
@@ -29,7 +29,7 @@ func podTemplate(t *corev1.PodTemplateSpec, at *field.Path, policies ...corev1.R
 	return append(out, podSpec(&t.Spec, at.Child("spec"))...)
 }
 
-// podSpec checks what all pods have to obey.
+// podSpec checks the rules for all pods.
 func podSpec(s *corev1.PodSpec, at *field.Path) field.ErrorList {
 	out := volumes(s.Volumes, at.Child("volumes"))
 	declared := sets.New[string]()
@@ -43,23 +43,23 @@ func podSpec(s *corev1.PodSpec, at *field.Path) field.ErrorList {
 	for i := range s.Containers {
 		out = append(out, container(&s.Containers[i], declared, names, at.Child("containers").Index(i))...)
 	}
-	out = append(out, notNegative(at.Child("terminationGracePeriodSeconds"), s.TerminationGracePeriodSeconds)...)
+	out = append(out, nonNegative(at.Child("terminationGracePeriodSeconds"), s.TerminationGracePeriodSeconds)...)
 	if n := s.ActiveDeadlineSeconds; n != nil && *n < 1 {
 		out = append(out, field.Invalid(at.Child("activeDeadlineSeconds"), *n, "must be greater than zero"))
 	}
 	out = append(out, metavalidation.ValidateLabels(s.NodeSelector, at.Child("nodeSelector"))...)
 	out = append(out, optionalName(at.Child("serviceAccountName"), s.ServiceAccountName, validation.IsDNS1123Subdomain)...)
 	out = append(out, optionalName(at.Child("priorityClassName"), s.PriorityClassName, validation.IsDNS1123Subdomain)...)
-	out = append(out, label(at.Child("hostname"), s.Hostname)...)
-	out = append(out, label(at.Child("subdomain"), s.Subdomain)...)
+	out = append(out, dnsLabel(at.Child("hostname"), s.Hostname)...)
+	out = append(out, dnsLabel(at.Child("subdomain"), s.Subdomain)...)
 	if c := s.SecurityContext; c != nil {
-		out = append(out, user(at.Child("securityContext", "runAsUser"), c.RunAsUser)...)
+		out = append(out, userID(at.Child("securityContext", "runAsUser"), c.RunAsUser)...)
 	}
-	return append(out, placement(s, at)...)
+	return append(out, scheduling(s, at)...)
 }
 
-// placement checks what says where pods go.
-func placement(s *corev1.PodSpec, at *field.Path) field.ErrorList {
+// scheduling checks the scheduling constraints of a pod.
+func scheduling(s *corev1.PodSpec, at *field.Path) field.ErrorList {
 	var out field.ErrorList
 	for i, t := range s.Tolerations {
 		out = append(out, toleration(t, at.Child("tolerations").Index(i))...)
@@ -97,7 +97,7 @@ func weight(at *field.Path, n int32) field.ErrorList {
 	return invalid(at.Child("weight"), n, validation.IsInRange(int(n), 1, most))
 }
 
-func user(at *field.Path, id *int64) field.ErrorList {
+func userID(at *field.Path, id *int64) field.ErrorList {
 	if id == nil {
 		return nil
 	}
@@ -126,30 +126,30 @@ func volumes(list []corev1.Volume, at *field.Path) field.ErrorList {
 	names := sets.New[string]()
 	for i := range list {
 		v, here := &list[i], at.Index(i)
-		out = append(out, label(here.Child("name"), v.Name)...)
+		out = append(out, dnsLabel(here.Child("name"), v.Name)...)
 		if names.Has(v.Name) {
 			out = append(out, field.Duplicate(here.Child("name"), v.Name))
 		}
 		names.Insert(v.Name)
-		if n := given(v.VolumeSource); n > 1 {
+		if n := countSet(v.VolumeSource); n > 1 {
 			out = append(out, field.Forbidden(here, "may not specify more than 1 volume type"))
 		}
 		if v.ConfigMap != nil {
-			out = append(out, reference(here.Child("configMap", "name"), v.ConfigMap.Name)...)
-			out = append(out, paths(here.Child("configMap", "items"), v.ConfigMap.Items)...)
-			out = append(out, mode(here.Child("configMap", "defaultMode"), v.ConfigMap.DefaultMode)...)
+			out = append(out, requiredName(here.Child("configMap", "name"), v.ConfigMap.Name)...)
+			out = append(out, keyToPaths(here.Child("configMap", "items"), v.ConfigMap.Items)...)
+			out = append(out, fileMode(here.Child("configMap", "defaultMode"), v.ConfigMap.DefaultMode)...)
 		}
 		if v.Secret != nil {
-			out = append(out, reference(here.Child("secret", "secretName"), v.Secret.SecretName)...)
-			out = append(out, paths(here.Child("secret", "items"), v.Secret.Items)...)
-			out = append(out, mode(here.Child("secret", "defaultMode"), v.Secret.DefaultMode)...)
+			out = append(out, requiredName(here.Child("secret", "secretName"), v.Secret.SecretName)...)
+			out = append(out, keyToPaths(here.Child("secret", "items"), v.Secret.Items)...)
+			out = append(out, fileMode(here.Child("secret", "defaultMode"), v.Secret.DefaultMode)...)
 		}
 	}
 	return out
 }
 
-// given counts the pointers of a struct that are set: of a union, one is allowed.
-func given(union any) int {
+// countSet returns the number of pointers that are set in a struct: a union allows one.
+func countSet(union any) int {
 	n := 0
 	for f, v := range reflect.ValueOf(union).Fields() {
 		if f.Type.Kind() == reflect.Pointer && !v.IsNil() {
@@ -159,16 +159,16 @@ func given(union any) int {
 	return n
 }
 
-// reference checks the name of an object that is referred to.
-func reference(at *field.Path, name string) field.ErrorList {
+// requiredName checks the name of a referenced object, which must not be empty.
+func requiredName(at *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
 	return nil
 }
 
-// paths checks where the keys of a ConfigMap or Secret are put.
-func paths(at *field.Path, items []corev1.KeyToPath) field.ErrorList {
+// keyToPaths checks the paths and modes of the keys of a ConfigMap or Secret volume.
+func keyToPaths(at *field.Path, items []corev1.KeyToPath) field.ErrorList {
 	var out field.ErrorList
 	for i, item := range items {
 		here := at.Index(i).Child("path")
@@ -178,12 +178,12 @@ func paths(at *field.Path, items []corev1.KeyToPath) field.ErrorList {
 		if slices.Contains(strings.Split(item.Path, "/"), "..") {
 			out = append(out, field.Invalid(here, item.Path, "must not contain '..'"))
 		}
-		out = append(out, mode(at.Index(i).Child("mode"), item.Mode)...)
+		out = append(out, fileMode(at.Index(i).Child("mode"), item.Mode)...)
 	}
 	return out
 }
 
-func mode(at *field.Path, bits *int32) field.ErrorList {
+func fileMode(at *field.Path, bits *int32) field.ErrorList {
 	const all = 0o777
 	if bits == nil || *bits >= 0 && *bits <= all {
 		return nil
@@ -191,9 +191,9 @@ func mode(at *field.Path, bits *int32) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, *bits, "must be a number between 0 and 0777 (octal), both inclusive")}
 }
 
-// container checks one container of a pod; names are those of the containers before.
+// container checks one container of a pod. names are the names of the previous containers.
 func container(c *corev1.Container, declared, names sets.Set[string], at *field.Path) field.ErrorList {
-	out := label(at.Child("name"), c.Name)
+	out := dnsLabel(at.Child("name"), c.Name)
 	if c.Name != "" && names.Has(c.Name) {
 		out = append(out, field.Duplicate(at.Child("name"), c.Name))
 	}
@@ -206,21 +206,21 @@ func container(c *corev1.Container, declared, names sets.Set[string], at *field.
 	}
 	out = append(out, containerPorts(c.Ports, at.Child("ports"))...)
 	for i := range c.Env {
-		out = append(out, variable(&c.Env[i], at.Child("env").Index(i))...)
+		out = append(out, envVar(&c.Env[i], at.Child("env").Index(i))...)
 	}
 	for i, from := range c.EnvFrom {
-		if given(from) != 1 {
+		if countSet(from) != 1 {
 			out = append(out, field.Invalid(at.Child("envFrom").Index(i), "", "must specify one of: `configMapRef` or `secretRef`"))
 		}
 	}
 	if s := c.SecurityContext; s != nil {
-		out = append(out, user(at.Child("securityContext", "runAsUser"), s.RunAsUser)...)
+		out = append(out, userID(at.Child("securityContext", "runAsUser"), s.RunAsUser)...)
 	}
 	if l := c.Lifecycle; l != nil {
 		out = append(out, handler(l.PostStart, at.Child("lifecycle", "postStart"))...)
 		out = append(out, handler(l.PreStop, at.Child("lifecycle", "preStop"))...)
 	}
-	out = append(out, mounts(c.VolumeMounts, declared, at.Child("volumeMounts"))...)
+	out = append(out, volumeMounts(c.VolumeMounts, declared, at.Child("volumeMounts"))...)
 	out = append(out, resources(&c.Resources, at.Child("resources"))...)
 	out = append(out, probe(c.LivenessProbe, at.Child("livenessProbe"), true)...)
 	out = append(out, probe(c.StartupProbe, at.Child("startupProbe"), true)...)
@@ -245,14 +245,14 @@ func containerPorts(list []corev1.ContainerPort, at *field.Path) field.ErrorList
 	return out
 }
 
-// variable checks one environment variable.
-func variable(e *corev1.EnvVar, at *field.Path) field.ErrorList {
+// envVar checks one environment variable.
+func envVar(e *corev1.EnvVar, at *field.Path) field.ErrorList {
 	out := optionalName(at.Child("name"), e.Name, validation.IsRelaxedEnvVarName)
 	if e.ValueFrom == nil {
 		return out
 	}
 	from := at.Child("valueFrom")
-	switch n := given(*e.ValueFrom); {
+	switch n := countSet(*e.ValueFrom); {
 	case n == 0:
 		out = append(out, field.Invalid(from, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
 	case n > 1:
@@ -261,15 +261,15 @@ func variable(e *corev1.EnvVar, at *field.Path) field.ErrorList {
 		out = append(out, field.Invalid(from, "", "may not be specified when `value` is not empty"))
 	}
 	if s := e.ValueFrom.SecretKeyRef; s != nil {
-		out = append(out, reference(from.Child("secretKeyRef", "name"), s.Name)...)
+		out = append(out, requiredName(from.Child("secretKeyRef", "name"), s.Name)...)
 	}
 	if c := e.ValueFrom.ConfigMapKeyRef; c != nil {
-		out = append(out, reference(from.Child("configMapKeyRef", "name"), c.Name)...)
+		out = append(out, requiredName(from.Child("configMapKeyRef", "name"), c.Name)...)
 	}
 	return out
 }
 
-func mounts(list []corev1.VolumeMount, declared sets.Set[string], at *field.Path) field.ErrorList {
+func volumeMounts(list []corev1.VolumeMount, declared sets.Set[string], at *field.Path) field.ErrorList {
 	var out field.ErrorList
 	taken := sets.New[string]()
 	for i, m := range list {
@@ -288,7 +288,7 @@ func mounts(list []corev1.VolumeMount, declared sets.Set[string], at *field.Path
 	return out
 }
 
-// resources checks what a container asks for.
+// resources checks the resource requirements of a container.
 func resources(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	out := quantities(r.Limits, at.Child("limits"))
 	out = append(out, quantities(r.Requests, at.Child("requests"))...)
@@ -301,7 +301,7 @@ func resources(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	return out
 }
 
-// quantities checks amounts of what a container may ask for.
+// quantities checks the names and quantities of a resource list.
 func quantities(of corev1.ResourceList, at *field.Path) field.ErrorList {
 	var out field.ErrorList
 	for _, name := range sortedResources(of) {
@@ -328,17 +328,17 @@ func sortedResources(of corev1.ResourceList) []corev1.ResourceName {
 	return out
 }
 
-// handler checks what runs when a container starts or stops, if anything does.
+// handler checks a lifecycle handler, if there is one.
 func handler(h *corev1.LifecycleHandler, at *field.Path) field.ErrorList {
 	if h == nil {
 		return nil
 	}
-	return oneOf(at, *h)
+	return exactlyOneHandler(at, *h)
 }
 
-// oneOf checks a union of handlers.
-func oneOf(at *field.Path, union any) field.ErrorList {
-	switch n := given(union); {
+// exactlyOneHandler checks that exactly one member of a union of handlers is set.
+func exactlyOneHandler(at *field.Path, union any) field.ErrorList {
+	switch n := countSet(union); {
 	case n == 0:
 		return field.ErrorList{field.Required(at, "must specify a handler type")}
 	case n > 1:
@@ -347,12 +347,12 @@ func oneOf(at *field.Path, union any) field.ErrorList {
 	return nil
 }
 
-// probe checks a probe, if there is one. Some succeed at the first success, always.
+// probe checks a probe, if there is one. once says that its successThreshold must be 1.
 func probe(p *corev1.Probe, at *field.Path, once bool) field.ErrorList {
 	if p == nil {
 		return nil
 	}
-	out := oneOf(at, p.ProbeHandler)
+	out := exactlyOneHandler(at, p.ProbeHandler)
 	if h := p.HTTPGet; h != nil {
 		out = append(out, portOrName(at.Child("httpGet", "port"), h.Port)...)
 	}
@@ -363,7 +363,7 @@ func probe(p *corev1.Probe, at *field.Path, once bool) field.ErrorList {
 		"initialDelaySeconds": p.InitialDelaySeconds, "timeoutSeconds": p.TimeoutSeconds, "periodSeconds": p.PeriodSeconds,
 		"successThreshold": p.SuccessThreshold, "failureThreshold": p.FailureThreshold,
 	} {
-		out = append(out, notNegative(at.Child(name), &n)...)
+		out = append(out, nonNegative(at.Child(name), &n)...)
 	}
 	if once && p.SuccessThreshold > 1 {
 		out = append(out, field.Invalid(at.Child("successThreshold"), p.SuccessThreshold, "must be 1"))

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A unit is one of the five fields of a schedule.
-type unit struct {
+// A cronField is one of the five fields of a schedule.
+type cronField struct {
 	name      string
 	low, high int
-	words     []string // in the place of numbers, from low on
+	words     []string // names that may be used instead of numbers, starting at low
 }
 
-var units = []unit{
+var cronFields = []cronField{
 	{"minute", 0, 59, nil},
 	{"hour", 0, 23, nil},
 	{"day of month", 1, 31, nil},
@@ -27,7 +27,7 @@ var units = []unit{
 
 var descriptors = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 
-// schedule checks when a CronJob runs.
+// schedule checks the schedule of a CronJob.
 func schedule(at *field.Path, text string) field.ErrorList {
 	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
 		return field.ErrorList{field.Invalid(at, text, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")}
@@ -50,10 +50,10 @@ func parseSchedule(text string) error {
 		return nil
 	}
 	fields := strings.Fields(text)
-	if len(fields) != len(units) {
-		return fmt.Errorf("expected exactly %d fields, found %d", len(units), len(fields))
+	if len(fields) != len(cronFields) {
+		return fmt.Errorf("expected exactly %d fields, found %d", len(cronFields), len(fields))
 	}
-	for i, u := range units {
+	for i, u := range cronFields {
 		for part := range strings.SplitSeq(fields[i], ",") {
 			if err := u.parse(part); err != nil {
 				return fmt.Errorf("%s: %w", u.name, err)
@@ -63,12 +63,12 @@ func parseSchedule(text string) error {
 	return nil
 }
 
-// parse reads one item: *, ?, a number or a range, each with a step if it likes.
-func (u unit) parse(item string) error {
+// parse checks one item: *, ?, a number or a range, each with an optional step.
+func (u cronField) parse(item string) error {
 	span, step, stepped := strings.Cut(item, "/")
 	if stepped {
 		if n, err := strconv.Atoi(step); err != nil || n < 1 {
-			return fmt.Errorf("%s: the step is no positive number", item)
+			return fmt.Errorf("%s: the step is not a positive number", item)
 		}
 	}
 	if span == "*" || span == "?" {
@@ -91,7 +91,7 @@ func (u unit) parse(item string) error {
 	return nil
 }
 
-func (u unit) number(text string) (int, error) {
+func (u cronField) number(text string) (int, error) {
 	if i := slices.Index(u.words, strings.ToLower(text)); i >= 0 {
 		return u.low + i, nil
 	}

@@ -1,17 +1,17 @@
-// Package validate says what an API server would refuse to write, without one.
+// Package validate does the validation of an API server for writes, without a server.
 //
-//	Readable   may an object be applied? Values that cannot be read
-//	Written    is what a write makes of an object allowed? Names, what is required, enums, immutable fields
+//	FieldTypes   before an apply: can the value of each field be decoded?
+//	Write        is the result of a write valid? Names, required fields, enums, immutable fields
 //
-// It knows Kubernetes' own kinds by their Go types. What their comments say besides, which
-// fields are required and what enums allow, is generated with schemas/k8s. What no library
-// says is written out here for the kinds that packages render most often: it is what the API
-// server's own code does, and a test puts the same objects to both. An object that it
-// accepts may therefore be refused by an API server, for a reason that is rarer; one that it
-// refuses is refused there.
+// It knows the built-in kinds by their Go types. Required fields and enums, which only the
+// comments of these types document, are generated with schemas/k8s. For the kinds that
+// packages render most often, this package implements further rules of the API server that no
+// library exports; a test gives the same objects to both. So an API server may reject an
+// object that this package accepts, for a rarer reason, but never accepts one that this
+// package rejects.
 //
-// Kinds that it does not know are taken as they are, but for their metadata. It decides
-// nothing about access, quotas and admission.
+// Of other kinds it validates only the metadata. It decides nothing about access, quotas and
+// admission.
 package validate
 
 import (
@@ -25,10 +25,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Readable errors with a bad request when a value of an object is none of its field: a
-// quantity, a date, base64, a number that is too large. Fields that its kind does not have
-// are for the types of server-side apply to find.
-func Readable(u *unstructured.Unstructured) error {
+// FieldTypes errors with a bad request when a value does not have the type of its field: an
+// invalid quantity, date or base64 text, a number that is too large. It ignores unknown fields,
+// which server-side apply finds by its own types.
+func FieldTypes(u *unstructured.Unstructured) error {
 	if !scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		return nil
 	}
@@ -49,7 +49,7 @@ func decode(u *unstructured.Unstructured) (runtime.Object, error) {
 	return out, nil
 }
 
-// withoutStatus returns the content of an object, but for what has a way of its own.
+// withoutStatus returns the content of an object without its status, which is written separately.
 func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(u.Object))
 	for k, v := range u.Object {
@@ -60,10 +60,10 @@ func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// Written errors when an API server would not let an object become what it is after a
-// write; before is nil for one that is created. The error says Invalid, with all fields, or
-// that the object cannot be read.
-func Written(before, after *unstructured.Unstructured, namespaced bool) error {
+// Write errors when an API server would reject a write that changes an object from before to
+// after; before is nil on creation. The error is Invalid, with all fields, or a bad request if
+// the object cannot be decoded.
+func Write(before, after *unstructured.Unstructured, namespaced bool) error {
 	kind := after.GroupVersionKind()
 	faults := apivalidation.ValidateObjectMetaAccessor(after, namespaced, nameRule(kind.GroupKind()), field.NewPath("metadata"))
 	if scheme.Scheme.Recognizes(kind) {
@@ -72,12 +72,12 @@ func Written(before, after *unstructured.Unstructured, namespaced bool) error {
 			return err
 		}
 		faults = append(faults, finalizers(after.GetFinalizers())...)
-		faults = append(faults, generated(decoded, after)...)
-		faults = append(faults, object(decoded)...)
+		faults = append(faults, generatedRules(decoded, after)...)
+		faults = append(faults, kindRules(decoded)...)
 		if before != nil && before.GroupVersionKind() == kind {
-			// What is there was accepted, by whoever accepted it.
+			// If before cannot be decoded, it was accepted by another version; skip the comparison.
 			if old, err := decode(before); err == nil {
-				faults = append(faults, change(old, decoded)...)
+				faults = append(faults, updateRules(old, decoded)...)
 			}
 		}
 	}

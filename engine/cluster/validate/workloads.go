@@ -17,9 +17,9 @@ import (
 
 var spec = field.NewPath("spec")
 
-// selects checks the selector of a workload, which has to select its own pods. That it is
-// there is required by its type.
-func selects(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec) field.ErrorList {
+// workloadSelector checks the selector of a workload, which must select its own pods. The
+// generated rules already require that it is set.
+func workloadSelector(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec) field.ErrorList {
 	if selector == nil {
 		return nil
 	}
@@ -36,13 +36,13 @@ func selects(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec) f
 
 func deployment(o *appsv1.Deployment) field.ErrorList {
 	s := &o.Spec
-	out := selects(s.Selector, &s.Template)
+	out := workloadSelector(s.Selector, &s.Template)
 	out = append(out, podTemplate(&s.Template, spec.Child("template"), corev1.RestartPolicyAlways)...)
-	out = append(out, notNegative(spec.Child("replicas"), s.Replicas)...)
-	out = append(out, notNegative(spec.Child("minReadySeconds"), &s.MinReadySeconds)...)
-	out = append(out, notNegative(spec.Child("revisionHistoryLimit"), s.RevisionHistoryLimit)...)
+	out = append(out, nonNegative(spec.Child("replicas"), s.Replicas)...)
+	out = append(out, nonNegative(spec.Child("minReadySeconds"), &s.MinReadySeconds)...)
+	out = append(out, nonNegative(spec.Child("revisionHistoryLimit"), s.RevisionHistoryLimit)...)
 	if d := s.ProgressDeadlineSeconds; d != nil {
-		out = append(out, notNegative(spec.Child("progressDeadlineSeconds"), d)...)
+		out = append(out, nonNegative(spec.Child("progressDeadlineSeconds"), d)...)
 		if *d <= s.MinReadySeconds {
 			out = append(out, field.Invalid(spec.Child("progressDeadlineSeconds"), *d, "must be greater than minReadySeconds"))
 		}
@@ -52,9 +52,9 @@ func deployment(o *appsv1.Deployment) field.ErrorList {
 		if s.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 			out = append(out, field.Forbidden(strategy, "may not be specified when strategy `type` is 'Recreate'"))
 		}
-		out = append(out, amount(strategy.Child("maxUnavailable"), r.MaxUnavailable)...)
-		out = append(out, amount(strategy.Child("maxSurge"), r.MaxSurge)...)
-		if none(r.MaxUnavailable) && none(r.MaxSurge) {
+		out = append(out, intOrPercent(strategy.Child("maxUnavailable"), r.MaxUnavailable)...)
+		out = append(out, intOrPercent(strategy.Child("maxSurge"), r.MaxSurge)...)
+		if isZero(r.MaxUnavailable) && isZero(r.MaxSurge) {
 			out = append(out, field.Invalid(strategy.Child("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0"))
 		}
 	}
@@ -62,15 +62,15 @@ func deployment(o *appsv1.Deployment) field.ErrorList {
 }
 
 func replicaSet(o *appsv1.ReplicaSet) field.ErrorList {
-	out := selects(o.Spec.Selector, &o.Spec.Template)
+	out := workloadSelector(o.Spec.Selector, &o.Spec.Template)
 	out = append(out, podTemplate(&o.Spec.Template, spec.Child("template"), corev1.RestartPolicyAlways)...)
-	return append(out, notNegative(spec.Child("replicas"), o.Spec.Replicas)...)
+	return append(out, nonNegative(spec.Child("replicas"), o.Spec.Replicas)...)
 }
 
 func statefulSet(o *appsv1.StatefulSet) field.ErrorList {
 	s := &o.Spec
-	out := selects(s.Selector, &s.Template)
-	// Its claims are volumes of its pods, whatever the template says.
+	out := workloadSelector(s.Selector, &s.Template)
+	// The pods also have a volume for each claim template.
 	template := s.Template.DeepCopy()
 	for _, c := range s.VolumeClaimTemplates {
 		if !slices.ContainsFunc(template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == c.Name }) {
@@ -78,8 +78,8 @@ func statefulSet(o *appsv1.StatefulSet) field.ErrorList {
 		}
 	}
 	out = append(out, podTemplate(template, spec.Child("template"), corev1.RestartPolicyAlways)...)
-	out = append(out, notNegative(spec.Child("replicas"), s.Replicas)...)
-	out = append(out, notNegative(spec.Child("minReadySeconds"), &s.MinReadySeconds)...)
+	out = append(out, nonNegative(spec.Child("replicas"), s.Replicas)...)
+	out = append(out, nonNegative(spec.Child("minReadySeconds"), &s.MinReadySeconds)...)
 	if s.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType && s.UpdateStrategy.RollingUpdate != nil {
 		out = append(out, field.Invalid(spec.Child("updateStrategy", "rollingUpdate"), s.UpdateStrategy.RollingUpdate, "only allowed for updateStrategy 'RollingUpdate'"))
 	}
@@ -88,37 +88,37 @@ func statefulSet(o *appsv1.StatefulSet) field.ErrorList {
 
 func daemonSet(o *appsv1.DaemonSet) field.ErrorList {
 	s := &o.Spec
-	out := selects(s.Selector, &s.Template)
+	out := workloadSelector(s.Selector, &s.Template)
 	out = append(out, podTemplate(&s.Template, spec.Child("template"), corev1.RestartPolicyAlways)...)
-	out = append(out, notNegative(spec.Child("minReadySeconds"), &s.MinReadySeconds)...)
+	out = append(out, nonNegative(spec.Child("minReadySeconds"), &s.MinReadySeconds)...)
 	at := spec.Child("updateStrategy", "rollingUpdate")
 	if r := s.UpdateStrategy.RollingUpdate; r != nil {
-		out = append(out, amount(at.Child("maxUnavailable"), r.MaxUnavailable)...)
-		out = append(out, amount(at.Child("maxSurge"), r.MaxSurge)...)
+		out = append(out, intOrPercent(at.Child("maxUnavailable"), r.MaxUnavailable)...)
+		out = append(out, intOrPercent(at.Child("maxSurge"), r.MaxSurge)...)
 	}
 	return out
 }
 
-// amount checks a number or percentage that may be left out.
-func amount(at *field.Path, n *intstr.IntOrString) field.ErrorList {
+// intOrPercent checks a number or percentage unless it is nil.
+func intOrPercent(at *field.Path, n *intstr.IntOrString) field.ErrorList {
 	switch {
 	case n == nil:
 		return nil
 	case n.Type == intstr.Int:
-		return notNegative(at, &n.IntVal)
+		return nonNegative(at, &n.IntVal)
 	}
 	return invalid(at, n.StrVal, validation.IsValidPercent(n.StrVal))
 }
 
-// none reports whether an amount says that there is to be nothing.
-func none(n *intstr.IntOrString) bool {
+// isZero reports whether a number or percentage is set to zero.
+func isZero(n *intstr.IntOrString) bool {
 	return n != nil && (n.Type == intstr.Int && n.IntVal == 0 || n.Type == intstr.String && strings.TrimLeft(n.StrVal, "0") == "%")
 }
 
 func job(o *batchv1.Job) field.ErrorList {
 	var out field.ErrorList
 	if o.Spec.ManualSelector == nil || !*o.Spec.ManualSelector {
-		// Its pods have a label with its name.
+		// The name is the value of a label of the pods.
 		out = invalid(spec.Child("template", "labels"), o.Name, validation.IsValidLabelValue(o.Name))
 	}
 	return append(out, jobSpec(&o.Spec, spec)...)
@@ -130,10 +130,10 @@ func jobSpec(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		"parallelism": s.Parallelism, "completions": s.Completions, "backoffLimit": s.BackoffLimit,
 		"ttlSecondsAfterFinished": s.TTLSecondsAfterFinished, "backoffLimitPerIndex": s.BackoffLimitPerIndex, "maxFailedIndexes": s.MaxFailedIndexes,
 	} {
-		out = append(out, notNegative(at.Child(name), n)...)
+		out = append(out, nonNegative(at.Child(name), n)...)
 	}
 	slices.SortStableFunc(out, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
-	out = append(out, notNegative(at.Child("activeDeadlineSeconds"), s.ActiveDeadlineSeconds)...)
+	out = append(out, nonNegative(at.Child("activeDeadlineSeconds"), s.ActiveDeadlineSeconds)...)
 	if s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion && s.Completions == nil {
 		out = append(out, field.Required(at.Child("completions"), "when completion mode is Indexed"))
 	}
@@ -144,7 +144,7 @@ func jobSpec(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 }
 
 func cronJob(o *batchv1.CronJob) field.ErrorList {
-	const longest = 52 // its Jobs have names with eleven characters more
+	const longest = 52 // the names of its Jobs are eleven characters longer
 	s := &o.Spec
 	var out field.ErrorList
 	if len(o.Name) > longest {
@@ -153,8 +153,8 @@ func cronJob(o *batchv1.CronJob) field.ErrorList {
 	if s.Schedule != "" {
 		out = append(out, schedule(spec.Child("schedule"), s.Schedule)...)
 	}
-	out = append(out, notNegative(spec.Child("startingDeadlineSeconds"), s.StartingDeadlineSeconds)...)
-	out = append(out, notNegative(spec.Child("successfulJobsHistoryLimit"), s.SuccessfulJobsHistoryLimit)...)
-	out = append(out, notNegative(spec.Child("failedJobsHistoryLimit"), s.FailedJobsHistoryLimit)...)
+	out = append(out, nonNegative(spec.Child("startingDeadlineSeconds"), s.StartingDeadlineSeconds)...)
+	out = append(out, nonNegative(spec.Child("successfulJobsHistoryLimit"), s.SuccessfulJobsHistoryLimit)...)
+	out = append(out, nonNegative(spec.Child("failedJobsHistoryLimit"), s.FailedJobsHistoryLimit)...)
 	return append(out, jobSpec(&s.JobTemplate.Spec, spec.Child("jobTemplate", "spec"))...)
 }

@@ -1,12 +1,12 @@
-// Package conform holds a CustomResourceDefinition against the API server's own code.
+// Package conform validates a CustomResourceDefinition with the API server's own code.
 //
-// What it is: the very checks that an API server makes when a CRD is applied ([Check]), and
-// what it then does to a custom resource ([Server.Admit]: defaults, unknown fields,
-// schema, list types, CEL rules), without a server.
+// It runs the checks of an API server for a CRD ([Check]), and what an API server then does
+// to a custom resource ([Server.Admit]: defaults, unknown fields, schema, list types, CEL
+// rules), without a server.
 //
-// What it is not: a copy of these rules, so it goes with the version of
-// k8s.io/apiextensions-apiserver in go.mod. It is a package of its own because the
-// CEL library behind it is large: a check of packages needs it, the operator does not.
+// It does not copy these rules, so they are those of the version of
+// k8s.io/apiextensions-apiserver in go.mod. It is a separate package because it depends on
+// the large CEL library: vetting a package needs it, the operator does not.
 package conform
 
 import (
@@ -29,7 +29,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// Check returns every fault for which an API server would refuse crd, or nil.
+// Check errors, with all faults, if an API server would reject crd.
 func Check(crd *apiextensionsv1.CustomResourceDefinition) error {
 	errs, err := Errors(crd)
 	if err != nil {
@@ -41,12 +41,13 @@ func Check(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// Errors returns every fault for which an API server would refuse crd, each with the path
-// of the field within crd; the value of an error about a rule is its text. It errors when
-// crd cannot be read as the server reads it.
+// Errors returns every fault for which an API server would reject crd, each with the path of
+// the field within crd; the BadValue of an error about a rule is the rule's text. It errors
+// when crd cannot be converted.
 //
-// A server looks at no rule as long as a default is wrong, which it may be because its rule
-// is. Here all rules are looked at, and of defaults only those whose rules are right.
+// A server does not check rules while a default is invalid, although the default may be invalid
+// because of a faulty rule. This function checks all rules, and reports a default only if its
+// rules are valid.
 func Errors(crd *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	errs, err := validate(crd)
 	if err != nil || len(errs) == 0 {
@@ -91,7 +92,7 @@ func withoutDefaults(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// validate returns the errors that an API server has.
+// validate returns the errors that an API server would report.
 func validate(crd *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	internal, err := convert(crd)
 	if err != nil {
@@ -152,9 +153,9 @@ func NewServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*
 	return &Server{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// Admit returns what the server would store for object, or why it refuses it. old is the
-// object that it replaces, nil for a new one. Unknown fields are refused, as
-// they are for kubectl, which asks for strict validation.
+// Admit returns what the server would store for object, or errors if it would reject it. old is
+// the object that it replaces, nil for a new one. Unknown fields are rejected, as they are for
+// kubectl, which asks for strict validation.
 func (s *Server) Admit(object, old map[string]any) (map[string]any, error) {
 	stored := runtime.DeepCopyJSON(object)
 	var errs field.ErrorList
@@ -164,7 +165,7 @@ func (s *Server) Admit(object, old map[string]any) (map[string]any, error) {
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(stored, s.structural)
 	defaulting.Default(stored, s.structural)
-	var oldObject any // an untyped nil, which is how the rules know that there is none
+	var oldObject any // an untyped nil tells the validator that there is no old object
 	if old == nil {
 		errs = append(errs, servervalidation.ValidateCustomResource(nil, stored, s.schema)...)
 	} else {

@@ -13,91 +13,91 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// change returns what must not change of what did.
-func change(before, after runtime.Object) field.ErrorList {
+// updateRules returns an error for each change of an immutable field.
+func updateRules(before, after runtime.Object) field.ErrorList {
 	switch after := after.(type) {
 	case *appsv1.Deployment:
 		if before, ok := before.(*appsv1.Deployment); ok {
-			return fixed(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
+			return immutable(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
 		}
 	case *appsv1.ReplicaSet:
 		if before, ok := before.(*appsv1.ReplicaSet); ok {
-			return fixed(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
+			return immutable(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
 		}
 	case *appsv1.DaemonSet:
 		if before, ok := before.(*appsv1.DaemonSet); ok {
-			return fixed(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
+			return immutable(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
 		}
 	case *appsv1.StatefulSet:
 		if before, ok := before.(*appsv1.StatefulSet); ok {
-			return statefulSetChange(&before.Spec, &after.Spec)
+			return statefulSetUpdate(&before.Spec, &after.Spec)
 		}
 	case *batchv1.Job:
 		if before, ok := before.(*batchv1.Job); ok {
-			return jobChange(&before.Spec, &after.Spec)
+			return jobUpdate(&before.Spec, &after.Spec)
 		}
 	case *corev1.Pod:
 		if before, ok := before.(*corev1.Pod); ok {
-			return podChange(&before.Spec, &after.Spec)
+			return podUpdate(&before.Spec, &after.Spec)
 		}
 	case *corev1.Service:
 		if before, ok := before.(*corev1.Service); ok {
-			return serviceChange(&before.Spec, &after.Spec)
+			return serviceUpdate(&before.Spec, &after.Spec)
 		}
 	}
-	return plainChange(before, after)
+	return otherUpdateRules(before, after)
 }
 
-// plainChange is change for what runs nothing.
-func plainChange(before, after runtime.Object) field.ErrorList {
+// otherUpdateRules is updateRules for kinds other than workloads and Services.
+func otherUpdateRules(before, after runtime.Object) field.ErrorList {
 	switch after := after.(type) {
 	case *corev1.ConfigMap:
 		if before, ok := before.(*corev1.ConfigMap); ok && before.Immutable != nil && *before.Immutable {
-			return kept("field is immutable when `immutable` is set",
-				part{field.NewPath("data"), before.Data, after.Data}, part{field.NewPath("binaryData"), before.BinaryData, after.BinaryData},
-				part{field.NewPath("immutable"), before.Immutable, after.Immutable})
+			return unchanged("field is immutable when `immutable` is set",
+				fieldChange{field.NewPath("data"), before.Data, after.Data}, fieldChange{field.NewPath("binaryData"), before.BinaryData, after.BinaryData},
+				fieldChange{field.NewPath("immutable"), before.Immutable, after.Immutable})
 		}
 	case *corev1.Secret:
 		if before, ok := before.(*corev1.Secret); ok {
-			return secretChange(before, after)
+			return secretUpdate(before, after)
 		}
 	case *corev1.PersistentVolumeClaim:
 		if before, ok := before.(*corev1.PersistentVolumeClaim); ok {
-			return claimChange(&before.Spec, &after.Spec)
+			return persistentVolumeClaimUpdate(&before.Spec, &after.Spec)
 		}
 	case *rbacv1.RoleBinding:
 		if before, ok := before.(*rbacv1.RoleBinding); ok {
-			return fixed(field.NewPath("roleRef"), before.RoleRef, after.RoleRef)
+			return immutable(field.NewPath("roleRef"), before.RoleRef, after.RoleRef)
 		}
 	case *rbacv1.ClusterRoleBinding:
 		if before, ok := before.(*rbacv1.ClusterRoleBinding); ok {
-			return fixed(field.NewPath("roleRef"), before.RoleRef, after.RoleRef)
+			return immutable(field.NewPath("roleRef"), before.RoleRef, after.RoleRef)
 		}
 	case *storagev1.StorageClass:
 		if before, ok := before.(*storagev1.StorageClass); ok {
-			return kept(apivalidation.FieldImmutableErrorMsg,
-				part{field.NewPath("provisioner"), before.Provisioner, after.Provisioner}, part{field.NewPath("parameters"), before.Parameters, after.Parameters})
+			return unchanged(apivalidation.FieldImmutableErrorMsg,
+				fieldChange{field.NewPath("provisioner"), before.Provisioner, after.Provisioner}, fieldChange{field.NewPath("parameters"), before.Parameters, after.Parameters})
 		}
 	case *schedulingv1.PriorityClass:
 		if before, ok := before.(*schedulingv1.PriorityClass); ok {
-			return fixed(field.NewPath("value"), before.Value, after.Value)
+			return immutable(field.NewPath("value"), before.Value, after.Value)
 		}
 	}
 	return nil
 }
 
-func fixed(at *field.Path, before, after any) field.ErrorList {
+func immutable(at *field.Path, before, after any) field.ErrorList {
 	return apivalidation.ValidateImmutableField(after, before, at)
 }
 
-// A part of an object, before and after a change.
-type part struct {
+// A fieldChange is the value of a field before and after a change.
+type fieldChange struct {
 	at            *field.Path
 	before, after any
 }
 
-// kept forbids the change of some parts, with a message.
-func kept(message string, parts ...part) field.ErrorList {
+// unchanged forbids changes of fields, with a message.
+func unchanged(message string, parts ...fieldChange) field.ErrorList {
 	var out field.ErrorList
 	for _, p := range parts {
 		if !equality.Semantic.DeepEqual(p.before, p.after) {
@@ -107,7 +107,7 @@ func kept(message string, parts ...part) field.ErrorList {
 	return out
 }
 
-func statefulSetChange(before, after *appsv1.StatefulSetSpec) field.ErrorList {
+func statefulSetUpdate(before, after *appsv1.StatefulSetSpec) field.ErrorList {
 	allowed := before.DeepCopy()
 	allowed.Replicas = after.Replicas
 	allowed.Template = after.Template
@@ -116,19 +116,19 @@ func statefulSetChange(before, after *appsv1.StatefulSetSpec) field.ErrorList {
 	allowed.Ordinals = after.Ordinals
 	allowed.PersistentVolumeClaimRetentionPolicy = after.PersistentVolumeClaimRetentionPolicy
 	allowed.RevisionHistoryLimit = after.RevisionHistoryLimit
-	return kept("updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
-		part{spec, allowed, after})
+	return unchanged("updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+		fieldChange{spec, allowed, after})
 }
 
-func jobChange(before, after *batchv1.JobSpec) field.ErrorList {
-	out := fixed(spec.Child("selector"), before.Selector, after.Selector)
-	out = append(out, fixed(spec.Child("completionMode"), before.CompletionMode, after.CompletionMode)...)
+func jobUpdate(before, after *batchv1.JobSpec) field.ErrorList {
+	out := immutable(spec.Child("selector"), before.Selector, after.Selector)
+	out = append(out, immutable(spec.Child("completionMode"), before.CompletionMode, after.CompletionMode)...)
 	if after.CompletionMode == nil || *after.CompletionMode != batchv1.IndexedCompletion {
-		out = append(out, fixed(spec.Child("completions"), before.Completions, after.Completions)...)
+		out = append(out, immutable(spec.Child("completions"), before.Completions, after.Completions)...)
 	}
 	old, template := before.Template.DeepCopy(), after.Template.DeepCopy()
 	if before.Suspend != nil && *before.Suspend {
-		// Where its pods go may change until they are there.
+		// The scheduling constraints of a suspended Job may change: it has no pods yet.
 		for _, t := range []*corev1.PodTemplateSpec{old, template} {
 			t.Labels, t.Annotations = nil, nil
 			t.Spec.NodeSelector, t.Spec.Tolerations, t.Spec.Affinity, t.Spec.SchedulingGates = nil, nil, nil, nil
@@ -137,10 +137,10 @@ func jobChange(before, after *batchv1.JobSpec) field.ErrorList {
 			}
 		}
 	}
-	return append(out, fixed(spec.Child("template"), old, template)...)
+	return append(out, immutable(spec.Child("template"), old, template)...)
 }
 
-func podChange(before, after *corev1.PodSpec) field.ErrorList {
+func podUpdate(before, after *corev1.PodSpec) field.ErrorList {
 	allowed := before.DeepCopy()
 	for _, lists := range [][2][]corev1.Container{{allowed.Containers, after.Containers}, {allowed.InitContainers, after.InitContainers}} {
 		for i := range lists[0] {
@@ -153,35 +153,35 @@ func podChange(before, after *corev1.PodSpec) field.ErrorList {
 	allowed.TerminationGracePeriodSeconds = after.TerminationGracePeriodSeconds
 	allowed.Tolerations = after.Tolerations
 	allowed.SchedulingGates = after.SchedulingGates
-	return kept("pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`",
-		part{spec, allowed, after})
+	return unchanged("pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`",
+		fieldChange{spec, allowed, after})
 }
 
-func serviceChange(before, after *corev1.ServiceSpec) field.ErrorList {
+func serviceUpdate(before, after *corev1.ServiceSpec) field.ErrorList {
 	external := func(s *corev1.ServiceSpec) bool { return s.Type == corev1.ServiceTypeExternalName }
 	if external(before) || external(after) || before.ClusterIP == "" || after.ClusterIP == "" {
 		return nil
 	}
-	return fixed(spec.Child("clusterIPs").Index(0), before.ClusterIP, after.ClusterIP)
+	return immutable(spec.Child("clusterIPs").Index(0), before.ClusterIP, after.ClusterIP)
 }
 
-func secretChange(before, after *corev1.Secret) field.ErrorList {
+func secretUpdate(before, after *corev1.Secret) field.ErrorList {
 	kindOf := func(s *corev1.Secret) corev1.SecretType {
 		if s.Type == "" {
 			return corev1.SecretTypeOpaque
 		}
 		return s.Type
 	}
-	out := fixed(field.NewPath("type"), kindOf(before), kindOf(after))
+	out := immutable(field.NewPath("type"), kindOf(before), kindOf(after))
 	if before.Immutable == nil || !*before.Immutable {
 		return out
 	}
-	return append(out, kept("field is immutable when `immutable` is set",
-		part{field.NewPath("data"), before.Data, after.Data}, part{field.NewPath("immutable"), before.Immutable, after.Immutable})...)
+	return append(out, unchanged("field is immutable when `immutable` is set",
+		fieldChange{field.NewPath("data"), before.Data, after.Data}, fieldChange{field.NewPath("immutable"), before.Immutable, after.Immutable})...)
 }
 
-// claimChange allows no more than to ask for more, and to be bound.
-func claimChange(before, after *corev1.PersistentVolumeClaimSpec) field.ErrorList {
+// persistentVolumeClaimUpdate allows only to increase the requested storage, and to bind the claim.
+func persistentVolumeClaimUpdate(before, after *corev1.PersistentVolumeClaimSpec) field.ErrorList {
 	allowed := before.DeepCopy()
 	if before.VolumeName == "" {
 		allowed.VolumeName = after.VolumeName
@@ -194,5 +194,5 @@ func claimChange(before, after *corev1.PersistentVolumeClaimSpec) field.ErrorLis
 	if now.Cmp(old) >= 0 {
 		allowed.Resources = after.Resources
 	}
-	return kept("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims", part{spec, allowed, after})
+	return unchanged("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims", fieldChange{spec, allowed, after})
 }

@@ -89,7 +89,7 @@ var refusals = map[string]struct {
 	},
 }
 
-func TestRefused(t *testing.T) {
+func TestLocateErrors(t *testing.T) {
 	t.Parallel()
 	for name, tc := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := crd.Refused(def, errs); err != nil {
+			if err := crd.LocateErrors(def, errs); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(strings.Join(tc.want, "\n"), got); diff != "" {

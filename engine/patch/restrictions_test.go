@@ -79,7 +79,7 @@ subjects: [{kind: ServiceAccount, name: shop}]
 `
 )
 
-// guarded applies one change to one object and returns what came of it.
+// guarded applies one change to one object and returns the report.
 func guarded(t *testing.T, manifest, change string, open ...string) (map[string]any, patch.Report) {
 	t.Helper()
 	o := object(t, "it", manifest)
@@ -302,7 +302,7 @@ func TestAPatchSaysWhichKindItIsFor(t *testing.T) {
 		"another kind":    {"apiVersion: v1, kind: ConfigMap, ", "is for a ConfigMap"},
 		"another group":   {"apiVersion: example.com/v1, kind: Deployment, ", "Deployment.example.com"},
 		"half":            {"kind: Deployment, ", "both apiVersion and kind"},
-		"two groups":      {"apiVersion: apps/v1/v1, kind: Deployment, ", "no group and version"},
+		"two groups":      {"apiVersion: apps/v1/v1, kind: Deployment, ", "must be a group and a version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,10 +33,10 @@ package other
 `
 
 // keep keeps a version of the package in a new folder, and returns both and where it is.
-func keep(t *testing.T, archive, dir string) (k *source.Kept, folder, file string) {
+func keep(t *testing.T, archive, dir string) (k *source.LastGood, folder, file string) {
 	t.Helper()
 	state := filepath.Join(t.TempDir(), "state")
-	k, err := source.OpenKept(state)
+	k, err := source.OpenLastGood(state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +106,11 @@ func contents(t *testing.T, fsys fs.FS) map[string]string {
 
 func TestNothingIsKeptAtFirst(t *testing.T) {
 	t.Parallel()
-	k, err := source.OpenKept(t.TempDir())
+	k, err := source.OpenLastGood(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Load("somewhere"); !errors.Is(err, source.ErrNothingKept) {
+	if _, err := k.Load("somewhere"); !errors.Is(err, source.ErrNoLastGood) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -135,14 +135,14 @@ func TestLastVersionIsKept(t *testing.T) {
 	}
 }
 
-// spoilings are what may have happened to a kept version, and what is said of it.
+// spoilings are ways in which a stored version may be damaged, and the error of each.
 var spoilings = map[string]struct {
 	reason string
 	spoil  func(file string) error
 	says   string
 }{
 	"cut off": {
-		"a disk was full", func(file string) error { return os.Truncate(file, 20) }, "no archive",
+		"a disk was full", func(file string) error { return os.Truncate(file, 20) }, "not an archive",
 	},
 	"another byte": {
 		"what runs would not be what was checked", func(file string) error { return edit(file, "package x", "package y") }, "digest",
@@ -151,7 +151,7 @@ var spoilings = map[string]struct {
 		"no name leads out of the package", func(file string) error { return edit(file, `"x.cue"`, `"../x.cue"`) }, "not the name of a file",
 	},
 	"of another folder": {
-		"somebody has copied it", func(file string) error { return edit(file, `"folder":"`, `"folder":"/elsewhere`) }, "of the folder /elsewhere",
+		"somebody has copied it", func(file string) error { return edit(file, `"folder":"`, `"folder":"/elsewhere`) }, "belongs to the folder /elsewhere",
 	},
 	"of a later format": {
 		"an operator of a later version wrote it", func(file string) error { return edit(file, `"format":1`, `"format":2`) }, "format 2",
@@ -227,7 +227,7 @@ func TestFolderThatOthersMayWriteToIsNotUsed(t *testing.T) {
 		if err := c.make(filepath.Join(dir, "packages")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := source.OpenKept(dir); err == nil {
+		if _, err := source.OpenLastGood(dir); err == nil {
 			t.Errorf("%s: %s", name, c.reason)
 		}
 	}

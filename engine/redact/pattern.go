@@ -9,39 +9,39 @@ import (
 	"strings"
 )
 
-// A form is one way in which a value may be written.
-type form struct {
+// A pattern is one way in which a value may be written.
+type pattern struct {
 	text string
-	// lower is the text in lower case, if its case does not matter.
+	// lower is the text in lower case, or "" if case matters.
 	lower string
 }
 
-// formsOf returns the ways in which a value may be written.
-func formsOf(value string) []form {
+// patternsOf returns the ways in which a value may be written.
+func patternsOf(value string) []pattern {
 	var all []string
-	if len(value) > longestTaken {
+	if len(value) > maxSplitLength {
 		all = append(chunks(value), chunks(base64.StdEncoding.EncodeToString([]byte(value)))...)
 	} else {
-		all = written(value)
-		for _, part := range partsOf(value) {
-			if len(part) >= certain {
+		all = encodings(value)
+		for _, part := range linesAndFields(value) {
+			if len(part) >= minSubstringLength {
 				all = append(all, part, strings.Trim(strconv.Quote(part), `"`))
 			}
 		}
 	}
 	slices.Sort(all)
-	var out []form
+	var out []pattern
 	for _, text := range slices.Compact(all) {
-		f := form{text: text}
-		if len(text) >= certain {
-			f.lower = lower(text)
+		f := pattern{text: text}
+		if len(text) >= minSubstringLength {
+			f.lower = lowerASCII(text)
 		}
 		out = append(out, f)
 	}
 	return out
 }
 
-// chunks returns a long value in pieces: whoever says all of it says each of them.
+// chunks splits a long value: a text that contains the value contains each of its chunks.
 func chunks(value string) []string {
 	const size = 4 << 10
 	var out []string
@@ -51,9 +51,9 @@ func chunks(value string) []string {
 	return append(out, value)
 }
 
-// written returns a value as it is, without the space around it, encoded, and as it is
-// quoted by Go, JSON and CUE, and on one line.
-func written(value string) []string {
+// encodings returns a value verbatim, trimmed, in base64, quoted by Go, JSON and CUE, and on one
+// line.
+func encodings(value string) []string {
 	trimmed := strings.TrimSpace(value)
 	out := []string{value, trimmed}
 	for _, plain := range []string{value, trimmed} {
@@ -71,9 +71,9 @@ func written(value string) []string {
 	return out
 }
 
-// partsOf returns the lines of a value, and the texts in it if it is JSON, such as the
+// linesAndFields returns the lines of a value, and its strings if it is JSON, such as the
 // passwords of registries.
-func partsOf(value string) []string {
+func linesAndFields(value string) []string {
 	var out []string
 	if strings.Contains(value, "\n") {
 		for line := range strings.SplitSeq(value, "\n") {
@@ -82,49 +82,48 @@ func partsOf(value string) []string {
 	}
 	var data any
 	if strings.HasPrefix(strings.TrimSpace(value), "{") && json.Unmarshal([]byte(value), &data) == nil {
-		out = append(out, textsIn(data)...)
+		out = append(out, stringsIn(data)...)
 	}
 	return out
 }
 
-func textsIn(data any) []string {
+func stringsIn(data any) []string {
 	var out []string
 	switch v := data.(type) {
 	case string:
 		out = append(out, v)
 	case []any:
 		for _, e := range v {
-			out = append(out, textsIn(e)...)
+			out = append(out, stringsIn(e)...)
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, textsIn(v[k])...)
+			out = append(out, stringsIn(v[k])...)
 		}
 	}
 	return out
 }
 
-// replace returns a text without some forms.
-func replace(text string, forms []form) string {
-	in := lower(text)
+// redactText returns a text without the patterns.
+func redactText(text string, forms []pattern) string {
+	in := lowerASCII(text)
 	for _, f := range forms {
 		before := text
 		if len(f.text) <= len(text) {
-			text = f.whole(text, in)
+			text = f.redactAll(text, in)
 		}
 		if f.lower != "" && strings.Contains(text, ellipsis) {
-			text = f.cut(text)
+			text = f.redactTruncated(text)
 		}
 		if text != before {
-			in = lower(text)
+			in = lowerASCII(text)
 		}
 	}
 	return text
 }
 
-// whole takes the form out of a text, which is given in lower case as well, wherever
-// it is.
-func (f form) whole(text, inLower string) string {
+// redactAll redacts each occurrence of the pattern in a text. inLower is the text in lower case.
+func (f pattern) redactAll(text, inLower string) string {
 	in, wanted := text, f.text
 	if f.lower != "" {
 		in, wanted = inLower, f.lower
@@ -138,7 +137,7 @@ func (f form) whole(text, inLower string) string {
 		}
 		at += from
 		end := at + len(wanted)
-		if f.lower == "" && (!boundary(text, at-1) || !boundary(text, end)) {
+		if f.lower == "" && (!isWordBoundary(text, at-1) || !isWordBoundary(text, end)) {
 			b.WriteString(text[from : at+1])
 			from = at + 1
 			continue
@@ -152,8 +151,8 @@ func (f form) whole(text, inLower string) string {
 	return b.String() + text[from:]
 }
 
-// boundary reports whether there is no part of a word at a place of a text.
-func boundary(text string, at int) bool {
+// isWordBoundary reports whether the character at an index of a text is not part of a word.
+func isWordBoundary(text string, at int) bool {
 	if at < 0 || at >= len(text) {
 		return true
 	}
@@ -162,31 +161,31 @@ func boundary(text string, at int) bool {
 	return !inWord
 }
 
-// ellipsis is where a text was cut: its middle, by package status, or its end.
+// ellipsis marks where a text was truncated: in its middle, by package status, or at its end.
 const ellipsis = "..."
 
-// shortestCut is how much of a value is recognised beside a cut.
-const shortestCut = 6
+// minTruncatedLength is the minimum length of a truncated value that is recognised.
+const minTruncatedLength = 6
 
-// cut takes out what is left of the form beside the places where a text was cut.
-func (f form) cut(text string) string {
+// redactTruncated redacts the remains of the pattern next to each ellipsis of a text.
+func (f pattern) redactTruncated(text string) string {
 	pieces := strings.Split(text, ellipsis)
 	for i, piece := range pieces {
 		if i+1 < len(pieces) {
-			piece = f.cutAtEnd(piece)
+			piece = f.redactAtEnd(piece)
 		}
 		if i > 0 {
-			piece = f.cutAtStart(piece)
+			piece = f.redactAtStart(piece)
 		}
 		pieces[i] = piece
 	}
 	return strings.Join(pieces, ellipsis)
 }
 
-// cutAtEnd takes out how the form begins, if a piece of a text ends with that.
-func (f form) cutAtEnd(piece string) string {
+// redactAtEnd redacts a prefix of the pattern at the end of a piece of text.
+func (f pattern) redactAtEnd(piece string) string {
 	body := strings.TrimRight(piece, " ")
-	for n := min(len(f.text)-1, len(body)); n >= shortestCut; n-- {
+	for n := min(len(f.text)-1, len(body)); n >= minTruncatedLength; n-- {
 		if strings.HasSuffix(body, f.text[:n]) {
 			return body[:len(body)-n] + Mask + piece[len(body):]
 		}
@@ -194,10 +193,10 @@ func (f form) cutAtEnd(piece string) string {
 	return piece
 }
 
-// cutAtStart takes out how the form ends, if a piece of a text begins with that.
-func (f form) cutAtStart(piece string) string {
+// redactAtStart redacts a suffix of the pattern at the start of a piece of text.
+func (f pattern) redactAtStart(piece string) string {
 	body := strings.TrimLeft(piece, " ")
-	for n := min(len(f.text)-1, len(body)); n >= shortestCut; n-- {
+	for n := min(len(f.text)-1, len(body)); n >= minTruncatedLength; n-- {
 		if strings.HasPrefix(body, f.text[len(f.text)-n:]) {
 			return piece[:len(piece)-len(body)] + Mask + body[n:]
 		}
@@ -205,8 +204,8 @@ func (f form) cutAtStart(piece string) string {
 	return piece
 }
 
-// lower returns a text with the letters of ASCII in lower case, of the same length.
-func lower(text string) string {
+// lowerASCII returns a text of the same length with ASCII letters in lower case.
+func lowerASCII(text string) string {
 	out := []byte(text)
 	for i, c := range out {
 		if c >= 'A' && c <= 'Z' {
@@ -216,8 +215,8 @@ func lower(text string) string {
 	return string(out)
 }
 
-// commonWords are values that are not taken out: whoever guesses tries them first, and
-// messages have them for other reasons.
+// commonWords are values that are not redacted: an attacker guesses them first anyway, and
+// messages contain them for other reasons.
 var commonWords = wordsIn(`
 true false null none yes off enabled disabled enable disable default
 admin administrator root user username login password passwd secret secrets token credentials

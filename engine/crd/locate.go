@@ -14,10 +14,10 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// Refused returns why an API server refuses the CustomResourceDefinition that Generate made
-// of def, as [fault.Faults] with the place of each field that its author wrote. It returns nil
-// when there are no errors. Package conform has them.
-func Refused(def Definition, errs field.ErrorList) error {
+// LocateErrors returns errors of an API server about the CustomResourceDefinition that Generate
+// returned for def, as [fault.Faults] whose faults have positions in the author's source. It
+// returns nil when there are no errors. Package conform returns such errors.
+func LocateErrors(def Definition, errs field.ErrorList) error {
 	var faults []fault.Fault
 	costly := map[string]bool{}
 	for _, e := range errs {
@@ -25,9 +25,9 @@ func Refused(def Definition, errs field.ErrorList) error {
 			continue // a rule that costs too much also adds to a sum that is too large
 		}
 		costly[e.Field] = e.Type == field.ErrorTypeForbidden
-		f := place(def, e)
-		f.Message = "the API server refuses it in a CustomResourceDefinition: " + problem(e)
-		// A default is part of those of the structs around it, and refused in each.
+		f := locate(def, e)
+		f.Message = "the API server refuses it in a CustomResourceDefinition: " + problemOf(e)
+		// A default is part of the defaults of the structs around it, and has an error in each.
 		if !slices.ContainsFunc(faults, func(o fault.Fault) bool { return o.Path == f.Path && o.Message == f.Message }) {
 			faults = append(faults, f)
 		}
@@ -35,9 +35,9 @@ func Refused(def Definition, errs field.ErrorList) error {
 	return merged(faults)
 }
 
-// problem is what an error says, on one line, without the value that it is about: of a
-// default, that is the Go form of a map.
-func problem(e *field.Error) string {
+// problemOf returns the message of an error on one line, without the value: the value of a
+// default is a Go map.
+func problemOf(e *field.Error) string {
 	what, _, _ := strings.Cut(e.Detail, "\n")
 	if what == "" {
 		what = strings.ToLower(e.Type.String())
@@ -57,18 +57,18 @@ func ruleOf(e *field.Error) (string, bool) {
 	return rule, ok && rule != "" && strings.HasSuffix(e.Field, "].rule")
 }
 
-// defaultLabel is how the path of a default begins, behind that of its field.
+// defaultLabel separates the path of a field from a path within its default.
 const defaultLabel = ".default"
 
-// place finds the field of the author that an error is about. An error of another part, such
-// as the names of the kind, has no place.
-func place(def Definition, e *field.Error) fault.Fault {
+// locate returns a fault with the path and position of the field that an error is about. An
+// error about another part, such as the names of the kind, has no position.
+func locate(def Definition, e *field.Error) fault.Fault {
 	version, rest := versionOf(def, e.Field)
 	if version == nil {
 		return fault.Fault{Path: e.Field}
 	}
 	at := root("versions." + version.Name)
-	names := steps(rest)
+	names := schemaSteps(rest)
 	if len(names) == 0 {
 		return faultAt(positionOf(version.Spec), at.path, "", "")
 	}
@@ -79,7 +79,7 @@ func place(def Definition, e *field.Error) fault.Fault {
 	at = at.field(names[0].name)
 	at.pos = positionOf(v)
 	for _, s := range names[1:] {
-		next, below := s.from(v, at)
+		next, below := s.descend(v, at)
 		at = below
 		if pos := positionOf(next); pos.IsValid() {
 			at.pos = pos
@@ -94,14 +94,14 @@ func place(def Definition, e *field.Error) fault.Fault {
 	return faultAt(at.pos, at.path, "", "")
 }
 
-// positionOf returns where a value is written. A bare {...} says no more than "a struct":
-// the contract says it of every spec.
+// positionOf returns the position of a value. It skips a bare {...}, which only says "a struct":
+// the contract has one for every spec.
 func positionOf(v cue.Value) token.Pos {
 	if !v.Exists() {
 		return token.NoPos
 	}
-	for _, l := range literals(v) {
-		_, open := first(l).(*ast.Ellipsis)
+	for _, l := range structLiterals(v) {
+		_, open := firstDeclaration(l).(*ast.Ellipsis)
 		if len(l.Elts) > 1 || len(l.Elts) == 1 && !open {
 			return l.Pos()
 		}
@@ -109,16 +109,17 @@ func positionOf(v cue.Value) token.Pos {
 	return v.Pos()
 }
 
-// first returns the first declaration of a literal, or nil.
-func first(l *ast.StructLit) ast.Decl {
+// firstDeclaration returns the first declaration of a literal, or nil.
+func firstDeclaration(l *ast.StructLit) ast.Decl {
 	if len(l.Elts) == 0 {
 		return nil
 	}
 	return l.Elts[0]
 }
 
-// versionOf returns the version that the path of an error is in, and the path from its
-// schema on. A schema that all versions share is reported at none of them.
+// versionOf returns the version of the path of an error, and the rest of the path below the
+// schema. If all versions share a schema, the path names none of them, and it is the storage
+// version.
 func versionOf(def Definition, path string) (*Version, string) {
 	head, rest, found := strings.Cut(path, "openAPIV3Schema")
 	if !found {
@@ -136,13 +137,13 @@ func versionOf(def Definition, path string) (*Version, string) {
 	return nil, ""
 }
 
-// A step is one level of a schema: a property of a name, or else what all elements of a
-// list or all values of a map are.
-type step struct{ name, all string }
+// A step is one level of a schema: the property called name, or else the elements of a list
+// ("items") or of a map ("values").
+type step struct{ name, elements string }
 
-// steps reads the levels of a path such as .properties[spec].items, as far as it goes down.
-// What is in a default is at the same place as what it is a default of.
-func steps(path string) []step {
+// schemaSteps parses a path such as .properties[spec].items, until it meets something else than
+// a level of the schema. A path within a default leads to the fields that the default is for.
+func schemaSteps(path string) []step {
 	var out []step
 	for {
 		name, rest, found := strings.Cut(strings.TrimPrefix(path, ".properties["), "]")
@@ -150,19 +151,19 @@ func steps(path string) []step {
 		case strings.HasPrefix(path, ".properties[") && found:
 			out, path = append(out, step{name: name}), rest
 		case strings.HasPrefix(path, ".items"):
-			out, path = append(out, step{all: "items"}), strings.TrimPrefix(path, ".items")
+			out, path = append(out, step{elements: "items"}), strings.TrimPrefix(path, ".items")
 		case strings.HasPrefix(path, ".additionalProperties"):
-			out, path = append(out, step{all: "values"}), strings.TrimPrefix(path, ".additionalProperties")
+			out, path = append(out, step{elements: "values"}), strings.TrimPrefix(path, ".additionalProperties")
 		case strings.HasPrefix(path, defaultLabel):
-			return append(out, stepsOfData(strings.TrimPrefix(path, defaultLabel))...)
+			return append(out, valueSteps(strings.TrimPrefix(path, defaultLabel))...)
 		default:
 			return out
 		}
 	}
 }
 
-// stepsOfData reads the levels of a path in a value, such as .topics[0].name.
-func stepsOfData(path string) []step {
+// valueSteps parses a path in a value, such as .topics[0].name.
+func valueSteps(path string) []step {
 	var out []step
 	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {
 		name, rest, indexed := strings.Cut(name, "[")
@@ -170,36 +171,36 @@ func stepsOfData(path string) []step {
 			out = append(out, step{name: name})
 		}
 		if indexed && strings.Trim(rest, "0123456789]") == "" {
-			out = append(out, step{all: "items"})
+			out = append(out, step{elements: "items"})
 		}
 	}
 	return out
 }
 
-// from goes one level down.
-func (s step) from(v cue.Value, at site) (cue.Value, site) {
-	switch s.all {
+// descend goes one level down from v.
+func (s step) descend(v cue.Value, at location) (cue.Value, location) {
+	switch s.elements {
 	case "items":
-		return at.elements().lookup(v, cue.AnyIndex)
+		return at.elements().lookupIn(v, cue.AnyIndex)
 	case "values":
-		return at.values().lookup(v, cue.AnyString)
+		return at.values().lookupIn(v, cue.AnyString)
 	}
 	at = at.field(s.name)
-	if next, at := at.lookup(v, cue.Str(s.name)); next.Exists() {
+	if next, at := at.lookupIn(v, cue.Str(s.name)); next.Exists() {
 		return next, at
 	}
-	return at.lookup(v, cue.Str(s.name).Optional())
+	return at.lookupIn(v, cue.Str(s.name).Optional())
 }
 
-// lookup returns what is below v, which may not exist, and s.
-func (s site) lookup(v cue.Value, sel cue.Selector) (cue.Value, site) {
+// lookupIn returns a member of v, which may not exist, and l.
+func (l location) lookupIn(v cue.Value, sel cue.Selector) (cue.Value, location) {
 	if !v.Exists() {
-		return v, s
+		return v, l
 	}
-	return v.LookupPath(cue.MakePath(sel)), s
+	return v.LookupPath(cue.MakePath(sel)), l
 }
 
-// attributeWith returns where an attribute with some rule is written.
+// attributeWith returns the position of the attribute that contains a rule.
 func attributeWith(v cue.Value, rule string) token.Pos {
 	found := token.NoPos
 	match := func(a *ast.Attribute) {
@@ -210,14 +211,14 @@ func attributeWith(v cue.Value, rule string) token.Pos {
 	if !v.Exists() {
 		return found
 	}
-	spread(v, func(v cue.Value, _ bool) {
+	visitOperands(v, func(v cue.Value, _ bool) {
 		if f, ok := v.Source().(*ast.Field); ok {
 			for _, a := range f.Attrs {
 				match(a)
 			}
 		}
 	})
-	for _, l := range literals(v) {
+	for _, l := range structLiterals(v) {
 		for _, e := range l.Elts {
 			if a, ok := e.(*ast.Attribute); ok {
 				match(a)

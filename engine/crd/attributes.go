@@ -9,37 +9,37 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// marks is what the @crd attributes of a field say.
-type marks struct {
+// attributes are the contents of the @crd attributes of a field.
+type attributes struct {
 	preserve, immutable bool
 	listType            string
 	listMapKeys         []string
 	rules               []apiextensionsv1.ValidationRule
 }
 
-const knownMarks = "preserveUnknownFields, immutable, listType, listMapKey, rule, message"
+const knownArguments = "preserveUnknownFields, immutable, listType, listMapKey, rule, message"
 
-// marks reads the attributes of v and of the definitions that it refers to, so that a
-// definition can say once how all fields of its type are kept. Of the
-// references, counts says along which.
-func (g *generator) marks(at site, v cue.Value, counts func(reference cue.Value) bool) marks {
-	var m marks
+// readAttributes reads the attributes of v and of the definitions that it refers to, so that
+// an attribute on a definition applies to all fields of that type. It follows the references
+// for which follow is true.
+func (g *generator) readAttributes(at location, v cue.Value, follow func(reference cue.Value) bool) attributes {
+	var m attributes
 	seen := map[string]bool{}
-	spreadAlong(v, counts, func(to cue.Value, referred bool) {
+	visitOperandsAlong(v, follow, func(to cue.Value, referred bool) {
 		if to != v && !referred {
 			return
 		}
 		for _, a := range to.Attributes(cue.ValueAttr) {
 			if a.Name() == "crd" && !seen[a.Contents()] {
 				seen[a.Contents()] = true
-				g.attribute(at, &m, a)
+				g.readAttribute(at, &m, a)
 			}
 		}
 	})
 	return m
 }
 
-func (g *generator) attribute(at site, m *marks, a cue.Attribute) {
+func (g *generator) readAttribute(at location, m *attributes, a cue.Attribute) {
 	var rule apiextensionsv1.ValidationRule
 	for i := range a.NumArgs() {
 		key, value := a.Arg(i)
@@ -59,35 +59,35 @@ func (g *generator) attribute(at site, m *marks, a cue.Attribute) {
 		case key == "message" && value != "":
 			rule.Message = value
 		default:
-			g.fault(at, fmt.Sprintf("@crd: %q means nothing", a.RawArg(i)), "there are "+knownMarks)
+			g.fault(at, fmt.Sprintf("@crd: unknown argument %q", a.RawArg(i)), "write one of "+knownArguments)
 		}
 	}
 	switch {
 	case rule.Rule != "":
 		m.rules = append(m.rules, rule)
 	case rule.Message != "":
-		g.fault(at, "@crd: a message without its rule", `write both in one attribute: @crd(rule="…", message="…")`)
+		g.fault(at, "@crd: a message without a rule", `write both in one attribute: @crd(rule="…", message="…")`)
 	}
 }
 
-// mark applies what the attributes say about validation and merging.
-func (g *generator) mark(at site, schema *schemaProps, m marks) {
+// applyAttributes applies the attributes that concern validation and merging.
+func (g *generator) applyAttributes(at location, schema *schemaProps, m attributes) {
 	if m.immutable {
 		m.rules = append(m.rules, apiextensionsv1.ValidationRule{Rule: "self == oldSelf", Message: "is immutable"})
 	}
 	for _, r := range m.rules {
 		if at.atomic && strings.Contains(r.Rule, "oldSelf") {
-			g.fault(at, "the API server cannot tell which element of a list this was before",
+			g.fault(at, "the API server cannot compare an element of this list with its old value",
 				"write @crd(listType=map, listMapKey=name) on the list, or make the whole list immutable")
 			continue
 		}
 		schema.XValidations = append(schema.XValidations, r)
 	}
-	g.merging(at, schema, m)
+	g.setListType(at, schema, m)
 }
 
-// merging sets how server-side apply merges a list.
-func (g *generator) merging(at site, schema *schemaProps, m marks) {
+// setListType sets how server-side apply merges a list.
+func (g *generator) setListType(at location, schema *schemaProps, m attributes) {
 	if m.listType == "" && m.listMapKeys == nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (g *generator) merging(at site, schema *schemaProps, m marks) {
 		g.fault(at, "@crd: listType=map and listMapKey need each other", "write @crd(listType=map, listMapKey=name)")
 		return
 	case m.listType == "set" && schema.Items.Schema.Type == "object":
-		g.fault(at, "@crd: a set has no structs for elements", "write @crd(listType=map, listMapKey=name)")
+		g.fault(at, "@crd: the elements of a set cannot be structs", "write @crd(listType=map, listMapKey=name)")
 		return
 	}
 	schema.XListType = &m.listType
@@ -107,14 +107,14 @@ func (g *generator) merging(at site, schema *schemaProps, m marks) {
 	for _, key := range m.listMapKeys {
 		property, ok := schema.Items.Schema.Properties[key]
 		if !ok || property.Default == nil && !slices.Contains(schema.Items.Schema.Required, key) {
-			g.fault(at, fmt.Sprintf("@crd: the elements need not have the listMapKey %s", key), fmt.Sprintf("declare %s!: string in the struct", key))
+			g.fault(at, fmt.Sprintf("@crd: the elements may lack the listMapKey %s", key), fmt.Sprintf("declare %s!: string in the struct", key))
 		}
 	}
 }
 
-// keep closes the way round an immutable optional field: remove it, and add it again
-// with another value. A rule on the field itself sees neither.
-func keep(parent *schemaProps, name string, property *schemaProps) {
+// forbidRemoval closes a loophole of an immutable optional field: a user could remove it and
+// add it again with another value. A rule on the field itself is not evaluated for either step.
+func forbidRemoval(parent *schemaProps, name string, property *schemaProps) {
 	immutable := slices.ContainsFunc(property.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == "self == oldSelf" })
 	if !immutable {
 		return

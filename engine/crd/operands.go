@@ -5,30 +5,31 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// spread visits v and the values that it is made of: operands of & and |, arguments of
-// calls, and what references refer to. referred is true for the last, nearest first.
+// visitOperands visits v and the values that it is composed of: operands of & and |, arguments
+// of calls, and targets of references. referred is true for targets of references; the nearest
+// is visited first.
 //
-// Each referred value is visited once: definitions that double each other
-// (#A: #B & #B, #B: #C & #C, …) would otherwise take for ever.
-func spread(v cue.Value, visit func(v cue.Value, referred bool)) {
-	spreadAlong(v, func(cue.Value) bool { return true }, visit)
+// Each target is visited once: definitions that double each other
+// (#A: #B & #B, #B: #C & #C, …) would otherwise take exponential time.
+func visitOperands(v cue.Value, visit func(v cue.Value, referred bool)) {
+	visitOperandsAlong(v, func(cue.Value) bool { return true }, visit)
 }
 
-// spreadAlong is spread along those references that count.
-func spreadAlong(v cue.Value, counts func(reference cue.Value) bool, visit func(v cue.Value, referred bool)) {
+// visitOperandsAlong is visitOperands along the references for which follow is true.
+func visitOperandsAlong(v cue.Value, follow func(reference cue.Value) bool, visit func(v cue.Value, referred bool)) {
 	visit(v, false)
-	s := spreader{counts: counts, visit: visit, seen: map[cue.Value]bool{}}
+	s := operandVisitor{follow: follow, visit: visit, seen: map[cue.Value]bool{}}
 	s.walk(v, 0)
 }
 
-type spreader struct {
-	counts func(reference cue.Value) bool
+type operandVisitor struct {
+	follow func(reference cue.Value) bool
 	visit  func(v cue.Value, referred bool)
 	seen   map[cue.Value]bool
 }
 
-// called returns the name of the function that a value is a call of, or "".
-func called(v cue.Value) string {
+// calleeName returns the name of the function if a value is a call, or "".
+func calleeName(v cue.Value) string {
 	node := v.Source()
 	if f, ok := node.(*ast.Field); ok {
 		node = f.Value
@@ -50,15 +51,15 @@ func called(v cue.Value) string {
 // maxChain bounds how many references and operators are followed at one field.
 const maxChain = 100
 
-func (s *spreader) walk(v cue.Value, depth int) {
+func (s *operandVisitor) walk(v cue.Value, depth int) {
 	if depth > maxChain {
 		return
 	}
 	op, args := v.Expr()
 	switch op {
 	case cue.CallOp:
-		if name := called(v); name != "" && name != "close" {
-			return // what it makes is something else than what it is given
+		if name := calleeName(v); name != "" && name != "close" {
+			return // the result of a function is not composed of its arguments
 		}
 		fallthrough
 	case cue.AndOp, cue.OrOp:
@@ -67,7 +68,7 @@ func (s *spreader) walk(v cue.Value, depth int) {
 			s.walk(a, depth+1)
 		}
 	case cue.SelectorOp, cue.IndexOp:
-		if !s.counts(v) {
+		if !s.follow(v) {
 			return
 		}
 		to := cue.Dereference(v)

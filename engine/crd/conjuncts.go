@@ -11,28 +11,28 @@ import (
 // parts are the conjuncts of a struct or a list, before evaluation merges them.
 //
 //	null | [...string] & list.MinItems(1) | *["a"]
-//	 │          │             │                └── the default: not a part of the type
+//	 │          │             │                └── the default: not part of the type
 //	 │          types         calls
 //	 null
 type parts struct {
 	types []cue.Value
-	calls []call
+	calls []validatorCall
 	null  bool
 	// constants are the defaults that were left out of types.
 	constants []cue.Value
-	// alternatives is the most types that any one disjunction leaves a choice of.
+	// alternatives is the largest number of types in any one disjunction.
 	alternatives int
 	seen         map[cue.Value]bool // the references that were followed
 }
 
-// call is a validator such as list.MinItems(1).
-type call struct {
+// validatorCall is a validator such as list.MinItems(1).
+type validatorCall struct {
 	name string // list.MinItems
 	args []cue.Value
-	pos  cue.Value // where it was written
+	pos  cue.Value // has the position of the call
 }
 
-func takeApart(v cue.Value) parts {
+func partsOf(v cue.Value) parts {
 	p := parts{seen: map[cue.Value]bool{}}
 	p.add(v, 0)
 	return p
@@ -48,12 +48,12 @@ func (p *parts) add(v cue.Value, depth int) {
 			p.add(a, depth+1)
 		}
 	case op == cue.OrOp:
-		p.either(v, args, depth)
+		p.addDisjunction(v, args, depth)
 	case op == cue.CallOp && isValidator(v):
-		p.calls = append(p.calls, call{callName(args[0]), args[1:], v})
-	case isValidator(v) && calls(v):
+		p.calls = append(p.calls, validatorCall{callName(args[0]), args[1:], v})
+	case isValidator(v) && isCall(v):
 		_, args := v.Eval().Expr()
-		p.calls = append(p.calls, call{callName(args[0]), args[1:], v})
+		p.calls = append(p.calls, validatorCall{callName(args[0]), args[1:], v})
 	case op == cue.SelectorOp || op == cue.IndexOp:
 		to := cue.Dereference(v)
 		switch {
@@ -71,9 +71,9 @@ func (p *parts) add(v cue.Value, depth int) {
 	}
 }
 
-// either adds the arms of a disjunction. Its default is left out: it is a value of the
-// type that the other arms describe.
-func (p *parts) either(v cue.Value, arms []cue.Value, depth int) {
+// addDisjunction adds the arms of a disjunction. It leaves out the default, which is a value
+// of the type that the other arms describe.
+func (p *parts) addDisjunction(v cue.Value, arms []cue.Value, depth int) {
 	preferred, _ := v.Default()
 	alternatives := 0
 	for _, arm := range arms {
@@ -81,8 +81,8 @@ func (p *parts) either(v cue.Value, arms []cue.Value, depth int) {
 		case arm.IncompleteKind() == cue.NullKind:
 			p.null = true
 		case isConstant(arm) && equalData(preferred, arm):
-			// Default does not tell a default from the only arm that evaluation left,
-			// which it is beside a list that must not be empty.
+			// Value.Default returns either the default or the only arm that evaluation left.
+			// The latter happens next to a list that must not be empty.
 			p.constants = append(p.constants, arm)
 		default:
 			alternatives++
@@ -92,12 +92,12 @@ func (p *parts) either(v cue.Value, arms []cue.Value, depth int) {
 	p.alternatives = max(p.alternatives, alternatives)
 }
 
-// base is the value without its validators, its null and its default.
+// base returns the value without its validators, its null and its default.
 func (p parts) base(v cue.Value) cue.Value {
 	switch {
 	case len(p.types) == 0, p.alternatives > 1:
 		return v
-	case v.IncompleteKind() == cue.BottomKind, v.IncompleteKind() == cue.ListKind, v.Kind() == cue.BottomKind && p.collection():
+	case v.IncompleteKind() == cue.BottomKind, v.IncompleteKind() == cue.ListKind, v.Kind() == cue.BottomKind && p.isStructOrList():
 		base := p.types[0]
 		for _, t := range p.types[1:] {
 			base = base.Unify(t)
@@ -107,8 +107,8 @@ func (p parts) base(v cue.Value) cue.Value {
 	return v
 }
 
-// collection holds if all types are structs, or all are lists.
-func (p parts) collection() bool {
+// isStructOrList reports whether all types are structs, or all are lists.
+func (p parts) isStructOrList() bool {
 	var kinds cue.Kind
 	for _, t := range p.types {
 		kinds |= t.IncompleteKind()
@@ -116,40 +116,43 @@ func (p parts) collection() bool {
 	return kinds == cue.StructKind || kinds == cue.ListKind
 }
 
-// covers holds if all defaults are of the type base: it adds nothing to them. One that is
-// not is an alternative. (Subsume would refuse a default that lacks an optional field.)
-func (p parts) covers(base cue.Value) bool {
+// acceptsDefaults reports whether all defaults are of the type base, so that unifying them with
+// base adds nothing. A default that is not of this type is an alternative. (Subsume would
+// refuse a default that lacks an optional field.)
+func (p parts) acceptsDefaults(base cue.Value) bool {
 	return !slices.ContainsFunc(p.constants, func(c cue.Value) bool {
 		return !equalData(base.Unify(c), c)
 	})
 }
 
-// equalData compares what two values are as JSON. Value.Equals also compares the
-// markers of the fields that they come from.
+// equalData compares two values as JSON. Value.Equals also compares the optional markers of
+// their fields.
 func equalData(a, b cue.Value) bool {
 	x, errX := a.MarshalJSON()
 	y, errY := b.MarshalJSON()
 	return errX == nil && errY == nil && equalJSON(x, y)
 }
 
-// isValidator tells validators from functions whose result is the value.
+// isValidator reports whether a call is a validator, and not a function whose result is the
+// value.
 func isValidator(v cue.Value) bool {
 	return v.Kind() == cue.BottomKind
 }
 
-// callName is the name of a validator as it is written: strings.MinRunes.
+// callName returns the name of a validator as it is written: strings.MinRunes.
 func callName(fn cue.Value) string {
 	return strings.TrimSuffix(fmt.Sprint(fn), "()")
 }
 
-// calls holds for a validator that is written without brackets: list.IsSortedStrings.
-func calls(v cue.Value) bool {
+// isCall reports whether a value evaluates to a call. That finds a validator that is written
+// without parentheses: list.IsSortedStrings.
+func isCall(v cue.Value) bool {
 	op, _ := v.Eval().Expr()
 	return op == cue.CallOp
 }
 
-// isConstant holds for a value that leaves nothing open. [...int] is not one, although it
-// has the default [].
+// isConstant reports whether a value is concrete and closed. [...int] is not, although it has
+// the default [].
 func isConstant(v cue.Value) bool {
 	return isConcrete(v) && !v.LookupPath(cue.MakePath(cue.AnyIndex)).Exists()
 }

@@ -1,0 +1,63 @@
+package patch
+
+import (
+	"slices"
+	"strings"
+)
+
+// privilegeFields are the fields, of any kind, that give privileges on the node, in the cluster
+// or on the data of other users.
+var privilegeFields = []string{
+	// Privileges and user of a pod on its node.
+	"allowPrivilegeEscalation", "appArmorProfile", "capabilities", "fsGroup", "hostIP", "hostIPC", "hostNetwork", "hostPID", "hostPath",
+	"hostPort", "hostUsers", "podSecurityContext", "privileged", "procMount", "runAsGroup", "runAsNonRoot", "runAsUser",
+	"seLinuxOptions", "seccompProfile", "securityContext", "supplementalGroups", "sysctls", "windowsOptions",
+	// Scheduling and priority.
+	"nodeName", "priorityClassName", "resourceClaims", "runtimeClassName",
+	// Storage of other users.
+	"dataSource", "dataSourceRef", "volumeName",
+	// Traffic of other users.
+	"externalIPs", "externalName", "loadBalancerIP",
+	// Bindings of roles.
+	"clusterRoleRef", "roleRef",
+}
+
+// privilegeWords are parts of the names of fields that refer to a Secret or to an identity.
+var privilegeWords = []string{"secret", "serviceaccount"}
+
+// probeFields are the fields in which the node, and not the pod, connects to a host.
+var probeFields = []string{"grpc", "httpGet", "tcpSocket"}
+
+// routingFields are the fields of kinds other than workloads that decide which requests an
+// object receives. With the host of another object, it would receive requests meant for that
+// object; another gateway or ingress class exposes it to other clients.
+var routingFields = []string{
+	"defaultBackend", "fqdn", "gateways", "host", "hostname", "hostnames", "hosts", "ingressClassName", "parentRefs",
+}
+
+// workloadGroups are the API groups whose kinds route no requests: a host in them is the name of
+// a pod or a target of its connections.
+var workloadGroups = []string{"", "apps", "batch"}
+
+// privilegeKeyPrefixes are prefixes of labels and annotations that give a pod an identity, lift
+// its confinement, or route the traffic of other users to it.
+var privilegeKeyPrefixes = []string{
+	"azure.workload.identity/",
+	"container.apparmor.security.beta.kubernetes.io/",
+	"container.seccomp.security.alpha.kubernetes.io/",
+	"eks.amazonaws.com/",
+	"external-dns.alpha.kubernetes.io/",
+	"iam.amazonaws.com/",
+	"iam.gke.io/",
+	"kubernetes.io/ingress.class",
+	"nginx.ingress.kubernetes.io/configuration-snippet",
+	"nginx.ingress.kubernetes.io/server-alias",
+	"nginx.ingress.kubernetes.io/server-snippet",
+	"seccomp.security.alpha.kubernetes.io/",
+}
+
+// isPrivilegeField reports whether a field of this name gives privileges.
+func isPrivilegeField(name string) bool {
+	lower := strings.ToLower(name)
+	return slices.Contains(privilegeFields, name) || slices.ContainsFunc(privilegeWords, func(w string) bool { return strings.Contains(lower, w) })
+}

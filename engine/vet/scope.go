@@ -1,0 +1,68 @@
+package vet
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+)
+
+// Scopes say where the objects of kinds live that are not Kubernetes' own.
+type Scopes map[schema.GroupKind]cluster.Scope
+
+// of returns the scope of a kind, or "" if nobody knows it.
+func (s Scopes) of(kind schema.GroupKind) cluster.Scope {
+	if scope, given := s[kind]; given {
+		return scope
+	}
+	scope, _ := cluster.KnownScope(kind)
+	return scope
+}
+
+// withOwn returns the scopes with those of the kinds that the package itself brings: its
+// own, and those that its objects define.
+func (s Scopes) withOwn(p *program.Program, samples []sample) Scopes {
+	out := maps.Clone(s)
+	if out == nil {
+		out = Scopes{}
+	}
+	for _, sample := range samples {
+		for _, o := range sample.objects() {
+			if kind, scope, defines := cluster.DefinedBy(o.Manifest); defines {
+				out[kind] = scope
+			}
+		}
+	}
+	out[p.GroupVersionKind().GroupKind()] = cluster.Namespaced
+	if p.Meta().ClusterScoped {
+		out[p.GroupVersionKind().GroupKind()] = cluster.ClusterScoped
+	}
+	return out
+}
+
+// unknownKinds asks the author where the objects of a kind live that is not Kubernetes' own:
+// in no namespace, the package would have to say that it reaches there.
+func unknownKinds(v *view) program.Faults {
+	if v.Meta().ClusterScoped {
+		return nil
+	}
+	asked := map[schema.GroupKind]bool{}
+	var out program.Faults
+	for _, s := range v.samples {
+		for _, o := range s.objects() {
+			kind := o.Identity.GroupVersionKind().GroupKind()
+			if v.scopes.of(kind) != "" || o.Identity.Namespace != "" || asked[kind] {
+				continue
+			}
+			asked[kind] = true
+			out = append(out, program.Fault{
+				Position: o.Position, Path: o.path(),
+				Message: fmt.Sprintf("where objects of kind %s live is not known here", kind),
+				Hint:    "give its CustomResourceDefinition with -f",
+			})
+		}
+	}
+	return out
+}
