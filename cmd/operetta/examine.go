@@ -18,9 +18,6 @@ import (
 )
 
 const (
-	// examineTimeout is how long a worker may take for one package. The largest known packages
-	// take a second.
-	examineTimeout = 30 * time.Second
 	// maxWorkerOutput bounds the standard output of a worker, in bytes. The largest part is the
 	// CustomResourceDefinition, which etcd does not accept beyond one and a half megabytes.
 	maxWorkerOutput = 16 << 20

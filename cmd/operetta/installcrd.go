@@ -131,9 +131,3 @@ func ignoreErrors(err error, kinds ...func(error) bool) error {
 	}
 	return err
 }
-
-// How often an installed definition is polled, and for how long.
-const (
-	establishedPoll    = 50 * time.Millisecond
-	establishedTimeout = time.Minute
-)

@@ -109,10 +109,6 @@ func (o *operator) reportOutdated(ctx context.Context, served *program.Program, 
 	}
 }
 
-// outdatedReportDelay is how long a package has to be broken before its resources say so, while the
-// last good version keeps running. Until then only the log says so, for the author who is editing.
-const outdatedReportDelay = 5 * time.Second
-
 // delayedCall calls a function after a delay, unless it is cancelled before. Its zero value is
 // ready for use.
 type delayedCall struct {

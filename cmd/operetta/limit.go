@@ -23,8 +23,6 @@ const (
 	maxStack = 128 << 20
 	// exitStackSize is the stack size at which a worker exits by itself, before Go ends it.
 	exitStackSize = maxStack / 4
-	// watchInterval is how often a worker checks its limits.
-	watchInterval = 5 * time.Millisecond
 )
 
 // limitProcess limits the memory (in bytes), the stack and the run time of this process. From seven

@@ -108,7 +108,7 @@ func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dir
 			return err
 		}
 	}
-	o.manager.Settled()
+	o.manager.PackagesLoaded()
 	o.log.Info("running", "packages", dirs)
 	return ctx.Err()
 }
@@ -146,12 +146,6 @@ func (o *operator) loadAll(ctx context.Context, dirs []string) <-chan firstLoad 
 // minWorkers is how many packages are checked concurrently at least, even on a machine with
 // fewer processors: a worker may only be running into its timeout.
 const minWorkers = 4
-
-// startupGrace is how long startup waits for all packages to load before it serves the first
-// one. The wait makes sure that two packages with the same kind are noticed before either acts.
-// It is limited because a package whose evaluation never ends is noticed only after
-// examineTimeout, and must not delay the others for that long.
-const startupGrace = 10 * time.Second
 
 // collectLoads returns the packages that are loaded within startupGrace, sorted by folder.
 func collectLoads(loads <-chan firstLoad, n int) []firstLoad {

@@ -13,9 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// outageRetry is how often a request is retried at startup while the API server cannot be reached.
-const outageRetry = 2 * time.Second
-
 // retryOutage calls a function until it succeeds, fails for another reason than that the API server
 // cannot be reached, or the context ends, whose error it returns then.
 func retryOutage(ctx context.Context, config *rest.Config, log logr.Logger, call func() error) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -34,9 +33,6 @@ const (
 	crdsApply = "apply"
 	crdsLeave = "leave"
 )
-
-// defaultStepLimit is longer than any useful evaluation takes.
-const defaultStepLimit = 5 * time.Minute
 
 const runLong = `Run the operators of packages on a cluster until interrupted.
 

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/term"
@@ -137,10 +136,6 @@ func readLine(ctx context.Context, from io.Reader) (string, error) {
 		return "", ctx.Err()
 	}
 }
-
-// identityTimeout is how long the API server may take to return the identity of the user. If it
-// cannot be reached, the command goes on without.
-const identityTimeout = 5 * time.Second
 
 // logTarget logs the context and address of the cluster, and the user.
 func (t target) logTarget(ctx context.Context, log logr.Logger) {

@@ -60,6 +60,18 @@ func (r Ref) Identity() Ref {
 	return r
 }
 
+// A Selection says which objects of a kind are listed.
+type Selection struct {
+	Kind schema.GroupVersionKind
+	// Namespace is where they are; "" is everywhere.
+	Namespace string
+	// Name is the name that they have, and Labels are labels; "" and none are any.
+	Name   string
+	Labels map[string]string
+	// Limit is how many a live list returns at most; 0 is all.
+	Limit int64
+}
+
 // Scope says where the objects of a kind live.
 type Scope string
 
@@ -78,6 +90,13 @@ type Cluster interface {
 	// GetLive returns an object as the API server has it now, or nil when it does
 	// not exist.
 	GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)
+
+	// ListCached returns the objects of a selection as last observed, including what this
+	// process wrote, sorted by name. The caller must not change them.
+	ListCached(ctx context.Context, s Selection) ([]*unstructured.Unstructured, error)
+
+	// ListLive returns the objects of a selection as the API server has them now.
+	ListLive(ctx context.Context, s Selection) ([]*unstructured.Unstructured, error)
 
 	// Apply writes an object by server-side apply as FieldManager and returns
 	// the result. With a UID in the object it fails with a conflict unless
@@ -112,6 +131,14 @@ type Cluster interface {
 	// Delete removes the object with that UID, its dependents first. It is no
 	// error when the object is gone or was replaced by another.
 	Delete(ctx context.Context, ref Ref, uid types.UID) error
+
+	// ApplyStatus writes the status of the object with that UID as FieldManager, and makes of
+	// the argument what was answered. It is no error when the object is gone.
+	ApplyStatus(ctx context.Context, object *unstructured.Unstructured) error
+
+	// ApplyFinalizers makes the engine's finalizers of the object with that UID those that
+	// the argument has. It is no error to take them from an object that is gone.
+	ApplyFinalizers(ctx context.Context, object *unstructured.Unstructured) error
 
 	// Scope returns where the objects of a kind live.
 	Scope(ctx context.Context, kind schema.GroupVersionKind) (Scope, error)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,11 +30,14 @@ type Live struct {
 	Namespace string
 	// Watch makes sure that changes of a kind are observed. It is called before
 	// each read and must be cheap once the watch runs. It errors with a
-	// KindUnreadableError when that does not begin.
+	// KindUnreadableError when that does not begin. It is nil where somebody else watches.
 	Watch func(ctx context.Context, kind schema.GroupVersionKind) error
 	// Schemas returns the types of kinds, to say what is wrong with an object that the API
 	// server does not accept; it may be nil.
 	Schemas Schemas
+	// Whole returns an object of which the cache has kept a part as a whole, which it reads if
+	// it has to; it is nil for a cache that keeps all.
+	Whole func(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error)
 	// Creations are shared by the Lives of a process, so that no two create one object; it
 	// may be nil.
 	Creations *Creations
@@ -48,20 +50,20 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
-	if err := l.Watch(ctx, ref.GroupVersionKind); err != nil {
-		return nil, err
+	if l.Watch != nil {
+		if err := l.Watch(ctx, ref.GroupVersionKind); err != nil {
+			return nil, err
+		}
 	}
 	u, err := l.cached(ctx, ref)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return get(ctx, l.Direct, ref)
 	}
-	return u, err
+	if err != nil || l.Whole == nil {
+		return u, err
+	}
+	return l.Whole(ctx, u, l.GetLive)
 }
-
-// catchUp is how long a read waits for the cache to see what this process wrote. That
-// takes milliseconds, and for ever where somebody takes the label away that the cache
-// goes by.
-const catchUp = 3 * time.Second
 
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
@@ -121,22 +123,6 @@ func (l *Live) applyForced(ctx context.Context, object *unstructured.Unstructure
 func (l *Live) DryRun() Cluster {
 	dry := client.NewDryRunClient(l.Direct)
 	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespace: l.Namespace, Watch: l.Watch, Schemas: l.Schemas}
-}
-
-// List returns the objects of a kind and namespace that have some labels, so many at most,
-// as the API server has them now.
-func (l *Live) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := l.Direct.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(labels), client.Limit(limit))
-	if err != nil {
-		return nil, fmt.Errorf("listing %s in namespace %s: %w", kind.Kind, namespace, err)
-	}
-	out := make([]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	return out, nil
 }
 
 // HandOver implements Cluster.

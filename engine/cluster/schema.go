@@ -51,10 +51,6 @@ func (e *SchemaError) Error() string {
 // publish any.
 type Schemas func(ctx context.Context, version schema.GroupVersion) (managedfields.TypeConverter, error)
 
-// schemasFresh is how long the published types of an API are used before they are read
-// again: a definition may be changed at any time.
-const schemasFresh = time.Minute
-
 // PublishedSchemas returns the types that an API server publishes as OpenAPI. They are
 // read when they are asked for, and kept for a minute.
 func PublishedSchemas(config *rest.Config) Schemas {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,11 +28,13 @@ func TestFinalizerOfASubsystemLeavesItsSpecAlone(t *testing.T) {
 	}
 	rendered := identity()
 	rendered.Object["spec"] = map[string]any{"text": "from the parent"}
-	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(identity()).Build() // it gives no UIDs itself
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kind, meta.RESTScopeNamespace)
+	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(mapper).WithObjects(identity()).Build() // it gives no UIDs itself
 	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(rendered), client.FieldOwner(cluster.FieldManager), client.ForceOwnership); err != nil {
 		t.Fatal(err)
 	}
-	s := &store{kind: kind, client: c}
+	s := &cluster.Live{Client: c}
 	want := identity()
 	for _, finalizers := range [][]string{{reconcile.Finalizer}, nil} {
 		want.SetFinalizers(finalizers)

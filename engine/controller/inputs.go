@@ -18,14 +18,13 @@ import (
 	"operetta.dev/engine/rollout"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // inputs watches what the resources of a package read and do not own: of each input
 // just the objects that it names or selects, as long as a resource refers to it.
 type inputs struct {
 	// open returns a cache for one input, which tells its troubles.
-	open func(inputKey, *troubles) (cache.Cache, error)
+	open func(inputKey, *watchErrors) (cache.Cache, error)
 	// wake reconciles resources because an object has changed, or for the zero value at once.
 	wake func(cluster.Ref, ...types.NamespacedName)
 
@@ -36,8 +35,6 @@ type inputs struct {
 	refers  map[types.NamespacedName]map[inputKey]bool
 }
 
-var _ rollout.Inputs = (*inputs)(nil)
-
 // inputKey tells one input from another, whoever refers to it.
 type inputKey struct {
 	kind      schema.GroupVersionKind
@@ -46,18 +43,18 @@ type inputKey struct {
 	selector  string
 }
 
-func keyOf(in program.Input) inputKey {
-	return inputKey{kind: in.Kind, namespace: in.Namespace, name: in.Object, selector: labels.SelectorFromSet(in.Selector).String()}
+func keyOf(in cluster.Selection) inputKey {
+	return inputKey{kind: in.Kind, namespace: in.Namespace, name: in.Name, selector: labels.SelectorFromSet(in.Labels).String()}
 }
 
 // inputWatch is a running watch.
 type inputWatch struct {
 	cache   cache.Cache
-	opening *opening
+	pending *pendingWatch
 	stop    context.CancelFunc
 }
 
-// Start implements manager.Runnable: it lends the watches the manager's life.
+// Start implements manager.Runnable. The watches stop when the manager stops.
 func (i *inputs) Start(ctx context.Context) error {
 	i.mu.Lock()
 	i.ctx = ctx
@@ -66,27 +63,19 @@ func (i *inputs) Start(ctx context.Context) error {
 	return nil
 }
 
-// Read implements rollout.Inputs.
-func (i *inputs) Read(ctx context.Context, owner types.NamespacedName, in program.Input) (program.Found, error) {
-	out := program.Found{Several: in.Object == ""}
+// list returns the objects of an input that an owner refers to from now on.
+func (i *inputs) list(ctx context.Context, owner types.NamespacedName, in cluster.Selection) ([]*unstructured.Unstructured, error) {
 	w, err := i.watch(owner, keyOf(in))
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	if err := w.opening.await(ctx); err != nil {
-		return out, err
+	if err := w.pending.await(ctx); err != nil {
+		return nil, err
 	}
 	// A cache that has just begun refuses to be read until it has started as a whole.
 	w.cache.WaitForCacheSync(ctx)
-	list := newList(in.Kind)
-	if err := w.cache.List(ctx, list, client.InNamespace(in.Namespace)); err != nil {
-		return out, fmt.Errorf("reading %s: %w", in.Kind.Kind, err)
-	}
-	sort.Slice(list.Items, func(a, b int) bool { return list.Items[a].GetName() < list.Items[b].GetName() })
-	for _, u := range list.Items {
-		out.Objects = append(out.Objects, u.Object)
-	}
-	return out, nil
+	// The cache has nothing but the input.
+	return cluster.List(ctx, w.cache, cluster.Selection{Kind: in.Kind, Namespace: in.Namespace})
 }
 
 // watch returns the watch of an input, which it starts if nobody referred to it.
@@ -103,7 +92,7 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 	if i.ctx == nil {
 		return nil, fmt.Errorf("the manager has not started yet")
 	}
-	trouble := &troubles{}
+	trouble := &watchErrors{}
 	c, err := i.open(key, trouble)
 	if err != nil {
 		return nil, err
@@ -120,8 +109,8 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 		cancel()
 		return nil, err
 	}
-	w.opening = newOpening(key.kind, informer.HasSyncedChecker().Done(), trouble)
-	go w.opening.wake(ctx, func(req ctrl.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
+	w.pending = newPendingWatch(key.kind, informer.HasSyncedChecker().Done(), trouble)
+	go w.pending.enqueueWaiters(ctx, func(req ctrl.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
 	i.watched[key] = w
 	return w, nil
 }
@@ -163,11 +152,11 @@ func (i *inputs) changed(key inputKey, object any) {
 	i.wake(of, owners...)
 }
 
-// Refer implements rollout.Inputs.
-func (i *inputs) Refer(owner types.NamespacedName, to []program.Input) {
+// refer ends the references of an owner to all but some inputs, as rollout.Engine asks for.
+func (i *inputs) refer(owner types.NamespacedName, to []program.Input) {
 	keep := map[inputKey]bool{}
 	for _, in := range to {
-		keep[keyOf(in)] = true
+		keep[keyOf(rollout.SelectionOf(in))] = true
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -178,9 +167,6 @@ func (i *inputs) Refer(owner types.NamespacedName, to []program.Input) {
 	}
 	i.release()
 }
-
-// Forget implements rollout.Inputs.
-func (i *inputs) Forget(owner types.NamespacedName) { i.Refer(owner, nil) }
 
 // release ends the watches that nobody refers to.
 func (i *inputs) release() {

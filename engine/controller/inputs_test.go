@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,7 @@ type played struct {
 	mu sync.Mutex
 	// running are the watches that have not ended, by what they watch.
 	running map[string]*playedWatch
-	begun   int
+	synced  int
 	woken   []string
 }
 
@@ -64,7 +65,7 @@ func play(t *testing.T) *played {
 	return p
 }
 
-func (p *played) begin(key inputKey, _ *troubles) (cache.Cache, error) {
+func (p *played) begin(key inputKey, _ *watchErrors) (cache.Cache, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := key.name + key.selector
@@ -76,14 +77,14 @@ func (p *played) begin(key inputKey, _ *troubles) (cache.Cache, error) {
 			delete(p.running, name)
 		}
 	}
-	p.begun++
+	p.synced++
 	p.running[name] = w
 	return w, nil
 }
 
 // expectWatches waits until just some things are watched, and compares how many watches
 // have ever begun.
-func (p *played) expectWatches(reason string, begun int, want ...string) {
+func (p *played) expectWatches(reason string, synced int, want ...string) {
 	p.t.Helper()
 	var got []string
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -92,14 +93,14 @@ func (p *played) expectWatches(reason string, begun int, want ...string) {
 		for name := range p.running {
 			got = append(got, name)
 		}
-		n := p.begun
+		n := p.synced
 		p.mu.Unlock()
 		slices.Sort(got)
-		if slices.Equal(got, want) && n == begun {
+		if slices.Equal(got, want) && n == synced {
 			return
 		}
-		if n > begun || time.Now().After(end) {
-			p.t.Fatalf("%s: %d watches have begun, not %d; watched is (-want +got):\n%s", reason, n, begun, cmp.Diff(want, got))
+		if n > synced || time.Now().After(end) {
+			p.t.Fatalf("%s: %d watches have begun, not %d; watched is (-want +got):\n%s", reason, n, synced, cmp.Diff(want, got))
 		}
 		select {
 		case <-p.t.Context().Done():
@@ -117,12 +118,12 @@ func (p *played) reconcile(owner string, reads ...string) {
 		p.read(owner, r)
 		refers = append(refers, input(r))
 	}
-	p.Refer(named(owner), refers)
+	p.refer(named(owner), refers)
 }
 
 func (p *played) read(owner, name string) {
 	p.t.Helper()
-	if _, err := p.Read(p.t.Context(), named(owner), input(name)); err != nil {
+	if _, err := p.list(p.t.Context(), named(owner), rollout.SelectionOf(input(name))); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -155,11 +156,11 @@ func TestAWatchLastsAsLongAsSomebodyRefersToWhatItWatches(t *testing.T) {
 	p.expectWatches("a selector has a watch of its own", 3, "app=web", "b")
 	p.reconcile("one")
 	p.expectWatches("another version of the package reads nothing", 3, "b")
-	p.Forget(named("two"))
+	p.refer(named("two"), nil)
 	p.expectWatches("the last one that referred to anything is gone", 3)
 	p.reconcile("three", "a")
 	p.expectWatches("a watch that has ended begins anew", 4, "a")
-	p.Forget(named("three"))
+	p.refer(named("three"), nil)
 	p.expectWatches("it is gone as well", 4)
 	if len(p.refers) != 0 || len(p.watched) != 0 {
 		t.Errorf("something is remembered of what is gone: %v, %v", p.refers, p.watched)
@@ -171,9 +172,9 @@ func TestWhatARolloutReadsOnItsWayIsWatchedUntilItsEnd(t *testing.T) {
 	p := play(t)
 	p.read("one", "a")
 	p.read("one", "b")
-	p.Refer(named("two"), nil)
+	p.refer(named("two"), nil)
 	p.expectWatches("another resource's end is not that of what one is about to refer to", 2, "a", "b")
-	p.Refer(named("one"), []program.Input{input("b")})
+	p.refer(named("one"), []program.Input{input("b")})
 	p.expectWatches("in the end it refers to one of the two", 2, "b")
 }
 
@@ -200,7 +201,7 @@ func TestAChangeWakesExactlyWhoRefersToWhatHasChanged(t *testing.T) {
 		{"one more is selected", func() { p.handler(p.running["app=web"].key).OnAdd(after, false) }, []string{"two"}},
 		{"the old reference does not count", func() { p.handler(p.running["b"].key).OnUpdate(before, after) }, []string{"four", "three"}},
 		{"nobody refers to it any more, and its last event comes late", func() {
-			p.Forget(named("three"))
+			p.refer(named("three"), nil)
 			p.reconcile("four", "a")
 			p.handler(ended.key).OnUpdate(before, after)
 		}, nil},

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,12 +38,12 @@ func TestFirstReadOfAnInputWaitsForItsWatchToBegin(t *testing.T) {
 	t.Parallel()
 	i := &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
-		open: func(inputKey, *troubles) (cache.Cache, error) {
+		open: func(inputKey, *watchErrors) (cache.Cache, error) {
 			return &lateCache{FakeInformers: &informertest.FakeInformers{}}, nil
 		},
 	}
-	in := program.Input{Name: "region", Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Object: "region"}
-	if _, err := i.Read(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}, in); err != nil {
+	in := cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Name: "region"}
+	if _, err := i.list(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}, in); err != nil {
 		t.Error(err)
 	}
 }
@@ -57,22 +56,22 @@ func TestAnInputThatMayNotBeReadIsReadOnceItMay(t *testing.T) {
 	i := &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
 		wake: func(_ cluster.Ref, keys ...types.NamespacedName) { woken <- keys[0] },
-		open: func(_ inputKey, trouble *troubles) (cache.Cache, error) {
+		open: func(_ inputKey, trouble *watchErrors) (cache.Cache, error) {
 			trouble.note(kind.String(), forbidden("no"))
 			return &lateCache{FakeInformers: &informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{kind: informer}}}, nil
 		},
 	}
-	owner, in := request("shop"), program.Input{Name: "token", Kind: kind, Namespace: "default", Object: "token"}
+	owner, in := request("shop"), cluster.Selection{Kind: kind, Namespace: "default", Name: "token"}
 	ctx := withRequest(t.Context(), owner)
 	var unreadable *cluster.KindUnreadableError
-	if _, err := i.Read(ctx, owner.NamespacedName, in); !errors.As(err, &unreadable) || unreadable.Kind != kind {
+	if _, err := i.list(ctx, owner.NamespacedName, in); !errors.As(err, &unreadable) || unreadable.Kind != kind {
 		t.Fatalf("the error is %v", err)
 	}
 	informer.Synced()
 	if got := <-woken; got != owner.NamespacedName {
 		t.Errorf("%s is reconciled again", got)
 	}
-	if _, err := i.Read(ctx, owner.NamespacedName, in); err != nil {
+	if _, err := i.list(ctx, owner.NamespacedName, in); err != nil {
 		t.Error(err)
 	}
 }

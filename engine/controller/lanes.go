@@ -44,17 +44,6 @@ type lanes struct {
 	priorities map[ctrl.Request]int
 }
 
-const (
-	// detachAfter is how long a step keeps its worker without an answer of the API server.
-	detachAfter = 5 * time.Second
-	// detachAgain is how long it waits for others to end if there are too many.
-	detachAgain = time.Second
-	// slowEvaluation is how long a quick resource is evaluated in a step at most.
-	slowEvaluation = time.Second
-	// stopPatience is how long a worker waits for its step when the process ends.
-	stopPatience = 5 * time.Second
-)
-
 // pace is what is known of a resource; "" is nothing.
 type pace string
 

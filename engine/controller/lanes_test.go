@@ -41,7 +41,7 @@ func openWorkshop(t *testing.T) *workshop {
 	t.Helper()
 	w := &workshop{t: t, steps: newSteps(5 * time.Minute), release: make(chan struct{}), ended: make(chan error, 1), taken: map[string]int{}}
 	w.lanes = newLanes(w.steps, "Shop", 4)
-	p := newPunctual(w.step, w.steps, "Shop", w.lanes)
+	p := newReconcilerWithDeadline(w.step, w.steps, "Shop", w.lanes)
 	logs := funcr.New(func(_, line string) { w.log.WriteString(line + "\n") }, funcr.Options{})
 	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
 		Reconciler: p, RateLimiter: p, NewQueue: w.lanes.newQueue, MaxConcurrentReconciles: 4, SkipNameValidation: new(true),

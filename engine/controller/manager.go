@@ -67,17 +67,12 @@ type Manager struct {
 	children   *children
 	patches    *patches
 	subsystems *subsystems
-	strays     *strays
+	unserved   *unservedTeardown
 	steps      *steps
 
 	mu          sync.RWMutex
 	controllers map[schema.GroupKind]*served
 }
-
-// leaseRetry is how often a manager that does not lead looks at the lease. Client-go
-// adds up to 1.2 times as much again, so that it takes over within two seconds of a
-// leader that ends in order.
-const leaseRetry = 800 * time.Millisecond
 
 // New returns a manager that serves no package yet. It errors when the cluster cannot
 // be reached.
@@ -105,8 +100,8 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		return nil, err
 	}
 	m.subsystems = newSubsystems(kids.direct, options.Log, m.serves)
-	m.strays = newStrays(m)
-	return m, mgr.Add(m.strays)
+	m.unserved = newUnservedTeardown(m)
+	return m, mgr.Add(m.unserved)
 }
 
 // addProbes says when the process is alive, and when it is ready.
@@ -147,14 +142,6 @@ func managerOptions(o Options) manager.Options {
 	return out
 }
 
-// shutdownTimeout is how long the manager takes to end at most: half of what a pod has. A
-// step that does not end has its worker taken before that, see stopPatience.
-const shutdownTimeout = 15 * time.Second
-
-// resync is how often each custom resource is looked at without a cause: what no event
-// has told is noticed then. It costs no request.
-const resync = time.Hour
-
 // off is the address that makes the library serve nothing.
 const off = "0"
 
@@ -192,15 +179,15 @@ func cachedClient(mgr manager.Manager, from cache.Cache) (client.Client, error) 
 
 // Start runs the controllers until the context ends or one of them fails.
 func (m *Manager) Start(ctx context.Context) error {
-	if err := m.watchUnmatched(); err != nil {
+	if err := m.watchOrphanPatches(); err != nil {
 		return err
 	}
 	return m.manager.Start(ctx)
 }
 
-// Settled says that every package that there is was tried: the resources of a kind that
-// is not served now have no package here.
-func (m *Manager) Settled() { m.strays.settle() }
+// PackagesLoaded says that loading of every package was tried: a kind that is not served
+// now has no package in this process.
+func (m *Manager) PackagesLoaded() { m.unserved.notePackagesLoaded() }
 
 // serves reports whether a package is served that has a kind.
 func (m *Manager) serves(kind schema.GroupKind) bool {

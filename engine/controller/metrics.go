@@ -5,18 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-)
-
-const (
-	// headerTimeout is how long a client may take to say what it wants.
-	headerTimeout = 10 * time.Second
-	// lastScrape is how long a scrape may hold up the end of the process.
-	lastScrape = 5 * time.Second
 )
 
 // serveMetrics makes a manager serve metrics at an address; "" serves none.

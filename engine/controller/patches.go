@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/reconcile"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,9 +32,9 @@ import (
 type patches struct {
 	// client reads from the cache, and sees what this process wrote. The cache has
 	// nothing else: one that cannot be filled holds up nobody else.
-	client   client.Client
-	cache    cache.Cache
-	troubles *troubles
+	client client.Client
+	cache  cache.Cache
+	errors *watchErrors
 	// direct asks the API server itself.
 	direct client.Reader
 	// namespace is where patches are looked for; "" is everywhere.
@@ -56,15 +55,12 @@ const (
 	servingNo  serving = "No"
 )
 
-// patchesAgain is how often the API server is asked again whether there can be patches.
-const patchesAgain = 30 * time.Second
-
 // newPatches returns the patches that a manager reads.
 func newPatches(mgr manager.Manager, direct client.Reader, o Options) (*patches, error) {
-	p := &patches{direct: direct, troubles: &troubles{}, namespace: o.CustomResourceNamespace, log: o.Log}
+	p := &patches{direct: direct, errors: &watchErrors{}, namespace: o.CustomResourceNamespace, log: o.Log}
 	options := cacheOptions(mgr)
 	options.DefaultNamespaces = only(p.namespace)
-	options.DefaultWatchErrorHandler = p.troubles.handle
+	options.DefaultWatchErrorHandler = p.errors.handle
 	options.SyncPeriod = new(resync)
 	options.DefaultTransform = trimmed
 	var err error
@@ -183,20 +179,21 @@ func withoutPatches(err error) (string, bool) {
 
 // A reader reads patches for one controller, which reconciles what they are about.
 type reader struct {
+	cluster.Cluster // of the cache of patches
 	*patches
 
 	controller controller.Controller
 	handler    handler.EventHandler
 	predicate  predicate.Predicate
-	// opening is set as soon as there can be patches.
-	opening *opening
+	// watch is set as soon as there can be patches.
+	watch *pendingWatch
 }
 
-var _ reconcile.Patches = (*reader)(nil)
+var _ cluster.Cluster = (*reader)(nil)
 
 // join returns what reads patches for a controller.
 func (p *patches) join(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (*reader, error) {
-	r := &reader{patches: p, controller: c, handler: h, predicate: which}
+	r := &reader{Cluster: &cluster.Live{Client: p.client}, patches: p, controller: c, handler: h, predicate: which}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers = append(p.readers, r)
@@ -208,7 +205,7 @@ func (p *patches) join(c controller.Controller, h handler.EventHandler, which pr
 
 // begin starts the watch of a reader, once.
 func (r *reader) begin() error {
-	if r.opening != nil {
+	if r.watch != nil {
 		return nil
 	}
 	// It waits for nothing, so that there is nothing to end.
@@ -216,8 +213,8 @@ func (r *reader) begin() error {
 	if err != nil {
 		return fmt.Errorf("watching patches: %w", err)
 	}
-	o := newOpening(patch.Kind, informer.HasSyncedChecker().Done(), r.troubles)
-	r.opening = o
+	o := newPendingWatch(patch.Kind, informer.HasSyncedChecker().Done(), r.errors)
+	r.watch = o
 	// A controller that starts takes no watch until it has started, and others must
 	// not wait for that.
 	go func() {
@@ -228,39 +225,18 @@ func (r *reader) begin() error {
 	return nil
 }
 
-// List implements reconcile.Patches.
-func (r *reader) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+// ListCached implements cluster.Cluster.
+func (r *reader) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
 	if state, err := r.known(ctx); err != nil || state == servingNo {
 		return nil, err
 	}
 	r.mu.Lock()
-	o := r.opening
+	w := r.watch
 	r.mu.Unlock()
-	if err := o.await(ctx); err != nil {
+	if err := w.await(ctx); err != nil {
 		return nil, err
 	}
-	return listPatches(ctx, r.client, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
-}
-
-func listPatches(ctx context.Context, r client.Reader, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
-	list := newList(patch.Kind)
-	if err := r.List(ctx, list, options...); err != nil {
-		return nil, err
-	}
-	out := make([]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	return out, nil
-}
-
-// ApplyStatus implements reconcile.Patches.
-func (p *patches) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
-	err := p.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(cluster.FieldManager), client.ForceOwnership)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, another one has its name, or whoever changed it knows better
-	}
-	return err
+	return cluster.List(ctx, r.client, which, client.UnsafeDisableDeepCopy)
 }
 
 // targets maps patches to the resources of a kind.
@@ -295,19 +271,17 @@ var specOnly = predicate.TypedFuncs[client.Object]{
 	},
 }
 
-// rehearsedPatches reads patches from the API server and tells them nothing.
-type rehearsedPatches struct{ reader client.Reader }
+// unwrittenPatches reads patches from the API server and tells them nothing.
+type unwrittenPatches struct{ cluster.Cluster }
 
-var _ reconcile.Patches = rehearsedPatches{}
-
-// List implements reconcile.Patches.
-func (r rehearsedPatches) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	out, err := listPatches(ctx, r.reader, client.InNamespace(namespace))
+// ListCached implements cluster.Cluster.
+func (p unwrittenPatches) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	out, err := p.Cluster.ListCached(ctx, which)
 	if _, none := withoutPatches(err); none {
 		return nil, nil
 	}
 	return out, err
 }
 
-// ApplyStatus implements reconcile.Patches.
-func (rehearsedPatches) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }
+// ApplyStatus implements cluster.Cluster.
+func (unwrittenPatches) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }

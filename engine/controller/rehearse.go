@@ -3,15 +3,14 @@ package controller
 import (
 	"context"
 	"fmt"
-	"sort"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
@@ -94,17 +93,22 @@ type Reconcile struct {
 
 // Reconcile says what reconciling a custom resource would do.
 func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource *unstructured.Unstructured) (Reconcile, error) {
-	s := &rehearsedStore{resource: resource.DeepCopy()}
+	resources := memory.New()
+	resources.Serve(p.GroupVersionKind().GroupKind(), cluster.Namespaced)
+	if _, err := resources.Restore(cluster.FieldManager, resource); err != nil {
+		return Reconcile{}, err
+	}
 	before := len(r.cluster.Changes())
 	now := time.Now()
 	l := &reconcile.Reconciler{
-		Kind: p.GroupVersionKind(), Store: s, Cluster: r.cluster, Recorder: unrecorded{}, Inputs: directInputs{r.client, r.mask}, ConfigMap: r.options.ConfigMap, Allow: r.options.Allow, Parallel: 1,
-		Now: func() time.Time { return now }, Patches: rehearsedPatches{r.client},
+		Kind: p.GroupVersionKind(), Resources: resources, Cluster: r.cluster, Recorder: unrecorded{}, ConfigMap: r.options.ConfigMap, Allow: r.options.Allow, Parallel: 1,
+		Now: func() time.Time { return now }, Patches: unwrittenPatches{r.cluster},
 		Subsystem: r.subsystems.has, NewSalt: func() string { return program.FixedSalt },
 	}
 	key := client.ObjectKeyFromObject(resource)
 	_, err := l.StepUnpaced(ctx, key, p, func(held time.Duration) { now = now.Add(held) })
-	return Reconcile{Changes: r.cluster.Changes()[before:], Resource: s.resource}, err
+	after, _ := resources.GetLive(ctx, cluster.RefOf(resource)) // its kind is served
+	return Reconcile{Changes: r.cluster.Changes()[before:], Resource: after}, err
 }
 
 // Written returns the resource that a change would have left behind: a deleted one as
@@ -120,28 +124,6 @@ func (r *Rehearsal) Written(ctx context.Context, change cluster.Change) (*unstru
 	now := metav1.Now()
 	u.SetDeletionTimestamp(&now)
 	return u, nil
-}
-
-// rehearsedStore holds one custom resource.
-type rehearsedStore struct{ resource *unstructured.Unstructured }
-
-var _ reconcile.Store = (*rehearsedStore)(nil)
-
-// Get implements reconcile.Store.
-func (s *rehearsedStore) Get(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) {
-	return s.resource.DeepCopy(), nil
-}
-
-// ApplyStatus implements reconcile.Store.
-func (s *rehearsedStore) ApplyStatus(_ context.Context, resource *unstructured.Unstructured) error {
-	s.resource.Object["status"] = resource.DeepCopy().Object["status"]
-	return nil
-}
-
-// ApplyFinalizers implements reconcile.Store.
-func (s *rehearsedStore) ApplyFinalizers(_ context.Context, resource *unstructured.Unstructured) error {
-	s.resource.SetFinalizers(resource.GetFinalizers())
-	return nil
 }
 
 // unrecorded forgets events.
@@ -171,35 +153,11 @@ func (l learning) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.U
 	return u, err
 }
 
-// directInputs reads inputs without watching them.
-type directInputs struct {
-	client client.Client
-	mask   *diff.Mask
+// ListCached implements cluster.Cluster.
+func (l learning) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	all, err := l.Cluster.ListCached(ctx, which)
+	for _, u := range all {
+		l.mask.Learn(u)
+	}
+	return all, err
 }
-
-var _ rollout.Inputs = directInputs{}
-
-// Read implements rollout.Inputs.
-func (d directInputs) Read(ctx context.Context, _ types.NamespacedName, in program.Input) (program.Found, error) {
-	out := program.Found{Several: in.Object == ""}
-	list := newList(in.Kind)
-	options := []client.ListOption{client.InNamespace(in.Namespace), client.MatchingLabels(in.Selector)}
-	if in.Object != "" {
-		options = append(options, &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: "metadata.name=" + in.Object}})
-	}
-	if err := d.client.List(ctx, list, options...); err != nil {
-		return out, fmt.Errorf("reading %s: %w", in.Kind.Kind, err)
-	}
-	sort.Slice(list.Items, func(a, b int) bool { return list.Items[a].GetName() < list.Items[b].GetName() })
-	for _, u := range list.Items {
-		d.mask.Learn(&u)
-		out.Objects = append(out.Objects, u.Object)
-	}
-	return out, nil
-}
-
-// Refer implements rollout.Inputs.
-func (directInputs) Refer(types.NamespacedName, []program.Input) {}
-
-// Forget implements rollout.Inputs.
-func (directInputs) Forget(types.NamespacedName) {}

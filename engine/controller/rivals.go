@@ -33,10 +33,6 @@ type rivals struct {
 	writes map[types.NamespacedName]*statusWrites
 }
 
-// predecessorTime is how long the last writes of a process that ended before this one began
-// may take to arrive.
-const predecessorTime = 5 * time.Second
-
 // statusWrites are this process's writes of one status.
 type statusWrites struct {
 	// running are those that are not answered yet.
@@ -209,18 +205,18 @@ func (r *rivals) written(key types.NamespacedName, answer *unstructured.Unstruct
 	}
 }
 
-// rivalStore is a store whose writes are known to the rivals.
-type rivalStore struct {
-	reconcile.Store
+// observedStatus is a cluster whose status writes are known to the rivals.
+type observedStatus struct {
+	cluster.Cluster
 
 	rivals *rivals
 }
 
-// ApplyStatus implements reconcile.Store.
-func (s rivalStore) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
+// ApplyStatus implements cluster.Cluster.
+func (s observedStatus) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
 	key := client.ObjectKeyFromObject(resource)
 	s.rivals.writing(key)
-	err := s.Store.ApplyStatus(ctx, resource) // it makes of it what was answered
+	err := s.Cluster.ApplyStatus(ctx, resource) // it makes of it what was answered
 	if err != nil {
 		s.rivals.written(key, nil)
 		return err

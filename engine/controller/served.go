@@ -57,7 +57,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	if err := m.claim(kind, s, p); err != nil {
 		return err
 	}
-	m.strays.release(kind)
+	m.unserved.release(kind)
 	if err := m.control(s, p); err != nil {
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
@@ -70,7 +70,7 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	others := newRivals(m.servedTwice)
 	l := &reconcile.Reconciler{
 		Kind:      gvk,
-		Store:     rivalStore{m.store(gvk, m.manager.GetClient()), others},
+		Resources: observedStatus{m.resources(m.manager.GetClient()), others},
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
@@ -88,12 +88,11 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		return err
 	}
 	reach := func() program.Reach { return s.reconciler.program.Load().Reach() }
-	objects := newSpread(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), wakes: s.wakes}, c)
-	l.Cluster, s.reconciler.own = echoing{objects, &objects.own}, &objects.own
-	l.List = objects.List
-	read := m.newInputs(s)
-	l.Inputs = read
-	if err := m.manager.Add(read); err != nil {
+	objects := newNamespacedCluster(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), wakes: s.wakes}, c)
+	l.Cluster, s.reconciler.own = filteredCluster{objects, &objects.own}, &objects.own
+	objects.inputs = m.newInputs(s)
+	l.Refer = objects.inputs.refer
+	if err := m.manager.Add(objects.inputs); err != nil {
 		return err
 	}
 	about := targets{kind: gvk, scope: l.Cluster.Scope}
@@ -120,7 +119,7 @@ func (m *Manager) workers() int { return max(1, m.options.Concurrency) }
 // newController returns a controller of a kind that does not run yet; "" is no package. With
 // lanes, its steps go by them: those that evaluate.
 func (m *Manager) newController(name, kind, pkg string, s step, l *lanes) (controller.Controller, error) {
-	r := newPunctual(s, m.steps, kind, l)
+	r := newReconcilerWithDeadline(s, m.steps, kind, l)
 	var newQueue func(string, workqueue.TypedRateLimiter[ctrl.Request]) requestQueue
 	if l != nil {
 		newQueue = l.newQueue
@@ -153,7 +152,7 @@ func (m *Manager) recorder() reconcile.Recorder {
 // version of the package wakes. The observer sees every change.
 func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind, observer predicate.TypedPredicate[client.Object]) error {
 	enqueue := s.lanes.changes(&handler.EnqueueRequestForObject{})
-	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, observer, meaningful)); err != nil {
+	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, observer, specOrMetadataChanged)); err != nil {
 		return err
 	}
 	return c.Watch(&s.waking)
@@ -223,7 +222,7 @@ func (m *Manager) newInputs(s *served) *inputs {
 	return &inputs{
 		watched: map[inputKey]*inputWatch{},
 		refers:  map[types.NamespacedName]map[inputKey]bool{},
-		open: func(key inputKey, t *troubles) (cache.Cache, error) {
+		open: func(key inputKey, t *watchErrors) (cache.Cache, error) {
 			options, err := inputOptions(key)
 			if err != nil {
 				return nil, err
@@ -273,5 +272,29 @@ func (w *waking) after(key types.NamespacedName, d time.Duration) {
 	defer w.mu.Unlock()
 	if w.queue != nil {
 		w.queue.AddAfter(ctrl.Request{NamespacedName: key}, d)
+	}
+}
+
+// VersionsServed returns the digests of the packages that the resources of a kind were last
+// reconciled with. It asks the API server, and errors when the kind cannot be listed.
+func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKind) (map[string]bool, error) {
+	out := map[string]bool{}
+	list := newList(kind)
+	for {
+		next := list.GetContinue()
+		list = newList(kind)
+		err := m.children.direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
+		}
+		for i := range list.Items {
+			digest, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "package", "digest")
+			if digest != "" {
+				out[digest] = true
+			}
+		}
+		if list.GetContinue() == "" {
+			return out, nil
+		}
 	}
 }

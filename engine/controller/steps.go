@@ -32,8 +32,6 @@ type steps struct {
 }
 
 const (
-	// slowStep is how long a step may go on until the log names its resource.
-	slowStep = 10 * time.Second
 	// maxDetached is how many steps go on without a worker in one process. Each may use a
 	// processor and memory for ever.
 	maxDetached = 4

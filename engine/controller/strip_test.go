@@ -107,7 +107,7 @@ func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := reconcile.Meaningful(parsed(t, before), parsed(t, after))
+			want := reconcile.SpecOrMetadataChanged(parsed(t, before), parsed(t, after))
 			stripped := func(text string) *unstructured.Unstructured {
 				u := parsed(t, text)
 				u.Object["spec"] = map[string]any{"blob": strings.Repeat("x", 1<<20)}
@@ -118,7 +118,7 @@ func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 				}
 				return out
 			}
-			if got := reconcile.Meaningful(stripped(before), stripped(after)); got != want {
+			if got := reconcile.SpecOrMetadataChanged(stripped(before), stripped(after)); got != want {
 				t.Errorf("it is meaningful: %v, want %v", got, want)
 			}
 		})

@@ -41,10 +41,6 @@ type subsystem struct {
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// notYet is how long a kind counts as none of a package before it is asked again: the
-// label comes with the first process that runs the package, or with a newer one.
-const notYet = 10 * time.Minute
-
 func newSubsystems(direct client.Client, log logr.Logger, served func(schema.GroupKind) bool) *subsystems {
 	native := runtime.NewScheme()
 	_ = clientgoscheme.AddToScheme(native) // it never errors

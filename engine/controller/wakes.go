@@ -31,25 +31,15 @@ type wakes struct {
 	owners  turns[ctrl.Request]
 }
 
-// The limits: how often at once, and then how often.
-const (
-	sourceBurst, sourceInterval = 10, time.Second
-	ownerBurst, ownerInterval   = 50, 200 * time.Millisecond
-)
+// sourceBurst and ownerBurst are how often a wake is at once, before the intervals count.
+const sourceBurst, ownerBurst = 10, 50
 
 // readersPerTurn is how many resources that read an object are woken by one turn of it.
 const readersPerTurn = 10
 
-// longestPause is how long a wake waits at most: an object that goes from resource to
-// resource uses up the turns of a long time, and must get its own in the end.
-const longestPause = time.Minute
-
 // knownTurns is how many objects, or resources, are told apart. Beyond that, all others
 // share the turns of one.
 const knownTurns = 10_000
-
-// sweepInterval is how often turns that are over are looked for while there is no room.
-const sweepInterval = time.Second
 
 func newWakes(log logr.Logger) *wakes {
 	return &wakes{

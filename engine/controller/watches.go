@@ -26,12 +26,12 @@ import (
 // its objects to the custom resources they belong to.
 type watches struct {
 	owner      ownerKind
-	space      space
+	source     objectCache
 	controller controller.Controller
-	own        *echoes
+	own        *ownWriteFilter
 
-	mu       sync.Mutex
-	openings map[schema.GroupVersionKind]*opening
+	mu      sync.Mutex
+	pending map[schema.GroupVersionKind]*pendingWatch
 }
 
 // An ownerKind is the kind of the custom resources that objects belong to.
@@ -45,11 +45,11 @@ type ownerKind struct {
 	wakes *wakes
 }
 
-func newWatches(owner ownerKind, in space, own *echoes, c controller.Controller) *watches {
-	return &watches{owner: owner, space: in, controller: c, own: own, openings: map[schema.GroupVersionKind]*opening{}}
+func newWatches(owner ownerKind, in objectCache, own *ownWriteFilter, c controller.Controller) *watches {
+	return &watches{owner: owner, source: in, controller: c, own: own, pending: map[schema.GroupVersionKind]*pendingWatch{}}
 }
 
-// ensure starts the watch of a kind, once, and waits for it as opening does.
+// ensure starts the watch of a kind, once, and waits until it has synced.
 func (w *watches) ensure(ctx context.Context, kind schema.GroupVersionKind) error {
 	o, err := w.open(ctx, kind)
 	if err != nil {
@@ -58,22 +58,22 @@ func (w *watches) ensure(ctx context.Context, kind schema.GroupVersionKind) erro
 	return o.await(ctx)
 }
 
-func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*opening, error) {
+func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*pendingWatch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if o := w.openings[kind]; o != nil {
+	if o := w.pending[kind]; o != nil {
 		return o, nil
 	}
-	informer, err := w.space.cache.GetInformer(ctx, object(kind), cache.BlockUntilSynced(false))
+	informer, err := w.source.cache.GetInformer(ctx, object(kind), cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
-	o := newOpening(kind, informer.HasSyncedChecker().Done(), w.space.troubles)
-	toOwner := w.own.without(w.owner.wakes.paced(w.handler()))
+	o := newPendingWatch(kind, informer.HasSyncedChecker().Done(), w.source.errors)
+	toOwner := w.own.filterEvents(w.owner.wakes.paced(w.handler()))
 	if err := w.controller.Watch(o.source(informer, toOwner)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
-	w.openings[kind] = o
+	w.pending[kind] = o
 	return o, nil
 }
 
@@ -143,13 +143,13 @@ func newList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 	return l
 }
 
-// meaningful lets through the changes of a custom resource that a rollout can depend
-// on, and the resync, in which nothing has changed.
-var meaningful = predicate.TypedFuncs[client.Object]{
+// specOrMetadataChanged lets through the changes of a custom resource that a rollout can
+// depend on, and the resync, in which nothing has changed.
+var specOrMetadataChanged = predicate.TypedFuncs[client.Object]{
 	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
 		before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
 		after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
-		return resynced(e) || !isBefore || !isAfter || reconcile.Meaningful(before, after)
+		return resynced(e) || !isBefore || !isAfter || reconcile.SpecOrMetadataChanged(before, after)
 	},
 }
 

@@ -49,7 +49,7 @@ func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := event.TypedUpdateEvent[client.Object]{ObjectOld: parsed(t, before), ObjectNew: parsed(t, row.after)}
-			if got := meaningful.Update(e); got != row.want {
+			if got := specOrMetadataChanged.Update(e); got != row.want {
 				t.Errorf("%s: got %v", row.reason, got)
 			}
 		})

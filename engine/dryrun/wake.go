@@ -49,19 +49,6 @@ func (d due) next() (time.Time, bool) {
 	return first, found
 }
 
-// reading notes what resources read, as the watches of inputs do in an operator.
-type reading struct {
-	reconcile.MemoryInputs
-
-	refers map[types.NamespacedName][]program.Input
-}
-
-// Refer implements rollout.Inputs.
-func (r *reading) Refer(owner types.NamespacedName, inputs []program.Input) { r.refers[owner] = inputs }
-
-// Forget implements rollout.Inputs.
-func (r *reading) Forget(owner types.NamespacedName) { delete(r.refers, owner) }
-
 // wake makes every resource due that something has happened to since, as the watches of
 // an operator do. One that has written something itself looks at it once more, too.
 func (w *World) wake(events []cluster.Event) {
@@ -78,7 +65,7 @@ func (w *World) wake(events []cluster.Event) {
 func (o operator) concerned(e cluster.Event) []types.NamespacedName {
 	kind := o.kind.GroupKind()
 	switch {
-	case e.Ref.GroupKind() == kind && e.Verb == cluster.Updated && !reconcile.Meaningful(e.Before, e.Object):
+	case e.Ref.GroupKind() == kind && e.Verb == cluster.Updated && !reconcile.SpecOrMetadataChanged(e.Before, e.Object):
 		return nil
 	case e.Ref.GroupKind() == kind:
 		return append(owners(kind, e), types.NamespacedName{Namespace: e.Ref.Namespace, Name: e.Ref.Name})
@@ -106,7 +93,7 @@ func owners(kind schema.GroupKind, e cluster.Event) []types.NamespacedName {
 
 // targets returns what a patch is about, or was. Its status is the engine's own.
 func targets(kind schema.GroupKind, e cluster.Event) []types.NamespacedName {
-	if e.Verb == cluster.Updated && !reconcile.Meaningful(e.Before, e.Object) {
+	if e.Verb == cluster.Updated && !reconcile.SpecOrMetadataChanged(e.Before, e.Object) {
 		return nil
 	}
 	var out []types.NamespacedName
@@ -121,7 +108,7 @@ func targets(kind schema.GroupKind, e cluster.Event) []types.NamespacedName {
 // readers returns the resources that read an object.
 func (o operator) readers(e cluster.Event) []types.NamespacedName {
 	var out []types.NamespacedName
-	for owner, inputs := range o.reads.refers {
+	for owner, inputs := range o.reads {
 		if slices.ContainsFunc(inputs, func(in program.Input) bool { return reads(in, e) }) {
 			out = append(out, owner)
 		}

@@ -47,10 +47,10 @@ func TestAnEventWakesExactlyWhomItConcerns(t *testing.T) {
 			u.Object["spec"] = map[string]any{"target": map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": shop}}
 		})
 	}
-	o := operator{kind: shopKind, reads: &reading{refers: map[types.NamespacedName][]program.Input{
+	o := operator{kind: shopKind, reads: map[types.NamespacedName][]program.Input{
 		{Namespace: "default", Name: "by-name"}:  {{Kind: secretKind, Namespace: "default", Object: "token"}},
 		{Namespace: "default", Name: "by-label"}: {{Kind: secretKind, Namespace: "default", Selector: map[string]string{"app": "x"}}},
-	}}}
+	}}
 	for name, row := range map[string]struct {
 		reason        string
 		before, after *unstructured.Unstructured

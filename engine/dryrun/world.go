@@ -76,7 +76,8 @@ type operator struct {
 	kind      schema.GroupVersionKind
 	program   *program.Program
 	lifecycle *reconcile.Reconciler
-	reads     *reading
+	// reads are the inputs that resources refer to, as the watches of an operator know them.
+	reads map[types.NamespacedName][]program.Input
 }
 
 // New returns a world with an operator for each package, where objects are validated and
@@ -102,16 +103,16 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w.Cluster.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
 		kind := p.GroupVersionKind()
-		reads := &reading{reconcile.MemoryInputs{Cluster: w.Cluster}, map[types.NamespacedName][]program.Input{}}
+		reads := map[types.NamespacedName][]program.Input{}
 		w.operators = append(w.operators, operator{kind, p, &reconcile.Reconciler{
 			Kind:      kind,
-			Store:     &reconcile.MemoryStore{Kind: kind, Cluster: w.Cluster},
+			Resources: w.Cluster,
 			Cluster:   knownKinds{w.Cluster},
-			Inputs:    reads,
+			Refer:     func(owner types.NamespacedName, inputs []program.Input) { reads[owner] = inputs },
 			Recorder:  recorder{w},
 			Now:       func() time.Time { return w.now },
 			ConfigMap: config,
-			Patches:   reconcile.MemoryPatches{Cluster: w.Cluster},
+			Patches:   w.Cluster,
 			Parallel:  1,
 			NewSalt:   func() string { return program.FixedSalt },
 			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
@@ -238,7 +239,8 @@ func (w *World) Ready(ref cluster.Ref) (bool, string) {
 // to rest, and one that waits for a time is given a day of it.
 const (
 	maxRounds = 500
-	maxIdle   = 24 * time.Hour
+	// maxIdle is how long a run in memory lets time pass, all in all, while nothing happens.
+	maxIdle = 24 * time.Hour
 )
 
 // Run lets the operators and the controllers act in turn until nothing changes any

@@ -16,6 +16,6 @@
 // while it is being built.
 //
 // Use: New, AddNode for every node, AddEdge for every edge, then any query. Order
-// and Layers are the only queries that fail, and they fail only for cycles, with a
+// is the only query that fails, and it fails only for cycles, with a
 // [*CycleError] that names the whole path and the origin of each edge.
 package graph

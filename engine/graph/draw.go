@@ -27,7 +27,7 @@ type Style[N cmp.Ordered] struct {
 // one that it waits for; its other dependencies are named behind it, unless they
 // are above it in the tree anyhow. It fails as [Graph.Order] does.
 func (g *Graph[N, E]) Tree(style Style[N]) (string, error) {
-	order, _, err := g.sort()
+	order, err := g.sort()
 	if err != nil {
 		return "", err
 	}

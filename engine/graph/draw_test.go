@@ -13,9 +13,8 @@ import (
 // everything is all answers of a graph as one text.
 func everything(g *graph.Graph[string, string]) string {
 	order, err := g.Order()
-	layers, _ := g.Layers()
 	tree, _ := g.Tree(graph.Style[string]{})
-	return fmt.Sprintln(order, err, layers, g.Edges(), g.Reverse().Edges()) + tree + g.Mermaid(graph.Style[string]{})
+	return fmt.Sprintln(order, err, g.Edges()) + tree + g.Mermaid(graph.Style[string]{})
 }
 
 func TestDrawing(t *testing.T) {

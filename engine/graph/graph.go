@@ -111,15 +111,3 @@ func (g *Graph[N, E]) Between(from, to N) []E {
 	}
 	return data
 }
-
-// Reverse returns a new graph with every edge turned round and the same author
-// order. Its order is one in which a rollout can be taken down.
-func (g *Graph[N, E]) Reverse() *Graph[N, E] {
-	r := New[N, E]()
-	r.AddNode(g.nodes...)
-	for i := range g.nodes {
-		r.out[i] = slices.Clone(g.in[i])
-		r.in[i] = slices.Clone(g.out[i])
-	}
-	return r
-}

@@ -6,7 +6,7 @@ import "container/heap"
 // one that the author wrote first does, so a file that is already in order stays so.
 // If there are cycles, the error joins one [*CycleError] for each.
 func (g *Graph[N, E]) Order() ([]N, error) {
-	order, _, err := g.sort()
+	order, err := g.sort()
 	if err != nil {
 		return nil, err
 	}
@@ -17,29 +17,9 @@ func (g *Graph[N, E]) Order() ([]N, error) {
 	return nodes, nil
 }
 
-// Layers groups the nodes by the length of their longest chain of dependencies: the
-// first layer needs nothing, and each other layer needs at least one node of the
-// layer before it. Nodes of one layer are independent of each other, and are in
-// author order. It fails as [Graph.Order] does.
-func (g *Graph[N, E]) Layers() ([][]N, error) {
-	_, depth, err := g.sort()
-	if err != nil {
-		return nil, err
-	}
-	var layers [][]N
-	for i, n := range g.nodes {
-		for len(layers) <= depth[i] {
-			layers = append(layers, nil)
-		}
-		layers[depth[i]] = append(layers[depth[i]], n)
-	}
-	return layers, nil
-}
-
 // sort is Kahn's algorithm with the author's order deciding between ready nodes.
-func (g *Graph[N, E]) sort() (order, depth []int, err error) {
+func (g *Graph[N, E]) sort() (order []int, err error) {
 	waits := make([]int, len(g.nodes))
-	depth = make([]int, len(g.nodes))
 	ready := &lowest{}
 	for i := range g.nodes {
 		waits[i] = len(g.out[i])
@@ -51,16 +31,15 @@ func (g *Graph[N, E]) sort() (order, depth []int, err error) {
 		i := heap.Pop(ready).(int) //nolint:forcetypeassert // container/heap returns what was pushed
 		order = append(order, i)
 		for _, h := range g.in[i] {
-			depth[h.node] = max(depth[h.node], depth[i]+1)
 			if waits[h.node]--; waits[h.node] == 0 {
 				heap.Push(ready, h.node)
 			}
 		}
 	}
 	if len(order) < len(g.nodes) {
-		return nil, nil, g.cycles(waits)
+		return nil, g.cycles(waits)
 	}
-	return order, depth, nil
+	return order, nil
 }
 
 // lowest is a heap of node positions.

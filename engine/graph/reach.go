@@ -9,11 +9,13 @@ func (g *Graph[N, E]) Dependents(n N) []N { return g.near(n, g.in) }
 
 // TransitiveDependencies returns all nodes that n needs, directly or through
 // others, in author order. n is among them only if it is part of a cycle.
-func (g *Graph[N, E]) TransitiveDependencies(n N) []N { return g.far(n, g.out) }
-
-// TransitiveDependents returns all nodes that need n, directly or through others,
-// in author order.
-func (g *Graph[N, E]) TransitiveDependents(n N) []N { return g.far(n, g.in) }
+func (g *Graph[N, E]) TransitiveDependencies(n N) []N {
+	i, ok := g.index[n]
+	if !ok {
+		return nil
+	}
+	return g.marked(reach(i, g.out))
+}
 
 func (g *Graph[N, E]) near(n N, edges [][]half[E]) []N {
 	i, ok := g.index[n]
@@ -25,14 +27,6 @@ func (g *Graph[N, E]) near(n N, edges [][]half[E]) []N {
 		seen[h.node] = true
 	}
 	return g.marked(seen)
-}
-
-func (g *Graph[N, E]) far(n N, edges [][]half[E]) []N {
-	i, ok := g.index[n]
-	if !ok {
-		return nil
-	}
-	return g.marked(reach(i, edges))
 }
 
 // reach marks what can be reached from start over one edge or more.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"operetta.dev/engine/status"
 )
 
@@ -19,16 +20,13 @@ func NotApplied(p Patch, reason Reason, message string) Report {
 // time if the condition changes. The result equals before if nothing has changed.
 func Status(before map[string]any, r Report, now time.Time) map[string]any {
 	reason, message := r.summary()
-	value := "True"
+	applies := metav1.Condition{Type: ConditionApplied, Status: metav1.ConditionTrue, Reason: string(reason), Message: message}
 	if reason != Applied {
-		value = "False"
+		applies.Status = metav1.ConditionFalse
 	}
 	out := map[string]any{
 		"observedGeneration": r.Patch.Generation,
-		"conditions": []any{map[string]any{
-			"type": ConditionApplied, "status": value, "reason": string(reason), "message": message,
-			"observedGeneration": r.Patch.Generation, "lastTransitionTime": lastTransitionTime(before, value, now),
-		}},
+		"conditions":         status.NewConditions(before, r.Patch.Generation, now, applies),
 	}
 	var applied, unmatched []any
 	for _, p := range r.Applied {
@@ -58,13 +56,9 @@ func ObservedGeneration(before map[string]any) int64 {
 }
 
 // ReasonOf returns the reason of the condition Applied of a status, or "".
-func ReasonOf(status map[string]any) Reason {
-	conditions, _ := status["conditions"].([]any)
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if reason, ok := m["reason"].(string); ok && m["type"] == ConditionApplied {
-			return Reason(reason)
-		}
+func ReasonOf(of map[string]any) Reason {
+	if c := status.Condition(of, ConditionApplied); c != nil {
+		return Reason(c.Reason)
 	}
 	return ""
 }
@@ -102,16 +96,4 @@ func appliedMessage(objects int) string {
 		return "applied to 1 object"
 	}
 	return fmt.Sprintf("applied to %d objects", objects)
-}
-
-// lastTransitionTime returns when the condition got its status.
-func lastTransitionTime(before map[string]any, value string, now time.Time) string {
-	conditions, _ := before["conditions"].([]any)
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if text, ok := m["lastTransitionTime"].(string); ok && m["type"] == ConditionApplied && m["status"] == value {
-			return text
-		}
-	}
-	return now.UTC().Truncate(time.Second).Format(time.RFC3339)
 }

@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
@@ -36,11 +33,11 @@ func (u unwatchable) GetCached(ctx context.Context, ref cluster.Ref) (*unstructu
 }
 
 // illegible is what cannot be read of what packages do not own.
-type illegible struct{ rollout.Inputs }
+type illegible struct{ cluster.Cluster }
 
-// Read implements rollout.Inputs.
-func (illegible) Read(context.Context, types.NamespacedName, program.Input) (program.Found, error) {
-	return program.Found{}, errAway
+// Read implements cluster.Cluster.
+func (illegible) ListCached(context.Context, cluster.Selection) ([]*unstructured.Unstructured, error) {
+	return nil, errAway
 }
 
 // push steps some times, whatever comes of it, and returns the last error.
@@ -96,7 +93,7 @@ inputs: region: {apiVersion: "v1", kind: "Secret", name: "region"}
 components: base: objects: o: data: region: inputs.region.object.data.name
 `
 	for name, blind := range map[string]func(b *bench){
-		"an input cannot be read":   func(b *bench) { b.life.Inputs = illegible{b.life.Inputs} },
+		"an input cannot be read":   func(b *bench) { b.life.Cluster = illegible{b.life.Cluster} },
 		"a kind cannot be observed": func(b *bench) { b.life.Cluster = unwatchable{b.memory, []string{"ConfigMap"}} },
 		"nor can any kind":          func(b *bench) { b.life.Cluster = unwatchable{b.memory, []string{"ConfigMap", "ClusterRole"}} },
 	} {

@@ -59,10 +59,10 @@ func newBench(t *testing.T, body string) *bench {
 // restart is a new process.
 func (b *bench) restart() {
 	b.life = &reconcile.Reconciler{
-		Kind: shopKind, Store: newStore(b.memory), Cluster: b.memory, Recorder: b, Now: func() time.Time { return b.now },
-		Clock:  func() time.Time { return b.now },
-		Inputs: reconcile.MemoryInputs{Cluster: b.memory}, ConfigMap: configKey,
-		Allow: reconcile.Administrative,
+		Kind: shopKind, Resources: b.memory, Cluster: b.memory, Recorder: b, Now: func() time.Time { return b.now },
+		Clock:     func() time.Time { return b.now },
+		ConfigMap: configKey,
+		Allow:     reconcile.Administrative,
 	}
 }
 

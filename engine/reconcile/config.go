@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
 	"sigs.k8s.io/yaml"
 )
 
@@ -21,9 +22,9 @@ type configuration struct {
 // the annotation, what it returns is the ConfigMap's.
 func (s *state) config(ctx context.Context) (configuration, error) {
 	var out configuration
-	if s.ConfigMap.Name != "" && s.Inputs != nil {
+	if s.ConfigMap.Name != "" {
 		from := program.Input{Name: "config", Kind: configMapKind, Namespace: s.ConfigMap.Namespace, Object: s.ConfigMap.Name}
-		found, err := s.Inputs.Read(ctx, s.key(), from)
+		found, err := rollout.Read(ctx, s.Cluster, from)
 		if err != nil {
 			return out, fmt.Errorf("%s: configuration: %w", s.owner, err)
 		}

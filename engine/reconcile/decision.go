@@ -24,7 +24,7 @@ type Decision struct {
 func (l *Reconciler) Decide(ctx context.Context, key types.NamespacedName, p Package) (Decision, error) {
 	out := Decision{Redactor: redact.New()}
 	s, err := l.fetch(ctx, key, p, out.Redactor)
-	if wrong, unread := errors.AsType[*unreadable](err); unread {
+	if wrong, unread := errors.AsType[*corruptStatusError](err); unread {
 		out.Fault = status.Component{State: status.Failed, Reason: status.ReasonStatusUnreadable, Message: wrong.Error()}
 		return out, nil
 	}

@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
-	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 )
 
@@ -131,30 +129,12 @@ func (f *faulty) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Un
 	return f.Cluster.GetLive(ctx, ref)
 }
 
-// faultyStore is the store of a faulty cluster for one kind.
-type faultyStore struct {
-	*faulty
-	store *reconcile.MemoryStore
+func (f *faulty) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
+	return f.write("status", func() error { return f.Cluster.ApplyStatus(ctx, u) })
 }
 
-// storeOf returns the store of a faulty cluster for a kind.
-func storeOf(f *faulty, kind schema.GroupVersionKind) faultyStore {
-	return faultyStore{f, &reconcile.MemoryStore{Kind: kind, Cluster: f.Cluster}}
-}
-
-func (s faultyStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	if s.dead {
-		return nil, errCrash
-	}
-	return s.store.Get(ctx, key)
-}
-
-func (s faultyStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
-	return s.write("status", func() error { return s.store.ApplyStatus(ctx, u) })
-}
-
-func (s faultyStore) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
-	return s.write("finalizers", func() error { return s.store.ApplyFinalizers(ctx, u) })
+func (f *faulty) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
+	return f.write("finalizers", func() error { return f.Cluster.ApplyFinalizers(ctx, u) })
 }
 
 // quiet records nothing.

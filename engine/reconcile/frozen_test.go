@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 )
 
@@ -38,16 +37,6 @@ func (f *frozen) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.
 		return u.DeepCopy(), nil
 	}
 	return nil, nil
-}
-
-// frozenStore reads the resource itself from the frozen cache as well.
-type frozenStore struct {
-	faultyStore
-	cache *frozen
-}
-
-func (s frozenStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	return s.cache.GetCached(ctx, cluster.Ref{GroupVersionKind: shopKind, Namespace: key.Namespace, Name: key.Name})
 }
 
 // TestB1ReadsOfAFrozenCacheDoNoHarm is B1: the cache stands still for 1, 3 or 10
@@ -93,7 +82,7 @@ func (s scene) liveFrozen(t *testing.T, w workload, from, steps int) outcome {
 	c := s.open(t, fault{})
 	f := &frozen{faulty: c}
 	process := s.start(c)
-	process.shops.Cluster, process.shops.Store = f, frozenStore{storeOf(c, shopKind), f}
+	process.shops.Cluster, process.shops.Resources = f, f
 	for _, spec := range w {
 		act(t, c.Cluster, spec)
 		for i := range 40 {

@@ -23,15 +23,15 @@ var unordered = cmpopts.SortSlices(strings.Compare)
 
 // phaseStore notes the phases that are written.
 type phaseStore struct {
-	reconcile.Store
+	cluster.Cluster
 	seen map[string]bool
 }
 
-// ApplyStatus implements reconcile.Store.
+// ApplyStatus implements cluster.Cluster.
 func (s phaseStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	s.seen[phase] = true
-	return s.Store.ApplyStatus(ctx, u)
+	return s.Cluster.ApplyStatus(ctx, u)
 }
 
 const guarded = `

@@ -14,25 +14,6 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// slowEvaluation is how long an evaluation may take. That of an honest resource takes
-// milliseconds, so that a machine would have to be a thousand times too slow for one.
-const slowEvaluation = 10 * time.Second
-
-// slowRollout is how long all evaluations of one rollout may take: there is one for each
-// layer of components at least.
-const slowRollout = 6 * slowEvaluation
-
-// evaluationBrake is for evaluations of one resource that turn out to be beyond a limit:
-// whoever changes what it asks for has it evaluated at once, five times in ten minutes.
-var evaluationBrake = brake{allowed: 5, window: 10 * time.Minute, first: time.Minute, last: time.Hour, quiet: time.Hour}
-
-// What was beyond a limit is evaluated again though nothing has changed, as it may have
-// been the machine: after the first of these pauses, which then grow up to the last.
-const (
-	limitedFirst = 5 * time.Minute
-	limitedLast  = 4 * time.Hour
-)
-
 // limited remembers which evaluations were beyond a limit, by resource; its zero value is
 // ready for use. After a restart the status of a resource remembers.
 type limited struct {
@@ -127,7 +108,7 @@ func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
 	return program.Rollout{}, limit
 }
 
-// recall returns what is said of an evaluation that is not to be tried now, or "".
+// loadState returns what is said of an evaluation that is not to be tried now, or "".
 func (b *bounded) recall(version string) string {
 	l, now := &b.s.limited, b.s.Now()
 	l.mu.Lock()
@@ -141,13 +122,13 @@ func (b *bounded) recall(version string) string {
 	if at.cause == b.cause && at.versions[version] {
 		wait = at.until.Sub(now)
 	}
-	if evaluationBrake.idle(&at.turn, now) {
+	if evaluationLimit.idle(&at.turn, now) {
 		at.turn = turn{}
 	}
 	// What is skipped because a deleted resource was not evaluated is lost, and it is evaluated
 	// once at most that is beyond a limit: then its objects go.
-	if b.s.cr.GetDeletionTimestamp() == nil && evaluationBrake.on(&at.turn, now) {
-		wait = max(wait, at.turn.latest().Add(max(at.turn.pause, evaluationBrake.first)).Sub(now))
+	if b.s.cr.GetDeletionTimestamp() == nil && evaluationLimit.on(&at.turn, now) {
+		wait = max(wait, at.turn.latest().Add(max(at.turn.pause, evaluationLimit.first)).Sub(now))
 	}
 	if wait <= 0 {
 		return ""
@@ -170,7 +151,7 @@ func (b *bounded) keep(version, says string) {
 		at.pause = min(limitedLast, max(limitedFirst, 2*at.pause))
 	} else {
 		at.pause = limitedFirst
-		evaluationBrake.went(&at.turn, now)
+		evaluationLimit.went(&at.turn, now)
 	}
 	at.versions[version], at.says = true, says
 	at.until = now.Add(at.pause)

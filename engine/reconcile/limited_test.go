@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
@@ -278,18 +279,18 @@ func TestHooksBeforeDeletionAreNotSkippedBecauseOfASlowMoment(t *testing.T) {
 
 // small is a store that takes only so much of a resource, as etcd does.
 type small struct {
-	reconcile.Store
+	cluster.Cluster
 	takes    int
 	attempts int
 }
 
-// ApplyStatus implements reconcile.Store.
+// ApplyStatus implements cluster.Cluster.
 func (s *small) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
 	s.attempts++
 	if text := fmt.Sprint(u.Object); len(text) > s.takes {
 		return &apierrors.StatusError{ErrStatus: internalError("etcdserver: request is too large")}
 	}
-	return s.Store.ApplyStatus(ctx, u)
+	return s.Cluster.ApplyStatus(ctx, u)
 }
 
 func TestAStatusThatIsTooLargeIsNotTriedForEver(t *testing.T) {
@@ -304,8 +305,8 @@ func TestAStatusThatIsTooLargeIsNotTriedForEver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, fanout)
-			store := &small{Store: b.life.Store, takes: row.takes}
-			b.life.Store = store
+			store := &small{Cluster: b.life.Resources, takes: row.takes}
+			b.life.Resources = store
 			act(t, b.memory, map[string]any{"list": ones(100), "text": strings.Repeat("x", 1<<20)})
 			b.load(fanout + "limits: bytes: 1_500_000\n")
 			if again := b.stepsOf(20, b.program); again != 5*time.Minute {

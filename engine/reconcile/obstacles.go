@@ -17,14 +17,6 @@ import (
 	"operetta.dev/engine/verify"
 )
 
-// A Lister lists the objects of a kind that have some labels, so many at most, from the API
-// server.
-type Lister func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error)
-
-// looks are when the pods of a workload that is not ready are looked at, since that began
-// and since the last look. Most workloads are ready before the first; the last repeats.
-var looks = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
-
 // obstacles remembers what keeps the workloads of each resource from being ready; its zero
 // value is ready for use.
 type obstacles struct {
@@ -51,7 +43,7 @@ var _ rollout.Obstacles = below{}
 // Of implements rollout.Obstacles.
 func (b below) Of(ctx context.Context, workload *unstructured.Unstructured) string {
 	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
-	if b.List == nil || len(labels) == 0 {
+	if len(labels) == 0 {
 		return ""
 	}
 	o := b.obstacles.about(b.key(), cluster.RefOf(workload).Identity(), b.Now())
@@ -79,7 +71,7 @@ func (b below) glance(ctx context.Context, namespace string, labels map[string]s
 // each claim of the first pod that is not ready. What may not be read is not said.
 func (b below) look(ctx context.Context, namespace string, labels map[string]string) string {
 	const enough = 20
-	pods, err := b.List(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, namespace, labels, enough)
+	pods, err := b.Cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: enough})
 	if err != nil {
 		b.log.V(1).Info("the pods of a workload that is not ready cannot be read", "error", err)
 		return ""

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 )
 
 // pending is a Pod that no node was found for.
@@ -21,17 +22,28 @@ func pending(context.Context, schema.GroupVersionKind, string, map[string]string
 	}}}, nil
 }
 
+// pods is a cluster whose live lists are those of a function.
+type pods struct {
+	cluster.Cluster
+	list func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error)
+}
+
+// ListLive implements cluster.Cluster.
+func (p pods) ListLive(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
+	return p.list(ctx, s.Kind, s.Namespace, s.Labels, s.Limit)
+}
+
 func TestThePodsOfAWorkloadAreLookedAtWhenItIsNotReadyForAWhile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
 	looks := 0
-	b.life.List = func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
+	b.life.Cluster = pods{b.life.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
 		looks++
 		if looks == 2 {
 			return nil, errors.New("it may not be read")
 		}
 		return pending(ctx, kind, namespace, labels, limit)
-	}
+	}}
 	says := func() string {
 		t.Helper()
 		again, err := b.step()

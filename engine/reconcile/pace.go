@@ -8,10 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// progressEvery is how often the progress of one resource is written at most.
-// What matters (a condition, a failure, the generation) is never held back.
-const progressEvery = 3 * time.Second
-
 // StepUnpaced is Step for a dry run, where progress need not be held back: it lets the time
 // pass that it is held back for, and takes the step again.
 func (l *Reconciler) StepUnpaced(ctx context.Context, key types.NamespacedName, p Package, pass func(time.Duration)) (time.Duration, error) {

@@ -51,7 +51,7 @@ func logPanic(log logr.Logger, fault *rollout.PanicError) {
 // sayInternal says in the status of a resource that the operator has a fault. It reads
 // nothing of the resource that it can do without: what is in there may have been the cause.
 func (l *Reconciler) sayInternal(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
-	cr, err := l.Store.Get(ctx, key)
+	cr, err := l.Resources.GetCached(ctx, l.ref(key))
 	if err != nil || cr == nil {
 		return err
 	}

@@ -36,11 +36,11 @@ type (
 		panics
 	}
 	fragileStore struct {
-		reconcile.Store
+		cluster.Cluster
 		panics
 	}
 	fragilePatches struct {
-		reconcile.Patches
+		cluster.Cluster
 		panics
 	}
 	fragileRecorder struct {
@@ -78,9 +78,9 @@ func (f fragileRecorder) Record(u *unstructured.Unstructured, e rollout.Event) {
 	f.Recorder.Record(u, e)
 }
 
-func (f fragilePatches) List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+func (f fragilePatches) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
 	f.at("List")
-	return f.Patches.List(ctx, namespace)
+	return f.Cluster.ListCached(ctx, which)
 }
 
 func (f fragilePackage) Evaluate(s program.Session) (program.Rollout, error) {
@@ -90,7 +90,7 @@ func (f fragilePackage) Evaluate(s program.Session) (program.Rollout, error) {
 
 func (f fragileStore) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
 	f.at("ApplyFinalizers")
-	return f.Store.ApplyFinalizers(ctx, u)
+	return f.Cluster.ApplyFinalizers(ctx, u)
 }
 
 // sturdy has two components beside each other, one of which waits for nothing, and an
@@ -129,8 +129,8 @@ func TestAPanicInAStepIsSaidAndTriedAgain(t *testing.T) {
 			act(t, b.memory, map[string]any{"size": int64(2)})
 			row.begin(b)
 			at := panics(row.call)
-			b.life.Cluster, b.life.Store = fragileCluster{b.memory, at}, fragileStore{newStore(b.memory), at}
-			b.life.Patches, b.life.Recorder = fragilePatches{reconcile.MemoryPatches{Cluster: b.memory}, at}, fragileRecorder{b, at}
+			b.life.Cluster, b.life.Resources = fragileCluster{b.memory, at}, fragileStore{b.memory, at}
+			b.life.Patches, b.life.Recorder = fragilePatches{b.memory, at}, fragileRecorder{b, at}
 
 			var log strings.Builder
 			ctx := logr.NewContext(t.Context(), funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}))
@@ -180,7 +180,7 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 			return err
 		},
 		"without a package": func(b *bench, ctx context.Context, _ reconcile.Package) error {
-			_, err := b.life.StepStray(ctx, shopKey)
+			_, err := b.life.StepUnserved(ctx, shopKey)
 			return err
 		},
 	} {
@@ -212,9 +212,9 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 func TestAPodThatMakesTheLookPanicStopsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
-	b.life.List = func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
+	b.life.Cluster = pods{b.life.Cluster, func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
 		panic("an odd pod")
-	}
+	}}
 	b.rest()
 	b.pass(11 * time.Second)
 	b.rest()

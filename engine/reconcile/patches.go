@@ -6,22 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster/memory"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rollout"
 )
-
-// Patches keeps the patches of a cluster. A patch is about one resource, so the
-// lifecycle of that resource's kind is the one writer of its status.
-type Patches interface {
-	// List returns the patches of a namespace, including what this process wrote. The
-	// caller must not change them.
-	List(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error)
-	// ApplyStatus writes the status of a patch; one that is gone has none.
-	ApplyStatus(ctx context.Context, patch *unstructured.Unstructured) error
-}
 
 // foundPatch is a patch and the object that it was read from.
 type foundPatch struct {
@@ -36,7 +27,7 @@ func (l *Reconciler) patchesOf(ctx context.Context, key types.NamespacedName) ([
 	if l.Patches == nil || key.Namespace == "" {
 		return nil, nil
 	}
-	all, err := l.Patches.List(ctx, key.Namespace)
+	all, err := l.Patches.ListCached(ctx, cluster.Selection{Kind: patch.Kind, Namespace: key.Namespace})
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: reading its patches: %w", l.Kind.Kind, key, err)
 	}
@@ -111,7 +102,7 @@ func (l *Reconciler) writePatch(ctx context.Context, f foundPatch, r patch.Repor
 	return f.write(ctx, l.Patches, r, l.Now())
 }
 
-func (f foundPatch) write(ctx context.Context, to Patches, r patch.Report, now time.Time) error {
+func (f foundPatch) write(ctx context.Context, to cluster.Cluster, r patch.Report, now time.Time) error {
 	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
 	after := patch.Status(before, r, now)
 	if patch.EqualStatus(before, after) {
@@ -122,15 +113,19 @@ func (f foundPatch) write(ctx context.Context, to Patches, r patch.Report, now t
 	u.SetNamespace(f.Namespace)
 	u.SetName(f.Name)
 	u.SetUID(f.object.GetUID())
-	if err := to.ApplyStatus(ctx, u); err != nil {
+	err := to.ApplyStatus(ctx, u)
+	if apierrors.IsConflict(err) {
+		return nil // another one has its name, or whoever changed it knows better
+	}
+	if err != nil {
 		return fmt.Errorf("patch %s/%s: writing the status: %w", f.Namespace, f.Name, err)
 	}
 	return nil
 }
 
-// Unmatched tells a patch that no lifecycle looks at why that is. Whatever a lifecycle
-// has said of it, perhaps that of another process, is left as it is.
-func Unmatched(ctx context.Context, to Patches, u *unstructured.Unstructured, reason patch.Reason, message string, now time.Time) error {
+// ReportOrphanPatch writes into the status of a patch why no package handles it. A status
+// that a reconciler has written, perhaps that of another process, stays as it is.
+func ReportOrphanPatch(ctx context.Context, to cluster.Cluster, u *unstructured.Unstructured, reason patch.Reason, message string, now time.Time) error {
 	f := foundPatch{patch.Parse(u), u}
 	before, _, _ := unstructured.NestedMap(u.Object, "status")
 	switch patch.ReasonOf(before) {
@@ -141,22 +136,4 @@ func Unmatched(ctx context.Context, to Patches, u *unstructured.Unstructured, re
 		}
 	}
 	return f.write(ctx, to, patch.NotApplied(f.Patch, reason, message), now)
-}
-
-// MemoryPatches keeps patches in a cluster in memory.
-type MemoryPatches struct {
-	Cluster *memory.Cluster
-}
-
-var _ Patches = MemoryPatches{}
-
-// List implements Patches.
-func (m MemoryPatches) List(_ context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	return m.Cluster.Select(patch.Kind, namespace, nil), nil
-}
-
-// ApplyStatus implements Patches.
-func (m MemoryPatches) ApplyStatus(_ context.Context, u *unstructured.Unstructured) error {
-	m.Cluster.ApplyStatus(u)
-	return nil
 }

@@ -73,7 +73,7 @@ func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Reconciler) 
 	p, c := loadShop(t), settled(t)
 	c.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	l := newLife(c)
-	l.Patches = reconcile.MemoryPatches{Cluster: c.Cluster}
+	l.Patches = c.Cluster
 	return p, c, l
 }
 
@@ -196,10 +196,10 @@ func TestANewPatchOfAResourceThatIsNotRolledOut(t *testing.T) {
 }
 
 // unreadable keeps patches that cannot be read.
-type unreadable struct{ reconcile.Patches }
+type unreadable struct{ cluster.Cluster }
 
-// List implements reconcile.Patches.
-func (unreadable) List(context.Context, string) ([]*unstructured.Unstructured, error) {
+// List implements cluster.Cluster.
+func (unreadable) ListCached(context.Context, cluster.Selection) ([]*unstructured.Unstructured, error) {
 	return nil, &cluster.KindUnreadableError{Kind: patch.Kind, Cause: errors.New("it is forbidden")}
 }
 
@@ -253,12 +253,14 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 					r.Patch.Generation--
 				}
 				u.Object["status"] = patch.Status(nil, r, time.Unix(1, 0))
-				m.ApplyStatus(u)
+				if err := m.ApplyStatus(t.Context(), u); err != nil {
+					t.Fatal(err)
+				}
 			}
 			writes := len(m.Changes())
 			for range 2 {
 				u, _ = m.GetLive(t.Context(), patchRef("fix"))
-				if err := reconcile.Unmatched(t.Context(), reconcile.MemoryPatches{Cluster: m}, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
+				if err := reconcile.ReportOrphanPatch(t.Context(), m, u, patch.NoSuchKind, "no such kind", time.Unix(2, 0)); err != nil {
 					t.Fatal(err)
 				}
 			}

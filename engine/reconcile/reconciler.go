@@ -31,18 +31,6 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Store keeps custom resources. Writes name the UID of the resource, and do
-// nothing to another one of its name.
-type Store interface {
-	// Get returns a resource including what this process wrote, or nil.
-	Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error)
-	// ApplyStatus writes the status of a resource; one that is gone has none.
-	ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error
-	// ApplyFinalizers makes the engine's finalizers of a resource those that it
-	// has. It is no error to take them from a resource that is gone.
-	ApplyFinalizers(ctx context.Context, resource *unstructured.Unstructured) error
-}
-
 // A Recorder makes events of a resource known to people.
 type Recorder interface {
 	// Record makes one event known.
@@ -72,22 +60,23 @@ const defaultParallel = 4
 // A Reconciler steps the resources of one kind. It is safe for concurrent use, for
 // one resource at a time.
 type Reconciler struct {
-	Kind     schema.GroupVersionKind
-	Store    Store
-	Cluster  cluster.Cluster
-	Recorder Recorder
-	Now      func() time.Time
+	Kind schema.GroupVersionKind
+	// Resources has the custom resources, and Cluster their objects and inputs.
+	Resources cluster.Cluster
+	Cluster   cluster.Cluster
+	Recorder  Recorder
+	Now       func() time.Time
 	// Clock measures how long evaluations take; nil is time.Now.
 	Clock func() time.Time
-	// Inputs reads what packages do not own; nil reads nothing.
-	Inputs rollout.Inputs
+	// Refer says which inputs a resource refers to, as rollout.Engine has it; it may be nil.
+	Refer func(owner types.NamespacedName, inputs []program.Input)
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
 	Allow []string
-	// StrayReach is where the objects of a resource may be whose package is not here; nil is
+	// UnservedReach is where the objects of a resource may be whose package is not here; nil is
 	// not known.
-	StrayReach *program.Reach
+	UnservedReach *program.Reach
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -97,14 +86,13 @@ type Reconciler struct {
 	// Ended returns the last state of an object that has ended and is gone, as the engine
 	// of package rollout asks for it; nil knows none.
 	Ended func(cluster.Ref) *unstructured.Unstructured
-	// Patches keeps what changes the rendering of resources; nil keeps none.
-	Patches Patches
+	// Patches has the patches, which change the rendering of resources; nil has none. A patch
+	// is about one resource, so the reconciler of that resource's kind writes its status.
+	Patches cluster.Cluster
 	// PackageFault returns what is wrong with the present files of the package, while an
 	// earlier version of it serves, or ""; nil is nothing.
 	PackageFault func() string
 
-	// List lists objects, to say why a workload is not ready; nil never says.
-	List Lister
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
 	NewSalt func() string
 
@@ -112,7 +100,7 @@ type Reconciler struct {
 	salts      salts
 	rejections rejections
 	obstacles  obstacles
-	brakes     brakes
+	limits     rateLimits
 	limited    limited
 	oversized  oversized
 }
@@ -147,7 +135,7 @@ func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Packa
 
 func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, p, redactor)
-	wrong, unread := errors.AsType[*unreadable](err)
+	wrong, unread := errors.AsType[*corruptStatusError](err)
 	often, restless := errors.AsType[*tooOftenError](err)
 	switch {
 	case restless:
@@ -155,7 +143,7 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	case unread && s.paused() && s.cr.GetDeletionTimestamp() == nil:
 		return s.pause(ctx)
 	case unread:
-		return s.refuse(ctx, wrong)
+		return s.reportCorruptStatus(ctx, wrong)
 	case err != nil:
 		return 0, err
 	case s == nil:
@@ -163,11 +151,11 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 		l.rejections.forget(key)
 		l.salts.forget(key)
 		l.obstacles.settle(key, l.Now())
-		l.brakes.forget(key)
+		l.limits.forget(key)
 		l.limited.forget(key)
 		l.oversized.forget(key)
-		if l.Inputs != nil {
-			l.Inputs.Forget(key)
+		if l.Refer != nil {
+			l.Refer(key, nil)
 		}
 		return 0, l.targetMissing(ctx, key)
 	case s.cr.GetDeletionTimestamp() != nil:
@@ -178,10 +166,10 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	return s.rollOut(ctx)
 }
 
-// fetch reads the custom resource; it returns nil when there is none. With an unreadable
+// fetch reads the custom resource; it returns nil when there is none. with a corruptStatusError
 // it returns both.
 func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
-	cr, err := l.Store.Get(ctx, key)
+	cr, err := l.Resources.GetCached(ctx, l.ref(key))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
 	}
@@ -195,7 +183,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 		program:    p,
 		cr:         cr,
 		owner: ownership.Owner{
-			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.StrayReach,
+			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.UnservedReach,
 		},
 	}
 	if p != nil {
@@ -203,7 +191,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 		s.owner.Reach = &reach
 	}
 	s.before = ownStatus(cr)
-	if err := s.recall(); err != nil {
+	if err := s.loadState(); err != nil {
 		return s, err
 	}
 	if err := s.rebuild(ctx); err != nil {
@@ -211,6 +199,11 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 	}
 	s.know()
 	return s, nil
+}
+
+// ref returns the identity of a resource.
+func (l *Reconciler) ref(key types.NamespacedName) cluster.Ref {
+	return cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // rebuild finds the objects of a resource whose inventory was wiped, alone or with the
@@ -221,7 +214,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
-	if err := s.brakes.rebuild(s.key(), s.Now()); err != nil {
+	if err := s.limits.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
@@ -271,7 +264,7 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: p, Cluster: s.Cluster, Inputs: s.Inputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Package: p, Cluster: s.Cluster, Refer: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		Obstacles: below{s},
 		Ended:     s.Ended,
 	}
@@ -290,8 +283,8 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
 		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
 	}
-	s.brakes.begin(s.key(), s.cause(in), s.Now())
-	in.Pacer = &pacer{&s.brakes, s.key(), s.Now, map[string]bool{}}
+	s.limits.begin(s.key(), s.cause(in), s.Now())
+	in.Pacer = &pacer{&s.limits, s.key(), s.Now, map[string]bool{}}
 	return in, err
 }
 
@@ -362,7 +355,7 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 			return err
 		}
 	}
-	if err := s.brakes.protect(s.key(), s.Now()); err != nil {
+	if err := s.limits.protect(s.key(), s.Now()); err != nil {
 		return err
 	}
 	stored := s.inventory

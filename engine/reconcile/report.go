@@ -23,7 +23,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	after := s.build(result.Completion)
 	s.recordObjects(result.Events)
 	weight := status.CompareSignificance(before, after)
-	wait := s.brakes.status(s.key(), weight, s.Now())
+	wait := s.limits.status(s.key(), weight, s.Now())
 	switch weight {
 	case status.NoChange:
 		return 0, nil
@@ -37,7 +37,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	if err := s.write(ctx, after); err != nil {
 		return 0, err
 	}
-	s.brakes.reported(s.key(), weight, s.Now())
+	s.limits.reported(s.key(), weight, s.Now())
 	s.recordTransition(before, after)
 	if result.Detail != "" {
 		s.log.Error(nil, "evaluation failed", "detail", result.Detail)
@@ -108,7 +108,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
 		return s.writeLess(ctx, wrong) // nobody could read it again
 	}
-	err := s.Store.ApplyStatus(ctx, u)
+	err := s.Resources.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {
 		return s.writeLess(ctx, err)
 	}
@@ -166,7 +166,10 @@ func (s *state) recordTransition(before, after map[string]any) {
 	if from == to {
 		return
 	}
-	message := conditionMessage(after, status.ConditionReady)
+	message := ""
+	if ready := status.Condition(after, status.ConditionReady); ready != nil {
+		message = ready.Message
+	}
 	s.log.Info("phase", "from", from, "to", to, "message", message)
 	switch to {
 	case status.PhaseReady:
@@ -175,17 +178,6 @@ func (s *state) recordTransition(before, after map[string]any) {
 		s.record(rollout.Event{Reason: "Failed", Message: message, Warning: true})
 	case status.PhaseCreated, status.PhaseReconciling, status.PhaseWaiting, status.PhaseScaling, status.PhaseDeleting:
 	}
-}
-
-func conditionMessage(s map[string]any, kind string) string {
-	conditions, _ := s["conditions"].([]any)
-	for _, c := range conditions {
-		if m, _ := c.(map[string]any); m["type"] == kind {
-			text, _ := m["message"].(string)
-			return text
-		}
-	}
-	return ""
 }
 
 // ownStatus returns what is the engine's of a resource's status. A status that was not

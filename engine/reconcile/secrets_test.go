@@ -92,7 +92,7 @@ func TestNothingThatLeavesAStepShowsASecret(t *testing.T) {
 			b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "data": map[string]any{"k": encodedCanary}})
 			b.memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 			putPatch(t, b.memory, "quote", shopKey.Name, "config.o", map[string]any{"data": map[string]any{"more": "x"}})
-			b.life.Cluster, b.life.Patches = quoting{b.memory, passing}, reconcile.MemoryPatches{Cluster: b.memory}
+			b.life.Cluster, b.life.Patches = quoting{b.memory, passing}, b.memory
 
 			var said strings.Builder
 			log := funcr.NewJSON(func(line string) { said.WriteString("log " + line + "\n") }, funcr.Options{Verbosity: 10})
@@ -137,14 +137,14 @@ inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
 components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: inputs.tok.object.metadata.name}
 `)
 	b.put(secret("opensesame"))
-	b.life.List = func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
+	b.life.Cluster = pods{b.life.Cluster, func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
 		return []*unstructured.Unstructured{{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "web-0", "namespace": "default"},
 			"status": map[string]any{"phase": "Pending", "conditions": []any{
 				map[string]any{"type": "PodScheduled", "status": "False", "reason": "opensesame"},
 			}},
 		}}}, nil
-	}
+	}}
 	says := func(after time.Duration) {
 		t.Helper()
 		b.now = b.now.Add(after)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/reconcile"
 )
@@ -16,7 +15,7 @@ import (
 // sharedStore is a store whose resources have a condition and a field of another
 // manager's in their status, as an API server shows them: with who owns what.
 type sharedStore struct {
-	reconcile.Store
+	cluster.Cluster
 	applied map[string]any
 	writes  int
 }
@@ -26,9 +25,9 @@ var theirCondition = map[string]any{"type": "Audited", "status": "True", "reason
 
 const theirField = "auditor"
 
-// Get implements reconcile.Store.
-func (s *sharedStore) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	cr, err := s.Store.Get(ctx, key)
+// Get implements cluster.Cluster.
+func (s *sharedStore) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	cr, err := s.Cluster.GetCached(ctx, ref)
 	if cr == nil || err != nil {
 		return cr, err
 	}
@@ -55,19 +54,19 @@ func (s *sharedStore) Get(ctx context.Context, key types.NamespacedName) (*unstr
 	return cr, nil
 }
 
-// ApplyStatus implements reconcile.Store.
+// ApplyStatus implements cluster.Cluster.
 func (s *sharedStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
 	s.applied, _, _ = unstructured.NestedMap(u.Object, "status")
 	s.writes++
-	return s.Store.ApplyStatus(ctx, u)
+	return s.Cluster.ApplyStatus(ctx, u)
 }
 
 func TestWhatOthersWriteIntoAStatusIsTheirs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, guarded+`status: url: "http://web"
 `)
-	store := &sharedStore{Store: b.life.Store}
-	b.life.Store = store
+	store := &sharedStore{Cluster: b.life.Resources}
+	b.life.Resources = store
 	quiet := func(when string) {
 		t.Helper()
 		b.rest()

@@ -81,7 +81,7 @@ func TestAHundredReconcilesSayTheSameByteForByte(t *testing.T) {
 		"paused": {spread, func(b *bench) { b.steps(); annotate(b.t, b.memory, reconcile.AnnotationPaused, "true") }, "Waiting False NotReady"},
 		"a patch that fits nothing": {spread, func(b *bench) {
 			b.memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
-			b.life.Patches = reconcile.MemoryPatches{Cluster: b.memory}
+			b.life.Patches = b.memory
 			putPatch(b.t, b.memory, "lost", shopKey.Name, "web.nothing", threeReplicas)
 			putPatch(b.t, b.memory, "scaled", shopKey.Name, "web.o", threeReplicas)
 		}, "Waiting False NotReady"},

@@ -233,7 +233,7 @@ type process struct {
 // start starts a new process.
 func (s scene) start(c *faulty) *process {
 	p := &process{scene: s, cluster: c, shops: newLife(c), parts: newLife(c), remembers: program.NewMemo(s.program, 1)}
-	p.parts.Kind, p.parts.Store = partKind, storeOf(c, partKind)
+	p.parts.Kind = partKind
 	return p
 }
 
@@ -257,17 +257,13 @@ func (p *process) step(t *testing.T) error {
 func newLife(c *faulty) *reconcile.Reconciler {
 	now := time.Unix(0, 0)
 	return &reconcile.Reconciler{
-		Kind: shopKind, Store: storeOf(c, shopKind), Cluster: c, Recorder: quiet{}, Parallel: 1,
+		Kind: shopKind, Resources: c, Cluster: c, Recorder: quiet{}, Parallel: 1,
 		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return k == partKind.GroupKind(), nil },
 		Now: func() time.Time {
 			now = now.Add(time.Minute)
 			return now
 		},
 	}
-}
-
-func newStore(m *memory.Cluster) *reconcile.MemoryStore {
-	return &reconcile.MemoryStore{Kind: shopKind, Cluster: m}
 }
 
 // observe reads the end state without what differs from run to run, and the

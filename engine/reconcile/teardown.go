@@ -138,7 +138,7 @@ func (s *state) setFinalizer(ctx context.Context, want finalizerState) error {
 	if want == finalizerPresent {
 		u.SetFinalizers([]string{Finalizer})
 	}
-	if err := s.Store.ApplyFinalizers(ctx, u); err != nil {
+	if err := s.Resources.ApplyFinalizers(ctx, u); err != nil {
 		return fmt.Errorf("%s: finalizer: %w", s.owner, err)
 	}
 	s.cr.SetFinalizers(u.GetFinalizers())

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/cluster"
 )
 
 // timed is a package without a time to come again.
@@ -59,9 +59,9 @@ func TestAChangedRequeueAfterCountsAtOnce(t *testing.T) {
 }
 
 // mute is a store that takes no status.
-type mute struct{ reconcile.Store }
+type mute struct{ cluster.Cluster }
 
-// ApplyStatus implements reconcile.Store.
+// ApplyStatus implements cluster.Cluster.
 func (mute) ApplyStatus(context.Context, *unstructured.Unstructured) error {
 	return errors.New("no space left")
 }
@@ -93,7 +93,7 @@ components: other: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: n
 		},
 		"a status that is not taken": {
 			"who waits for the time does not care", `requeueAfter: "30s"`,
-			func(b *bench) { b.life.Store = mute{b.life.Store} },
+			func(b *bench) { b.life.Resources = mute{b.life.Resources} },
 			30 * time.Second,
 		},
 	} {

@@ -44,7 +44,7 @@ func (o *oversized) forget(key types.NamespacedName) {
 	delete(o.of, key)
 }
 
-// recall reports whether a status about something was refused lately.
+// loadState reports whether a status about something was refused lately.
 func (o *oversized) recall(key types.NamespacedName, about string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *state) writeLess(ctx context.Context, refused error) error {
 	s.record(rollout.Event{Reason: string(status.ReasonStatusTooLarge), Message: statusTooLargeText, Warning: true})
 	u := s.identity()
 	u.Object["status"] = less
-	if err := s.Store.ApplyStatus(ctx, u); err != nil {
+	if err := s.Resources.ApplyStatus(ctx, u); err != nil {
 		s.log.Error(err, "a status is too large, and that cannot be said in it")
 		return tooLarge
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -255,7 +256,8 @@ func (v *view) read(in program.Input) []cluster.Ref {
 		return []cluster.Ref{ref.Identity()}
 	}
 	var out []cluster.Ref
-	for _, u := range v.world.Cluster.Select(in.Kind, ref.Namespace, in.Selector) {
+	selected, _ := v.world.Cluster.ListLive(context.Background(), cluster.Selection{Kind: in.Kind, Namespace: ref.Namespace, Labels: in.Selector}) // it never errors
+	for _, u := range selected {
 		out = append(out, cluster.RefOf(u).Identity())
 	}
 	return out

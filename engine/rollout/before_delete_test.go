@@ -8,9 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -104,11 +102,11 @@ hooks: beforeDelete: backup: objects: job: spec: completions: inputs.token.objec
 }
 
 // noInputs cannot be read.
-type noInputs struct{ rollout.Inputs }
+type noInputs struct{ cluster.Cluster }
 
-// Read implements rollout.Inputs.
-func (noInputs) Read(context.Context, types.NamespacedName, program.Input) (program.Found, error) {
-	return program.Found{}, context.DeadlineExceeded
+// ListCached implements cluster.Cluster.
+func (noInputs) ListCached(context.Context, cluster.Selection) ([]*unstructured.Unstructured, error) {
+	return nil, context.DeadlineExceeded
 }
 
 func TestWhatKeepsHooksBeforeDeletionFromRunningIsReported(t *testing.T) {
@@ -117,7 +115,7 @@ func TestWhatKeepsHooksBeforeDeletionFromRunningIsReported(t *testing.T) {
 	w.mustRun()
 	for name, e := range map[string]*rollout.Engine{
 		"an object cannot be read": {Package: w.program, Cluster: away{w.site}},
-		"an input cannot be read":  {Package: w.program, Cluster: w.site, Inputs: noInputs{}},
+		"an input cannot be read":  {Package: w.program, Cluster: noInputs{w.site}},
 	} {
 		result, done, err := e.BeforeDelete(context.Background(), rollout.Input{Owner: w.owner, CR: w.cr(), Inventory: w.inventory})
 		if done || err == nil {

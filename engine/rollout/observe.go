@@ -207,9 +207,6 @@ func (r *run) evaluationFailed(err error) error {
 // readInputs reads what the package reads, and reports whether it sees something
 // else than before.
 func (r *run) readInputs(ctx context.Context) (bool, error) {
-	if r.Inputs == nil {
-		return false, nil
-	}
 	owner := types.NamespacedName{Namespace: r.in.Owner.Namespace, Name: r.in.Owner.Name}
 	found := map[string]program.Found{}
 	refers := slices.Clone(r.in.ConfigInputs)
@@ -224,7 +221,7 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 		if !readable {
 			continue
 		}
-		f, err := r.Inputs.Read(ctx, owner, i)
+		f, err := Read(ctx, r.Cluster, i)
 		if err != nil {
 			return false, fmt.Errorf("input %s: %w", i.Name, err)
 		}
@@ -236,10 +233,25 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 	}
 	changed := !sameFound(r.found, found)
 	r.found = found
-	if !changed {
-		r.Inputs.Refer(owner, refers)
+	if !changed && r.Refer != nil {
+		r.Refer(owner, refers)
 	}
 	return changed, nil
+}
+
+// SelectionOf returns which objects an input is.
+func SelectionOf(in program.Input) cluster.Selection {
+	return cluster.Selection{Kind: in.Kind, Namespace: in.Namespace, Name: in.Object, Labels: in.Selector}
+}
+
+// Read returns what a cluster has of an input.
+func Read(ctx context.Context, from cluster.Cluster, in program.Input) (program.Found, error) {
+	out := program.Found{Several: in.Object == ""}
+	found, err := from.ListCached(ctx, SelectionOf(in))
+	for _, u := range found {
+		out.Objects = append(out.Objects, u.Object)
+	}
+	return out, err
 }
 
 // placed returns an input with its namespace, and whether it can be read. One of a

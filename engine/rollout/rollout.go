@@ -44,24 +44,14 @@ type Evaluator interface {
 	Evaluate(program.Session) (program.Rollout, error)
 }
 
-// Inputs reads what packages read and do not own, and sees to it that a change of
-// it leads to another rollout of exactly the resources that refer to it. An owner
-// refers to what it has read until it says what else it refers to, or is forgotten.
-type Inputs interface {
-	// Read returns what is there of one input.
-	Read(ctx context.Context, owner types.NamespacedName, input program.Input) (program.Found, error)
-	// Refer drops the references of an owner to all but some inputs.
-	Refer(owner types.NamespacedName, inputs []program.Input)
-	// Forget drops all references of an owner that is gone.
-	Forget(owner types.NamespacedName)
-}
-
 // Engine runs rollouts. It is safe for concurrent use.
 type Engine struct {
 	Package Evaluator
 	Cluster cluster.Cluster
-	// Inputs reads the package's inputs; it may be nil for a package without any.
-	Inputs Inputs
+	// Refer says which inputs a resource refers to now, so that a change of one leads to
+	// another rollout of the resource. What it has read it refers to until then; nil wakes
+	// nobody.
+	Refer func(owner types.NamespacedName, inputs []program.Input)
 	// Reach is where the objects of a resource may be.
 	Reach program.Reach
 	// Parallel is how many components are applied at once; at least one is.

@@ -23,15 +23,6 @@ type Reader struct {
 	readAt time.Time
 }
 
-const (
-	// mtimeGranularity is the coarsest resolution of modification times. Two changes within it
-	// can have the same time, so a file that was changed that recently is read again.
-	mtimeGranularity = 2 * time.Second
-	// rereadInterval is how often files are read although sizes and times are the same, because
-	// modification times can be set.
-	rereadInterval = 10 * time.Second
-)
-
 // NewReader returns a Reader of a folder.
 func NewReader(dir string) *Reader { return &Reader{dir: dir} }
 

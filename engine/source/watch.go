@@ -5,11 +5,6 @@ import (
 	"time"
 )
 
-// pollInterval is how often a watched package is read. Reading a package of ten files costs
-// well under a millisecond, and works on every file system, however an editor or a mounted
-// ConfigMap replaces files.
-const pollInterval = 200 * time.Millisecond
-
 // Watch reads a package periodically until the context ends. It calls changed, from one
 // goroutine, with each snapshot whose digest differs from the previous one, and with each new
 // error. last is the Fingerprint with which the first result is compared.

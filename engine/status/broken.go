@@ -2,7 +2,6 @@ package status
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,41 +22,34 @@ const (
 // served. Everything that an earlier version has observed stays as it was; the generation
 // is that which nobody has acted upon.
 func NotServed(before map[string]any, generation int64, now time.Time, fault string) map[string]any {
-	out := cloned(before)
-	out["phase"] = string(PhaseFailed)
-	if _, known := out["observedGeneration"]; known {
-		out["observedGeneration"] = generation // one that was lost says that more was
-	}
 	message := "the package is wrong, and nothing is reconciled until that is mended: " + fault
-	setConditions(out, before, generation, now,
+	out := withConditions(before, generation, now,
 		metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(ReasonPackageBroken), Message: message},
 		metav1.Condition{Type: ConditionReconciling, Status: metav1.ConditionFalse, Reason: string(PhaseFailed)},
 		metav1.Condition{Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: string(ReasonPackageBroken), Message: message},
 		metav1.Condition{Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenNotServed, Message: fault},
 	)
+	out["phase"] = string(PhaseFailed)
+	if _, known := out["observedGeneration"]; known {
+		out["observedGeneration"] = generation // one that was lost says that more was
+	}
 	return out
 }
 
 // Asking returns a status that asks whether another process serves the resource. Nothing
 // else of it changes.
 func Asking(before map[string]any, generation int64, now time.Time) map[string]any {
-	out := cloned(before)
-	setConditions(out, before, generation, now, metav1.Condition{
+	return withConditions(before, generation, now, metav1.Condition{
 		Type: ConditionPackageBroken, Status: metav1.ConditionUnknown, Reason: brokenAsking,
 		Message: "the package of a process is wrong, and it asks whether another one serves the resource",
 	})
-	return out
 }
 
 // Disputed reports whether a status says, or asks whether, nobody serves the resource.
 // Whoever does has another answer.
 func Disputed(s map[string]any) bool {
-	for _, c := range list(s, "conditions") {
-		if m, _ := c.(map[string]any); m["type"] == ConditionPackageBroken {
-			return m["reason"] == brokenNotServed || m["reason"] == brokenAsking
-		}
-	}
-	return false
+	c := Condition(s, ConditionPackageBroken)
+	return c != nil && (c.Reason == brokenNotServed || c.Reason == brokenAsking)
 }
 
 // Outline returns the little of a status by which its changes are told: whether there is an
@@ -67,10 +59,8 @@ func Outline(s map[string]any) map[string]any {
 	if _, has := s["inventory"]; has {
 		out["inventory"] = []any{}
 	}
-	for _, c := range list(s, "conditions") {
-		if m, _ := c.(map[string]any); m["type"] == ConditionPackageBroken {
-			out["conditions"] = []any{map[string]any{"type": m["type"], "reason": m["reason"]}}
-		}
+	if c := Condition(s, ConditionPackageBroken); c != nil {
+		out["conditions"] = []any{map[string]any{"type": c.Type, "reason": c.Reason}}
 	}
 	return out
 }
@@ -89,21 +79,4 @@ func cloned(before map[string]any) map[string]any {
 		out = map[string]any{}
 	}
 	return out
-}
-
-// setConditions puts conditions into a status, in the place of those of their types.
-func setConditions(out, before map[string]any, generation int64, now time.Time, set ...metav1.Condition) {
-	all := slices.Clone(list(before, "conditions"))
-	for _, c := range set {
-		c.Message = Shorten(c.Message, MaxMessage)
-		c.ObservedGeneration = generation
-		c.LastTransitionTime = transition(Input{Before: before, Now: now}, c)
-		at := slices.IndexFunc(all, func(other any) bool { m, _ := other.(map[string]any); return m["type"] == c.Type })
-		if at < 0 {
-			all = append(all, toMap(c))
-			continue
-		}
-		all[at] = toMap(c)
-	}
-	out["conditions"] = all
 }

@@ -11,20 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The condition types.
-const (
-	ConditionReady       = "Ready"
-	ConditionReconciling = "Reconciling"
-	ConditionStalled     = "Stalled"
-	// ConditionPaused is there only while a person has paused the resource.
-	ConditionPaused = "Paused"
-	// ConditionPackageBroken is there only while the files of the package are wrong.
-	ConditionPackageBroken = "PackageBroken"
-)
-
-// Conditions are the types that the engine writes, in their order.
-var Conditions = []string{ConditionReady, ConditionReconciling, ConditionStalled, ConditionPaused, ConditionPackageBroken}
-
 // Input is what a status is built from.
 type Input struct {
 	Completion Completion
@@ -161,25 +147,16 @@ func conditions(in Input, phase Phase) []any {
 	if in.PackageFault != "" {
 		all = append(all, outdated(in))
 	}
-	out := make([]any, len(all))
-	for i, c := range all {
-		c.Message = Shorten(c.Message, MaxMessage)
-		c.ObservedGeneration = in.Generation
-		c.LastTransitionTime = transition(in, c)
-		out[i] = toMap(c)
-	}
-	return out
+	return NewConditions(in.Before, in.Generation, in.Now, all...)
 }
 
 // Paused returns a status with the condition that a person has paused the resource.
 // Everything else stays as it was last observed.
 func Paused(before map[string]any, generation int64, now time.Time) map[string]any {
-	out := cloned(before)
-	setConditions(out, before, generation, now, metav1.Condition{
+	return withConditions(before, generation, now, metav1.Condition{
 		Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: ConditionPaused,
 		Message: "nothing is applied until the annotation operetta.dev/paused is removed; deletion still works",
 	})
-	return out
 }
 
 // notStalled is the reason of the condition Stalled while nobody has to act.
@@ -190,33 +167,6 @@ func ongoing(s metav1.ConditionStatus, message string) string {
 		return message
 	}
 	return ""
-}
-
-// transition returns when a condition's status last changed.
-func transition(in Input, c metav1.Condition) metav1.Time {
-	before, _ := in.Before["conditions"].([]any)
-	for _, b := range before {
-		m, _ := b.(map[string]any)
-		if m["type"] != c.Type || m["status"] != string(c.Status) {
-			continue
-		}
-		text, _ := m["lastTransitionTime"].(string)
-		if t, err := time.Parse(time.RFC3339, text); err == nil {
-			return metav1.NewTime(t)
-		}
-	}
-	return metav1.NewTime(in.Now.Truncate(time.Second))
-}
-
-func toMap(c metav1.Condition) map[string]any {
-	return map[string]any{
-		"type":               c.Type,
-		"status":             string(c.Status),
-		"observedGeneration": c.ObservedGeneration,
-		"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
-		"reason":             c.Reason,
-		"message":            c.Message,
-	}
 }
 
 // Same reports whether two statuses say the same.
@@ -287,9 +237,8 @@ func substance(s map[string]any) map[string]any {
 // state returns what of a status people and programs wait for.
 func state(s map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, c := range list(s, "conditions") {
-		m, _ := c.(map[string]any)
-		out[fmt.Sprint("condition ", m["type"])] = m["status"]
+	for _, c := range conditionsOf(s) {
+		out["condition "+c.Type] = string(c.Status)
 	}
 	failed := map[string]any{}
 	for _, c := range list(s, "components") {

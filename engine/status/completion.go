@@ -132,12 +132,8 @@ func (c Component) Cause() Reason {
 
 // Stalled returns what the status of a resource says, if it is stalled for a reason, or "".
 func Stalled(status map[string]any, reason Reason) string {
-	for _, c := range list(status, "conditions") {
-		m, _ := c.(map[string]any)
-		if m["type"] == ConditionStalled && m["status"] == string(metav1.ConditionTrue) && m["reason"] == string(reason) {
-			text, _ := m["message"].(string)
-			return text
-		}
+	if c := Condition(status, ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason == string(reason) {
+		return c.Message
 	}
 	return ""
 }

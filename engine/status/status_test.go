@@ -119,12 +119,12 @@ func TestTheSummaryNamesTheWorst(t *testing.T) {
 		{Name: "web", State: status.Applied, Reason: status.ReasonNotReady, Message: "1/3"},
 		{Name: "db", State: status.Failed, Reason: status.ReasonObjectFailed, Message: "crashed"},
 	}}
-	s := status.Build(status.Input{Completion: c})
+	s := status.Build(status.Input{Completion: c, Generation: 1, Now: time.Unix(0, 0)})
 	conditions, _ := s["conditions"].([]any)
 	ready, _ := conditions[0].(map[string]any)
 	want := map[string]any{
-		"type": "Ready", "status": "False", "reason": "ObjectFailed", "observedGeneration": int64(0),
-		"lastTransitionTime": "0001-01-01T00:00:00Z",
+		"type": "Ready", "status": "False", "reason": "ObjectFailed", "observedGeneration": int64(1),
+		"lastTransitionTime": "1970-01-01T00:00:00Z",
 		"message":            "db: crashed; and 2 more components are not ready",
 	}
 	if diff := cmp.Diff(want, ready); diff != "" {

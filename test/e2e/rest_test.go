@@ -171,8 +171,8 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newEnv(t)
-			s.StartOperator(harness.PackageDir("webapp"))
-			from, began := harness.MarkAudit(t), time.Now()
+			o := s.StartOperator(harness.PackageDir("webapp"))
+			from, began, cpu := harness.MarkAudit(t), time.Now(), o.CPU()
 			s.Create(s.Webapp("shop", spec))
 			s.ExpectReady("shop")
 			took := harness.Elapsed(began)
@@ -185,8 +185,8 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 					objects++
 				}
 			}
-			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s",
-				objects, took, len(writes), writes, len(all.Events()), all.WithVerbs("get", "list"))
+			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s; %d reconciles, %s of CPU",
+				objects, took, len(writes), writes, len(all.Events()), all.WithVerbs("get", "list"), o.Reconciles("webapp.example.com"), o.CPU()-cpu)
 			// Whoever waits is told how it goes, now and then.
 			progress := int(took / progressEvery)
 			if len(writes) > objects+3+progress {

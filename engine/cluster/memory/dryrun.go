@@ -36,3 +36,9 @@ func (d dryRun) Replace(_ context.Context, object *unstructured.Unstructured) (*
 
 // Delete implements Cluster.
 func (dryRun) Delete(context.Context, cluster.Ref, types.UID) error { return nil }
+
+// ApplyStatus implements Cluster.
+func (dryRun) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }
+
+// ApplyFinalizers implements Cluster.
+func (dryRun) ApplyFinalizers(context.Context, *unstructured.Unstructured) error { return nil }

@@ -197,19 +197,23 @@ func (m *Cluster) Owned(_ context.Context, namespace, label, value string) ([]*u
 	return out, nil
 }
 
-// Select returns the objects of a kind and namespace that have some labels, sorted
-// by name.
-func (m *Cluster) Select(kind schema.GroupVersionKind, namespace string, selector map[string]string) []*unstructured.Unstructured {
+// ListCached implements Cluster.
+func (m *Cluster) ListCached(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
+	return m.ListLive(ctx, s)
+}
+
+// ListLive implements Cluster.
+func (m *Cluster) ListLive(_ context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []*unstructured.Unstructured
 	for _, u := range m.sorted() {
-		if u.GroupVersionKind().GroupKind() != kind.GroupKind() || u.GetNamespace() != namespace {
-			continue
-		}
-		if labels.SelectorFromSet(selector).Matches(labels.Set(u.GetLabels())) {
+		switch {
+		case u.GroupVersionKind().GroupKind() != s.Kind.GroupKind(), s.Namespace != "" && u.GetNamespace() != s.Namespace, s.Name != "" && u.GetName() != s.Name:
+		case s.Limit > 0 && int64(len(out)) >= s.Limit:
+		case labels.SelectorFromSet(s.Labels).Matches(labels.Set(u.GetLabels())):
 			out = append(out, u.DeepCopy())
 		}
 	}
-	return out
+	return out, nil
 }

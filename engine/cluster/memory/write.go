@@ -191,19 +191,22 @@ func (m *Cluster) keep(verb cluster.Verb, before, next *unstructured.Unstructure
 	return next.DeepCopy()
 }
 
-// ApplyStatus replaces the status of an object with that UID; it does nothing when
-// there is none.
-func (m *Cluster) ApplyStatus(object *unstructured.Unstructured) {
+// ApplyStatus implements Cluster.
+func (m *Cluster) ApplyStatus(_ context.Context, object *unstructured.Unstructured) error {
 	m.amend(object, func(live *unstructured.Unstructured) { live.Object["status"] = object.Object["status"] })
+	return nil
 }
 
-// ApplyFinalizers replaces the finalizers below a prefix of an object with that
-// UID by those that object has; it does nothing when there is none.
-func (m *Cluster) ApplyFinalizers(object *unstructured.Unstructured, prefix string) {
+// finalizerPrefix begins the finalizers of the engine.
+const finalizerPrefix = "operetta.dev/"
+
+// ApplyFinalizers implements Cluster.
+func (m *Cluster) ApplyFinalizers(_ context.Context, object *unstructured.Unstructured) error {
 	m.amend(object, func(live *unstructured.Unstructured) {
-		others := slices.DeleteFunc(live.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, prefix) })
+		others := slices.DeleteFunc(live.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, finalizerPrefix) })
 		live.SetFinalizers(append(others, object.GetFinalizers()...))
 	})
+	return nil
 }
 
 // amend changes a part of an object that apply does not reach.

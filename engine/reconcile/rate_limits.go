@@ -13,28 +13,9 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// The limits within which the writes of one resource stay, whatever others do, and
-// whatever its package makes of what it reads. Who changes the resource or its package
-// begins anew.
-var (
-	// objectBrake is for each object: five corrections in a minute are at once.
-	objectBrake = brake{allowed: 5, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
-	// stateBrake is for what a status says at once: that something became ready, or
-	// failed.
-	stateBrake = brake{allowed: 10, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
-	// progressBrake is for the rest of a status, on top of progressEvery. Twenty in a row
-	// are a minute of progress.
-	progressBrake = brake{allowed: 20, window: 90 * time.Second, first: 6 * time.Second, last: time.Minute, quiet: 30 * time.Second}
-	// storeBrake is for what the engine goes by. It follows from all else that has a
-	// limit, but for a spec that changes all the time, and a status that others wipe.
-	storeBrake = brake{allowed: 120, window: time.Minute, first: time.Second, last: 10 * time.Second, quiet: 30 * time.Second}
-	// causeBrake is for beginning anew: what changes a resource so often is no person.
-	causeBrake = brake{allowed: 10, window: time.Minute, first: time.Minute, last: time.Minute, quiet: time.Minute}
-)
-
-// brakes remembers what was written lately, by resource; its zero value is ready for
+// rateLimits remembers what was written lately, by resource; its zero value is ready for
 // use. After a restart everybody begins anew.
-type brakes struct {
+type rateLimits struct {
 	mu        sync.Mutex
 	resources map[types.NamespacedName]*history
 	swept     time.Time
@@ -60,7 +41,7 @@ type corrections struct {
 }
 
 // of returns the history of a resource. The caller has the lock.
-func (b *brakes) of(key types.NamespacedName) *history {
+func (b *rateLimits) of(key types.NamespacedName) *history {
 	h := b.resources[key]
 	if h == nil {
 		if b.resources == nil {
@@ -73,7 +54,7 @@ func (b *brakes) of(key types.NamespacedName) *history {
 }
 
 // begin notes what a rollout follows from. Something new is acted upon at once.
-func (b *brakes) begin(key types.NamespacedName, cause string, now time.Time) {
+func (b *rateLimits) begin(key types.NamespacedName, cause string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sweep(now)
@@ -82,66 +63,66 @@ func (b *brakes) begin(key types.NamespacedName, cause string, now time.Time) {
 		return
 	}
 	h.cause = cause
-	if causeBrake.want(&h.causes, now) > 0 {
+	if causeLimit.want(&h.causes, now) > 0 {
 		return
 	}
-	causeBrake.went(&h.causes, now)
+	causeLimit.went(&h.causes, now)
 	h.objects, h.state, h.progress = map[string]*corrections{}, turn{}, turn{}
 }
 
 // sweep forgets what says nothing any more, now and then.
-func (b *brakes) sweep(now time.Time) {
+func (b *rateLimits) sweep(now time.Time) {
 	if now.Sub(b.swept) < time.Minute {
 		return
 	}
 	b.swept = now
 	for _, h := range b.resources {
 		for name, c := range h.objects {
-			if objectBrake.idle(&c.turn, now) {
+			if objectLimit.idle(&c.turn, now) {
 				delete(h.objects, name)
 			}
 		}
 	}
 }
 
-func (b *brakes) forget(key types.NamespacedName) {
+func (b *rateLimits) forget(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.resources, key)
 }
 
 // status returns how long a change of a status has to wait, or 0.
-func (b *brakes) status(key types.NamespacedName, w status.Significance, now time.Time) time.Duration {
+func (b *rateLimits) status(key types.NamespacedName, w status.Significance, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
 	switch w {
 	case status.NoChange:
-		stateBrake.rest(&h.state, now)
-		progressBrake.rest(&h.progress, now)
-		storeBrake.rest(&h.stored, now)
+		stateLimit.rest(&h.state, now)
+		progressLimit.rest(&h.progress, now)
+		storeLimit.rest(&h.stored, now)
 	case status.ProgressOnly:
-		return progressBrake.want(&h.progress, now)
+		return progressLimit.want(&h.progress, now)
 	case status.StateOnly:
-		return stateBrake.want(&h.state, now)
+		return stateLimit.want(&h.state, now)
 	case status.Substance:
-		return storeBrake.want(&h.stored, now)
+		return storeLimit.want(&h.stored, now)
 	}
 	return 0
 }
 
 // reported notes that a status was written.
-func (b *brakes) reported(key types.NamespacedName, w status.Significance, now time.Time) {
+func (b *rateLimits) reported(key types.NamespacedName, w status.Significance, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
 	switch w {
 	case status.ProgressOnly:
-		progressBrake.went(&h.progress, now)
+		progressLimit.went(&h.progress, now)
 	case status.StateOnly:
-		stateBrake.went(&h.state, now)
+		stateLimit.went(&h.state, now)
 	case status.Substance:
-		storeBrake.went(&h.stored, now)
+		storeLimit.went(&h.stored, now)
 	case status.NoChange:
 	}
 }
@@ -155,7 +136,7 @@ func (e *tooOftenError) Error() string {
 }
 
 // protect returns a tooOftenError when the inventory must not be stored now.
-func (b *brakes) protect(key types.NamespacedName, now time.Time) error {
+func (b *rateLimits) protect(key types.NamespacedName, now time.Time) error {
 	if wait := b.status(key, status.Substance, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
@@ -165,20 +146,20 @@ func (b *brakes) protect(key types.NamespacedName, now time.Time) error {
 
 // rebuild notes that the inventory of a resource is rebuilt, which asks for every kind
 // there is. It errors with a tooOftenError.
-func (b *brakes) rebuild(key types.NamespacedName, now time.Time) error {
+func (b *rateLimits) rebuild(key types.NamespacedName, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
-	if wait := stateBrake.want(&h.rebuilds, now); wait > 0 {
+	if wait := stateLimit.want(&h.rebuilds, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
-	stateBrake.went(&h.rebuilds, now)
+	stateLimit.went(&h.rebuilds, now)
 	return nil
 }
 
 // pacer is what one rollout of a resource is told of the writes before it.
 type pacer struct {
-	*brakes
+	*rateLimits
 	key types.NamespacedName
 	now func() time.Time
 	// grown are the components of which this rollout has written a new object.
@@ -199,15 +180,15 @@ func (p *pacer) Look(component, object string, need rollout.Need) rollout.Pace {
 	if !known {
 		return rollout.Pace{}
 	}
-	look := objectBrake.rest
+	look := objectLimit.rest
 	if need == rollout.Wanted {
-		look = objectBrake.want
+		look = objectLimit.want
 	}
 	wait := look(&c.turn, p.now())
 	if wait == 0 && c.pause == 0 {
 		return rollout.Pace{}
 	}
-	return rollout.Pace{Times: c.count, Why: c.why, Wait: wait, Longest: objectBrake.last}
+	return rollout.Pace{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
 }
 
 // Wrote implements rollout.Pacer.
@@ -219,7 +200,7 @@ func (p *pacer) Wrote(component, object string, why rollout.Correction) {
 		if h.objects[name] == nil {
 			h.objects[name] = &corrections{}
 		}
-		objectBrake.went(&h.objects[name].turn, p.now())
+		objectLimit.went(&h.objects[name].turn, p.now())
 		h.objects[name].why = why
 	}
 	if h.objects[component+"/"+object] == nil && !p.grown[component] {

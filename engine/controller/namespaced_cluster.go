@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -23,10 +24,10 @@ import (
 // them all.
 type children struct {
 	manager manager.Manager
-	// namespace is the one that near is restricted to; "" is none.
+	// namespace is the one that primary is restricted to; "" is none.
 	namespace string
-	// near is also where cluster-scoped objects are.
-	near space
+	// primary also holds cluster-scoped objects.
+	primary objectCache
 	// direct is a client without a cache.
 	direct client.Client
 	// schemas and creations are shared by all controllers.
@@ -38,24 +39,24 @@ type children struct {
 	wholes  *wholes
 	log     logr.Logger
 
-	mu  sync.Mutex
-	far map[string]space
+	mu           sync.Mutex
+	perNamespace map[string]objectCache
 }
 
-// A space is a cache of what packages own, and a client that reads from it.
-type space struct {
-	cache    cache.Cache
-	troubles *troubles
-	client   client.Client
+// An objectCache is a cache of owned objects, and a client that reads from it.
+type objectCache struct {
+	cache  cache.Cache
+	errors *watchErrors
+	client client.Client
 }
 
 func newChildren(mgr manager.Manager, namespace string, remembered *wholes, log logr.Logger) (*children, error) {
 	c := &children{
-		manager: mgr, namespace: namespace, far: map[string]space{}, endings: newEndings(), wholes: remembered, log: log,
+		manager: mgr, namespace: namespace, perNamespace: map[string]objectCache{}, endings: newEndings(), wholes: remembered, log: log,
 		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
 	}
 	var err error
-	if c.near, err = c.open(namespace); err != nil {
+	if c.primary, err = c.open(namespace); err != nil {
 		return nil, err
 	}
 	c.direct, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
@@ -65,12 +66,12 @@ func newChildren(mgr manager.Manager, namespace string, remembered *wholes, log 
 	return c, nil
 }
 
-// open returns the space of a namespace, or of all. Its cache holds only what the
-// engine has written, by its label: the memory does not grow with what else is there.
-func (c *children) open(namespace string) (space, error) {
+// open returns the cache of a namespace, or of all. It selects objects with the owner label,
+// so that its memory does not grow with other objects of the cluster.
+func (c *children) open(namespace string) (objectCache, error) {
 	ours, err := labels.Parse(ownership.OwnerLabel)
 	if err != nil {
-		return space{}, err
+		return objectCache{}, err
 	}
 	options := cacheOptions(c.manager)
 	options.DefaultLabelSelector = ours
@@ -82,73 +83,74 @@ func (c *children) open(namespace string) (space, error) {
 		}
 		return c.endings.note(kept)
 	})
-	out := space{troubles: &troubles{}}
-	options.DefaultWatchErrorHandler = out.troubles.handle
+	out := objectCache{errors: &watchErrors{}}
+	options.DefaultWatchErrorHandler = out.errors.handle
 	if out.cache, err = cache.New(c.manager.GetConfig(), options); err != nil {
-		return space{}, fmt.Errorf("creating the cache: %w", err)
+		return objectCache{}, fmt.Errorf("creating the cache: %w", err)
 	}
 	if out.client, err = cachedClient(c.manager, out.cache); err != nil {
-		return space{}, err
+		return objectCache{}, err
 	}
 	return out, c.manager.Add(out.cache)
 }
 
-// in returns where the objects of a namespace are read.
-func (c *children) in(ctx context.Context, namespace string) (space, error) {
+// in returns the cache of the objects of a namespace, which it creates if there is none.
+func (c *children) in(ctx context.Context, namespace string) (objectCache, error) {
 	if c.namespace == "" || namespace == "" || namespace == c.namespace {
-		return c.near, nil
+		return c.primary, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s, known := c.far[namespace]; known {
+	if s, known := c.perNamespace[namespace]; known {
 		return s, nil
 	}
 	s, err := c.open(namespace)
 	if err != nil {
-		return space{}, fmt.Errorf("namespace %s: %w", namespace, err)
+		return objectCache{}, fmt.Errorf("namespace %s: %w", namespace, err)
 	}
-	c.far[namespace] = s
-	s.cache.WaitForCacheSync(ctx) // it has no kinds yet, and only has to begin
+	c.perNamespace[namespace] = s
+	s.cache.WaitForCacheSync(ctx) // it has no kinds yet, so it only waits for the start
 	return s, nil
 }
 
-// spread is the cluster of one controller. What is read from a cache is read from
-// that of its namespace.
-type spread struct {
-	*cluster.Live // the near one
+// A namespacedCluster is the cluster of one controller. It reads each object from the cache
+// of the object's namespace.
+type namespacedCluster struct {
+	*cluster.Live // of the primary cache
 
 	children   *children
 	owner      ownerKind
 	controller controller.Controller
-	own        echoes
+	own        ownWriteFilter
+	inputs     *inputs // nil without a package, which reads none
 
 	mu    sync.Mutex
 	parts map[cache.Cache]*cluster.Live
 }
 
-var _ cluster.Cluster = (*spread)(nil)
+var _ cluster.Cluster = (*namespacedCluster)(nil)
 
-func newSpread(kids *children, owner ownerKind, c controller.Controller) *spread {
-	s := &spread{children: kids, owner: owner, controller: c, parts: map[cache.Cache]*cluster.Live{}}
-	s.Live = s.part(kids.near)
+func newNamespacedCluster(kids *children, owner ownerKind, c controller.Controller) *namespacedCluster {
+	s := &namespacedCluster{children: kids, owner: owner, controller: c, parts: map[cache.Cache]*cluster.Live{}}
+	s.Live = s.part(kids.primary)
 	return s
 }
 
-// part returns the cluster of a space.
-func (s *spread) part(of space) *cluster.Live {
+// part returns the cluster that reads from a cache.
+func (s *namespacedCluster) part(of objectCache) *cluster.Live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts[of.cache] == nil {
 		w := newWatches(s.owner, of, &s.own, s.controller)
 		s.parts[of.cache] = &cluster.Live{
 			Client: of.client, Direct: s.children.direct, Kinds: cluster.Kinds(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
-			Schemas: s.children.schemas, Creations: s.children.creations,
+			Schemas: s.children.schemas, Creations: s.children.creations, Whole: s.children.wholes.get,
 		}
 	}
 	return s.parts[of.cache]
 }
 
-func (s *spread) at(ctx context.Context, namespace string) (*cluster.Live, error) {
+func (s *namespacedCluster) at(ctx context.Context, namespace string) (*cluster.Live, error) {
 	of, err := s.children.in(ctx, namespace)
 	if err != nil {
 		return nil, err
@@ -157,20 +159,23 @@ func (s *spread) at(ctx context.Context, namespace string) (*cluster.Live, error
 }
 
 // GetCached implements cluster.Cluster.
-func (s *spread) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (s *namespacedCluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	live, err := s.at(ctx, ref.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	u, err := live.GetCached(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	return s.children.wholes.get(ctx, u, live.GetLive)
+	return live.GetCached(ctx, ref)
+}
+
+// ListCached implements cluster.Cluster: it lists inputs, which it watches for the resource
+// that the context is of.
+func (s *namespacedCluster) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	req, _ := ctx.Value(requestKey{}).(ctrl.Request)
+	return s.inputs.list(ctx, req.NamespacedName, which)
 }
 
 // Apply implements cluster.Cluster.
-func (s *spread) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s *namespacedCluster) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := s.at(ctx, object.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -183,7 +188,7 @@ func (s *spread) Apply(ctx context.Context, object *unstructured.Unstructured) (
 }
 
 // HandOver implements cluster.Cluster.
-func (s *spread) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+func (s *namespacedCluster) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
 	live, err := s.at(ctx, fields.GetNamespace())
 	if err != nil {
 		return err
@@ -192,7 +197,7 @@ func (s *spread) HandOver(ctx context.Context, fields *unstructured.Unstructured
 }
 
 // Delete implements cluster.Cluster.
-func (s *spread) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
+func (s *namespacedCluster) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
 	live, err := s.at(ctx, ref.Namespace)
 	if err != nil {
 		return err

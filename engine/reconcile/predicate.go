@@ -7,9 +7,9 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// Meaningful reports whether a change of a custom resource is one that a rollout can
+// SpecOrMetadataChanged reports whether a change of a custom resource is one that a rollout can
 // depend on. Those of its status are not, which are the engine's own, but for one.
-func Meaningful(before, after *unstructured.Unstructured) bool {
+func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 	return before.GetGeneration() != after.GetGeneration() ||
 		before.GetUID() != after.GetUID() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||

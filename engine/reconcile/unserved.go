@@ -16,33 +16,28 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// attendance is how long the deletion of a stray is left to a process that does run
-// the package. A rollout that such a process is in the middle of has to end before
-// the first object goes, or it would create one that nobody knows of any more.
-const attendance = 10 * time.Second
-
-// StepStray takes a resource one step further whose package is not here, and returns
+// StepUnserved takes a resource one step further whose package is not here, and returns
 // what Step returns. One that is being deleted is torn down from its inventory; all
 // else needs the package.
-func (l *Reconciler) StepStray(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (l *Reconciler) StepUnserved(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	redactor := redact.New()
-	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepStray(ctx, key, redactor) })
+	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepUnserved(ctx, key, redactor) })
 }
 
-func (l *Reconciler) stepStray(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+func (l *Reconciler) stepUnserved(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, nil, redactor)
-	wrong, unread := errors.AsType[*unreadable](err)
+	wrong, unread := errors.AsType[*corruptStatusError](err)
 	if err != nil && !unread {
 		return 0, err
 	}
 	if s == nil || !s.ending() {
 		return 0, nil
 	}
-	if left := attendance - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
+	if left := unservedGracePeriod - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
 		return left, nil
 	}
 	if unread {
-		return s.refuse(ctx, wrong)
+		return s.reportCorruptStatus(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
 		s.finished[deletionBegun] = rollout.Finish{State: status.Waiting} // with its status it lost its hooks
@@ -54,7 +49,7 @@ func (l *Reconciler) stepStray(ctx context.Context, key types.NamespacedName, re
 	return s.deleteObjects(ctx)
 }
 
-// ending reports whether the resource is being deleted and waits for the engine.
+// ending reports whether the resource is being deleted and has the engine's finalizer.
 func (s *state) ending() bool {
 	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
 }
@@ -83,7 +78,7 @@ func (s *state) hooksDue() string {
 // beforeDeletion begins the names of the hooks that run before deletion.
 const beforeDeletion = "hooks." + string(program.BeforeDelete) + "."
 
-// hold says what a deletion waits for that cannot begin without the package.
+// hold reports why a deletion cannot begin without the package.
 func (s *state) hold(ctx context.Context, why string) error {
 	name, _ := s.identify()
 	if name == "" {
@@ -94,11 +89,12 @@ func (s *state) hold(ctx context.Context, why string) error {
 		Deleting: true, Change: status.Unchanged,
 		Fault: status.Component{State: status.Failed, Reason: status.ReasonPackageMissing, Message: message},
 	})
-	return s.heldUp(ctx, after, message)
+	return s.reportDeletionBlocked(ctx, after, message)
 }
 
-// heldUp stores the status of a deletion that does not go on, and says so once.
-func (s *state) heldUp(ctx context.Context, after map[string]any, message string) error {
+// reportDeletionBlocked writes the status of a deletion that cannot continue, with an event
+// when that changes.
+func (s *state) reportDeletionBlocked(ctx context.Context, after map[string]any, message string) error {
 	if status.Same(s.before, after) {
 		return nil
 	}

@@ -32,7 +32,7 @@ const (
 const maxContents = 3
 
 // beginReconcile forgets what an earlier reconcile of a resource has written.
-func (e *echoes) beginReconcile(owner types.NamespacedName) {
+func (e *ownWriteFilter) beginReconcile(owner types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.reconciles == nil {
@@ -42,14 +42,14 @@ func (e *echoes) beginReconcile(owner types.NamespacedName) {
 }
 
 // endReconcile forgets what a reconcile has written.
-func (e *echoes) endReconcile(owner types.NamespacedName) {
+func (e *ownWriteFilter) endReconcile(owner types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.reconciles, owner)
 }
 
 // wrote notes that the API server has accepted a content of an object.
-func (e *echoes) wrote(key echoKey, digest string) {
+func (e *ownWriteFilter) wrote(key ownWriteKey, digest string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.reconciles[key.owner]
@@ -71,7 +71,7 @@ func (e *echoes) wrote(key echoKey, digest string) {
 }
 
 // sinceLast returns what a reconcile has brought since this was last asked.
-func (e *echoes) sinceLast(owner types.NamespacedName) progress {
+func (e *ownWriteFilter) sinceLast(owner types.NamespacedName) progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.reconciles[owner]

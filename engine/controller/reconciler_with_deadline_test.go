@@ -30,7 +30,7 @@ func delays(t *testing.T, outcomes []outcome, steps int) []time.Duration {
 	defer cancel()
 	began := make(chan time.Time, steps+1)
 	taken := 0
-	p := newPunctual(func(context.Context, types.NamespacedName) (time.Duration, error) {
+	p := newReconcilerWithDeadline(func(context.Context, types.NamespacedName) (time.Duration, error) {
 		o := outcomes[min(taken, len(outcomes)-1)]
 		if taken++; taken <= steps+1 {
 			began <- time.Now()

@@ -18,25 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// syncTimeout is how long those who ask for a kind wait for its watch to begin. It may
-// never: a list that is not allowed is tried for ever, and must not hold workers.
-const syncTimeout = 20 * time.Second
-
-// syncPoll is how often they look whether something is wrong.
-const syncPoll = 20 * time.Millisecond
-
 // errNoAnswer is why a kind cannot be read of which the API server has not said so.
 var errNoAnswer = errors.New("the API server has not listed it within " + syncTimeout.String())
 
-// An opening is the watch of one kind for one controller until it has begun. Whoever
-// asks for the kind waits for that, but only for some time after the first has asked;
-// later all are told at once what is wrong, and the resources that they are about are
-// reconciled once it has begun.
-type opening struct {
+// A pendingWatch is the watch of one kind for one controller until its cache has synced.
+// Readers of the kind wait for that until a deadline, which begins with the first of them.
+// After the deadline each reader gets an error at once, so that a kind that can never be
+// listed holds no workers, and its resource is enqueued when the cache has synced.
+type pendingWatch struct {
 	kind schema.GroupVersionKind
-	// begun is closed when the watch has begun.
-	begun    <-chan struct{}
-	troubles *troubles
+	// synced is closed when the cache has the kind.
+	synced <-chan struct{}
+	errors *watchErrors
 	// deadline is when waiting ends.
 	deadline time.Time
 
@@ -44,26 +37,26 @@ type opening struct {
 	waiting map[ctrl.Request]bool
 }
 
-func newOpening(kind schema.GroupVersionKind, begun <-chan struct{}, t *troubles) *opening {
-	return &opening{kind: kind, begun: begun, troubles: t, deadline: time.Now().Add(syncTimeout), waiting: map[ctrl.Request]bool{}}
+func newPendingWatch(kind schema.GroupVersionKind, synced <-chan struct{}, t *watchErrors) *pendingWatch {
+	return &pendingWatch{kind: kind, synced: synced, errors: t, deadline: time.Now().Add(syncTimeout), waiting: map[ctrl.Request]bool{}}
 }
 
-// source returns what feeds a controller's queue with the events of an informer, and
-// with who waits for it to begin.
-func (o *opening) source(informer cache.Informer, h handler.EventHandler, p ...predicate.Predicate) source.Source {
+// source returns a source of the events of an informer, which also enqueues the waiting
+// resources once the informer has synced.
+func (o *pendingWatch) source(informer cache.Informer, h handler.EventHandler, p ...predicate.Predicate) source.Source {
 	events := &source.Informer{Informer: informer, Handler: h, Predicates: p}
 	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		go o.wake(ctx, q.Add)
+		go o.enqueueWaiters(ctx, q.Add)
 		return events.Start(ctx, q)
 	})
 }
 
-// wake reconciles who waits, once the watch has begun.
-func (o *opening) wake(ctx context.Context, add func(ctrl.Request)) {
+// enqueueWaiters adds the waiting resources to the queue once the cache has synced.
+func (o *pendingWatch) enqueueWaiters(ctx context.Context, add func(ctrl.Request)) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-o.begun:
+	case <-o.synced:
 	}
 	o.mu.Lock()
 	waiting := o.waiting
@@ -74,34 +67,34 @@ func (o *opening) wake(ctx context.Context, add func(ctrl.Request)) {
 	}
 }
 
-// await waits until the watch has begun. It errors with a cluster.KindUnreadableError
+// await waits until the cache has synced. It errors with a cluster.KindUnreadableError
 // when that takes too long, or the API server has said that it is not allowed.
-func (o *opening) await(ctx context.Context) error {
+func (o *pendingWatch) await(ctx context.Context) error {
 	select {
-	case <-o.begun:
+	case <-o.synced:
 		return nil
 	default:
 	}
 	tick := time.NewTicker(syncPoll)
 	defer tick.Stop()
 	for {
-		cause := o.troubles.with(o.kind)
+		cause := o.errors.last(o.kind)
 		if apierrors.IsForbidden(cause) || !time.Now().Before(o.deadline) {
 			return o.unreadable(ctx, cause)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-o.begun:
+		case <-o.synced:
 			return nil
 		case <-tick.C:
 		}
 	}
 }
 
-// unreadable makes the resource that asks one that waits, and returns why it has to;
-// nil if the watch has begun meanwhile.
-func (o *opening) unreadable(ctx context.Context, cause error) error {
+// unreadable notes that the resource of the context waits, and returns the error that says
+// why. It returns nil if the cache has synced meanwhile.
+func (o *pendingWatch) unreadable(ctx context.Context, cause error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waiting == nil {
@@ -124,14 +117,14 @@ func withRequest(ctx context.Context, req ctrl.Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, req)
 }
 
-// troubles are the errors of the watches of one cache; its zero value has none.
-type troubles struct {
+// watchErrors are the errors of the watches of one cache; its zero value has none.
+type watchErrors struct {
 	mu sync.Mutex
 	of map[string]error
 }
 
 // handle is the handler of the cache's errors.
-func (t *troubles) handle(ctx context.Context, r *toolscache.Reflector, err error) {
+func (t *watchErrors) handle(ctx context.Context, r *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	t.note(r.TypeDescription(), err)
 }
@@ -139,7 +132,7 @@ func (t *troubles) handle(ctx context.Context, r *toolscache.Reflector, err erro
 // note records why a watch has failed, in the API server's own words if it has answered.
 // Of errors of one reason the first is kept: the others differ in a port or a time, and
 // what a status says of them must not.
-func (t *troubles) note(kind string, err error) {
+func (t *watchErrors) note(kind string, err error) {
 	if answered, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		err = answered
 	}
@@ -153,9 +146,9 @@ func (t *troubles) note(kind string, err error) {
 	}
 }
 
-// with returns the last error of the watch of a kind, or nil. It has none while it has
-// not failed; what is here of one that runs is of the past.
-func (t *troubles) with(kind schema.GroupVersionKind) error {
+// last returns the last error of the watch of a kind, or nil. The error of a watch that
+// runs by now is not cleared, so ask only while the watch has not synced.
+func (t *watchErrors) last(kind schema.GroupVersionKind) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.of[kind.String()] // what a Reflector calls the type of an unstructured object

@@ -60,7 +60,7 @@ func ServedTwice() rollout.Event {
 // fetchUnserved reads a resource that is neither deleted nor paused; nil is none. What its
 // status remembers is not interpreted: it stays as it is.
 func (l *Reconciler) fetchUnserved(ctx context.Context, key types.NamespacedName) (*state, error) {
-	cr, err := l.Store.Get(ctx, key)
+	cr, err := l.Resources.GetCached(ctx, l.ref(key))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
 	}

@@ -26,7 +26,7 @@ func (b *bench) restStray() time.Duration {
 	b.t.Helper()
 	for range 40 {
 		before := len(b.memory.Changes())
-		again, err := b.life.StepStray(b.t.Context(), shopKey)
+		again, err := b.life.StepUnserved(b.t.Context(), shopKey)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -208,23 +208,23 @@ func TestHooksBeforeDeletionAreKnownBeforeTheFirstObject(t *testing.T) {
 
 // notingStore notes what statuses are written, and over which version of a resource.
 type notingStore struct {
-	reconcile.Store
+	cluster.Cluster
 	wrote []map[string]any
 	over  []string
 }
 
 // note makes a bench note what it writes.
 func (b *bench) note() *notingStore {
-	s := &notingStore{Store: b.life.Store}
-	b.life.Store = s
+	s := &notingStore{Cluster: b.life.Resources}
+	b.life.Resources = s
 	return s
 }
 
-// ApplyStatus implements reconcile.Store.
+// ApplyStatus implements cluster.Cluster.
 func (s *notingStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
 	s.wrote, s.over = append(s.wrote, status), append(s.over, u.GetResourceVersion())
-	return s.Store.ApplyStatus(ctx, u)
+	return s.Cluster.ApplyStatus(ctx, u)
 }
 
 func TestTheStatusOfAStrayIsWrittenOverTheVersionThatWasRead(t *testing.T) {

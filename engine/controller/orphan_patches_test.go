@@ -25,7 +25,7 @@ func TestAPatchIsToldWhatItCannotBeAbout(t *testing.T) {
 	mapper.Add(globalKind, meta.RESTScopeRoot)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Node"}, meta.RESTScopeRoot)
-	u := &unmatched{mapper: mapper, packaged: func(_ context.Context, kind schema.GroupKind) (bool, error) {
+	u := &orphanPatchStatus{mapper: mapper, packaged: func(_ context.Context, kind schema.GroupKind) (bool, error) {
 		return kind.Group == "example.com", nil
 	}}
 	for _, row := range []struct {

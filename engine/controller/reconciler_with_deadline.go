@@ -15,21 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The delays between tries of a reconcile that fails: they double from the first
-// to the last. An event reconciles at once all the same.
-const (
-	firstRetry = time.Second
-	lastRetry  = 5 * time.Minute
-)
-
 // A step takes a resource one step further, and returns when to come again without an
 // event, 0 for never. That is valid also with an error, which is tried again in any case.
 type step func(ctx context.Context, key types.NamespacedName) (time.Duration, error)
 
-// punctual is a reconciler and the limiter of its queue. The library takes no time to
-// come again beside an error. But what failed may be one component of several: the
-// timers of the others must not wait until its delay, which grows, is over.
-type punctual struct {
+// A reconcilerWithDeadline is a reconciler and the rate limiter of its queue. The library
+// ignores RequeueAfter when a reconcile errors. But the error may be that of one component
+// of several, and the timers of the others must not wait for its growing backoff, so the
+// limiter returns the shorter of the two.
+type reconcilerWithDeadline struct {
 	step    step
 	backoff workqueue.TypedRateLimiter[ctrl.Request]
 	// steps know those that are under way, and lanes give workers to them; nil has one for
@@ -44,12 +38,12 @@ type punctual struct {
 }
 
 var (
-	_ reconcile.Reconciler                     = (*punctual)(nil)
-	_ workqueue.TypedRateLimiter[ctrl.Request] = (*punctual)(nil)
+	_ reconcile.Reconciler                     = (*reconcilerWithDeadline)(nil)
+	_ workqueue.TypedRateLimiter[ctrl.Request] = (*reconcilerWithDeadline)(nil)
 )
 
-func newPunctual(s step, running *steps, kind string, l *lanes) *punctual {
-	return &punctual{
+func newReconcilerWithDeadline(s step, running *steps, kind string, l *lanes) *reconcilerWithDeadline {
+	return &reconcilerWithDeadline{
 		step:    s,
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
 		steps:   running,
@@ -60,7 +54,7 @@ func newPunctual(s step, running *steps, kind string, l *lanes) *punctual {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (p *punctual) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (p *reconcilerWithDeadline) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if p.lanes != nil {
 		end, left := p.lanes.take(ctx, req, func(ctx context.Context) stepEnd { return p.take(ctx, req) })
 		if left {
@@ -82,7 +76,7 @@ func (e stepEnd) result() (ctrl.Result, error) {
 }
 
 // take takes a step, and notes when to come again if it fails.
-func (p *punctual) take(ctx context.Context, req ctrl.Request) stepEnd {
+func (p *reconcilerWithDeadline) take(ctx context.Context, req ctrl.Request) stepEnd {
 	again, err := p.recovered(withRequest(ctx, req), req)
 	if err != nil {
 		p.mu.Lock()
@@ -97,7 +91,7 @@ var errPanic = errors.New("the operator has a fault; the log says where")
 
 // recovered takes a step, and returns a panic as an error: it must not end the process. What
 // it panicked with is not said, as nobody here knows what Secrets hold.
-func (p *punctual) recovered(ctx context.Context, req ctrl.Request) (again time.Duration, err error) {
+func (p *reconcilerWithDeadline) recovered(ctx context.Context, req ctrl.Request) (again time.Duration, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			log.FromContext(ctx).Error(nil, "the operator has a fault", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
@@ -108,7 +102,7 @@ func (p *punctual) recovered(ctx context.Context, req ctrl.Request) (again time.
 }
 
 // When implements workqueue.TypedRateLimiter. The queue asks once for each failure.
-func (p *punctual) When(req ctrl.Request) time.Duration {
+func (p *reconcilerWithDeadline) When(req ctrl.Request) time.Duration {
 	delay := p.backoff.When(req)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +114,7 @@ func (p *punctual) When(req ctrl.Request) time.Duration {
 }
 
 // Forget implements workqueue.TypedRateLimiter.
-func (p *punctual) Forget(req ctrl.Request) { p.backoff.Forget(req) }
+func (p *reconcilerWithDeadline) Forget(req ctrl.Request) { p.backoff.Forget(req) }
 
 // NumRequeues implements workqueue.TypedRateLimiter.
-func (p *punctual) NumRequeues(req ctrl.Request) int { return p.backoff.NumRequeues(req) }
+func (p *reconcilerWithDeadline) NumRequeues(req ctrl.Request) int { return p.backoff.NumRequeues(req) }

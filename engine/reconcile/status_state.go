@@ -14,16 +14,16 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// An unreadable says why a part of the status that the engine goes by cannot be read.
-// To act without it would lose objects, or run hooks again.
-type unreadable struct {
+// A corruptStatusError says why a part of the status that holds the engine's state cannot be
+// read. To act without it would lose objects, or run hooks again.
+type corruptStatusError struct {
 	path, problem string
 	// remedy is what to do about it.
 	remedy string
 }
 
 // Error says where it is.
-func (e *unreadable) Error() string { return e.path + " " + e.problem }
+func (e *corruptStatusError) Error() string { return e.path + " " + e.problem }
 
 // What becomes of a field of the status once it was removed.
 const (
@@ -33,9 +33,9 @@ const (
 	remedyHooks     = "remove status.hooks; completed hooks will then run again"
 )
 
-// recall reads what earlier steps have stored in the status. It errors with an
-// unreadable.
-func (s *state) recall() error {
+// loadState reads the inventory and the hooks that earlier steps have stored in the status.
+// It errors with a corruptStatusError.
+func (s *state) loadState() error {
 	var err error
 	if s.inventory, err = decodeInventory(s.before); err != nil {
 		return err
@@ -44,18 +44,14 @@ func (s *state) recall() error {
 	return err
 }
 
-// unreadableAgain is when to look again at a status that cannot be read: a person may
-// correct it, which changes no generation.
-const unreadableAgain = time.Minute
-
-// refuse says that the status cannot be read, and does nothing else. What cannot be
-// read stays as it is: it may be all that is known of some objects.
-func (s *state) refuse(ctx context.Context, why *unreadable) (time.Duration, error) {
+// reportCorruptStatus writes that the status cannot be read, and does nothing else. It keeps
+// the unreadable fields: they may be the only trace of some objects.
+func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
 	after := s.frozen(status.ReasonStatusUnreadable, message)
 	if deleting {
-		return unreadableAgain, s.heldUp(ctx, after, message)
+		return unreadableAgain, s.reportDeletionBlocked(ctx, after, message)
 	}
 	if err := s.say(ctx, after); err != nil {
 		return 0, err
@@ -101,11 +97,11 @@ func decodeInventory(s map[string]any) (ownership.Inventory, error) {
 	}
 	list, isList := raw.([]any)
 	if !isList {
-		return nil, &unreadable{path, "is not a list", remedyInventory}
+		return nil, &corruptStatusError{path, "is not a list", remedyInventory}
 	}
 	out, err := ownership.Decode(list)
 	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
-		return nil, &unreadable{path + wrong.Path, wrong.Problem, remedyInventory}
+		return nil, &corruptStatusError{path + wrong.Path, wrong.Problem, remedyInventory}
 	}
 	return out, err
 }
@@ -128,24 +124,24 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	path := "status." + fieldHooks
 	all, ok := s[fieldHooks].([]any)
 	if !ok && s[fieldHooks] != nil {
-		return nil, &unreadable{path, "is not a list", remedyHooks}
+		return nil, &corruptStatusError{path, "is not a list", remedyHooks}
 	}
 	if len(all) > crd.MaxHooks {
-		return nil, &unreadable{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
+		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
 	out := map[string]rollout.Finish{}
 	for i, h := range all {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		m, ok := h.(map[string]any)
 		if !ok {
-			return nil, &unreadable{at, "is not an object", remedyHooks}
+			return nil, &corruptStatusError{at, "is not an object", remedyHooks}
 		}
 		name, _ := m["name"].(string)
 		digest, _ := m["digest"].(string)
 		state, _ := m["state"].(string)
 		finish := rollout.Finish{Digest: digest, State: status.State(state)}
 		if field, problem := wrongHook(name, finish); problem != "" {
-			return nil, &unreadable{at + "." + field, problem, remedyHooks}
+			return nil, &corruptStatusError{at + "." + field, problem, remedyHooks}
 		}
 		out[name] = finish
 	}

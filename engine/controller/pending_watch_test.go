@@ -73,15 +73,15 @@ func TestAKindIsWaitedForOnceAndThenNoMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				began, trouble := time.Now(), &troubles{}
+				began, trouble := time.Now(), &watchErrors{}
 				for after, err := range row.trouble {
 					time.AfterFunc(after, func() { trouble.note(secretKind.String(), err) })
 				}
-				begun := make(chan struct{})
+				synced := make(chan struct{})
 				if row.begins > 0 {
-					time.AfterFunc(row.begins, func() { close(begun) })
+					time.AfterFunc(row.begins, func() { close(synced) })
 				}
-				o := newOpening(secretKind, begun, trouble)
+				o := newPendingWatch(secretKind, synced, trouble)
 				var tries sync.WaitGroup
 				for i, at := range row.tries {
 					tries.Go(func() {
@@ -112,17 +112,17 @@ func text(err error) string {
 func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		trouble, begun := &troubles{}, make(chan struct{})
+		trouble, synced := &watchErrors{}, make(chan struct{})
 		trouble.note(secretKind.String(), forbidden("no"))
-		o := newOpening(secretKind, begun, trouble)
+		o := newPendingWatch(secretKind, synced, trouble)
 		var added []ctrl.Request
 		woken := make(chan struct{})
 		go func() {
-			o.wake(t.Context(), func(r ctrl.Request) { added = append(added, r) })
+			o.enqueueWaiters(t.Context(), func(r ctrl.Request) { added = append(added, r) })
 			close(woken)
 		}()
 		// The step of the reconciler lends its request.
-		p := newPunctual(func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		p := newReconcilerWithDeadline(func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 			if key.Name == "plain" {
 				return 0, nil
 			}
@@ -135,7 +135,7 @@ func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}
-		close(begun)
+		close(synced)
 		<-woken
 		slices.SortFunc(added, func(a, b ctrl.Request) int { return strings.Compare(a.String(), b.String()) })
 		if diff := cmp.Diff([]ctrl.Request{request("one"), request("two")}, added); diff != "" {
@@ -149,11 +149,11 @@ func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 
 func TestTheErrorOfAWatchIsKnownByItsKind(t *testing.T) {
 	t.Parallel()
-	trouble, other := &troubles{}, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	trouble, other := &watchErrors{}, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 	r := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, object(other), store, toolscache.ReflectorOptions{})
 	trouble.handle(t.Context(), r, fmt.Errorf("failed to list %v: %w", other, forbidden("no")))
-	if got := text(trouble.with(other)); got != "secrets is forbidden: no" || trouble.with(secretKind) != nil {
-		t.Errorf("what is known is %v and %v", trouble.with(other), trouble.with(secretKind))
+	if got := text(trouble.last(other)); got != "secrets is forbidden: no" || trouble.last(secretKind) != nil {
+		t.Errorf("what is known is %v and %v", trouble.last(other), trouble.last(secretKind))
 	}
 }

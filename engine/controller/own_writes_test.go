@@ -100,13 +100,13 @@ func TestTheEchoOfAnOwnWriteReconcilesNobody(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			own := &echoes{}
+			own := &ownWriteFilter{}
 			w := &watches{owner: ownerKind{GroupKind: parsed(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind()}}
-			h := own.without(handler.TypedEnqueueRequestsFromMapFunc(w.requests))
+			h := own.filterEvents(handler.TypedEnqueueRequestsFromMapFunc(w.requests))
 			q := &noted{}
 			row.act(world{
 				write: func(during func(), answer string, err error) {
-					c := echoing{answering{answer: func() (*unstructured.Unstructured, error) {
+					c := filteredCluster{answering{answer: func() (*unstructured.Unstructured, error) {
 						if during != nil {
 							during()
 						}
@@ -143,14 +143,14 @@ func (n *noted) Add(r ctrl.Request) { n.added = append(n.added, r.String()) }
 
 // counted is a store that counts how often a resource is read, which is once a step.
 type counted struct {
-	reconcile.Store
+	cluster.Cluster
 	steps int
 }
 
-// Get implements reconcile.Store.
-func (c *counted) Get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+// Get implements cluster.Cluster.
+func (c *counted) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	c.steps++
-	return c.Store.Get(ctx, key)
+	return c.Cluster.GetCached(ctx, ref)
 }
 
 // shop begins the packages of these tests.
@@ -223,11 +223,11 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			}
 			memory.Refuse(row.refuse)
 			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
-			own, now := &echoes{}, time.Unix(1000, 0)
-			store := &counted{Store: &reconcile.MemoryStore{Kind: p.GroupVersionKind(), Cluster: memory}}
+			own, now := &ownWriteFilter{}, time.Unix(1000, 0)
+			store := &counted{Cluster: memory}
 			r := &reconciler{own: own, lifecycle: &reconcile.Reconciler{
-				Kind: p.GroupVersionKind(), Store: store, Cluster: echoing{memory, own}, Recorder: unrecorded{},
-				Inputs: reconcile.MemoryInputs{Cluster: memory}, Now: func() time.Time { return now },
+				Kind: p.GroupVersionKind(), Resources: store, Cluster: filteredCluster{memory, own}, Recorder: unrecorded{},
+				Now: func() time.Time { return now },
 			}}
 			r.use(p)
 			var got []int

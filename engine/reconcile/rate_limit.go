@@ -2,9 +2,9 @@ package reconcile
 
 import "time"
 
-// A brake lets something happen often for a moment, and then in growing pauses. These
+// A rateLimit lets something happen often for a moment, and then in growing pauses. These
 // are its limits; what has happened is in a turn.
-type brake struct {
+type rateLimit struct {
 	// allowed is how often it may happen within the window.
 	allowed int
 	window  time.Duration
@@ -29,12 +29,12 @@ type turn struct {
 func (t *turn) latest() time.Time { return t.times[len(t.times)-1] }
 
 // on reports whether something happens too often.
-func (b brake) on(t *turn, now time.Time) bool {
+func (b rateLimit) on(t *turn, now time.Time) bool {
 	return t.pause > 0 || (len(t.times) >= b.allowed && now.Sub(t.times[0]) < b.window)
 }
 
 // want returns how long something has to wait that is to happen, or 0.
-func (b brake) want(t *turn, now time.Time) time.Duration {
+func (b rateLimit) want(t *turn, now time.Time) time.Duration {
 	if b.calm(t, now) == 0 {
 		*t = turn{}
 	}
@@ -46,7 +46,7 @@ func (b brake) want(t *turn, now time.Time) time.Duration {
 }
 
 // went notes that something has happened.
-func (b brake) went(t *turn, now time.Time) {
+func (b rateLimit) went(t *turn, now time.Time) {
 	if b.on(t, now) {
 		t.pause = min(b.last, max(b.first, 2*t.pause))
 	}
@@ -57,7 +57,7 @@ func (b brake) went(t *turn, now time.Time) {
 }
 
 // calm returns how long something must still not be wanted to be forgotten, or 0.
-func (b brake) calm(t *turn, now time.Time) time.Duration {
+func (b rateLimit) calm(t *turn, now time.Time) time.Duration {
 	if t.pending || len(t.times) == 0 {
 		return b.quiet
 	}
@@ -66,7 +66,7 @@ func (b brake) calm(t *turn, now time.Time) time.Duration {
 
 // rest returns how long something that is not wanted now has to stay so, or 0 when it
 // never had to wait.
-func (b brake) rest(t *turn, now time.Time) time.Duration {
+func (b rateLimit) rest(t *turn, now time.Time) time.Duration {
 	t.pending = false
 	if t.pause == 0 {
 		return 0
@@ -79,6 +79,6 @@ func (b brake) rest(t *turn, now time.Time) time.Duration {
 }
 
 // idle reports whether a turn can be forgotten.
-func (b brake) idle(t *turn, now time.Time) bool {
+func (b rateLimit) idle(t *turn, now time.Time) bool {
 	return !t.pending && (len(t.times) == 0 || now.Sub(t.latest()) >= max(b.window, b.quiet))
 }

@@ -9,18 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 )
 
 // memoryStore holds resources whose statuses are written as they are.
 type memoryStore struct {
+	cluster.Cluster
 	of     map[types.NamespacedName]*unstructured.Unstructured
 	writes int
 }
 
-func (s *memoryStore) Get(_ context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	if u := s.of[key]; u != nil {
+func (s *memoryStore) GetCached(_ context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if u := s.of[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]; u != nil {
 		return u.DeepCopy(), nil
 	}
 	return nil, nil
@@ -31,8 +33,6 @@ func (s *memoryStore) ApplyStatus(_ context.Context, u *unstructured.Unstructure
 	s.of[nameOf(u)].Object["status"] = u.DeepCopy().Object["status"]
 	return nil
 }
-
-func (*memoryStore) ApplyFinalizers(context.Context, *unstructured.Unstructured) error { return nil }
 
 type silent struct{}
 
@@ -65,7 +65,7 @@ func newKiosk(t *testing.T) *kiosk {
 		u.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		k.store.of[nameOf(u)] = u
 	}
-	l := &reconcile.Reconciler{Kind: kind, Store: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
+	l := &reconcile.Reconciler{Kind: kind, Resources: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
 	k.unserved = newUnserved(l, func() string { return k.wrong }, func() { k.elsewhere++ })
 	k.now = func() time.Time { return k.at }
 	return k

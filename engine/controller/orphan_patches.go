@@ -16,20 +16,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// unmatched tells patches that no lifecycle looks at why that is: their target is of a
-// kind that no package has, or in no namespace.
-type unmatched struct {
+// orphanPatchStatus writes the status of patches that no reconciler of a package handles:
+// the target is of a kind that no package serves, or is cluster-scoped.
+type orphanPatchStatus struct {
 	reader *reader
-	// settled is closed when every package was tried.
-	settled <-chan struct{}
-	mapper  meta.RESTMapper
+	// packagesLoaded is closed when every package was tried.
+	packagesLoaded <-chan struct{}
+	mapper         meta.RESTMapper
 	// packaged reports whether a kind is that of a package, here or elsewhere.
 	packaged func(context.Context, schema.GroupKind) (bool, error)
 }
 
-// watchUnmatched adds the controller of the patches that nobody looks at.
-func (m *Manager) watchUnmatched() error {
-	u := &unmatched{settled: m.strays.settled, mapper: m.manager.GetRESTMapper(), packaged: m.subsystems.has}
+// watchOrphanPatches adds the controller that writes the status of orphan patches.
+func (m *Manager) watchOrphanPatches() error {
+	u := &orphanPatchStatus{packagesLoaded: m.unserved.packagesLoaded, mapper: m.manager.GetRESTMapper(), packaged: m.subsystems.has}
 	c, err := m.newController("unmatched."+patch.Kind.Group, patch.Kind.Kind, "", u.step, nil)
 	if err != nil {
 		return err
@@ -50,9 +50,9 @@ var repeated = predicate.TypedFuncs[client.Object]{
 	GenericFunc: func(event.TypedGenericEvent[client.Object]) bool { return false },
 }
 
-func (u *unmatched) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (u *orphanPatchStatus) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	select {
-	case <-u.settled:
+	case <-u.packagesLoaded:
 	default:
 		return firstRetry, nil // a package may be about to have the kind
 	}
@@ -66,11 +66,11 @@ func (u *unmatched) step(ctx context.Context, key types.NamespacedName) (time.Du
 	if err != nil || reason == "" {
 		return 0, err
 	}
-	return 0, reconcile.Unmatched(ctx, u.reader, o, reason, message, time.Now())
+	return 0, reconcile.ReportOrphanPatch(ctx, u.reader, o, reason, message, time.Now())
 }
 
-// judge says why a patch of a kind is for nobody, or "".
-func (u *unmatched) judge(ctx context.Context, kind schema.GroupKind) (patch.Reason, string, error) {
+// judge returns why no package handles the patches of a kind, or "".
+func (u *orphanPatchStatus) judge(ctx context.Context, kind schema.GroupKind) (patch.Reason, string, error) {
 	mapping, err := u.mapper.RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
 		return patch.NoSuchKind, fmt.Sprintf("the cluster does not serve %s", kind), nil

@@ -15,19 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// echoes knows the events that say no more than what a reconcile has written itself:
-// it was answered with the same version of the object, and has looked at everything
-// once more since. Without it, each reconcile that writes something causes another one.
-// Its zero value is ready for use.
-type echoes struct {
+// An ownWriteFilter drops the watch events of a reconcile's own writes: an event whose
+// resource version is that of the answer to an apply tells the reconcile nothing new, as it
+// has stepped again since. Without the filter, each reconcile that writes an object causes
+// another one. Its zero value is ready for use.
+type ownWriteFilter struct {
 	mu     sync.Mutex
-	writes map[echoKey]*ownWrite
+	writes map[ownWriteKey]*ownWrite
 	// reconciles are what the running reconciles of resources have written.
 	reconciles map[types.NamespacedName]*written
 }
 
-// echoKey is an object and the custom resource that writes it.
-type echoKey struct {
+// ownWriteKey is an object and the custom resource that writes it.
+type ownWriteKey struct {
 	object cluster.Ref
 	owner  types.NamespacedName
 }
@@ -47,21 +47,21 @@ type earlyEvent struct {
 	deliver func()
 }
 
-func keyOfOwn(o client.Object) (echoKey, bool) {
+func ownWriteKeyOf(o client.Object) (ownWriteKey, bool) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
-		return echoKey{}, false
+		return ownWriteKey{}, false
 	}
 	_, owner, ok := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation])
-	return echoKey{cluster.RefOf(u).Identity(), owner}, ok
+	return ownWriteKey{cluster.RefOf(u).Identity(), owner}, ok
 }
 
 // begin notes that an object is being written.
-func (e *echoes) begin(key echoKey) {
+func (e *ownWriteFilter) begin(key ownWriteKey) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.writes == nil {
-		e.writes = map[echoKey]*ownWrite{}
+		e.writes = map[ownWriteKey]*ownWrite{}
 	}
 	if e.writes[key] == nil {
 		e.writes[key] = &ownWrite{}
@@ -69,9 +69,9 @@ func (e *echoes) begin(key echoKey) {
 	e.writes[key].running++
 }
 
-// end notes the version that a write was answered with, "" for an error, and delivers
-// the early events that were of something else.
-func (e *echoes) end(key echoKey, answer string) {
+// end notes the resource version in the answer of a write, "" for an error, and delivers
+// the early events that somebody else has caused.
+func (e *ownWriteFilter) end(key ownWriteKey, answer string) {
 	e.mu.Lock()
 	w := e.writes[key]
 	w.running--
@@ -99,17 +99,17 @@ func (e *echoes) end(key echoKey, answer string) {
 	}
 }
 
-// observe delivers an event about an object unless it is the echo of a write. What
-// comes while one is not answered yet is kept until it is.
-func (e *echoes) observe(o client.Object, deliver func()) {
-	key, ok := keyOfOwn(o)
-	if ok && e.absorbs(key, o.GetResourceVersion(), deliver) {
+// observe delivers an event about an object unless it is that of an own write. An event
+// that arrives before the answer of a write is kept until then: only the answer tells.
+func (e *ownWriteFilter) observe(o client.Object, deliver func()) {
+	key, ok := ownWriteKeyOf(o)
+	if ok && e.isOwnWrite(key, o.GetResourceVersion(), deliver) {
 		return
 	}
 	deliver()
 }
 
-func (e *echoes) absorbs(key echoKey, version string, deliver func()) bool {
+func (e *ownWriteFilter) isOwnWrite(key ownWriteKey, version string, deliver func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.writes[key]
@@ -127,8 +127,8 @@ func (e *echoes) absorbs(key echoKey, version string, deliver func()) bool {
 }
 
 // forget drops what is known of an object that is gone.
-func (e *echoes) forget(o client.Object) {
-	key, ok := keyOfOwn(o)
+func (e *ownWriteFilter) forget(o client.Object) {
+	key, ok := ownWriteKeyOf(o)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w := e.writes[key]; ok && w != nil && w.running == 0 {
@@ -136,9 +136,9 @@ func (e *echoes) forget(o client.Object) {
 	}
 }
 
-// without returns a handler of events that leaves the echoes out. What an informer
-// repeats is none: it is there so that everything is looked at now and then.
-func (e *echoes) without(inner handler.TypedEventHandler[client.Object, ctrl.Request]) handler.TypedEventHandler[client.Object, ctrl.Request] {
+// filterEvents returns a handler without the events of own writes. A resync passes: it
+// exists so that everything is looked at now and then.
+func (e *ownWriteFilter) filterEvents(inner handler.TypedEventHandler[client.Object, ctrl.Request]) handler.TypedEventHandler[client.Object, ctrl.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	return handler.TypedFuncs[client.Object, ctrl.Request]{
 		CreateFunc: func(ctx context.Context, c event.TypedCreateEvent[client.Object], q queue) {
@@ -165,25 +165,25 @@ func (e *echoes) without(inner handler.TypedEventHandler[client.Object, ctrl.Req
 	}
 }
 
-// echoing is a cluster whose applies are known to the echoes.
-type echoing struct {
+// A filteredCluster tells the filter of each apply.
+type filteredCluster struct {
 	cluster.Cluster
-	echoes *echoes
+	filter *ownWriteFilter
 }
 
 // Apply implements cluster.Cluster.
-func (c echoing) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	key, ours := keyOfOwn(object)
+func (c filteredCluster) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	key, ours := ownWriteKeyOf(object)
 	if !ours {
 		return c.Cluster.Apply(ctx, object)
 	}
 	answer := ""
-	c.echoes.begin(key)
-	defer func() { c.echoes.end(key, answer) }()
+	c.filter.begin(key)
+	defer func() { c.filter.end(key, answer) }()
 	out, err := c.Cluster.Apply(ctx, object)
 	if err == nil {
 		answer = out.GetResourceVersion()
-		c.echoes.wrote(key, object.GetAnnotations()[ownership.AppliedMark])
+		c.filter.wrote(key, object.GetAnnotations()[ownership.AppliedMark])
 	}
 	return out, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,7 +27,7 @@ type brokenPackage struct {
 // and what is wrong with it. The resources of the kinds that its name has on the cluster say
 // so in their status. It is over when a package of their kind is served.
 func (m *Manager) Broken(folder, name, fault string) {
-	s := m.strays
+	s := m.unserved
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.broken[folder]
@@ -41,7 +42,7 @@ func (m *Manager) Broken(folder, name, fault string) {
 // Mended says that the package in a folder is served. If it had another kind before, the
 // resources of that one are told so.
 func (m *Manager) Mended(folder, now string) {
-	s := m.strays
+	s := m.unserved
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch b := s.broken[folder]; {
@@ -55,7 +56,7 @@ func (m *Manager) Mended(folder, now string) {
 }
 
 // notice makes somebody look at the broken packages.
-func (s *strays) notice() {
+func (s *unservedTeardown) notice() {
 	select {
 	case s.changed <- struct{}{}:
 	default: // somebody is about to
@@ -63,7 +64,7 @@ func (s *strays) notice() {
 }
 
 // faultOf returns what is wrong with a package of a name, or "".
-func (s *strays) faultOf(name string) string {
+func (s *unservedTeardown) faultOf(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, folder := range slices.Sorted(maps.Keys(s.broken)) {
@@ -75,7 +76,7 @@ func (s *strays) faultOf(name string) string {
 }
 
 // followBroken looks at the resources of broken packages until the context ends.
-func (s *strays) followBroken(ctx context.Context) {
+func (s *unservedTeardown) followBroken(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,16 +84,16 @@ func (s *strays) followBroken(ctx context.Context) {
 		case <-s.changed:
 		}
 		s.wakeBroken(ctx)
-		var found []strayKind
-		s.insist(ctx, func() (err error) { found, err = s.kindsOfBroken(ctx); return err })
+		var found []unservedKind
+		s.retry(ctx, func() (err error) { found, err = s.kindsOfBroken(ctx); return err })
 		for _, k := range found {
-			s.attendBroken(ctx, k)
+			s.startBroken(ctx, k)
 		}
 	}
 }
 
 // kindsOfBroken returns the kinds of the broken packages that were not looked for yet.
-func (s *strays) kindsOfBroken(ctx context.Context) ([]strayKind, error) {
+func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]unservedKind, error) {
 	s.mu.Lock()
 	names := map[string]bool{}
 	for _, b := range s.broken {
@@ -113,15 +114,15 @@ func (s *strays) kindsOfBroken(ctx context.Context) ([]strayKind, error) {
 	for _, b := range s.broken {
 		b.sought = b.sought || names[b.name]
 	}
-	return slices.DeleteFunc(kinds, func(k strayKind) bool { return !names[k.pkg] || s.beyond(k) }), nil
+	return slices.DeleteFunc(kinds, func(k unservedKind) bool { return !names[k.pkg] || s.outOfScope(k) }), nil
 }
 
 // wakeBroken makes the resources of broken packages be looked at.
-func (s *strays) wakeBroken(ctx context.Context) {
+func (s *unservedTeardown) wakeBroken(ctx context.Context) {
 	s.mu.Lock()
-	attended := slices.Collect(maps.Values(s.attended))
+	watched := slices.Collect(maps.Values(s.watched))
 	s.mu.Unlock()
-	for _, a := range attended {
+	for _, a := range watched {
 		if a.wake != nil {
 			a.wake(ctx, a.done)
 		}
@@ -140,13 +141,6 @@ const (
 	servedByNobody servedBy = "nobody"
 	// servedByOther: another process has.
 	servedByOther servedBy = "other"
-)
-
-const (
-	// answerTime is how long a process that serves a kind has to answer.
-	answerTime = 2 * time.Second
-	// lagTime is how long one that serves it may take to notice a new generation.
-	lagTime = 10 * time.Second
 )
 
 // unserved says in the status of the resources of one kind that their package is wrong. It
@@ -183,7 +177,7 @@ func (u *unserved) step(ctx context.Context, key types.NamespacedName) (time.Dur
 	if fault == "" {
 		return 0, nil
 	}
-	cr, err := u.life.Store.Get(ctx, key)
+	cr, err := u.life.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: u.life.Kind, Namespace: key.Namespace, Name: key.Name})
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,42 @@
+package main
+
+import "time"
+
+// All timing of the command is in this file; docs/timing.md has a table of it.
+
+// Workers that examine packages.
+const (
+	// examineTimeout is how long a worker may take for one package. The largest known packages
+	// take a second.
+	examineTimeout = 30 * time.Second
+	// watchInterval is how often a worker checks its limits.
+	watchInterval = 5 * time.Millisecond
+)
+
+// The cluster.
+const (
+	// establishedPoll is how often an installed CustomResourceDefinition is read until it is served.
+	establishedPoll = 50 * time.Millisecond
+	// establishedTimeout is how long that may take.
+	establishedTimeout = time.Minute
+	// outageRetry is how often a request is retried at startup while the API server cannot be reached.
+	outageRetry = 2 * time.Second
+	// identityTimeout is how long the API server may take to return the identity of the user. If it
+	// cannot be reached, the command goes on without.
+	identityTimeout = 5 * time.Second
+)
+
+// The operator.
+const (
+	// defaultStepLimit is the default of --step-limit. It is longer than any useful evaluation takes.
+	defaultStepLimit = 5 * time.Minute
+	// startupGrace is how long startup waits for all packages to load before it serves the first
+	// one. The wait makes sure that two packages with the same kind are noticed before either acts.
+	// It is limited because a package whose evaluation never ends is noticed only after
+	// examineTimeout, and must not delay the others for that long.
+	startupGrace = 10 * time.Second
+	// outdatedReportDelay is how long a package has to be broken before its resources say so, while
+	// the last good version keeps running. Until then only the log says so, for the author who is
+	// editing.
+	outdatedReportDelay = 5 * time.Second
+)

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// finalizerManager is the name under which the engine owns the finalizers of resources. It
+// is not FieldManager: a resource may be an object of another one, and to apply nothing but
+// finalizers would take its spec away.
+const finalizerManager = FieldManager + "-finalizer"
+
+// ApplyStatus implements Cluster.
+func (l *Live) ApplyStatus(ctx context.Context, object *unstructured.Unstructured) error {
+	err := l.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(FieldManager), client.ForceOwnership)
+	return client.IgnoreNotFound(err)
+}
+
+// ApplyFinalizers implements Cluster. An apply with a UID never creates.
+func (l *Live) ApplyFinalizers(ctx context.Context, object *unstructured.Unstructured) error {
+	if len(object.GetFinalizers()) == 0 {
+		return l.removeFinalizer(ctx, object)
+	}
+	return l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(finalizerManager), client.ForceOwnership)
+}
+
+// removeFinalizer takes the engine's finalizer away from an object, and nothing else.
+//
+// Applying no finalizers would take the whole list away, with those that nobody owns.
+// The API server adds such ones itself: without its "orphan", the garbage collector
+// deletes what was to be left behind.
+func (l *Live) removeFinalizer(ctx context.Context, object *unstructured.Unstructured) error {
+	live, err := l.GetCached(ctx, RefOf(object))
+	if err != nil || live == nil {
+		return err
+	}
+	i := slices.Index(live.GetFinalizers(), TeardownFinalizer)
+	if i < 0 || live.GetUID() != object.GetUID() {
+		return nil
+	}
+	at := fmt.Sprintf("/metadata/finalizers/%d", i)
+	// The tests refuse a resource that is not the one that was read.
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
+		{"op": "test", "path": at, "value": TeardownFinalizer},
+		{"op": "remove", "path": at},
+	})
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(l.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager)))
+}

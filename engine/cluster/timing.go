@@ -1,0 +1,16 @@
+package cluster
+
+import "time"
+
+// All timing of the package is here; docs/timing.md has a table of it.
+
+// Reads.
+const (
+	// catchUp is how long a read waits for the cache to see what this process wrote. That
+	// takes milliseconds, and for ever where somebody takes the label away that the cache
+	// goes by.
+	catchUp = 3 * time.Second
+	// schemasFresh is how long the published types of an API are used before they are read
+	// again: a definition may be changed at any time.
+	schemasFresh = time.Minute
+)

@@ -1,0 +1,19 @@
+package source
+
+import "time"
+
+// All timing of the package is here; docs/timing.md has a table of it.
+
+// Changes of files.
+const (
+	// mtimeGranularity is the coarsest resolution of modification times. Two changes within it
+	// can have the same time, so a file that was changed that recently is read again.
+	mtimeGranularity = 2 * time.Second
+	// rereadInterval is how often files are read although sizes and times are the same, because
+	// modification times can be set.
+	rereadInterval = 10 * time.Second
+	// pollInterval is how often a watched package is read. Reading a package of ten files costs
+	// well under a millisecond, and works on every file system, however an editor or a mounted
+	// ConfigMap replaces files.
+	pollInterval = 200 * time.Millisecond
+)
