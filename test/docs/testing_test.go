@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the lists of tests into docs/testing.md")
+var update = flag.Bool("update", false, "write the tables of docs/testing.md and docs/timing.md")
 
 const testingPage = "docs/testing.md"
 

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -17,8 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-var updateTiming = flag.Bool("update-timing", false, "write the table of docs/timing.md")
 
 // A timing is a duration that a package declares.
 type timing struct{ pkg, file, name, value, doc string }
@@ -44,14 +41,14 @@ func TestEachTimingIsInOnePlaceAndInTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	head, got, _ := strings.Cut(string(b), "| package")
-	if *updateTiming {
+	if *update {
 		if err := os.WriteFile(name, []byte(head+table.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(table.String(), "| package"+got); diff != "" {
-		t.Errorf("docs/timing.md is not what the code says; go test ./test/docs -run Timing -update-timing writes it (-want +got):\n%s", diff)
+		t.Errorf("docs/timing.md is not what the code says; go test ./test/docs -update writes it (-want +got):\n%s", diff)
 	}
 }
 
