@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -107,7 +108,7 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 		if v.edges {
 			printEdges(s.out, found.Edges)
 		}
-		if asked := append(found.Warnings, found.Unknown...); !v.quiet || v.strict {
+		if asked := slices.Concat(found.Warnings, found.Unknown); !v.quiet || v.strict {
 			printWarnings(s.err, asked)
 			warnings += len(asked)
 		}

@@ -82,7 +82,7 @@ const (
 )
 
 // A Cluster reads and writes objects. Methods are safe for concurrent use.
-type Cluster interface {
+type Cluster interface { //nolint:interfacebloat // the engine reads and writes objects in one way
 	// GetCached returns an object as last observed, including what this process wrote,
 	// or nil when it does not exist. The caller must not change it.
 	GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error)

@@ -98,7 +98,7 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	if _, err := resources.Restore(cluster.FieldManager, resource); err != nil {
 		return Reconcile{}, err
 	}
-	before := len(r.cluster.Changes())
+	before, written := len(r.cluster.Changes()), resources.Watch()
 	now := time.Now()
 	l := &reconcile.Reconciler{
 		Kind: p.GroupVersionKind(), Resources: resources, Cluster: r.cluster, Recorder: unrecorded{}, ConfigMap: r.options.ConfigMap, Allow: r.options.Allow, Parallel: 1,
@@ -107,7 +107,10 @@ func (r *Rehearsal) Reconcile(ctx context.Context, p *program.Program, resource 
 	}
 	key := client.ObjectKeyFromObject(resource)
 	_, err := l.StepUnpaced(ctx, key, p, func(held time.Duration) { now = now.Add(held) })
-	after, _ := resources.GetLive(ctx, cluster.RefOf(resource)) // its kind is served
+	after := resource
+	for _, event := range written.Next() {
+		after = event.Object // of a deleted resource whose last finalizer is gone, its last state
+	}
 	return Reconcile{Changes: r.cluster.Changes()[before:], Resource: after}, err
 }
 

@@ -20,9 +20,6 @@ import (
 // have this one.
 const Finalizer = cluster.TeardownFinalizer
 
-// finalizerPrefix begins the names of the engine's finalizers.
-const finalizerPrefix = "operetta.dev/"
-
 // finalizerState is what the finalizer should be.
 type finalizerState string
 

@@ -72,7 +72,7 @@ func (v *view) put(manifest map[string]any) error {
 	u := (&unstructured.Unstructured{Object: manifest}).DeepCopy()
 	if v.settleNamespace(u) != nil {
 		v.unknown = append(v.unknown, describe(u))
-		return nil
+		return nil //nolint:nilerr // it is told as unknown
 	}
 	ref := cluster.RefOf(u)
 	if ref.Identity() == v.resource.Identity() {
@@ -166,7 +166,7 @@ func (v *view) placeOne(component string, o program.Object, manifest *unstructur
 	kind := o.Identity.GroupVersionKind()
 	scope, err := v.world.Scope(kind)
 	if err != nil || !o.Identity.Known() {
-		return false, nil // the decision says so
+		return false, nil //nolint:nilerr // the decision says so
 	}
 	ref := ownership.RefOf(o, v.resource.Namespace, scope)
 	given := v.in.Live[component][o.Name]

@@ -30,6 +30,7 @@ import (
 // variants is how many resources are made of each one that the schema of a package gives,
 // besides that one. OPERETTA_VARIANTS asks for some, as a sweep does: each costs seconds.
 func variants(t *testing.T) int {
+	t.Helper()
 	text := os.Getenv("OPERETTA_VARIANTS")
 	if text == "" {
 		return 0
