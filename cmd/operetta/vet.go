@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
@@ -95,14 +97,12 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	findings, err := examineTogether(ctx, dirs, scopes)
+	if err != nil {
+		return err
+	}
 	faults, warnings := 0, 0
-	for _, dir := range dirs {
-		found, err := examine(ctx, dir, examineAll, scopes)
-		if ctx.Err() != nil {
-			return err
-		}
-		// If the worker has died, its error is the only fault.
-		found.Faults = append(found.Faults, faultsOf(err)...)
+	for _, found := range findings {
 		printFaults(s.err, found.Faults)
 		faults += len(found.Faults)
 		if v.edges {
@@ -120,6 +120,32 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 		return errReported
 	}
 	return nil
+}
+
+// examineTogether examines packages. One that renders a kind which another of them defines is
+// examined again, because its author has no other definition to give.
+func examineTogether(ctx context.Context, dirs []string, scopes vet.Scopes) ([]finding, error) {
+	findings, defined := make([]finding, len(dirs)), maps.Clone(scopes)
+	for i, dir := range dirs {
+		findings[i] = examineFolder(ctx, dir, scopes)
+		if def := findings[i].CRD; def != nil {
+			defined[schema.GroupKind{Group: def.Spec.Group, Kind: def.Spec.Names.Kind}] = cluster.Scope(def.Spec.Scope)
+		}
+	}
+	for i, dir := range dirs {
+		isNew := func(k schema.GroupKind) bool { return defined[k] != scopes[k] }
+		if len(findings[i].Unknown) > 0 && slices.ContainsFunc(findings[i].Kinds, isNew) {
+			findings[i] = examineFolder(ctx, dir, defined)
+		}
+	}
+	return findings, ctx.Err()
+}
+
+// examineFolder examines the package in a folder. If the worker has died, its error is the only fault.
+func examineFolder(ctx context.Context, dir string, scopes vet.Scopes) finding {
+	found, err := examine(ctx, dir, examineAll, scopes)
+	found.Faults = append(found.Faults, faultsOf(err)...)
+	return found
 }
 
 // printEdges prints the edges of a package, one a line.

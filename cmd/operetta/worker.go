@@ -124,8 +124,7 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 	}
 	var f finding
 	if mode != examineCRD {
-		f.Faults, f.Warnings = vet.All(p, scopes)
-		f.Unknown = vet.Unknown(p, scopes)
+		f.Faults, f.Warnings, f.Unknown = vet.All(p, scopes)
 		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)
 	}
 	if mode != examineCheck {

@@ -54,7 +54,7 @@ type DecidedObject struct {
 // does not answer; the Decision is valid then, too.
 func (e *Engine) Decide(ctx context.Context, in Input) (Decision, error) {
 	r := newRun(e, in)
-	r.through(ctx, r.observe, r.evaluate, r.decide, r.stampAll)
+	r.through(ctx, r.observe, r.evaluate, r.decide, r.stampAll, r.checkRoom)
 	out := Decision{Fault: r.result.Completion.Fault, Rollout: r.rollout}
 	if out.Fault.Reason == "" && r.graph != nil {
 		steps := map[string][]step{}
@@ -69,6 +69,16 @@ func (e *Engine) Decide(ctx context.Context, in Input) (Decision, error) {
 		out.Fault = r.finish().Completion.Fault
 	}
 	return out, errors.Join(r.failures...)
+}
+
+// checkRoom ends a decision as the rollout would end before its first write: when the status
+// has no room for what would be written.
+func (r *run) checkRoom(ctx context.Context) error {
+	grown := r.grownInventory(ctx)
+	if grown.Equal(r.inventory) {
+		return nil
+	}
+	return r.checkInventory(grown)
 }
 
 // stampAll prepares the objects of all components.

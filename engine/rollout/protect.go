@@ -62,8 +62,13 @@ func (r *run) refuseKind(component, object string, err error) {
 
 // recordObjects grows the inventory by what is to be applied, now or once its turn has
 // come, and has it stored if it grew. An object that is not complete yet is
-// announced as soon as its identity is known, so that most rollouts recordObjects once.
+// announced as soon as its identity is known, so that most rollouts store it once.
 func (r *run) recordObjects(ctx context.Context) error {
+	return r.recordBeforeWrite(ctx, r.grownInventory(ctx))
+}
+
+// grownInventory returns the inventory with what is to be applied.
+func (r *run) grownInventory(ctx context.Context) ownership.Inventory {
 	grown := r.inventory
 	for _, c := range r.rollout.Components {
 		if !r.open(c) {
@@ -71,7 +76,7 @@ func (r *run) recordObjects(ctx context.Context) error {
 		}
 		grown = grown.With(c.Name, r.deletedAfter(c.Name), r.entries(ctx, c))
 	}
-	return r.recordBeforeWrite(ctx, grown.Linked(r.graph.Dependencies).Ordered(r.graph.Nodes()))
+	return grown.Linked(r.graph.Dependencies).Ordered(r.graph.Nodes())
 }
 
 // entries returns the objects of a component that may be written. Where one of an unserved
@@ -144,6 +149,22 @@ func (r *run) recordBeforeWrite(ctx context.Context, grown ownership.Inventory) 
 	if grown.Equal(r.inventory) {
 		return nil
 	}
+	if err := r.checkInventory(grown); err != nil {
+		return err
+	}
+	preview := r.preview(ctx)
+	preview.Patches = effective(r.patchReports())
+	protection := Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: preview, Finished: r.hooksSoFar()}
+	if err := r.in.Protect(ctx, protection); err != nil {
+		return err
+	}
+	r.inventory = grown
+	return nil
+}
+
+// checkInventory ends the rollout if the status has no room for a larger inventory, or if it
+// would not be read again.
+func (r *run) checkInventory(grown ownership.Inventory) error {
 	// An inventory that is too large already may change, and a hook may run before it goes.
 	if size := grown.Size(); size > max(maxInventory, r.inventory.Size()) && !r.deleting {
 		r.fault(status.ReasonStatusTooLarge, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
@@ -153,13 +174,6 @@ func (r *run) recordBeforeWrite(ctx context.Context, grown ownership.Inventory) 
 		r.fault(status.ReasonStatusTooLarge, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
 		return errStop
 	}
-	preview := r.preview(ctx)
-	preview.Patches = effective(r.patchReports())
-	protection := Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: preview, Finished: r.hooksSoFar()}
-	if err := r.in.Protect(ctx, protection); err != nil {
-		return err
-	}
-	r.inventory = grown
 	return nil
 }
 

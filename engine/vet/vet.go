@@ -38,17 +38,12 @@ func Package(p *program.Program) program.Faults { return newView(p, nil).apply(r
 // author's, in the form of a fault.
 func Warnings(p *program.Program) program.Faults { return newView(p, nil).apply(warned) }
 
-// All returns what Package and Warnings do, for the price of one of them. The scopes are of
-// the kinds whose definitions the author has given.
-func All(p *program.Program, given Scopes) (faults, warnings program.Faults) {
+// All returns what Package and Warnings do, for the price of one of them, and asks the author
+// for the definitions of the kinds of which nobody says where their objects live: a cluster
+// would know. The scopes are of the kinds whose definitions were given.
+func All(p *program.Program, given Scopes) (faults, warnings, unknown program.Faults) {
 	v := newView(p, given)
-	return v.apply(rules), v.apply(warned)
-}
-
-// Unknown asks the author for the definitions of the kinds of which nobody says where their
-// objects live; the scopes are of those that were given. A cluster would know.
-func Unknown(p *program.Program, given Scopes) program.Faults {
-	return newView(p, given).apply([]func(*view) program.Faults{unknownKinds})
+	return v.apply(rules), v.apply(warned), v.apply([]func(*view) program.Faults{unknownKinds})
 }
 
 func newView(p *program.Program, given Scopes) *view {
