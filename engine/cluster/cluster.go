@@ -5,9 +5,9 @@
 // Cluster is one small interface with the calling protocol below. Live is the
 // implementation on a real API server.
 //
-//  1. Get before anything: it starts watching the kind, so that no event is missed
+//  1. GetCached before anything: it starts watching the kind, so that no event is missed
 //     between a read and the next change, and it sees what Apply wrote before.
-//  2. Read before the first write of an object that Get did not find: the answer
+//  2. GetLive before the first write of an object that GetCached did not find: the answer
 //     is the API server's, not a cache's.
 //  3. Apply and Delete with the UID that was seen, so that an object that was
 //     replaced in the meantime is left alone.

@@ -32,7 +32,15 @@ var probeFields = []string{"grpc", "httpGet", "tcpSocket"}
 // object receives. With the host of another object, it would receive requests meant for that
 // object; another gateway or ingress class exposes it to other clients.
 var routingFields = []string{
-	"defaultBackend", "fqdn", "gateways", "host", "hostname", "hostnames", "hosts", "ingressClassName", "parentRefs",
+	"defaultBackend", "fqdn", "gateways", "host", "hostname", "hostnames", "hosts", "ingressClassName", "parentRefs", "subdomain",
+	"wildcardPolicy",
+}
+
+// hostsByItem are, for each kind, the lists of which an item without a host receives the requests
+// of all hosts: a patch that adds such an item takes them all.
+var hostsByItem = map[string]map[string]string{
+	"Gateway": {"listeners": "hostname"},
+	"Ingress": {"rules": "host"},
 }
 
 // workloadGroups are the API groups whose kinds route no requests: a host in them is the name of

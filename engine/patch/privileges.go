@@ -17,8 +17,11 @@ import (
 type privileges struct {
 	byPath map[string]*privilege
 	// hasRoutingFields says that the kind may have fields that decide which requests it
-	// receives. isIngress says that a rule without a host receives the requests of all hosts.
-	hasRoutingFields, isIngress bool
+	// receives.
+	hasRoutingFields bool
+	// hostByItem are the lists of the kind of which an item without a host receives the requests
+	// of all hosts, each with the field of the item that has the host.
+	hostByItem map[string]string
 }
 
 // A privilege is the values at one path. Items of a list that have no names share a path, and
@@ -39,7 +42,7 @@ func (f privileges) addManifest(kind schema.GroupKind, manifest map[string]any) 
 		f.addLeaves(nil, manifest)
 		return
 	}
-	f.hasRoutingFields, f.isIngress = !slices.Contains(workloadGroups, kind.Group), kind.Kind == "Ingress"
+	f.hasRoutingFields, f.hostByItem = !slices.Contains(workloadGroups, kind.Group), hostsByItem[kind.Kind]
 	for _, name := range slices.Sorted(maps.Keys(manifest)) {
 		if kind == (schema.GroupKind{Kind: "ConfigMap"}) && (name == "data" || name == "binaryData") {
 			continue // their keys are arbitrary
@@ -99,6 +102,7 @@ func (f privileges) addNested(path []string, v any) {
 func (f privileges) addField(path []string, name string, v any) {
 	at := append(slices.Clone(path), fieldStep(name))
 	list, isList := v.([]any)
+	_, isText := v.(string)
 	switch {
 	case slices.Contains(stringMaps, name):
 		f.addKeyedStrings(at, v)
@@ -106,8 +110,10 @@ func (f privileges) addField(path []string, name string, v any) {
 		f.addValue(at, v)
 	case f.hasRoutingFields && slices.Contains(routingFields, name) && !slices.ContainsFunc(path, func(step string) bool { return step == "hostAliases" }):
 		f.addValue(at, v)
-	case isList && f.isIngress && name == "rules":
-		f.addIngressRules(at, list)
+	case f.hasRoutingFields && name == "match" && isText: // an expression, as Traefik has it: Host(`a.example.com`)
+		f.addValue(at, v)
+	case isList && f.hostByItem[name] != "":
+		f.addHosts(at, list, f.hostByItem[name])
 	case isList && strings.HasSuffix(name, "ontainers"):
 		f.addContainers(at, list)
 	case isList && (name == "volumes" || strings.HasSuffix(name, "Volumes")):
@@ -152,16 +158,15 @@ func (f privileges) addContainers(path []string, list []any) {
 	}
 }
 
-// addIngressRules records the hosts of the rules of an Ingress. A rule without a host receives
-// the requests of all hosts.
-func (f privileges) addIngressRules(path []string, list []any) {
+// addHosts records the hosts of a list, also of an item that has none.
+func (f privileges) addHosts(path []string, list []any, field string) {
 	for i, step := range itemSteps(list) {
-		at, rule := append(slices.Clone(path), step), mapOf(list[i])
-		text, _ := json.Marshal(rule["host"]) // no error: it was decoded from JSON
-		f.record(append(slices.Clone(at), "host"), string(text))
-		for _, name := range slices.Sorted(maps.Keys(rule)) {
-			if name != "host" {
-				f.addField(at, name, rule[name])
+		at, item := append(slices.Clone(path), step), mapOf(list[i])
+		text, _ := json.Marshal(item[field]) // no error: it was decoded from JSON
+		f.record(append(slices.Clone(at), field), string(text))
+		for _, name := range slices.Sorted(maps.Keys(item)) {
+			if name != field {
+				f.addField(at, name, item[name])
 			}
 		}
 	}

@@ -184,6 +184,16 @@ func TestAPatchGivesNoRights(t *testing.T) {
 			"apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: shop}\nspec: {listeners: [{name: web, port: 80}]}",
 			`json6902: [{op: add, path: /spec/listeners/0/hostname, value: bank.example.com}]`, "spec.listeners[].hostname",
 		},
+		"all hosts of a gateway": {
+			"apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: shop}\nspec: {listeners: [{name: web, port: 80, hostname: shop.example.com}]}",
+			`json6902: [{op: add, path: /spec/listeners/-, value: {name: all, port: 80}}]`, "spec.listeners[].hostname",
+		},
+		"all hosts of a route": {route, `json6902: [{op: remove, path: /spec/hostnames}]`, "spec.hostnames"},
+		"a host in an expression": {
+			"apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: shop}\nspec: {routes: [{match: Host(`shop.example.com`)}]}",
+			"json6902: [{op: replace, path: /spec/routes/0/match, value: Host(`bank.example.com`)}]", "spec.routes[].match",
+		},
+		"a host below the domain of all":        {"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: shop}\nspec: {}", `strategicMerge: {spec: {subdomain: bank}}`, "spec.subdomain"},
 		"the host of a route that nobody knows": {"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: shop}\nspec: {}", `strategicMerge: {spec: {host: bank.example.com}}`, "spec.host"},
 	} {
 		t.Run(name, func(t *testing.T) {

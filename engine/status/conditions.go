@@ -57,6 +57,9 @@ func withConditions(before map[string]any, generation int64, now time.Time, set 
 }
 
 func merged(all []metav1.Condition, generation int64, now time.Time, set []metav1.Condition) []any {
+	// Other frameworks write conditions without lastTransitionTime. It would become null here,
+	// and the API server would refuse the whole status.
+	all = slices.DeleteFunc(all, func(c metav1.Condition) bool { return c.LastTransitionTime.IsZero() })
 	for _, c := range set {
 		c.Message = Shorten(c.Message, MaxMessage)
 		c.ObservedGeneration = generation

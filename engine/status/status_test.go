@@ -76,6 +76,28 @@ func TestConditionsKeepTheirTime(t *testing.T) {
 	}
 }
 
+// The status of a resource that another framework has reconciled may have conditions of the same
+// types without the time, which the schema of the engine's CRDs demands.
+func TestConditionsHaveATimeWhateverWasThere(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0).UTC()
+	timeless := map[string]any{"conditions": []any{
+		map[string]any{"type": "Ready", "status": "False", "reason": "Initializing", "message": "", "lastTransactionTime": "2025-01-01T00:00:00"},
+		map[string]any{"type": "Updating", "status": "True", "reason": "Updating", "message": ""},
+	}}
+	for name, s := range map[string]map[string]any{
+		"a reconcile":      status.Build(status.Input{Before: timeless, Generation: 1, Now: now, Completion: status.Completion{Components: []status.Component{component("a", status.Applied)}}}),
+		"a pause":          status.Paused(timeless, 1, now),
+		"a broken package": status.NotServed(timeless, 1, now, "x"),
+	} {
+		for _, c := range s["conditions"].([]any) {
+			if m, _ := c.(map[string]any); m["lastTransitionTime"] != "1970-01-01T00:16:40Z" {
+				t.Errorf("%s: %v changed at %v", name, m["type"], m["lastTransitionTime"])
+			}
+		}
+	}
+}
+
 func TestWhatMattersIsNeverHeldBack(t *testing.T) {
 	t.Parallel()
 	base := func() status.Completion {

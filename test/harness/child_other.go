@@ -4,5 +4,5 @@ package harness
 
 import "syscall"
 
-// dyingWithParent does nothing: only Linux can tell.
-func dyingWithParent() *syscall.SysProcAttr { return nil }
+// killedWithParent does nothing: only Linux can tell.
+func killedWithParent() *syscall.SysProcAttr { return nil }
