@@ -80,7 +80,7 @@ stage_e2e() {
 	format=testname CGO_ENABLED=0 go_test -trimpath -count=1 -timeout=30m ./test/attack || failed=1
 	return $failed
 }
-stage_long() { CGO_ENABLED=0 OPERETTA_TEST_LONG=yes go_test -trimpath -count=1 -timeout=30m -run "$long" ./test/e2e ./test/attack; }
+stage_long() { CGO_ENABLED=0 OPERETTA_TEST_LONG=yes go_test -trimpath -count=1 -p=1 -timeout=30m -run "$long" ./test/e2e ./test/attack; }
 
 gotestsum=$PWD/bin/gotestsum
 
