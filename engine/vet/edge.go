@@ -12,7 +12,7 @@ import (
 // edges finds edges to components that do not exist, and from one to itself. An
 // edge that follows from a reference has the rule of references.
 func edges(v *view) program.Faults {
-	known, open := v.Names("components")
+	known, open := v.Syntax().Names("components")
 	var out program.Faults
 	for _, c := range v.named() {
 		for _, e := range v.edgesOf(c) {
@@ -116,7 +116,7 @@ func (v *view) named() []string {
 	for _, c := range v.template {
 		out = append(out, c.Name)
 	}
-	known, _ := v.Names("components")
+	known, _ := v.Syntax().Names("components")
 	for _, name := range known {
 		if !slices.Contains(out, name) {
 			out = append(out, name)
@@ -134,7 +134,7 @@ func (v *view) edgesOf(component string) []program.Edge {
 			out = append(out, c.Edges...)
 		}
 	}
-	for _, e := range v.Edges(component) {
+	for _, e := range program.EdgesIn(v.Syntax(), component) {
 		if !slices.ContainsFunc(out, func(o program.Edge) bool { return o.To == e.To }) {
 			out = append(out, e)
 		}

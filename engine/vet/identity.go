@@ -7,6 +7,7 @@ import (
 
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // identities finds objects that two places of a package render, which would undo
@@ -113,6 +114,6 @@ func (v *view) reachable(s sample, o placed) program.Faults {
 
 // says reports whether the package has a namespace written in one of its objects.
 func (v *view) says(namespace string) bool {
-	objects, _, _ := v.Written()
-	return slices.ContainsFunc(objects, func(o program.Written) bool { return o.Says(namespace, "metadata", "namespace") })
+	objects, _, _ := v.Syntax().Written()
+	return slices.ContainsFunc(objects, func(o syntax.Written) bool { return o.Says(namespace, "metadata", "namespace") })
 }

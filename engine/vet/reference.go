@@ -13,7 +13,7 @@ import (
 func references(v *view) program.Faults {
 	schema := v.CRSchema()
 	var out program.Faults
-	for _, r := range v.References() {
+	for _, r := range v.Syntax().References() {
 		at, known := 0, []string(nil)
 		switch r.Path[0] {
 		case "cr":

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // rendering finds what makes a component invalid without any custom resource: a
@@ -30,7 +31,7 @@ func rendering(v *view) program.Faults {
 func waitsForItself(v *view) program.Faults {
 	var out program.Faults
 	for _, c := range v.template {
-		report := func(absent program.Reference, at program.Position, path ...string) {
+		report := func(absent syntax.Reference, at program.Position, path ...string) {
 			if !slices.Equal(absent.Path, []string{"live", c.Name}) {
 				return
 			}
@@ -48,7 +49,7 @@ func waitsForItself(v *view) program.Faults {
 			report(r.Absent, r.Position, "requires", r.Name)
 		}
 		if c.When.Verdict == program.Unknown {
-			report(c.When.Absent, v.PositionOf("components", c.Name, "when"), "when")
+			report(c.When.Absent, v.Syntax().PositionOf("components", c.Name, "when"), "when")
 		}
 	}
 	return out

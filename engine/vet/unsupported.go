@@ -57,5 +57,5 @@ func unsupported(v *view) program.Faults {
 
 // at returns a fault with the path and position of something that is written.
 func (v *view) at(path ...string) program.Fault {
-	return program.Fault{Position: v.PositionOf(path...), Path: joined(path...)}
+	return program.Fault{Position: v.Syntax().PositionOf(path...), Path: joined(path...)}
 }

@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ type Outside struct {
 	Key bool
 	// At is the field of the package that gets the value, which is where an attribute counts,
 	// and Field its path.
-	At    Position
+	At    fault.Position
 	Field string
 	// Meant are the words of the attributes @untrusted that are written there or around it.
 	Meant []string
@@ -38,7 +38,7 @@ type Outside struct {
 // names, templates, their parameters and loops. A condition is no origin: what it decides
 // about is written.
 type tracer struct {
-	index *index
+	index *Index
 	// whole says that what the path leads to is wanted as it is written.
 	whole   bool
 	seen    map[string]bool
@@ -46,7 +46,7 @@ type tracer struct {
 	// meant are the words of the attributes around.
 	meant []string
 	// at and trail are the field that is looked into, and what of the path leads to it.
-	at    Position
+	at    fault.Position
 	trail []string
 	// left is how much of the path that is asked for is still to come.
 	left int
@@ -202,10 +202,10 @@ func (t *tracer) mean(attributes []*ast.Attribute) (restore func()) {
 // labelText returns a label as a path has it, and one that is computed as it is written.
 func labelText(l ast.Label) string {
 	if name, ok := literalLabel(l); ok {
-		return label(name).String()
+		return Selector(name).String()
 	}
 	if e, ok := l.(ast.Expr); ok {
-		return sourceText(e)
+		return Source(e)
 	}
 	return Each
 }
