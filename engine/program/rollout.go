@@ -3,6 +3,8 @@ package program
 import (
 	"slices"
 	"time"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Rollout is what a package says to one session. It is plain data, so that it
@@ -10,10 +12,10 @@ import (
 type Rollout struct {
 	// Invalid is what is wrong with the custom resource. When it is not empty,
 	// nothing else is set.
-	Invalid Faults
+	Invalid fault.Faults
 	// Misconfigured is what contradicts the package in its configuration. When it
 	// is not empty, nothing else is set.
-	Misconfigured Faults
+	Misconfigured fault.Faults
 	// Inputs are what the package reads.
 	Inputs []Input
 	// Hooks run at the phases of the rollout.
@@ -23,7 +25,7 @@ type Rollout struct {
 	// Status are the author's status fields that could be evaluated.
 	Status map[string]any
 	// StatusFaults are the author's status fields that can never be.
-	StatusFaults Faults
+	StatusFaults fault.Faults
 	// Unstored says which of them are left out, as they are too large to be stored, or "".
 	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
@@ -45,7 +47,7 @@ type Component struct {
 	// Rendering says whether every object could be rendered.
 	Rendering Rendering
 	// Faults are why it is RenderedInvalid.
-	Faults Faults
+	Faults fault.Faults
 	// Missing is what it waits for when it is RenderedIncomplete.
 	Missing []string
 	// Unset are the fields of the spec among Missing that are optional and not set, such
@@ -146,7 +148,7 @@ type Edge struct {
 	// Check is a further condition, or nil.
 	Check *Predicate
 	// Position is where the edge is written.
-	Position Position
+	Position fault.Position
 }
 
 // String returns where the edge is written, for the drawing of a cycle.
@@ -168,7 +170,7 @@ type Object struct {
 	Policy        Policy
 	// Patchable are the fields that a Patch may change although by default none does.
 	Patchable map[string]bool
-	Position  Position
+	Position  fault.Position
 }
 
 // A SecretRef is a Secret that a package reads, by the name of the input, or one of its
@@ -200,7 +202,7 @@ type Predicate struct {
 	Verdict Verdict
 	// Source is the condition as the author wrote it.
 	Source   string
-	Position Position
+	Position fault.Position
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.

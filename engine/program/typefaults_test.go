@@ -17,13 +17,14 @@ import (
 	"cuelang.org/go/cue/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
 
 // typeFaults returns what the complete types find in a package, beside what is found
 // without them.
-func typeFaults(t *testing.T, files fstest.MapFS) (*program.Program, *program.Kinds, program.Faults) {
+func typeFaults(t *testing.T, files fstest.MapFS) (*program.Program, *program.Kinds, fault.Faults) {
 	t.Helper()
 	s, err := source.New(files, "shop", nil)
 	if err != nil {
