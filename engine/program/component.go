@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 )
 
 // component evaluates one component.
@@ -222,9 +224,9 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 			if p.tally.manifest(o.Manifest); p.tally.over() {
 				return
 			}
-			o.Identity = identityIn(o.Manifest)
+			o.Identity = object.RefOf(&unstructured.Unstructured{Object: o.Manifest})
 		} else {
-			o.Identity = identityOf(v)
+			o.Identity = refOf(v)
 			p.noteObject(c, o, v, err)
 		}
 		if o.Identity.Kind != secretKind {

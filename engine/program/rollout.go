@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 )
 
 // A Rollout is what a package says to one session. It is plain data, so that it
@@ -159,7 +160,7 @@ type Object struct {
 	// Name is its name within the component.
 	Name string
 	// Identity is known also of an object that is not complete yet.
-	Identity Identity
+	Identity object.Ref
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
 	// Secrets are those that it may rest on, as far as the text tells, for an object that

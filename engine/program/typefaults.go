@@ -35,14 +35,14 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	root := p.fill(filling)
 	judge := func(component string, v cue.Value) {
 		for name, object := range fields(v.LookupPath(cue.MakePath(cue.Str("objects")))) {
-			kind := identityOf(object)
-			schema, known := kinds.Of(kind.APIVersion, kind.Kind)
+			kind := refOf(object)
+			schema, known := kinds.Of(kind.GroupVersionKind)
 			if !known || !typed(object) {
 				continue
 			}
 			j := &typeJudge{
 				kinds:   kinds,
-				kind:    kind.APIVersion + " " + kind.Kind,
+				kind:    kind.GroupVersion().String() + " " + kind.Kind,
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),

@@ -7,6 +7,7 @@ import (
 
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 )
 
@@ -22,11 +23,10 @@ func identities(v *view) fault.Faults {
 	}
 	var out fault.Faults
 	for _, s := range evaluated {
-		first := map[program.Identity]placed{}
+		first := map[object.Ref]placed{}
 		for _, o := range s.objects() {
 			out = append(out, v.reachable(s, o)...)
-			key := o.Identity
-			key.APIVersion = key.GroupVersionKind().Group // one object in all its versions
+			key := o.Identity.Identity() // one object in all its versions
 			if key.Namespace == "" {
 				key.Namespace = s.namespace
 			}
@@ -78,7 +78,7 @@ func duplicate(first, second placed) fault.Fault {
 // reachable finds an object outside the namespace of its custom resource, in a
 // package that says that there are none.
 func (v *view) reachable(s sample, o placed) fault.Faults {
-	kind, namespace := o.Identity.GroupVersionKind().GroupKind(), o.Identity.Namespace
+	kind, namespace := o.Identity.GroupKind(), o.Identity.Namespace
 	everywhere := v.scopes.of(kind) == cluster.ClusterScoped
 	if v.Meta().ClusterScoped || namespace == "" && !everywhere {
 		return nil

@@ -53,7 +53,7 @@ func unknownKinds(v *view) fault.Faults {
 	var out fault.Faults
 	for _, s := range v.samples {
 		for _, o := range s.objects() {
-			kind := o.Identity.GroupVersionKind().GroupKind()
+			kind := o.Identity.GroupKind()
 			if v.scopes.of(kind) != "" || o.Identity.Namespace != "" || asked[kind] {
 				continue
 			}
