@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
@@ -39,13 +40,13 @@ type finding struct {
 	// Digest is the digest of the files that were examined.
 	Digest string `json:"digest"`
 	// Faults are the faults of the package.
-	Faults program.Faults `json:"faults,omitempty"`
+	Faults fault.Faults `json:"faults,omitempty"`
 	// Edges are the dependencies between its components, including conditional ones.
 	Edges []string `json:"edges,omitempty"`
 	// Warnings point at code that is valid but probably a mistake.
-	Warnings program.Faults `json:"warnings,omitempty"`
+	Warnings fault.Faults `json:"warnings,omitempty"`
 	// Unknown are questions about kinds that only a cluster knows.
-	Unknown program.Faults `json:"unknown,omitempty"`
+	Unknown fault.Faults `json:"unknown,omitempty"`
 	// Kinds are the kinds of the objects that it renders, as far as the source shows them.
 	Kinds []schema.GroupKind `json:"kinds,omitempty"`
 	// CRD is the CustomResourceDefinition, if the mode asks for it and there are no faults.
@@ -170,17 +171,17 @@ func compile(snapshot *source.Snapshot) (p *program.Program, err error) {
 		}
 	}()
 	p, err = program.Load(snapshot)
-	if faults := (program.Faults)(nil); err != nil && !errors.As(err, &faults) {
+	if faults := (fault.Faults)(nil); err != nil && !errors.As(err, &faults) {
 		return nil, fmt.Errorf("package %s: %w", snapshot.Name(), err)
 	}
 	return p, err
 }
 
 // truncateFaults returns at most maxFaults faults, and one more that counts the others.
-func truncateFaults(faults program.Faults) program.Faults {
+func truncateFaults(faults fault.Faults) fault.Faults {
 	if len(faults) <= maxFaults {
 		return faults
 	}
-	more := program.Fault{Message: fmt.Sprintf("and %d more", len(faults)-maxFaults)}
+	more := fault.Fault{Message: fmt.Sprintf("and %d more", len(faults)-maxFaults)}
 	return append(faults[:maxFaults:maxFaults], more)
 }
