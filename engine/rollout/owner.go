@@ -36,15 +36,15 @@ func (r *run) resolveOwnership(ctx context.Context, s *step) error {
 		return r.adoptFromDeletedOwner(ctx, s)
 	case ownership.Update, ownership.Repair, ownership.Adopt:
 	}
-	return r.adoptable(ctx, s)
+	return r.checkOwnerNotDeleted(ctx, s)
 }
 
-// adoptable makes sure that an object which has lost its reference to the custom
+// checkOwnerNotDeleted makes sure that an object which has lost its reference to the custom
 // resource may have it again. It may not when the resource is on its way out: then the
 // garbage collector has released the object, for kubectl delete --cascade=orphan, and
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
-func (r *run) adoptable(ctx context.Context, s *step) error {
+func (r *run) checkOwnerNotDeleted(ctx context.Context, s *step) error {
 	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.LacksOwnerReference(s.live, r.in.Owner) {
 		return nil
 	}
