@@ -37,7 +37,7 @@ type history struct {
 // corrections are the writes of one object, with the reason of the last.
 type corrections struct {
 	turn
-	why rollout.Correction
+	why rollout.WriteCause
 }
 
 // of returns the history of a resource. The caller has the lock.
@@ -166,10 +166,10 @@ type pacer struct {
 	grown map[string]bool
 }
 
-var _ rollout.Pacer = (*pacer)(nil)
+var _ rollout.WriteBackoff = (*pacer)(nil)
 
-// Look implements rollout.Pacer.
-func (p *pacer) Look(component, object string, need rollout.Need) rollout.Pace {
+// Delay implements rollout.Pacer.
+func (p *pacer) Delay(component, object string, need rollout.Need) rollout.WriteDelay {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, known := p.of(p.key).objects[component+"/"+object]
@@ -178,7 +178,7 @@ func (p *pacer) Look(component, object string, need rollout.Need) rollout.Pace {
 		known = known && need == rollout.Wanted
 	}
 	if !known {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
 	look := objectLimit.rest
 	if need == rollout.Wanted {
@@ -186,17 +186,17 @@ func (p *pacer) Look(component, object string, need rollout.Need) rollout.Pace {
 	}
 	wait := look(&c.turn, p.now())
 	if wait == 0 && c.pause == 0 {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
-	return rollout.Pace{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
+	return rollout.WriteDelay{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
 }
 
 // Wrote implements rollout.Pacer.
-func (p *pacer) Wrote(component, object string, why rollout.Correction) {
+func (p *pacer) Wrote(component, object string, why rollout.WriteCause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.of(p.key)
-	note := func(name string, why rollout.Correction) {
+	note := func(name string, why rollout.WriteCause) {
 		if h.objects[name] == nil {
 			h.objects[name] = &corrections{}
 		}
@@ -205,7 +205,7 @@ func (p *pacer) Wrote(component, object string, why rollout.Correction) {
 	}
 	if h.objects[component+"/"+object] == nil && !p.grown[component] {
 		p.grown[component] = true
-		note(component, rollout.Correction{Verb: why.Verb, Grows: true})
+		note(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
 	}
 	note(component+"/"+object, why)
 }

@@ -58,7 +58,7 @@ func (o *oversized) keep(key types.NamespacedName, about string, now time.Time) 
 	if o.of == nil {
 		o.of = map[types.NamespacedName]refusedStatus{}
 	}
-	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedAgain)}
+	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedRetryAfter)}
 }
 
 // sized identifies what the size of a status rests on, but for what is there.

@@ -40,12 +40,12 @@ func (l *Reconciler) stepUnserved(ctx context.Context, key types.NamespacedName,
 		return s.reportCorruptStatus(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
-		s.finished[deletionBegun] = rollout.Finish{State: status.Waiting} // with its status it lost its hooks
+		s.finished[deletionBegun] = rollout.HookState{State: status.Waiting} // with its status it lost its hooks
 	}
 	if why := s.hooksDue(); why != "" {
 		return 0, s.hold(ctx, why)
 	}
-	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
 	return s.deleteObjects(ctx)
 }
 
