@@ -58,7 +58,7 @@ func (o *refusedStatuses) remember(key types.NamespacedName, about string, now t
 	if o.of == nil {
 		o.of = map[types.NamespacedName]refusedStatus{}
 	}
-	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedAgain)}
+	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedRetryAfter)}
 }
 
 // statusSizeCause identifies what the size of a status rests on, but for what is there.

@@ -107,7 +107,7 @@ func decodeInventory(s map[string]any) (ownership.Inventory, error) {
 }
 
 // encodeHooks returns the hooks as JSON values, sorted by name.
-func encodeHooks(finished map[string]rollout.Finish) []any {
+func encodeHooks(finished map[string]rollout.HookState) []any {
 	var out []any
 	for _, name := range slices.Sorted(maps.Keys(finished)) {
 		hook := map[string]any{"name": name, "state": string(finished[name].State)}
@@ -120,7 +120,7 @@ func encodeHooks(finished map[string]rollout.Finish) []any {
 }
 
 // decodeHooks reads the hooks of a status.
-func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
+func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
 	path := "status." + fieldHooks
 	all, ok := s[fieldHooks].([]any)
 	if !ok && s[fieldHooks] != nil {
@@ -129,7 +129,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	if len(all) > crd.MaxHooks {
 		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
-	out := map[string]rollout.Finish{}
+	out := map[string]rollout.HookState{}
 	for i, h := range all {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		m, ok := h.(map[string]any)
@@ -139,7 +139,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 		name, _ := m["name"].(string)
 		digest, _ := m["digest"].(string)
 		state, _ := m["state"].(string)
-		finish := rollout.Finish{Digest: digest, State: status.State(state)}
+		finish := rollout.HookState{Digest: digest, State: status.State(state)}
 		if field, problem := wrongHook(name, finish); problem != "" {
 			return nil, &corruptStatusError{at + "." + field, problem, remedyHooks}
 		}
@@ -150,7 +150,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 
 // wrongHook returns the field of a hook that cannot be, and what is wrong with it; "" is
 // nothing.
-func wrongHook(name string, f rollout.Finish) (field, problem string) {
+func wrongHook(name string, f rollout.HookState) (field, problem string) {
 	switch {
 	case name == "":
 		return "name", "is missing"

@@ -37,7 +37,7 @@ type writeHistory struct {
 // objectWrites are the writes of one object, with the reason of the last.
 type objectWrites struct {
 	attempts
-	why rollout.Correction
+	why rollout.WriteCause
 }
 
 // of returns the history of a resource. The caller has the lock.
@@ -166,10 +166,10 @@ type objectBackoff struct {
 	grown map[string]bool
 }
 
-var _ rollout.Pacer = (*objectBackoff)(nil)
+var _ rollout.WriteBackoff = (*objectBackoff)(nil)
 
-// Look implements rollout.Pacer.
-func (p *objectBackoff) Look(component, object string, need rollout.Need) rollout.Pace {
+// Delay implements rollout.WriteBackoff.
+func (p *objectBackoff) Delay(component, object string, need rollout.Need) rollout.WriteDelay {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, known := p.of(p.key).objects[component+"/"+object]
@@ -178,7 +178,7 @@ func (p *objectBackoff) Look(component, object string, need rollout.Need) rollou
 		known = known && need == rollout.Wanted
 	}
 	if !known {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
 	look := objectLimit.notWanted
 	if need == rollout.Wanted {
@@ -186,17 +186,17 @@ func (p *objectBackoff) Look(component, object string, need rollout.Need) rollou
 	}
 	wait := look(&c.attempts, p.now())
 	if wait == 0 && c.pause == 0 {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
-	return rollout.Pace{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
+	return rollout.WriteDelay{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
 }
 
-// Wrote implements rollout.Pacer.
-func (p *objectBackoff) Wrote(component, object string, why rollout.Correction) {
+// Wrote implements rollout.WriteBackoff.
+func (p *objectBackoff) Wrote(component, object string, why rollout.WriteCause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.of(p.key)
-	note := func(name string, why rollout.Correction) {
+	note := func(name string, why rollout.WriteCause) {
 		if h.objects[name] == nil {
 			h.objects[name] = &objectWrites{}
 		}
@@ -205,7 +205,7 @@ func (p *objectBackoff) Wrote(component, object string, why rollout.Correction) 
 	}
 	if h.objects[component+"/"+object] == nil && !p.grown[component] {
 		p.grown[component] = true
-		note(component, rollout.Correction{Verb: why.Verb, Grows: true})
+		note(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
 	}
 	note(component+"/"+object, why)
 }

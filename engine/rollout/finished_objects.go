@@ -30,7 +30,7 @@ type gone struct {
 
 // remember finds the objects of the inventory that have ended and are gone, or about
 // to be.
-func (r *run) remember() {
+func (r *run) findFinished() {
 	r.gone = map[cluster.Ref]gone{}
 	for _, g := range r.inventory {
 		for _, e := range g.Objects {
@@ -46,7 +46,7 @@ func (r *run) remember() {
 				r.inventory = r.inventory.WithFinished(r.in.Owner.Namespace, last, ending(last))
 				e, _, _ = r.inventory.Find(ref, r.in.Owner.Namespace)
 			}
-			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && r.in.Asked) {
+			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && r.in.Requested) {
 				continue
 			}
 			delete(r.live[g.Component], e.Object)
@@ -67,10 +67,10 @@ func (r *run) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstru
 	if live != nil {
 		return live
 	}
-	if r.Ended == nil {
+	if r.FinishedObject == nil {
 		return nil
 	}
-	last := r.Ended(ref)
+	last := r.FinishedObject(ref)
 	if situation, _ := ownership.Classify(last, r.in.Owner); situation != ownership.Owned && situation != ownership.Terminating {
 		return nil
 	}
