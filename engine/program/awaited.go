@@ -38,7 +38,7 @@ const notThere = " is not there yet"
 const notSet = " is optional, and not set"
 
 // awaits returns the reference without which a fault cannot be decided.
-func (p *Program) awaits(f Fault) (awaited, bool) {
+func (p *Program) awaits(f fault.Fault) (awaited, bool) {
 	for _, s := range p.index.SelectionsAt(f.Origin) {
 		for n := s.Length; n <= len(s.Path); n++ {
 			if there, optional := exists(p.root(), s.Path[:n]); !there {
@@ -51,7 +51,7 @@ func (p *Program) awaits(f Fault) (awaited, bool) {
 }
 
 // absent returns the reference without which a fault cannot be decided, or none.
-func (p *Program) absent(f Fault) syntax.Reference {
+func (p *Program) absent(f fault.Fault) syntax.Reference {
 	a, _ := p.awaits(f)
 	return a.Reference
 }

@@ -6,6 +6,7 @@ import (
 
 	"cuelang.org/go/cue"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -104,14 +105,14 @@ func (p *Program) holdHooks(evaluated []Component, phase Phase, place syntax.Pla
 
 // unexplained returns which of some faults the text does not explain, so that it may
 // hide a hook that the text does not show, or -1.
-func unexplained(a syntax.Additions, faults Faults, is settlement, beside []syntax.Conditional) int {
+func unexplained(a syntax.Additions, faults fault.Faults, is settlement, beside []syntax.Conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[a.Embeds]
 	}
 	if len(beside) > 0 && !a.Embeds {
 		return -1
 	}
-	return slices.IndexFunc(faults, func(f Fault) bool {
+	return slices.IndexFunc(faults, func(f fault.Fault) bool {
 		return !slices.ContainsFunc(beside, func(c syntax.Conditional) bool { return c.GuardedAt(f.Position) })
 	})
 }

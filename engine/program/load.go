@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/build"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
@@ -131,7 +132,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 
 // noOperator is the fault of a package that is some other CUE.
 func (p *Program) noOperator() error {
-	return Faults{{
+	return fault.Faults{{
 		Position: p.index.Root(),
 		Message:  "this package is not an operator: it does not embed the contract",
 		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", syntax.ContractPath),
@@ -163,9 +164,9 @@ func (p *Program) GroupVersionKind() schema.GroupVersionKind {
 }
 
 // readMeta reads what the package says about its custom resource.
-func (p *Program) readMeta() (Meta, Faults) {
+func (p *Program) readMeta() (Meta, fault.Faults) {
 	var m Meta
-	var faults Faults
+	var faults fault.Faults
 	m.Group, faults = p.required("group", "for example group: \"example.com\"", faults)
 	m.Kind, faults = p.required("kind", "for example kind: \"Shop\"", faults)
 	versions, more := p.readVersions()
@@ -184,7 +185,7 @@ func (p *Program) readMeta() (Meta, Faults) {
 }
 
 // required returns a string field that every package must have.
-func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
+func (p *Program) required(name, hint string, faults fault.Faults) (string, fault.Faults) {
 	v := p.static.LookupPath(cue.MakePath(cue.Str(name)))
 	s, err := v.String()
 	if err == nil || !cue.IsIncomplete(err) { // what is wrong with it, CUE says
@@ -194,11 +195,11 @@ func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
 }
 
 // lacking is the fault of a package without a field that it must have.
-func (p *Program) lacking(name, hint string) Fault {
-	return Fault{Position: p.index.Root(), Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
+func (p *Program) lacking(name, hint string) fault.Fault {
+	return fault.Fault{Position: p.index.Root(), Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
 }
 
-func (p *Program) readVersions() ([]VersionMeta, Faults) {
+func (p *Program) readVersions() ([]VersionMeta, fault.Faults) {
 	it, err := p.static.LookupPath(cue.MakePath(cue.Str("versions"))).Fields()
 	if err != nil {
 		return nil, fault.Of(err, p.static)
@@ -218,7 +219,7 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 		})
 	}
 	if len(out) == 0 {
-		return nil, Faults{p.lacking("versions", "for example versions: v1: spec: #Spec")}
+		return nil, fault.Faults{p.lacking("versions", "for example versions: v1: spec: #Spec")}
 	}
 	if len(out) == 1 {
 		out[0].Storage = true
@@ -230,7 +231,7 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 		}
 	}
 	if stored != 1 {
-		return nil, Faults{{
+		return nil, fault.Faults{{
 			Position: p.index.Root(),
 			Path:     "versions",
 			Message:  fmt.Sprintf("%d versions are the storage version", stored),

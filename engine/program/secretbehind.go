@@ -8,6 +8,7 @@ import (
 
 	"cuelang.org/go/cue"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -44,7 +45,7 @@ func (p *Program) remembered(component, object, what string, find func() []Secre
 		return out
 	}
 	out := find()
-	if what == "all" || p.index.PositionOf("components", component, "objects", object) != (Position{}) {
+	if what == "all" || p.index.PositionOf("components", component, "objects", object) != (fault.Position{}) {
 		p.rests.Store(key, out)
 	}
 	return out

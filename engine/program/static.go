@@ -14,7 +14,7 @@ import (
 // vocabularyFaults returns the fields that the contract does not have. CUE accepts
 // them: what is written beside an embedding is not bound by its closedness, at any
 // depth, so that a misspelled dependOn would silently do nothing.
-func (p *Program) vocabularyFaults() Faults {
+func (p *Program) vocabularyFaults() fault.Faults {
 	controller := p.contract.LookupPath(cue.MakePath(cue.Def("#Controller")))
 	out := unknownMembers(nil, p.index.Fields(), controller)
 	// What comes from a reference is not written in place.
@@ -35,8 +35,8 @@ func (p *Program) vocabularyFaults() Faults {
 }
 
 // unknownMembers returns which members a closed schema does not have.
-func unknownMembers(at []cue.Selector, members []syntax.Member, schema cue.Value) Faults {
-	var out Faults
+func unknownMembers(at []cue.Selector, members []syntax.Member, schema cue.Value) fault.Faults {
+	var out fault.Faults
 	for _, m := range members {
 		if !m.IsRegular() {
 			continue
@@ -44,7 +44,7 @@ func unknownMembers(at []cue.Selector, members []syntax.Member, schema cue.Value
 		name := cue.Str(m.Name())
 		path := append(slices.Clone(at), name)
 		if !schema.Allows(name) {
-			out = append(out, Fault{
+			out = append(out, fault.Fault{
 				Position: m.Position(),
 				Path:     cue.MakePath(path...).String(),
 				Code:     fault.UnknownField,

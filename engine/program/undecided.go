@@ -26,7 +26,7 @@ const (
 
 // settlementOf returns whether the comprehensions in a struct are decided, and why
 // not.
-func settlementOf(v cue.Value) (settlement, Faults) {
+func settlementOf(v cue.Value) (settlement, fault.Faults) {
 	if !v.Exists() || v.Err() == nil {
 		return settled, nil
 	}
@@ -44,9 +44,9 @@ func settlementOf(v cue.Value) (settlement, Faults) {
 // ones as ones whose existence is not decided, and parts as incomplete ones. It
 // returns faults when it cannot tell, because the names are computed, or because
 // a comprehension is not undecided but wrong.
-func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, Faults) {
+func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, fault.Faults) {
 	if is, why := settlementOf(components); is == unsettled {
-		if at := slices.IndexFunc(why, func(f Fault) bool { return p.index.Hides(f.Position) }); at >= 0 {
+		if at := slices.IndexFunc(why, func(f fault.Fault) bool { return p.index.Hides(f.Position) }); at >= 0 {
 			return nil, p.unlistable(why[at])
 		}
 	}
@@ -76,7 +76,7 @@ func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Com
 
 // unplaced returns why something is held without its path, if that is no field's but
 // that of the struct, which says nothing.
-func unplaced(why Fault, is settlement) Fault {
+func unplaced(why fault.Fault, is settlement) fault.Fault {
 	if is != masked {
 		why.Path = ""
 	}
@@ -85,7 +85,7 @@ func unplaced(why Fault, is settlement) Fault {
 
 // undecidedBy returns which of some faults leaves a conditional undecided, or -1. What
 // leaves another one undecided that is beside it does not count.
-func undecidedBy(c syntax.Conditional, faults Faults, is settlement, beside []syntax.Conditional) int {
+func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, beside []syntax.Conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[c.BeyondCR]
 	}
@@ -100,14 +100,14 @@ func undecidedBy(c syntax.Conditional, faults Faults, is settlement, beside []sy
 
 // unlistable is the fault of a package that computes the names of components from
 // what is not there yet, or has another package do so.
-func (p *Program) unlistable(why Fault) Faults {
+func (p *Program) unlistable(why fault.Fault) fault.Faults {
 	why = p.explained(why)
 	why.Path = "components"
 	why.Hint = "let the names of components depend on cr alone, and let when decide which of them there are"
-	return Faults{why}
+	return fault.Faults{why}
 }
 
-func (p *Program) holdOne(evaluated []Component, held syntax.Conditional, missing Fault) []Component {
+func (p *Program) holdOne(evaluated []Component, held syntax.Conditional, missing fault.Fault) []Component {
 	why := p.explained(missing)
 	for i := range evaluated {
 		if c := &evaluated[i]; c.Name == held.Component {
@@ -131,7 +131,7 @@ func (p *Program) holdOne(evaluated []Component, held syntax.Conditional, missin
 }
 
 // holdParts says that a comprehension in a component is not decided.
-func (p *Program) holdParts(c *Component, why Fault) {
+func (p *Program) holdParts(c *Component, why fault.Fault) {
 	parts := p.index.ConditionalParts(c.Name)
 	if len(parts) == 0 {
 		parts = []string{syntax.AnyPart}
@@ -143,7 +143,7 @@ func (p *Program) holdParts(c *Component, why Fault) {
 }
 
 // holdPart says that there may be more of a part of a component.
-func (p *Program) holdPart(c *Component, part string, missing Fault) {
+func (p *Program) holdPart(c *Component, part string, missing fault.Fault) {
 	why, absent := p.explained(missing), p.absent(missing)
 	unknown := Predicate{Name: part, Verdict: Unknown, Position: why.Position, Absent: absent, Detail: why.Text()}
 	switch part {
@@ -171,7 +171,7 @@ func (p *Program) holdPart(c *Component, part string, missing Fault) {
 // ownFaults returns what keeps a struct from being evaluated, as opposed to what
 // is wrong with one of its fields: typically a comprehension in it that refers to
 // what is not there yet.
-func ownFaults(v cue.Value) Faults {
+func ownFaults(v cue.Value) fault.Faults {
 	err := v.Err()
 	if err == nil || !v.Exists() {
 		return nil

@@ -9,22 +9,22 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/crd"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 )
 
 // growth warns of what a user can make an evaluation spend without limit: whoever may create one
 // resource takes the time and the memory from all others with it. It does not know what
 // live objects and inputs hold.
-func growth(v *view) program.Faults {
+func growth(v *view) fault.Faults {
 	given := map[string]syntax.Given{"cr": {Schema: v.CRSchema(), Limits: limitsOfSpec}, "config": {Schema: v.ConfigSchema(), Limits: limitsOfConfig}}
-	var out program.Faults
+	var out fault.Faults
 	for _, g := range v.Syntax().Growths(given) {
 		message, warned := judge(g)
 		if !warned {
 			continue
 		}
-		out = append(out, program.Fault{Position: g.Position, Path: g.Amount.From, Message: message, Hint: limitHint(g)})
+		out = append(out, fault.Fault{Position: g.Position, Path: g.Amount.From, Message: message, Hint: limitHint(g)})
 	}
 	return out
 }

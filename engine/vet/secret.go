@@ -1,15 +1,16 @@
 package vet
 
 import (
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 )
 
 // copies finds what a package copies from Secrets to where more people may read it.
-func copies(v *view) program.Faults {
-	var out program.Faults
+func copies(v *view) fault.Faults {
+	var out fault.Faults
 	for _, c := range v.Syntax().Copies(v.KindAt) {
-		f := program.Fault{Position: c.Position, Path: c.Path}
+		f := fault.Fault{Position: c.Position, Path: c.Path}
 		switch c.Kind {
 		case syntax.CopyOfValue:
 			f.Message = "it copies what a Secret holds, " + c.From + ", to where more people may read it"
