@@ -116,7 +116,7 @@ func newIndex(files []*ast.File) *index {
 	x := emptyIndex()
 	var embeddings []member
 	for _, f := range files {
-		if x.root == (fault.Position{}) {
+		if x.root.IsZero() {
 			x.root = fault.Position{File: f.Filename, Line: 1}
 		}
 		for _, d := range f.Decls {

@@ -127,7 +127,7 @@ func (h home) exact(path ...string) (fault.Position, bool) {
 // component, or the component itself.
 func (h home) deepest(path []string) (fault.Position, bool) {
 	at, _ := h.descend(path)
-	return at, at != (fault.Position{})
+	return at, !at.IsZero()
 }
 
 // descend follows a path through the text, and returns where it ends and at which depth.
