@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,7 +24,7 @@ import (
 
 // A package can drive the CUE evaluator into endless recursion or an endless loop. A Go program
 // cannot survive the first and cannot interrupt the second, so a new package is first examined by a
-// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY SCOPES`. The
+// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY TIME SCOPES`. The
 // worker gets the files of the package on its standard input, reads no files itself, and answers
 // with one finding in JSON. The parent then loads the same snapshot that the worker examined.
 
@@ -57,16 +58,16 @@ const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:    "worker {check|crd|all} MEMORY SCOPES",
+		Use:    "worker {check|crd|all} MEMORY TIME SCOPES",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
-		Args:   usageArgs(cobra.ExactArgs(3)),
+		Args:   usageArgs(cobra.ExactArgs(4)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			memory, err := strconv.ParseInt(args[1], 10, 64)
+			l, err := decodeLimits(args[1], args[2])
 			if err != nil {
-				return usageError{fmt.Errorf("%q is not a number of bytes", args[1])}
+				return usageError{err}
 			}
-			if err := limitProcess(memory); err != nil {
+			if err := limitProcess(l); err != nil {
 				return err
 			}
 			snapshot, err := source.Receive(s.in)
@@ -74,9 +75,27 @@ func newWorker(s streams) *cobra.Command {
 				return err
 			}
 			go exitWithParent(s.in)
-			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[2])))
+			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3])))
 		},
 	}
+}
+
+// workerArgs returns the arguments of a worker.
+func workerArgs(mode string, l limits, scopes vet.Scopes) []string {
+	return []string{mode, strconv.FormatInt(l.memory, 10), l.time.String(), encodeScopes(scopes)}
+}
+
+// decodeLimits returns the limits that workerArgs has made arguments of.
+func decodeLimits(memory, processorTime string) (limits, error) {
+	var l limits
+	var err error
+	if l.memory, err = strconv.ParseInt(memory, 10, 64); err != nil {
+		return limits{}, fmt.Errorf("%q is not a number of bytes", memory)
+	}
+	if l.time, err = time.ParseDuration(processorTime); err != nil {
+		return limits{}, fmt.Errorf("%q is not a duration", processorTime)
+	}
+	return l, nil
 }
 
 // encodeScopes returns scopes as an argument of a worker.

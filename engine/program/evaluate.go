@@ -118,8 +118,8 @@ func (e *undecidedError) Unwrap() error { return e.faults }
 // filling returns everything of a session that is filled into the package.
 func (p *Program) filling(s Session) map[string]any {
 	out := map[string]any{"cr": p.crValue(s.CR), "live": p.index.live.live(s.Live)}
-	if len(s.Inputs) > 0 {
-		out["inputs"] = p.inputValues(s.Inputs)
+	if inputs := p.inputValues(s.Inputs); len(inputs) > 0 {
+		out["inputs"] = inputs
 	}
 	if len(s.Config) > 0 {
 		out["config"] = integral(merged(s.Config))

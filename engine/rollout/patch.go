@@ -50,7 +50,7 @@ func (r *run) patch(ctx context.Context) error {
 }
 
 // noteRefused remembers an object that the API server does not accept.
-func (r *run) noteRefused(refused Refusal) {
+func (r *run) noteRefused(refused WriteFailure) {
 	if refused.Kind != Rejected && !apierrors.IsForbidden(refused.err) {
 		return
 	}
