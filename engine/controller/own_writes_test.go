@@ -235,7 +235,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			for range row.steps {
 				store.steps, now = 0, now.Add(time.Minute)
 				var err error
-				if again, err = r.step(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}); err != nil {
+				if again, err = r.reconcile(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}); err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, store.steps)

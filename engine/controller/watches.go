@@ -41,8 +41,8 @@ type ownerKind struct {
 	// reach is where their objects may be; nil is not known, as of a kind without its package.
 	reach func() program.Reach
 	// uid returns the UID of one of them, "" where it is not known; nil knows none.
-	uid   func(types.NamespacedName) types.UID
-	wakes *wakes
+	uid    func(types.NamespacedName) types.UID
+	limits *eventRateLimits
 }
 
 func newWatches(owner ownerKind, in objectCache, own *ownWriteFilter, c controller.Controller) *watches {
@@ -69,7 +69,7 @@ func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*pend
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	o := newPendingWatch(kind, informer.HasSyncedChecker().Done(), w.source.errors)
-	toOwner := w.own.filterEvents(w.owner.wakes.paced(w.handler()))
+	toOwner := w.own.filterEvents(w.owner.limits.limited(w.handler()))
 	if err := w.controller.Watch(o.source(informer, toOwner)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}

@@ -24,14 +24,14 @@ import (
 // step does is in the name of its resource: hang, slow, fail, panic, or else nothing. That of
 // one that turns or is edited hangs the second time, the latter as it is changed during the first.
 type workshop struct {
-	t       *testing.T
-	lanes   *lanes
-	steps   *steps
-	waking  waking
-	release chan struct{}
-	stop    context.CancelFunc
-	ended   chan error
-	log     strings.Builder
+	t        *testing.T
+	fair     *fairQueue
+	running  *runningReconciles
+	enqueuer enqueuer
+	release  chan struct{}
+	stop     context.CancelFunc
+	ended    chan error
+	log      strings.Builder
 
 	mu    sync.Mutex
 	taken map[string]int
@@ -39,12 +39,12 @@ type workshop struct {
 
 func openWorkshop(t *testing.T) *workshop {
 	t.Helper()
-	w := &workshop{t: t, steps: newSteps(5 * time.Minute), release: make(chan struct{}), ended: make(chan error, 1), taken: map[string]int{}}
-	w.lanes = newLanes(w.steps, "Shop", 4)
-	p := newReconcilerWithDeadline(w.step, w.steps, "Shop", w.lanes)
+	w := &workshop{t: t, running: newRunningReconciles(5 * time.Minute), release: make(chan struct{}), ended: make(chan error, 1), taken: map[string]int{}}
+	w.fair = newFairQueue(w.running, "Shop", 4)
+	p := newBackoffReconciler(w.reconcile, w.running, "Shop", w.fair)
 	logs := funcr.New(func(_, line string) { w.log.WriteString(line + "\n") }, funcr.Options{})
 	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
-		Reconciler: p, RateLimiter: p, NewQueue: w.lanes.newQueue, MaxConcurrentReconciles: 4, SkipNameValidation: new(true),
+		Reconciler: p, RateLimiter: p, NewQueue: w.fair.newQueue, MaxConcurrentReconciles: 4, SkipNameValidation: new(true),
 		LogConstructor: func(req *ctrl.Request) logr.Logger {
 			if req == nil {
 				return logr.Discard()
@@ -55,7 +55,7 @@ func openWorkshop(t *testing.T) *workshop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Watch(&w.waking); err != nil {
+	if err := c.Watch(&w.enqueuer); err != nil {
 		t.Fatal(err)
 	}
 	var ctx context.Context
@@ -65,7 +65,7 @@ func openWorkshop(t *testing.T) *workshop {
 	return w
 }
 
-func (w *workshop) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (w *workshop) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	w.mu.Lock()
 	w.taken[key.Name]++
 	w.mu.Unlock()
@@ -77,8 +77,8 @@ func (w *workshop) step(ctx context.Context, key types.NamespacedName) (time.Dur
 		case !first:
 			<-w.release
 		case what == "edit":
-			w.lanes.doubt(ctrl.Request{NamespacedName: key})
-			w.waking.after(key, 0)
+			w.fair.forgetSpeed(ctrl.Request{NamespacedName: key})
+			w.enqueuer.enqueueAfter(key, 0)
 		}
 	case "hang", "late":
 		<-w.release
@@ -86,12 +86,12 @@ func (w *workshop) step(ctx context.Context, key types.NamespacedName) (time.Dur
 			return 0, errors.New("refused")
 		}
 	case "slow":
-		stepOf(ctx).evaluating.Add(int64(2 * time.Second))
+		runningOf(ctx).evaluating.Add(int64(2 * time.Second))
 		<-time.After(2 * time.Second)
 	case "writes":
 		for range 20 {
 			<-time.After(time.Second)
-			stepOf(ctx).beat()
+			runningOf(ctx).noteAnswer()
 		}
 	case "panic":
 		panic("a value")
@@ -118,14 +118,14 @@ func (w *workshop) close() {
 func (w *workshop) wake(namespace, what string, n int) {
 	for i := range n {
 		key := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("%s-%d", what, i)}
-		w.lanes.doubt(ctrl.Request{NamespacedName: key})
-		w.waking.after(key, 0)
+		w.fair.forgetSpeed(ctrl.Request{NamespacedName: key})
+		w.enqueuer.enqueueAfter(key, 0)
 	}
 }
 
 // again wakes a resource that nobody has changed.
 func (w *workshop) again(namespace, name string) {
-	w.waking.after(types.NamespacedName{Namespace: namespace, Name: name}, 0)
+	w.enqueuer.enqueueAfter(types.NamespacedName{Namespace: namespace, Name: name}, 0)
 }
 
 // took returns how many steps were taken of the resources whose names begin so.
@@ -171,11 +171,11 @@ func TestHangingResourcesLeaveWorkersToOthers(t *testing.T) {
 		w.wake("alice", "hang", 4)
 		<-time.After(time.Minute)
 		w.expect("none is begun again while its step goes on", "hang", 4)
-		if err := w.steps.check(nil); err != nil {
+		if err := w.running.check(nil); err != nil {
 			t.Errorf("it is ill before the limit: %v", err)
 		}
 		<-time.After(5 * time.Minute)
-		if err := w.steps.check(nil); !errors.Is(err, errHanging) {
+		if err := w.running.check(nil); !errors.Is(err, errHung) {
 			t.Errorf("8: it is not ill after the limit: %v", err)
 		}
 		for i := range 4 {
@@ -215,7 +215,7 @@ func TestAChangeDuringAStepIsDoubtedAfterIt(t *testing.T) {
 		w.expect("it is there before", "known", 1)
 		w.wake("alice", "edit", 8)
 		synctest.Wait()
-		if n := len(w.steps.running); n != 3 {
+		if n := len(w.running.running); n != 3 {
 			t.Errorf("%d steps hang, and one worker is left to what is known: the change was not in the step that was quick", n)
 		}
 		w.again("bob", "known-0")
@@ -258,8 +258,8 @@ func TestWhatAStepReturnsIsActedUponAlsoWithoutItsWorker(t *testing.T) {
 		if n := w.took("late"); n < 10 || n > 30 {
 			t.Errorf("what failed was tried %d times in an hour, and should be with backoff", n)
 		}
-		if w.steps.detached != 0 || len(w.steps.running) != 0 || len(w.lanes.busy) != 0 || len(w.lanes.parked) != 0 {
-			t.Errorf("something is left behind: %d, %d, %d, %d", w.steps.detached, len(w.steps.running), len(w.lanes.busy), len(w.lanes.parked))
+		if w.running.detached != 0 || len(w.running.running) != 0 || len(w.fair.assigned) != 0 || len(w.fair.parked) != 0 {
+			t.Errorf("something is left behind: %d, %d, %d, %d", w.running.detached, len(w.running.running), len(w.fair.assigned), len(w.fair.parked))
 		}
 		w.release = make(chan struct{})
 		w.close()
@@ -291,7 +291,7 @@ func TestManyWritesKeepTheirWorker(t *testing.T) {
 		defer w.close()
 		w.wake("bob", "writes", 1)
 		<-time.After(detachAfter + 5*time.Second)
-		if w.steps.detached != 0 {
+		if w.running.detached != 0 {
 			t.Error("a step that the API server answers has lost its worker")
 		}
 		<-time.After(time.Minute)
@@ -309,7 +309,7 @@ func TestAPanicOfAStepIsTriedAgain(t *testing.T) {
 		w.wake("alice", "panic", 1)
 		<-time.After(3*time.Second + time.Millisecond)
 		w.expect("with backoff", "panic", 3)
-		if said := w.log.String(); !strings.Contains(said, "lanes_test.go") || strings.Contains(said, "a value") {
+		if said := w.log.String(); !strings.Contains(said, "fair_queue_test.go") || strings.Contains(said, "a value") {
 			t.Errorf("the log has what it panicked with, or not where: %s", said)
 		}
 	})
@@ -317,7 +317,7 @@ func TestAPanicOfAStepIsTriedAgain(t *testing.T) {
 
 func TestWhatWaitsForAWorkerKeepsItsPriority(t *testing.T) {
 	t.Parallel()
-	l := newLanes(newSteps(0), "Shop", 4)
+	l := newFairQueue(newRunningReconciles(0), "Shop", 4)
 	for _, name := range []string{"1", "2", "3"} {
 		if !l.admit(request(name), 0) {
 			t.Fatalf("%s gets no worker", name)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// lanes keep resources that are slow, or that may be, from taking all workers of a kind:
+// fairQueue keep resources that are slow, or that may be, from taking all workers of a kind:
 //
 //   - One worker is left to those that are known to be quick: whose last step was, and that
 //     nobody has changed since.
@@ -28,44 +28,44 @@ import (
 //     rest is for other tenants.
 //
 // What has to wait waits beside the queue: no worker waits for another one.
-type lanes struct {
-	steps *steps
-	kind  string
-	// unproven is how many workers those have that are not known to be quick.
-	unproven int
-	queue    priorityqueue.PriorityQueue[ctrl.Request]
+type fairQueue struct {
+	running *runningReconciles
+	kind    string
+	// unprovenWorkers is how many workers those have that are not known to be quick.
+	unprovenWorkers int
+	queue           priorityqueue.PriorityQueue[ctrl.Request]
 
-	mu   sync.Mutex
-	pace *lru.Cache // of requests
-	busy map[ctrl.Request]*busy
+	mu       sync.Mutex
+	speeds   *lru.Cache // of requests
+	assigned map[ctrl.Request]*assignment
 	// parked are the requests that wait for a worker, those of the highest priority first, and
 	// then the first to come. Priorities has that of each.
 	parked     []parked
 	priorities map[ctrl.Request]int
 }
 
-// pace is what is known of a resource; "" is nothing.
-type pace string
+// speed is what is known of a resource; "" is nothing.
+type speed string
 
 const (
-	quick pace = "Quick"
-	slow  pace = "Slow"
+	quick speed = "Quick"
+	slow  speed = "Slow"
 )
 
-// busy is a request that has a worker, or whose step goes on without one.
-type busy struct {
-	pace pace
-	step *runningStep
-	// doubted says that somebody has changed what the resource is evaluated with since.
-	doubted bool
+// assignment is a request that has a worker, or whose step goes on without one.
+type assignment struct {
+	speed     speed
+	reconcile *runningReconcile
+	// changed says that somebody has changed what the resource is evaluated with since.
+	changed bool
 	// detached says that the step goes on without a worker, and left that the worker knows.
 	detached, left bool
 	// ended is what came of the step.
-	ended *stepEnd
+	ended *reconcileResult
 }
 
-// stepEnd is what a step returns.
-type stepEnd struct {
+// reconcileResult is what a step returns.
+type reconcileResult struct {
 	again time.Duration
 	err   error
 }
@@ -76,16 +76,16 @@ type parked struct {
 	priority int
 }
 
-// newLanes returns the lanes of the controller of a kind with so many workers.
-func newLanes(s *steps, kind string, workers int) *lanes {
-	return &lanes{
-		steps: s, kind: kind, unproven: max(1, workers-1),
-		pace: lru.New(knownTurns), busy: map[ctrl.Request]*busy{}, priorities: map[ctrl.Request]int{},
+// newFairQueue returns the lanes of the controller of a kind with so many workers.
+func newFairQueue(s *runningReconciles, kind string, workers int) *fairQueue {
+	return &fairQueue{
+		running: s, kind: kind, unprovenWorkers: max(1, workers-1),
+		speeds: lru.New(maxTracked), assigned: map[ctrl.Request]*assignment{}, priorities: map[ctrl.Request]int{},
 	}
 }
 
 // newQueue returns the controller's queue.
-func (l *lanes) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) requestQueue {
+func (l *fairQueue) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) requestQueue {
 	l.queue = priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
 	return &laneQueue{PriorityQueue: l.queue, lanes: l}
 }
@@ -94,7 +94,7 @@ func (l *lanes) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Re
 type laneQueue struct {
 	priorityqueue.PriorityQueue[ctrl.Request]
 
-	lanes *lanes
+	lanes *fairQueue
 }
 
 // GetWithPriority implements priorityqueue.PriorityQueue.
@@ -117,7 +117,7 @@ func (q *laneQueue) Get() (ctrl.Request, bool) {
 // Forget implements workqueue.TypedRateLimitingInterface. Nothing has come yet of a step that
 // goes on without its worker.
 func (q *laneQueue) Forget(req ctrl.Request) {
-	if !q.lanes.goesOn(req) {
+	if !q.lanes.runsDetached(req) {
 		q.PriorityQueue.Forget(req)
 	}
 }
@@ -127,47 +127,47 @@ func (q *laneQueue) Done(req ctrl.Request) {
 	if q.lanes.release(req) {
 		q.PriorityQueue.Done(req)
 	}
-	q.lanes.next()
+	q.lanes.assignParked()
 }
 
-// doubt forgets that a resource was quick: somebody has changed what it is evaluated with. A
+// forgetSpeed forgets that a resource was quick: somebody has changed what it is evaluated with. A
 // step that is under way may see the change or not, so that it proves nothing.
-func (l *lanes) doubt(req ctrl.Request) {
+func (l *fairQueue) forgetSpeed(req ctrl.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.busy[req]; b != nil {
-		b.doubted = true
-		if b.pace == quick {
-			b.pace = ""
+	if b := l.assigned[req]; b != nil {
+		b.changed = true
+		if b.speed == quick {
+			b.speed = ""
 		}
 	}
-	if l.paceOf(req) == quick {
-		l.pace.Remove(req)
+	if l.speedOf(req) == quick {
+		l.speeds.Remove(req)
 	}
 }
 
-// paceOf returns what is known of a resource. It is forgotten of those that were taken up
+// speedOf returns what is known of a resource. It is forgotten of those that were taken up
 // least recently.
-func (l *lanes) paceOf(req ctrl.Request) pace {
-	known, _ := l.pace.Get(req)
-	p, _ := known.(pace)
+func (l *fairQueue) speedOf(req ctrl.Request) speed {
+	known, _ := l.speeds.Get(req)
+	p, _ := known.(speed)
 	return p
 }
 
-// doubting returns what maps the objects of others to resources that are evaluated with them.
-func (l *lanes) doubting(requests handler.MapFunc) handler.MapFunc {
+// forgettingSpeed returns what maps the objects of others to resources that are evaluated with them.
+func (l *fairQueue) forgettingSpeed(requests handler.MapFunc) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []ctrl.Request {
 		out := requests(ctx, o)
 		for _, req := range out {
-			l.doubt(req)
+			l.forgetSpeed(req)
 		}
 		return out
 	}
 }
 
-// changes returns a handler of the events of the resources themselves.
-func (l *lanes) changes(inner handler.EventHandler) handler.EventHandler {
-	doubt := func(o client.Object) { l.doubt(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}) }
+// resourceHandler returns a handler of the events of the resources themselves.
+func (l *fairQueue) resourceHandler(inner handler.EventHandler) handler.EventHandler {
+	doubt := func(o client.Object) { l.forgetSpeed(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}) }
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) {
 			doubt(e.Object)
@@ -189,21 +189,21 @@ func (l *lanes) changes(inner handler.EventHandler) handler.EventHandler {
 
 // admit reports whether a request gets the worker that has taken it. One that does not is
 // parked.
-func (l *lanes) admit(req ctrl.Request, priority int) bool {
+func (l *fairQueue) admit(req ctrl.Request, priority int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.busy[req] != nil {
+	if l.assigned[req] != nil {
 		return true // it has been given one while it was parked
 	}
 	was, waits := l.priorities[req]
-	may := l.occupied().allows(req, l.paceOf(req))
+	may := l.workerUse().allows(req, l.speedOf(req))
 	if waits && (may || priority > was) {
 		l.unpark(slices.IndexFunc(l.parked, func(p parked) bool { return p.request == req }))
 		waits = false
 	}
 	switch {
 	case may:
-		l.busy[req] = &busy{pace: l.paceOf(req)}
+		l.assigned[req] = &assignment{speed: l.speedOf(req)}
 	case !waits:
 		l.park(req, priority)
 	}
@@ -211,7 +211,7 @@ func (l *lanes) admit(req ctrl.Request, priority int) bool {
 }
 
 // park makes a request wait behind those of its priority.
-func (l *lanes) park(req ctrl.Request, priority int) {
+func (l *fairQueue) park(req ctrl.Request, priority int) {
 	at, _ := slices.BinarySearchFunc(l.parked, priority, func(p parked, priority int) int {
 		if p.priority >= priority {
 			return -1
@@ -222,13 +222,13 @@ func (l *lanes) park(req ctrl.Request, priority int) {
 	l.priorities[req] = priority
 }
 
-func (l *lanes) unpark(at int) {
+func (l *fairQueue) unpark(at int) {
 	delete(l.priorities, l.parked[at].request)
 	l.parked = slices.Delete(l.parked, at, at+1)
 }
 
-// An occupation is who has the workers that are not left to what is quick.
-type occupation struct {
+// An workerUse is who has the workers that are not left to what is quick.
+type workerUse struct {
 	// free is how many of these workers are, and slow whether a slow one has its own.
 	free int
 	slow bool
@@ -237,20 +237,20 @@ type occupation struct {
 	hanging, surprising, working map[string]bool
 }
 
-// occupied returns who has workers now.
-func (l *lanes) occupied() occupation {
-	out := occupation{free: l.unproven, hanging: map[string]bool{}, surprising: map[string]bool{}, working: map[string]bool{}}
-	for req, b := range l.busy {
-		if b.detached || b.step != nil && b.step.hangs() > detachAfter {
+// workerUse returns who has workers now.
+func (l *fairQueue) workerUse() workerUse {
+	out := workerUse{free: l.unprovenWorkers, hanging: map[string]bool{}, surprising: map[string]bool{}, working: map[string]bool{}}
+	for req, b := range l.assigned {
+		if b.detached || b.reconcile != nil && b.reconcile.sinceAnswer() > detachAfter {
 			out.hanging[req.Namespace] = true
-			out.surprising[req.Namespace] = out.surprising[req.Namespace] || b.pace == quick
+			out.surprising[req.Namespace] = out.surprising[req.Namespace] || b.speed == quick
 		}
 	}
-	for req, b := range l.busy {
-		if b.pace == quick && !out.surprising[req.Namespace] {
+	for req, b := range l.assigned {
+		if b.speed == quick && !out.surprising[req.Namespace] {
 			continue
 		}
-		out.slow = out.slow || b.pace == slow
+		out.slow = out.slow || b.speed == slow
 		if !b.detached {
 			out.free--
 			out.working[req.Namespace] = true
@@ -261,52 +261,52 @@ func (l *lanes) occupied() occupation {
 
 // allows reports whether a resource may have a worker. Where one that was quick hangs, as its
 // objects can be changed as well, the others of its namespace may be next.
-func (o occupation) allows(req ctrl.Request, is pace) bool {
+func (o workerUse) allows(req ctrl.Request, is speed) bool {
 	return is == quick && !o.surprising[req.Namespace] || o.free > 0 && (is != slow || !o.slow) && (!o.hanging[req.Namespace] || !o.working[req.Namespace])
 }
 
-// next gives workers to requests that are parked.
-func (l *lanes) next() {
+// assignParked gives workers to requests that are parked.
+func (l *fairQueue) assignParked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.occupied()
+	now := l.workerUse()
 	for i := 0; i < len(l.parked) && now.free > 0; {
 		p := l.parked[i]
-		is := l.paceOf(p.request)
+		is := l.speedOf(p.request)
 		if !now.allows(p.request, is) {
 			i++
 			continue
 		}
 		l.unpark(i)
-		l.busy[p.request] = &busy{pace: is}
+		l.assigned[p.request] = &assignment{speed: is}
 		l.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.priority)}, p.request)
-		now = l.occupied()
+		now = l.workerUse()
 	}
 }
 
-// goesOn reports whether the step of a request goes on without a worker.
-func (l *lanes) goesOn(req ctrl.Request) bool {
+// runsDetached reports whether the step of a request goes on without a worker.
+func (l *fairQueue) runsDetached(req ctrl.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.busy[req]
+	b := l.assigned[req]
 	return b != nil && b.detached
 }
 
-// take takes a step, and reports whether the worker has left it: what comes of it is then
+// run takes a step, and reports whether the worker has left it: what comes of it is then
 // acted upon when it ends.
-func (l *lanes) take(ctx context.Context, req ctrl.Request, do func(context.Context) stepEnd) (stepEnd, bool) {
-	ctx, step := l.steps.begin(ctx, l.kind, req)
+func (l *fairQueue) run(ctx context.Context, req ctrl.Request, do func(context.Context) reconcileResult) (reconcileResult, bool) {
+	ctx, step := l.running.begin(ctx, l.kind, req)
 	l.mu.Lock()
-	if l.busy[req] == nil {
-		l.busy[req] = &busy{}
+	if l.assigned[req] == nil {
+		l.assigned[req] = &assignment{}
 	}
-	l.busy[req].step = step
+	l.assigned[req].reconcile = step
 	l.mu.Unlock()
-	done := make(chan stepEnd, 1)
+	done := make(chan reconcileResult, 1)
 	go func() {
 		end := do(ctx)
-		l.steps.end(step)
-		l.end(ctx, req, end)
+		l.running.end(step)
+		l.finish(ctx, req, end)
 		done <- end
 	}()
 	patience := time.NewTimer(detachAfter)
@@ -320,14 +320,14 @@ func (l *lanes) take(ctx context.Context, req ctrl.Request, do func(context.Cont
 			stopping = nil
 			patience.Reset(stopPatience)
 		case <-patience.C:
-			left := detachAfter - step.hangs()
+			left := detachAfter - step.sinceAnswer()
 			switch {
 			case ctx.Err() != nil:
-				return stepEnd{}, true // the process is about to end, and the step with it
+				return reconcileResult{}, true // the process is about to end, and the step with it
 			case left > 0:
 				patience.Reset(left)
 			case l.detach(req):
-				return stepEnd{}, true
+				return reconcileResult{}, true
 			default:
 				patience.Reset(detachAgain)
 			}
@@ -336,31 +336,31 @@ func (l *lanes) take(ctx context.Context, req ctrl.Request, do func(context.Cont
 }
 
 // detach takes the worker from a step that has not ended, and reports whether it did.
-func (l *lanes) detach(req ctrl.Request) bool {
+func (l *fairQueue) detach(req ctrl.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.busy[req]
-	b.detached = b.ended == nil && l.steps.detach()
+	b := l.assigned[req]
+	b.detached = b.ended == nil && l.running.detach()
 	return b.detached
 }
 
-// end notes what came of a step, and how quick it was.
-func (l *lanes) end(ctx context.Context, req ctrl.Request, end stepEnd) {
+// finish notes what came of a step, and how quick it was.
+func (l *fairQueue) finish(ctx context.Context, req ctrl.Request, end reconcileResult) {
 	l.mu.Lock()
-	b := l.busy[req]
+	b := l.assigned[req]
 	if b == nil {
 		l.mu.Unlock() // the process is about to end
 		return
 	}
 	b.ended = &end
 	is := quick
-	if b.detached || time.Duration(b.step.evaluating.Load()) > slowEvaluation {
+	if b.detached || time.Duration(b.reconcile.evaluating.Load()) > slowEvaluation {
 		is = slow
 	}
-	if is == quick && b.doubted {
-		l.pace.Remove(req)
+	if is == quick && b.changed {
+		l.speeds.Remove(req)
 	} else {
-		l.pace.Add(req, is)
+		l.speeds.Add(req, is)
 	}
 	if b.detached && end.err != nil {
 		log.FromContext(ctx).Error(end.err, "Reconciler error")
@@ -368,16 +368,16 @@ func (l *lanes) end(ctx context.Context, req ctrl.Request, end stepEnd) {
 	left := b.left
 	l.mu.Unlock()
 	if left {
-		l.conclude(req, end)
+		l.complete(req, end)
 	}
 }
 
 // release takes the worker from a request, and reports whether its step has ended.
-func (l *lanes) release(req ctrl.Request) bool {
+func (l *fairQueue) release(req ctrl.Request) bool {
 	l.mu.Lock()
-	b := l.busy[req]
+	b := l.assigned[req]
 	if b == nil || !b.detached {
-		delete(l.busy, req)
+		delete(l.assigned, req)
 		l.mu.Unlock()
 		return true
 	}
@@ -385,17 +385,17 @@ func (l *lanes) release(req ctrl.Request) bool {
 	ended := b.ended
 	l.mu.Unlock()
 	if ended != nil {
-		l.conclude(req, *ended)
+		l.complete(req, *ended)
 	}
 	return false
 }
 
-// conclude does for a step that has gone on without a worker what the library does when one
+// complete does for a step that has gone on without a worker what the library does when one
 // ends.
-func (l *lanes) conclude(req ctrl.Request, end stepEnd) {
-	l.steps.attach()
+func (l *fairQueue) complete(req ctrl.Request, end reconcileResult) {
+	l.running.attach()
 	l.mu.Lock()
-	delete(l.busy, req)
+	delete(l.assigned, req)
 	l.mu.Unlock()
 	switch {
 	case end.err != nil:
@@ -407,5 +407,5 @@ func (l *lanes) conclude(req ctrl.Request, end stepEnd) {
 		l.queue.Forget(req)
 	}
 	l.queue.Done(req)
-	l.next()
+	l.assignParked()
 }

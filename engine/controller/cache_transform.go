@@ -20,13 +20,13 @@ import (
 // the whole of small objects alone; of others it keeps what events and deletions go by, and
 // whoever needs the rest reads it from the API server, once for each version.
 const (
-	// keptWhole is how large an object is at most that a cache keeps as it is, and
-	// keptUnmarked one that does not say whose it is. Most are below 10 KiB.
-	keptWhole, keptUnmarked = 64 << 10, 4 << 10
+	// maxCachedSize is how large an object is at most that a cache keeps as it is, and
+	// maxUnmarkedSize one that does not say whose it is. Most are below 10 KiB.
+	maxCachedSize, maxUnmarkedSize = 64 << 10, 4 << 10
 	// keptMark is how long a mark is at most that is kept of a large object.
 	keptMark = 1 << 10
-	// wholesSize is how much of large objects is remembered.
-	wholesSize = 64 << 20
+	// largeObjectsSize is how much of large objects is remembered.
+	largeObjectsSize = 64 << 20
 )
 
 // strippedField is where an object says that it was stripped. No API serves a field of
@@ -63,15 +63,15 @@ func stripObject(object any) (any, error) {
 // limitOf returns how large an object is at most that a cache keeps as it is.
 func limitOf(u *unstructured.Unstructured) int {
 	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); marked {
-		return keptWhole
+		return maxCachedSize
 	}
-	return keptUnmarked
+	return maxUnmarkedSize
 }
 
 // stripResource is the transformation of a cache of custom resources.
 func stripResource(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
-	if !ok || sizeOf(u.Object, keptWhole) <= keptWhole {
+	if !ok || sizeOf(u.Object, maxCachedSize) <= maxCachedSize {
 		return object, nil
 	}
 	out := stripped(u)
@@ -153,14 +153,14 @@ func sizeOf(data any, limit int) int {
 	return 0
 }
 
-// wholes remembers large objects that were read, the last ones, so that one that does not
+// largeObjects remembers large objects that were read, the last ones, so that one that does not
 // change is read once.
-type wholes struct{ last *recent }
+type largeObjects struct{ last *recent }
 
-func newWholes() *wholes { return &wholes{newRecent(wholesSize)} }
+func newLargeObjects() *largeObjects { return &largeObjects{newRecent(largeObjectsSize)} }
 
 // get returns the whole of an object from a cache, which it reads if it has to; nil is none.
-func (w *wholes) get(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, cluster.Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+func (w *largeObjects) get(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, cluster.Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	if cached == nil || !isStripped(cached) {
 		return cached, nil
 	}
@@ -177,7 +177,7 @@ func (w *wholes) get(ctx context.Context, cached *unstructured.Unstructured, rea
 	return u, nil
 }
 
-func (w *wholes) find(ref cluster.Ref, version string) *unstructured.Unstructured {
+func (w *largeObjects) find(ref cluster.Ref, version string) *unstructured.Unstructured {
 	known := w.last.get(ref)
 	if known == nil || known.GetResourceVersion() != version {
 		return nil
@@ -187,11 +187,11 @@ func (w *wholes) find(ref cluster.Ref, version string) *unstructured.Unstructure
 
 // note remembers a version of an object if no cache has it. What one has would only drive
 // others out.
-func (w *wholes) note(u *unstructured.Unstructured) {
-	if sizeOf(u.Object, wholesSize) > limitOf(u) {
+func (w *largeObjects) note(u *unstructured.Unstructured) {
+	if sizeOf(u.Object, largeObjectsSize) > limitOf(u) {
 		w.last.add(cluster.RefOf(u), u.DeepCopy())
 	}
 }
 
 // drop forgets an object.
-func (w *wholes) drop(ref cluster.Ref) { w.last.remove(ref) }
+func (w *largeObjects) drop(ref cluster.Ref) { w.last.remove(ref) }

@@ -19,18 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// rivals notices that another process writes the statuses of the resources of a kind: it
+// duplicateOperator notices that another process writes the statuses of the resources of a kind: it
 // serves them as well, and the two share no Lease. A status that the engine has written and
 // this process has not is such a process's. It costs no request.
-type rivals struct {
+type duplicateOperator struct {
 	now func() time.Time
-	// tell is called once, with the first resource that shows it.
-	tell func(*unstructured.Unstructured)
+	// report is called once, with the first resource that shows it.
+	report func(*unstructured.Unstructured)
 
-	mu     sync.Mutex
-	began  time.Time
-	told   bool
-	writes map[types.NamespacedName]*statusWrites
+	mu       sync.Mutex
+	began    time.Time
+	reported bool
+	writes   map[types.NamespacedName]*statusWrites
 }
 
 // statusWrites are this process's writes of one status.
@@ -55,19 +55,19 @@ type statusAnswer struct {
 // writes late.
 const answersKept = 8
 
-func newRivals(tell func(*unstructured.Unstructured)) *rivals {
-	return &rivals{now: time.Now, tell: tell, writes: map[types.NamespacedName]*statusWrites{}}
+func newDuplicateOperator(tell func(*unstructured.Unstructured)) *duplicateOperator {
+	return &duplicateOperator{now: time.Now, report: tell, writes: map[types.NamespacedName]*statusWrites{}}
 }
 
-// observing returns a predicate that lets everything through, and notices rivals.
-func (r *rivals) observing() predicate.TypedPredicate[client.Object] {
+// predicate returns a predicate that lets everything through, and notices rivals.
+func (r *duplicateOperator) predicate() predicate.TypedPredicate[client.Object] {
 	return predicate.TypedFuncs[client.Object]{
 		CreateFunc: func(event.TypedCreateEvent[client.Object]) bool { r.begin(); return true },
 		UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
 			before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
 			after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
-			if isBefore && isAfter && r.listens() && reportedAnew(before, after) {
-				r.see(after)
+			if isBefore && isAfter && r.unreported() && statusRewritten(before, after) {
+				r.observe(after)
 			}
 			return true
 		},
@@ -78,10 +78,10 @@ func (r *rivals) observing() predicate.TypedPredicate[client.Object] {
 	}
 }
 
-// reportedAnew reports whether the engine, here or elsewhere, has written the status of a
+// statusRewritten reports whether the engine, here or elsewhere, has written the status of a
 // resource in a way that only who serves it does. Times of writes are in seconds, so that
 // they do not tell two of one second apart: it was the engine if nobody else has written.
-func reportedAnew(before, after *unstructured.Unstructured) bool {
+func statusRewritten(before, after *unstructured.Unstructured) bool {
 	if after.GetDeletionTimestamp() != nil || reconcile.Disputed(before) || reconcile.Disputed(after) {
 		return false
 	}
@@ -105,15 +105,15 @@ func statusTime(u *unstructured.Unstructured) (*metav1.Time, []metav1.ManagedFie
 	return at, others
 }
 
-// listens reports whether there is still something to be told.
-func (r *rivals) listens() bool {
+// unreported reports whether there is still something to be told.
+func (r *duplicateOperator) unreported() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.told
+	return !r.reported
 }
 
 // begin notes that resources are known.
-func (r *rivals) begin() {
+func (r *duplicateOperator) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.began.IsZero() {
@@ -121,7 +121,7 @@ func (r *rivals) begin() {
 	}
 }
 
-func (r *rivals) forget(key types.NamespacedName) {
+func (r *duplicateOperator) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w := r.writes[key]; w != nil && w.running == 0 {
@@ -129,12 +129,12 @@ func (r *rivals) forget(key types.NamespacedName) {
 	}
 }
 
-// see looks at a resource whose status was written, by this process or by another.
-func (r *rivals) see(u *unstructured.Unstructured) {
+// observe looks at a resource whose status was written, by this process or by another.
+func (r *duplicateOperator) observe(u *unstructured.Unstructured) {
 	r.mu.Lock()
 	w := r.writes[client.ObjectKeyFromObject(u)]
 	switch {
-	case r.told, r.began.IsZero(), r.now().Sub(r.began) < predecessorTime, w.has(u):
+	case r.reported, r.began.IsZero(), r.now().Sub(r.began) < predecessorTime, w.has(u):
 		r.mu.Unlock()
 		return
 	case w != nil && w.running > 0:
@@ -142,10 +142,10 @@ func (r *rivals) see(u *unstructured.Unstructured) {
 		r.mu.Unlock()
 		return
 	}
-	r.told = true
+	r.reported = true
 	r.writes = nil // nothing is told again
 	r.mu.Unlock()
-	r.tell(u)
+	r.report(u)
 }
 
 // has reports whether a resource has a status that was answered to one of the writes.
@@ -169,10 +169,10 @@ func statusContent(u *unstructured.Unstructured) uint64 {
 }
 
 // writing notes that a status is being written.
-func (r *rivals) writing(key types.NamespacedName) {
+func (r *duplicateOperator) writing(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told {
+	if r.reported {
 		return
 	}
 	if r.writes[key] == nil {
@@ -183,7 +183,7 @@ func (r *rivals) writing(key types.NamespacedName) {
 
 // written notes what a write was answered with, nil for an error, and looks at what was seen
 // before that.
-func (r *rivals) written(key types.NamespacedName, answer *unstructured.Unstructured) {
+func (r *duplicateOperator) written(key types.NamespacedName, answer *unstructured.Unstructured) {
 	r.mu.Lock()
 	w := r.writes[key]
 	if w == nil {
@@ -201,7 +201,7 @@ func (r *rivals) written(key types.NamespacedName, answer *unstructured.Unstruct
 	}
 	r.mu.Unlock()
 	for _, u := range early {
-		r.see(u)
+		r.observe(u)
 	}
 }
 
@@ -209,18 +209,18 @@ func (r *rivals) written(key types.NamespacedName, answer *unstructured.Unstruct
 type observedStatus struct {
 	cluster.Cluster
 
-	rivals *rivals
+	duplicate *duplicateOperator
 }
 
 // ApplyStatus implements cluster.Cluster.
 func (s observedStatus) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
 	key := client.ObjectKeyFromObject(resource)
-	s.rivals.writing(key)
+	s.duplicate.writing(key)
 	err := s.Cluster.ApplyStatus(ctx, resource) // it makes of it what was answered
 	if err != nil {
-		s.rivals.written(key, nil)
+		s.duplicate.written(key, nil)
 		return err
 	}
-	s.rivals.written(key, resource)
+	s.duplicate.written(key, resource)
 	return nil
 }

@@ -53,12 +53,12 @@ func TestWakesAreLimitedPerSourceAndPerResource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Unix(1000, 0)
-			w := newWakes(logr.Discard())
+			w := newEventRateLimits(logr.Discard())
 			w.now = func() time.Time { return now }
 			atOnce, due := 0, map[time.Time]bool{}
 			var longest time.Duration
 			for i := range row.events {
-				wait := w.wait(row.of(i), row.owner(i))
+				wait := w.delay(row.of(i), row.owner(i))
 				longest = max(longest, wait)
 				if wait == 0 {
 					atOnce++
@@ -77,20 +77,20 @@ func TestWakesAreLimitedPerSourceAndPerResource(t *testing.T) {
 func TestAChangeWakesAllWhoReadAnObject(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	w := newWakes(logr.Discard())
+	w := newEventRateLimits(logr.Discard())
 	w.now = func() time.Time { return now }
 	readers := make([]types.NamespacedName, 300)
 	for i := range readers {
 		readers[i] = request(fmt.Sprint(i)).NamespacedName
 	}
-	for _, wait := range w.waits(settingsRef("shared"), readers) {
+	for _, wait := range w.delays(settingsRef("shared"), readers) {
 		if wait != 0 {
 			t.Fatalf("a reader waits %s for a change that was made once", wait)
 		}
 	}
 	woken := 0
 	for last := time.Duration(0); now.Before(time.Unix(1100, 0)); now = now.Add(5 * time.Millisecond) {
-		waits := w.waits(settingsRef("shared"), readers)
+		waits := w.delays(settingsRef("shared"), readers)
 		if waits[0] > longestPause || slices.Min(waits) != slices.Max(waits) {
 			t.Fatalf("readers wait from %s to %s", slices.Min(waits), slices.Max(waits))
 		}
@@ -107,20 +107,20 @@ func TestAChangeWakesAllWhoReadAnObject(t *testing.T) {
 func TestTurnsHaveABound(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	w := newWakes(logr.Discard())
+	w := newEventRateLimits(logr.Discard())
 	w.now = func() time.Time { return now }
-	for i := range 3 * knownTurns {
-		w.wait(settingsRef(fmt.Sprint(i)), request(fmt.Sprint(i)))
+	for i := range 3 * maxTracked {
+		w.delay(settingsRef(fmt.Sprint(i)), request(fmt.Sprint(i)))
 	}
-	if len(w.sources.of) > knownTurns+1 || len(w.owners.of) > knownTurns+1 {
-		t.Errorf("%d sources and %d owners are known", len(w.sources.of), len(w.owners.of))
+	if len(w.sources.buckets) > maxTracked+1 || len(w.owners.buckets) > maxTracked+1 {
+		t.Errorf("%d sources and %d owners are known", len(w.sources.buckets), len(w.owners.buckets))
 	}
-	if wait := w.wait(settingsRef("late"), request("late")); wait == 0 || wait > longestPause {
+	if wait := w.delay(settingsRef("late"), request("late")); wait == 0 || wait > longestPause {
 		t.Errorf("one of too many waits %s", wait)
 	}
 	now = now.Add(2 * longestPause)
-	if wait := w.wait(settingsRef("late"), request("late")); wait != 0 || len(w.sources.of) > 2 {
-		t.Errorf("after a pause it waits %s, and %d are known", wait, len(w.sources.of))
+	if wait := w.delay(settingsRef("late"), request("late")); wait != 0 || len(w.sources.buckets) > 2 {
+		t.Errorf("after a pause it waits %s, and %d are known", wait, len(w.sources.buckets))
 	}
 }
 
@@ -142,7 +142,7 @@ func TestTheLastWakeIsDelivered(t *testing.T) {
 			}
 		}()
 		w := &watches{owner: ownerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}}}
-		h := newWakes(logr.Discard()).paced(w.handler())
+		h := newEventRateLimits(logr.Discard()).limited(w.handler())
 		object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a, annotations: {operetta.dev/owner: Shop.example.com default/shop}}}")
 		var last time.Time
 		for range 3200 {
@@ -206,7 +206,7 @@ func TestOnlyAnObjectWhereItCanBeWakesAResource(t *testing.T) {
 func TestAnEventThatMakesItsHandlerPanicIsLeftOut(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a}}")
-	h := newWakes(logr.Discard()).paced(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { panic("odd") }))
+	h := newEventRateLimits(logr.Discard()).limited(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { panic("odd") }))
 	h.Create(t.Context(), event.CreateEvent{Object: object}, nil)
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: object, ObjectNew: object}, nil)
 	h.Delete(t.Context(), event.DeleteEvent{Object: object}, nil)

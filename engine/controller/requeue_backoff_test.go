@@ -30,13 +30,13 @@ func delays(t *testing.T, outcomes []outcome, steps int) []time.Duration {
 	defer cancel()
 	began := make(chan time.Time, steps+1)
 	taken := 0
-	p := newReconcilerWithDeadline(func(context.Context, types.NamespacedName) (time.Duration, error) {
+	p := newBackoffReconciler(func(context.Context, types.NamespacedName) (time.Duration, error) {
 		o := outcomes[min(taken, len(outcomes)-1)]
 		if taken++; taken <= steps+1 {
 			began <- time.Now()
 		}
 		return o.again, o.err
-	}, newSteps(0), "Shop", nil)
+	}, newRunningReconciles(0), "Shop", nil)
 	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
 		Reconciler: p, RateLimiter: p, MaxConcurrentReconciles: 1, SkipNameValidation: new(true),
 	})

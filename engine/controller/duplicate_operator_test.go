@@ -44,7 +44,7 @@ func deleted(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 // A rivalry is a process that serves a resource, and hears of it.
 type rivalry struct {
-	*rivals
+	*duplicateOperator
 
 	told int
 	at   time.Time
@@ -52,16 +52,16 @@ type rivalry struct {
 
 func newRivalry() *rivalry {
 	r := &rivalry{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	r.rivals = newRivals(func(*unstructured.Unstructured) { r.told++ })
+	r.duplicateOperator = newDuplicateOperator(func(*unstructured.Unstructured) { r.told++ })
 	r.now = func() time.Time { return r.at }
-	r.observing().Create(event.TypedCreateEvent[client.Object]{})
+	r.predicate().Create(event.TypedCreateEvent[client.Object]{})
 	r.at = r.at.Add(time.Minute)
 	return r
 }
 
 // hear delivers an update.
 func (r *rivalry) hear(before, after *unstructured.Unstructured) {
-	r.observing().Update(event.TypedUpdateEvent[client.Object]{ObjectOld: before, ObjectNew: after})
+	r.predicate().Update(event.TypedUpdateEvent[client.Object]{ObjectOld: before, ObjectNew: after})
 }
 
 func TestStatusThatAnotherProcessWroteIsNoticedOnce(t *testing.T) {
@@ -143,7 +143,7 @@ func TestWhatIsKnownOfWritesIsBounded(t *testing.T) {
 	if n := len(r.writes[key].answers); n > answersKept {
 		t.Errorf("%d answers are kept", n)
 	}
-	r.observing().Delete(event.TypedDeleteEvent[client.Object]{Object: u})
+	r.predicate().Delete(event.TypedDeleteEvent[client.Object]{Object: u})
 	if len(r.writes) != 0 {
 		t.Error("a resource that is gone is remembered")
 	}

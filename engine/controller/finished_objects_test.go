@@ -20,7 +20,7 @@ func endedJob(name string, size int) *unstructured.Unstructured {
 
 func TestEndedObjectsAreRememberedUpToASize(t *testing.T) {
 	t.Parallel()
-	e := newEndings()
+	e := newFinishedObjects()
 	kept := func(names int, size int) (n int) {
 		for i := range names {
 			if _, err := e.note(endedJob(fmt.Sprint(i), size)); err != nil {
@@ -37,7 +37,7 @@ func TestEndedObjectsAreRememberedUpToASize(t *testing.T) {
 	if n := kept(1000, 4<<10); n != 1000 {
 		t.Errorf("of 1,000 Jobs of 4 KiB %d are remembered, and they are no more than a resource may have", n)
 	}
-	if n := kept(1000, 60<<10); n*60<<10 > endingsSize || n < 100 {
+	if n := kept(1000, 60<<10); n*60<<10 > finishedObjectsSize || n < 100 {
 		t.Errorf("%d Jobs of 60 KiB are remembered", n)
 	}
 	if e.of(cluster.RefOf(endedJob("999", 0))) == nil {

@@ -25,20 +25,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// served is one package's controller.
-type served struct {
+// packageController is one package's controller.
+type packageController struct {
 	name       string
 	reconciler *reconciler
-	wakes      *wakes
-	waking     waking
-	lanes      *lanes
+	limits     *eventRateLimits
+	enqueuer   enqueuer
+	fair       *fairQueue
 	// fault is what is wrong with the present files of the package, while an earlier
 	// version of it serves.
 	fault atomic.Value
 }
 
 // packageFault returns that, or "".
-func (s *served) packageFault() string {
+func (s *packageController) packageFault() string {
 	fault, _ := s.fault.Load().(string)
 	return fault
 }
@@ -51,8 +51,8 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one.
 func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
-	s := &served{name: p.Name(), reconciler: &reconciler{}, wakes: newWakes(m.options.Log)}
-	s.lanes = newLanes(m.steps, p.GroupVersionKind().Kind, m.workers())
+	s := &packageController{name: p.Name(), reconciler: &reconciler{}, limits: newEventRateLimits(m.options.Log)}
+	s.fair = newFairQueue(m.running, p.GroupVersionKind().Kind, m.workers())
 	s.fault.Store(fault)
 	if err := m.claim(kind, s, p); err != nil {
 		return err
@@ -65,16 +65,16 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 }
 
 // control makes and adds the controller of one package.
-func (m *Manager) control(s *served, p *program.Program) error {
+func (m *Manager) control(s *packageController, p *program.Program) error {
 	gvk := p.GroupVersionKind()
-	others := newRivals(m.servedTwice)
+	others := newDuplicateOperator(m.reportDuplicateOperator)
 	l := &reconcile.Reconciler{
 		Kind:      gvk,
 		Resources: observedStatus{m.resources(m.manager.GetClient()), others},
 		Recorder:  m.recorder(),
 		Now:       time.Now,
 		Subsystem: m.subsystems.has,
-		Ended:     m.children.endings.of,
+		Ended:     m.caches.finished.of,
 		ConfigMap: m.options.ConfigMap,
 		Allow:     m.options.Allow,
 
@@ -83,12 +83,12 @@ func (m *Manager) control(s *served, p *program.Program) error {
 	s.reconciler.lifecycle = l
 	s.reconciler.use(p)
 	// With the group: another package may serve a kind of the same name.
-	c, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), s.reconciler.step, s.lanes)
+	c, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), s.reconciler.reconcile, s.fair)
 	if err != nil {
 		return err
 	}
 	reach := func() program.Reach { return s.reconciler.program.Load().Reach() }
-	objects := newNamespacedCluster(m.children, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), wakes: s.wakes}, c)
+	objects := newNamespacedCluster(m.caches, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), limits: s.limits}, c)
 	l.Cluster, s.reconciler.own = filteredCluster{objects, &objects.own}, &objects.own
 	objects.inputs = m.newInputs(s)
 	l.Refer = objects.inputs.refer
@@ -96,18 +96,18 @@ func (m *Manager) control(s *served, p *program.Program) error {
 		return err
 	}
 	about := targets{kind: gvk, scope: l.Cluster.Scope}
-	l.Patches, err = m.patches.join(c, s.wakes.paced(handler.EnqueueRequestsFromMapFunc(s.lanes.doubting(about.requests))), specOnly)
+	l.Patches, err = m.patches.join(c, s.limits.limited(handler.EnqueueRequestsFromMapFunc(s.fair.forgettingSpeed(about.requests))), specOnly)
 	if err != nil {
 		return err
 	}
-	if err := s.watch(c, m.manager.GetCache(), gvk, others.observing()); err != nil {
+	if err := s.watch(c, m.manager.GetCache(), gvk, others.predicate()); err != nil {
 		return err
 	}
 	return m.manager.Add(c)
 }
 
-// servedTwice says that another process serves the kind of a resource as well.
-func (m *Manager) servedTwice(u *unstructured.Unstructured) {
+// reportDuplicateOperator says that another process serves the kind of a resource as well.
+func (m *Manager) reportDuplicateOperator(u *unstructured.Unstructured) {
 	e := reconcile.ServedTwice()
 	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
 	m.recorder().Record(u, e)
@@ -118,8 +118,8 @@ func (m *Manager) workers() int { return max(1, m.options.Concurrency) }
 
 // newController returns a controller of a kind that does not run yet; "" is no package. With
 // lanes, its steps go by them: those that evaluate.
-func (m *Manager) newController(name, kind, pkg string, s step, l *lanes) (controller.Controller, error) {
-	r := newReconcilerWithDeadline(s, m.steps, kind, l)
+func (m *Manager) newController(name, kind, pkg string, s reconcileFunc, l *fairQueue) (controller.Controller, error) {
+	r := newBackoffReconciler(s, m.running, kind, l)
 	var newQueue func(string, workqueue.TypedRateLimiter[ctrl.Request]) requestQueue
 	if l != nil {
 		newQueue = l.newQueue
@@ -150,12 +150,12 @@ func (m *Manager) recorder() reconcile.Recorder {
 
 // watch makes the controller reconcile changed resources, and those that a new
 // version of the package wakes. The observer sees every change.
-func (s *served) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind, observer predicate.TypedPredicate[client.Object]) error {
-	enqueue := s.lanes.changes(&handler.EnqueueRequestForObject{})
+func (s *packageController) watch(c controller.Controller, crs cache.Cache, gvk schema.GroupVersionKind, observer predicate.TypedPredicate[client.Object]) error {
+	enqueue := s.fair.resourceHandler(&handler.EnqueueRequestForObject{})
 	if err := c.Watch(source.Kind[client.Object](crs, object(gvk), enqueue, observer, specOrMetadataChanged)); err != nil {
 		return err
 	}
-	return c.Watch(&s.waking)
+	return c.Watch(&s.enqueuer)
 }
 
 // Swap makes the controller of a package use another version of it, and reconciles
@@ -167,15 +167,15 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	}
 	s := m.servedAs(was)
 	if s == nil {
-		return errNotServed(p)
+		return errNoController(p)
 	}
 	s.reconciler.use(p)
 	s.fault.Store("")
-	return m.wakeAll(ctx, s)
+	return m.enqueueAll(ctx, s)
 }
 
 // servedAs returns the controller of the kind of a package, or nil.
-func (m *Manager) servedAs(p *program.Program) *served {
+func (m *Manager) servedAs(p *program.Program) *packageController {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.controllers[p.GroupVersionKind().GroupKind()]
@@ -187,38 +187,38 @@ func (m *Manager) Outdated(ctx context.Context, p *program.Program, fault string
 	s := m.servedAs(p)
 	switch {
 	case s == nil:
-		return errNotServed(p)
+		return errNoController(p)
 	case s.fault.Swap(fault) == fault:
 		return nil
 	}
-	return m.wakeAll(ctx, s)
+	return m.enqueueAll(ctx, s)
 }
 
-// wakeAll reconciles every resource of a package. One that does not lead has nobody to wake:
+// enqueueAll reconciles every resource of a package. One that does not lead has nobody to wake:
 // when it does, it begins with all of them.
-func (m *Manager) wakeAll(ctx context.Context, s *served) error {
+func (m *Manager) enqueueAll(ctx context.Context, s *packageController) error {
 	select {
 	case <-m.manager.Elected():
-		return s.wakeAll(ctx, m.manager.GetClient())
+		return s.enqueueAll(ctx, m.manager.GetClient())
 	default:
 		return nil
 	}
 }
 
-// wakeAll reconciles every resource of the package.
-func (s *served) wakeAll(ctx context.Context, c client.Client) error {
+// enqueueAll reconciles every resource of the package.
+func (s *packageController) enqueueAll(ctx context.Context, c client.Client) error {
 	list := newList(s.reconciler.lifecycle.Kind)
 	if err := c.List(ctx, list); err != nil {
 		return fmt.Errorf("listing %s: %w", s.reconciler.lifecycle.Kind.Kind, err)
 	}
 	for i := range list.Items {
-		s.waking.after(client.ObjectKeyFromObject(&list.Items[i]), 0)
+		s.enqueuer.enqueueAfter(client.ObjectKeyFromObject(&list.Items[i]), 0)
 	}
 	return nil
 }
 
 // newInputs returns the watches of what the package reads.
-func (m *Manager) newInputs(s *served) *inputs {
+func (m *Manager) newInputs(s *packageController) *inputs {
 	return &inputs{
 		watched: map[inputKey]*inputWatch{},
 		refers:  map[types.NamespacedName]map[inputKey]bool{},
@@ -232,42 +232,42 @@ func (m *Manager) newInputs(s *served) *inputs {
 			options.DefaultTransform = cache.TransformStripManagedFields() // no package sees them
 			return cache.New(m.manager.GetConfig(), options)
 		},
-		wake: s.wakeReaders,
+		enqueue: s.enqueueReaders,
 	}
 }
 
-// wakeReaders reconciles resources because of an object that they read, as soon as that may
+// enqueueReaders reconciles resources because of an object that they read, as soon as that may
 // wake them, and at once because of none.
-func (s *served) wakeReaders(of cluster.Ref, keys ...types.NamespacedName) {
+func (s *packageController) enqueueReaders(of cluster.Ref, keys ...types.NamespacedName) {
 	waits := make([]time.Duration, len(keys))
 	if of != (cluster.Ref{}) {
-		waits = s.wakes.waits(of, keys)
+		waits = s.limits.delays(of, keys)
 	}
 	for i, key := range keys {
 		if of != (cluster.Ref{}) {
-			s.lanes.doubt(ctrl.Request{NamespacedName: key})
+			s.fair.forgetSpeed(ctrl.Request{NamespacedName: key})
 		}
-		s.waking.after(key, waits[i])
+		s.enqueuer.enqueueAfter(key, waits[i])
 	}
 }
 
-// waking is the source of the reconciles that the engine itself asks for.
-type waking struct {
+// enqueuer is the source of the reconciles that the engine itself asks for.
+type enqueuer struct {
 	mu    sync.Mutex
 	queue requestQueue
 }
 
 // Start implements source.Source.
-func (w *waking) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+func (w *enqueuer) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue = q
 	return nil
 }
 
-// after reconciles a resource after some time. Before the controller has started there is
+// enqueueAfter reconciles a resource after some time. Before the controller has started there is
 // nothing to wake: it begins with all of them.
-func (w *waking) after(key types.NamespacedName, d time.Duration) {
+func (w *enqueuer) enqueueAfter(key types.NamespacedName, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue != nil {
@@ -283,7 +283,7 @@ func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKi
 	for {
 		next := list.GetContinue()
 		list = newList(kind)
-		err := m.children.direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := m.caches.direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
 		}

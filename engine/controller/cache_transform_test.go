@@ -135,7 +135,7 @@ func TestALargeObjectIsReadOnceForEachVersion(t *testing.T) {
 		u.SetResourceVersion(version)
 		return u, nil
 	}
-	w := newWholes()
+	w := newLargeObjects()
 	get := func(name, cached string, want int) {
 		t.Helper()
 		full := large(name, marked, 1<<20)
@@ -159,13 +159,13 @@ func TestALargeObjectIsReadOnceForEachVersion(t *testing.T) {
 	w.note(written)
 	get("b", "3", 2) // this process wrote it
 	known := w.last.size
-	if w.note(large("small", marked, keptWhole/2)); w.last.size != known {
+	if w.note(large("small", marked, maxCachedSize/2)); w.last.size != known {
 		t.Error("what a cache keeps as it is is remembered as well")
 	}
 	for i := range 100 {
 		get(fmt.Sprint("c", i), "2", 3+i)
 	}
-	if w.last.size > wholesSize || len(w.last.of) != w.last.order.Len() {
+	if w.last.size > largeObjectsSize || len(w.last.of) != w.last.order.Len() {
 		t.Errorf("%d bytes of %d objects are remembered", w.last.size, len(w.last.of))
 	}
 	gone := func(context.Context, cluster.Ref) (*unstructured.Unstructured, error) { return nil, nil }

@@ -6,20 +6,20 @@ import (
 	"operetta.dev/engine/verify"
 )
 
-// endingsSize is how much of objects that have ended is remembered, the last ones.
+// finishedObjectsSize is how much of objects that have ended is remembered, the last ones.
 // They are shared with the cache as long as they exist.
-const endingsSize = 16 << 20
+const finishedObjectsSize = 16 << 20
 
-// endings remembers objects that have ended, also when they are gone: a Job may remove
+// finishedObjects remembers objects that have ended, also when they are gone: a Job may remove
 // itself before a reconcile has seen that it is complete. Objects pass it on their way
 // into a cache, so that no reconcile can miss one there that is not known here.
-type endings struct{ last *recent }
+type finishedObjects struct{ last *recent }
 
-func newEndings() *endings { return &endings{newRecent(endingsSize)} }
+func newFinishedObjects() *finishedObjects { return &finishedObjects{newRecent(finishedObjectsSize)} }
 
 // note is the transformation of a cache, and changes nothing. It does not remember what was
 // stripped, of which nothing is left to tell.
-func (e *endings) note(object any) (any, error) {
+func (e *finishedObjects) note(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil // a deletion that the watch has missed
@@ -34,4 +34,6 @@ func (e *endings) note(object any) (any, error) {
 }
 
 // of returns the last state of an object that has ended, or nil.
-func (e *endings) of(ref cluster.Ref) *unstructured.Unstructured { return e.last.get(ref.Identity()) }
+func (e *finishedObjects) of(ref cluster.Ref) *unstructured.Unstructured {
+	return e.last.get(ref.Identity())
+}
