@@ -10,11 +10,12 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // kindsOf returns what an object or an input may be: what the text says, and each of those
 // among which somebody else chooses. It is freely if they choose as they like.
-func (v *view) kindsOf(w program.Written) (kinds []string, freely bool) {
+func (v *view) kindsOf(w syntax.Written) (kinds []string, freely bool) {
 	kinds = slices.Clone(w.Kinds)
 	for _, o := range w.Outside("kind") {
 		if o.Cut {
@@ -41,7 +42,7 @@ func textsAt(schema cue.Value, path []string, depth int) []string {
 	switch {
 	case depth > maxDepth:
 		return nil
-	case len(path) > 0 && path[0] == program.Each:
+	case len(path) > 0 && path[0] == syntax.Each:
 		var out []string
 		for _, m := range members(schema) {
 			out = append(out, textsAt(m, path[1:], depth+1)...)
@@ -75,11 +76,11 @@ func reads(v *view) fault.Faults {
 	if v.Meta().ClusterScoped {
 		return nil
 	}
-	_, inputs, _ := v.Written()
+	_, inputs, _ := v.Syntax().Written()
 	var out fault.Faults
 	for _, s := range v.samples {
 		for _, i := range s.rollout.Inputs {
-			at := slices.IndexFunc(inputs, func(w program.Written) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
+			at := slices.IndexFunc(inputs, func(w syntax.Written) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
 			if at < 0 || !inputs[at].Says(i.Namespace, "namespace") {
 				continue
 			}

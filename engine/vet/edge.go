@@ -13,7 +13,7 @@ import (
 // edges finds edges to components that do not exist, and from one to itself. An
 // edge that follows from a reference has the rule of references.
 func edges(v *view) fault.Faults {
-	known, open := v.Names("components")
+	known, open := v.Syntax().Names("components")
 	var out fault.Faults
 	for _, c := range v.named() {
 		for _, e := range v.edgesOf(c) {
@@ -117,7 +117,7 @@ func (v *view) named() []string {
 	for _, c := range v.template {
 		out = append(out, c.Name)
 	}
-	known, _ := v.Names("components")
+	known, _ := v.Syntax().Names("components")
 	for _, name := range known {
 		if !slices.Contains(out, name) {
 			out = append(out, name)
@@ -135,7 +135,7 @@ func (v *view) edgesOf(component string) []program.Edge {
 			out = append(out, c.Edges...)
 		}
 	}
-	for _, e := range v.Edges(component) {
+	for _, e := range program.EdgesIn(v.Syntax(), component) {
 		if !slices.ContainsFunc(out, func(o program.Edge) bool { return o.To == e.To }) {
 			out = append(out, e)
 		}

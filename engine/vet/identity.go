@@ -9,6 +9,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // identities finds objects that two places of a package render, which would undo
@@ -114,6 +115,6 @@ func (v *view) reachable(s sample, o placed) fault.Faults {
 
 // says reports whether the package has a namespace written in one of its objects.
 func (v *view) says(namespace string) bool {
-	objects, _, _ := v.Written()
-	return slices.ContainsFunc(objects, func(o program.Written) bool { return o.Says(namespace, "metadata", "namespace") })
+	objects, _, _ := v.Syntax().Written()
+	return slices.ContainsFunc(objects, func(o syntax.Written) bool { return o.Says(namespace, "metadata", "namespace") })
 }

@@ -14,7 +14,7 @@ import (
 func references(v *view) fault.Faults {
 	schema := v.CRSchema()
 	var out fault.Faults
-	for _, r := range v.References() {
+	for _, r := range v.Syntax().References() {
 		at, known := 0, []string(nil)
 		switch r.Path[0] {
 		case "cr":

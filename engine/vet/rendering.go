@@ -6,6 +6,7 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // rendering finds what makes a component invalid without any custom resource: a
@@ -31,7 +32,7 @@ func rendering(v *view) fault.Faults {
 func waitsForItself(v *view) fault.Faults {
 	var out fault.Faults
 	for _, c := range v.template {
-		report := func(absent program.Reference, at fault.Position, path ...string) {
+		report := func(absent syntax.Reference, at fault.Position, path ...string) {
 			if !slices.Equal(absent.Path, []string{"live", c.Name}) {
 				return
 			}
@@ -49,7 +50,7 @@ func waitsForItself(v *view) fault.Faults {
 			report(r.Absent, r.Position, "requires", r.Name)
 		}
 		if c.When.Verdict == program.Unknown {
-			report(c.When.Absent, v.PositionOf("components", c.Name, "when"), "when")
+			report(c.When.Absent, v.Syntax().PositionOf("components", c.Name, "when"), "when")
 		}
 	}
 	return out

@@ -57,5 +57,5 @@ func unsupported(v *view) fault.Faults {
 
 // at returns a fault with the path and position of something that is written.
 func (v *view) at(path ...string) fault.Fault {
-	return fault.Fault{Position: v.PositionOf(path...), Path: joined(path...)}
+	return fault.Fault{Position: v.Syntax().PositionOf(path...), Path: joined(path...)}
 }

@@ -5,6 +5,7 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // rules are all that is looked for.
@@ -75,9 +76,9 @@ type view struct {
 // missing reports whether a name cannot be there below a path of the text, and
 // which names are.
 func (v *view) missing(name string, path ...string) (known []string, missing bool) {
-	known, open := v.Names(path...)
+	known, open := v.Syntax().Names(path...)
 	return known, !open && !slices.Contains(known, name)
 }
 
 // joined returns a path in CUE's notation.
-func joined(path ...string) string { return program.Reference{Path: path}.String() }
+func joined(path ...string) string { return syntax.Reference{Path: path}.String() }

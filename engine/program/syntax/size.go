@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"math"
@@ -14,9 +14,9 @@ import (
 
 // sizes tells how large expressions may become.
 type sizes struct {
-	index *index
+	index *Index
 	// roots are what a user gives, by the name of their field.
-	roots   map[string]given
+	roots   map[string]Given
 	results map[string]result
 	found   map[ast.Expr][]origin
 	parts   map[part][]origin
@@ -28,12 +28,6 @@ type part struct {
 	of   ast.Expr
 	name string
 	all  bool
-}
-
-// given is something that a user gives.
-type given struct {
-	schema cue.Value
-	limits Limiter
 }
 
 // of returns how large an expression may become. Of what refers to itself it is not known.
@@ -104,9 +98,9 @@ func (s *sizes) origin(o origin) Amount {
 	case o.expr != nil:
 		return s.of(o.expr)
 	}
-	kind := o.schema.IncompleteKind()
+	kind := o.Schema.IncompleteKind()
 	return Amount{
-		Interval: o.limits(o.schema, o.within), From: o.path, Kind: kind,
+		Interval: o.Limits(o.Schema, o.within), From: o.path, Kind: kind,
 		known: true, many: kind&(cue.StructKind|cue.ListKind) != 0,
 	}
 }

@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"slices"
@@ -36,17 +36,23 @@ var growing = []string{"list.Range", "list.Repeat", "strings.Repeat"}
 // A Limiter returns the limits of a field that is in so many lists and maps.
 type Limiter func(schema cue.Value, within int) Interval
 
-// Growths returns where the cost of an evaluation grows with the spec or the configuration, by
-// position, as far as the text tells. spec and config return the limits of their fields.
-func (p *Program) Growths(spec, config Limiter) []Growth {
+// A Given is something that a user gives: a schema, and what limits the fields of it.
+type Given struct {
+	Schema cue.Value
+	Limits Limiter
+}
+
+// Growths returns where the cost of an evaluation grows with what users give, by position,
+// as far as the text tells. Users give the root fields of the names in given.
+func (x *Index) Growths(given map[string]Given) []Growth {
 	s := &sizes{
-		index:   p.index,
-		roots:   map[string]given{"cr": {p.CRSchema(), spec}, "config": {p.ConfigSchema(), config}},
+		index:   x,
+		roots:   given,
 		results: resultsOfFunctions(),
 		found:   map[ast.Expr][]origin{}, parts: map[part][]origin{}, known: map[ast.Expr]Amount{},
 	}
 	var out []Growth
-	for _, f := range p.files {
+	for _, f := range x.files {
 		around := []Amount{constant(1)}
 		ast.Walk(f, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -81,7 +87,7 @@ func (s *sizes) growthOf(e *ast.CallExpr) []Growth {
 	if amount.From == "" {
 		return nil
 	}
-	return []Growth{{Position: fault.At(e.Pos()), Source: sourceText(e), Function: name, Amount: amount}}
+	return []Growth{{Position: fault.At(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
 }
 
 // growthOfLoop returns how a comprehension grows within others, and how much there is to do
@@ -117,7 +123,7 @@ func loopText(c *ast.Comprehension) string {
 			if text != "" {
 				text += " "
 			}
-			text += "for " + f.Value.Name + " in " + sourceText(f.Source)
+			text += "for " + f.Value.Name + " in " + Source(f.Source)
 		}
 	}
 	return text

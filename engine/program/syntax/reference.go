@@ -1,10 +1,12 @@
-package program
+package syntax
 
 import (
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
 
@@ -24,35 +26,26 @@ type Reference struct {
 func (r Reference) String() string {
 	sels := make([]cue.Selector, len(r.Path))
 	for i, name := range r.Path {
-		sels[i] = label(name)
+		sels[i] = Selector(name)
 	}
 	return cue.MakePath(sels...).String()
 }
 
-// label returns the selector of a name in the text.
-func label(name string) cue.Selector {
+// Selector returns the selector of a name in the text.
+func Selector(name string) cue.Selector {
 	if sels := cue.ParsePath(name).Selectors(); !isRegular(name) && len(sels) == 1 {
 		return sels[0] // hidden, or a definition
 	}
 	return cue.Str(name)
 }
 
-// nameOf returns the name in a selector. One that is no name, as of a text that is no
-// path, is returned as it is written.
-func nameOf(sel cue.Selector) string {
-	if sel.LabelType() == cue.StringLabel {
-		return sel.Unquoted()
-	}
-	return sel.String()
-}
-
 // roots are the fields from which references are recorded.
 var roots = []string{"components", "live", "cr", "inputs"}
 
 // References returns every reference that the package makes, by position.
-func (p *Program) References() []Reference { return slices.Clone(p.index.references) }
+func (x *Index) References() []Reference { return slices.Clone(x.references) }
 
-func (x *index) allReferences(files []*ast.File) []Reference {
+func (x *Index) allReferences(files []*ast.File) []Reference {
 	r := newReferences(x)
 	for _, f := range files {
 		for _, d := range f.Decls {
@@ -68,17 +61,17 @@ func (x *index) allReferences(files []*ast.File) []Reference {
 	}
 	slices.SortStableFunc(out, func(a, b Reference) int { return fault.Compare(a.Position, b.Position) })
 	return slices.CompactFunc(out, func(a, b Reference) bool {
-		return a.is(b)
+		return a.Is(b)
 	})
 }
 
-// is reports whether two references are the same one.
-func (r Reference) is(o Reference) bool {
+// Is reports whether two references are the same one.
+func (r Reference) Is(o Reference) bool {
 	return r.Position == o.Position && slices.Equal(r.Path, o.Path)
 }
 
-// dependency returns the component that a reference depends on.
-func (r Reference) dependency() (string, bool) {
+// Dependency returns the component that a reference depends on.
+func (r Reference) Dependency() (string, bool) {
 	switch {
 	case len(r.Path) >= 2 && r.Path[0] == "live":
 		return r.Path[1], true
@@ -95,7 +88,7 @@ const maxAliases = 16
 // pathOf returns the path that an identifier stands for, if it leads to one of
 // the roots: by its own name, as the name of a field beside or around the place,
 // or as a name for another chain.
-func (x *index) pathOf(id *ast.Ident, depth int) ([]string, bool) {
+func (x *Index) pathOf(id *ast.Ident, depth int) ([]string, bool) {
 	if depth > maxAliases {
 		return nil, false
 	}
@@ -185,4 +178,59 @@ func flatten(e ast.Expr) (root *ast.Ident, path []string, complete bool) {
 		return root, append(path, name), true
 	}
 	return nil, nil, false
+}
+
+// A Selection is a place in the text at which a name is selected: the reference that it is
+// part of, and how long that is with the name.
+type Selection struct {
+	Reference
+
+	Length int
+}
+
+// SelectionsAt returns the names that are selected at a place.
+func (x *Index) SelectionsAt(at fault.Origin) []Selection {
+	if at == (fault.Origin{}) {
+		return nil
+	}
+	return x.selections[at]
+}
+
+// addSelections records where each name of a reference is selected.
+func (x *Index) addSelections(f found) {
+	root, names := selectors(f.chain)
+	names = names[:f.literal]
+	from := len(f.Path) - len(names)
+	for i, n := range append([]ast.Node{root}, names...) {
+		at := fault.OriginOf(n.Pos())
+		x.selections[at] = append(x.selections[at], Selection{f.Reference, max(from+i, 1)})
+	}
+}
+
+// selectors returns the name at which a chain starts, and what is selected behind it, as it
+// is written.
+func selectors(e ast.Expr) (root ast.Node, names []ast.Node) {
+	var all []ast.Node
+	for {
+		switch n := e.(type) {
+		case *ast.ParenExpr:
+			e = n.X
+		case *ast.SelectorExpr:
+			all, e = append(all, n.Sel), n.X
+		case *ast.IndexExpr:
+			all, e = append(all, n.Index), n.X
+		default:
+			slices.Reverse(all)
+			return e, all
+		}
+	}
+}
+
+// Source returns an expression as the author wrote it, on one line.
+func Source(e ast.Expr) string {
+	b, err := format.Node(e)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
 }

@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 // of the configuration, something that is written out, or what a function makes.
 type origin struct {
 	// These are of a field: its schema and path, and in how many lists and maps it is.
-	given
+	Given
 	path   string
 	within int
 	// expr is what is written out.
@@ -111,7 +111,7 @@ func (s *sizes) ident(id *ast.Ident) []origin {
 		return s.origins(let.Expr)
 	}
 	if root, ok := s.roots[fieldName(id)]; ok && atRoot(id) {
-		return []origin{{given: root, path: fieldName(id)}}
+		return []origin{{Given: root, path: fieldName(id)}}
 	}
 	var out []origin
 	for _, m := range s.index.declared(id) {
@@ -151,7 +151,7 @@ func (s *sizes) fieldOf(e ast.Expr, name string) []origin {
 	}
 	s.parts[at] = nil
 	var out []origin
-	eachMember(e, nil, func(m member) {
+	eachMember(e, nil, func(m Member) {
 		switch {
 		case m.kind == named && m.name == name:
 			out = append(out, s.origins(m.value)...)
@@ -171,12 +171,12 @@ func (o origin) field(name string) []origin {
 		return nil // what Kubernetes has limits for itself
 	}
 	for _, sel := range []cue.Selector{cue.Str(name), cue.Str(name).Optional()} {
-		if v := o.schema.LookupPath(cue.MakePath(sel)); v.Exists() {
-			return []origin{{given: given{v, o.limits}, path: o.path + "." + cue.Str(name).String(), within: o.within, alternative: o.alternative}}
+		if v := o.Schema.LookupPath(cue.MakePath(sel)); v.Exists() {
+			return []origin{{Given: Given{v, o.Limits}, path: o.path + "." + cue.Str(name).String(), within: o.within, alternative: o.alternative}}
 		}
 	}
-	if v := o.schema.LookupPath(cue.MakePath(cue.AnyString)); v.Exists() {
-		return []origin{{given: given{v, o.limits}, path: o.path + "[string]", within: o.within + 1, alternative: o.alternative}}
+	if v := o.Schema.LookupPath(cue.MakePath(cue.AnyString)); v.Exists() {
+		return []origin{{Given: Given{v, o.Limits}, path: o.path + "[string]", within: o.within + 1, alternative: o.alternative}}
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (s *sizes) elementsOf(e ast.Expr) []origin {
 			}
 		}
 	case *ast.StructLit:
-		eachMember(e, nil, func(m member) {
+		eachMember(e, nil, func(m Member) {
 			switch {
 			case m.kind == embedded && m.value != ast.Expr(e):
 				out = append(out, s.elements(s.origins(m.value))...)
@@ -244,19 +244,19 @@ func (s *sizes) plain(e ast.Expr) []origin {
 // elements returns the elements of what a user gives.
 func (o origin) elements() []origin {
 	below := func(v cue.Value, label string, within int) origin {
-		return origin{given: given{v, o.limits}, path: o.path + label, within: o.within + within, alternative: true}
+		return origin{Given: Given{v, o.Limits}, path: o.path + label, within: o.within + within, alternative: true}
 	}
 	var out []origin
-	if v := o.schema.LookupPath(cue.MakePath(cue.AnyIndex)); v.Exists() {
+	if v := o.Schema.LookupPath(cue.MakePath(cue.AnyIndex)); v.Exists() {
 		out = append(out, below(v, "[_]", 1))
 	}
-	if v := o.schema.LookupPath(cue.MakePath(cue.AnyString)); v.Exists() {
+	if v := o.Schema.LookupPath(cue.MakePath(cue.AnyString)); v.Exists() {
 		out = append(out, below(v, "[string]", 1))
 	}
-	if len(out) > 0 || o.schema.IncompleteKind()&cue.StructKind == 0 {
+	if len(out) > 0 || o.Schema.IncompleteKind()&cue.StructKind == 0 {
 		return out
 	}
-	fields, err := o.schema.Fields(cue.Optional(true))
+	fields, err := o.Schema.Fields(cue.Optional(true))
 	for err == nil && fields.Next() {
 		out = append(out, below(fields.Value(), "."+fields.Selector().String(), 0))
 	}

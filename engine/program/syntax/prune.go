@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"slices"
@@ -8,14 +8,14 @@ import (
 	"cuelang.org/go/cue/build"
 )
 
-// prune removes from the packages that inst imports, directly or not, the fields
+// Prune removes from the packages that inst imports, directly or not, the fields
 // that inst cannot reach.
 //
 // CUE makes an instance of each imported package for each evaluation, with an arc
 // for every field of it, used or not. The package of the core Kubernetes types has
 // some 750 definitions, of which an operator uses a handful, so that without this
 // they are the larger part of what an evaluation costs.
-func prune(inst *build.Instance) {
+func Prune(inst *build.Instance) {
 	u := &usage{used: map[*build.Instance]map[string]bool{}, whole: map[*build.Instance]bool{}}
 	u.useAll(inst)
 	for dep := range u.deps(inst) {

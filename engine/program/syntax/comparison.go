@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"slices"
@@ -28,17 +28,17 @@ type Operand struct {
 }
 
 // Comparisons returns the comparisons of a package, by position.
-func (p *Program) Comparisons() []Comparison {
+func (x *Index) Comparisons() []Comparison {
 	var out []Comparison
-	for _, f := range p.files {
+	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
 			b, ok := n.(*ast.BinaryExpr)
 			if ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 				out = append(out, Comparison{
-					Source:   sourceText(b),
+					Source:   Source(b),
 					Position: fault.At(b.Pos()),
-					Left:     p.index.operand(b.X),
-					Right:    p.index.operand(b.Y),
+					Left:     x.operand(b.X),
+					Right:    x.operand(b.Y),
 				})
 			}
 			return true
@@ -49,7 +49,7 @@ func (p *Program) Comparisons() []Comparison {
 }
 
 // operand returns what the text says of one side of a comparison.
-func (x *index) operand(e ast.Expr) Operand {
+func (x *Index) operand(e ast.Expr) Operand {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		return x.operand(e.X)

@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ type Outside struct {
 // names, templates, their parameters and loops. A condition is no origin: what it decides
 // about is written.
 type tracer struct {
-	index *index
+	index *Index
 	// whole says that what the path leads to is wanted as it is written.
 	whole   bool
 	seen    map[string]bool
@@ -202,10 +202,10 @@ func (t *tracer) mean(attributes []*ast.Attribute) (restore func()) {
 // labelText returns a label as a path has it, and one that is computed as it is written.
 func labelText(l ast.Label) string {
 	if name, ok := literalLabel(l); ok {
-		return label(name).String()
+		return Selector(name).String()
 	}
 	if e, ok := l.(ast.Expr); ok {
-		return sourceText(e)
+		return Source(e)
 	}
 	return Each
 }

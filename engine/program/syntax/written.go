@@ -1,11 +1,10 @@
-package program
+package syntax
 
 import (
 	"maps"
 	"slices"
 	"strings"
 
-	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 
 	"operetta.dev/engine/fault"
@@ -16,7 +15,7 @@ import (
 type Written struct {
 	// Kinds are what it may be, as far as the text tells; none is not known.
 	Kinds []string
-	index *index
+	index *Index
 	text  []trailed
 }
 
@@ -30,15 +29,15 @@ type trailed struct {
 
 // Written returns the objects and inputs of the package as far as the text has them, and
 // where what there is comes from elsewhere as a whole.
-func (p *Program) Written() (objects, inputs []Written, wholes []Outside) {
-	objects, wholes = p.index.writtenAt("components", []string{Each, "objects", Each})
-	hooks, more := p.index.writtenAt("hooks", []string{Each, Each, "objects", Each})
-	inputs, _ = p.index.writtenAt("inputs", []string{Each})
+func (x *Index) Written() (objects, inputs []Written, wholes []Outside) {
+	objects, wholes = x.writtenAt("components", []string{Each, "objects", Each})
+	hooks, more := x.writtenAt("hooks", []string{Each, Each, "objects", Each})
+	inputs, _ = x.writtenAt("inputs", []string{Each})
 	return slices.Concat(objects, hooks), inputs, slices.Concat(wholes, more)
 }
 
 // writtenAt returns what the text has at a path below a field of the root.
-func (x *index) writtenAt(root string, path []string) ([]Written, []Outside) {
+func (x *Index) writtenAt(root string, path []string) ([]Written, []Outside) {
 	t := &tracer{index: x, whole: true, seen: map[string]bool{}, trail: []string{root}, left: len(path)}
 	found := map[string]*Written{}
 	for _, m := range x.fields[root] {
@@ -100,29 +99,4 @@ func (w *Written) Outside(path ...string) []Outside {
 		out = append(out, t.origins...)
 	}
 	return out
-}
-
-// Static returns what the package has at a path of its fields without a custom resource.
-func (p *Program) Static(path ...string) cue.Value {
-	sels := make([]cue.Selector, len(path))
-	for i, name := range path {
-		sels[i] = cue.Str(name)
-	}
-	return p.fill(nil).LookupPath(cue.MakePath(sels...))
-}
-
-// Locked reports whether only the administrator sets a field of the configuration.
-func (p *Program) Locked(path []string) bool {
-	l := p.locked
-	for _, name := range path {
-		if l == nil || l.all {
-			break
-		}
-		if next := l.fields[name]; next != nil {
-			l = next
-		} else {
-			l = l.others
-		}
-	}
-	return l != nil && l.all
 }

@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // references collects the references in a piece of a package, each with the
 // conditions under which an evaluation comes to it.
 type references struct {
-	index *index
+	index *Index
 	// follow says whether names of other root fields are followed to what they
 	// stand for, so that an alias hides nothing.
 	follow bool
@@ -61,7 +61,7 @@ type found struct {
 	literal int
 }
 
-func newReferences(x *index) *references {
+func newReferences(x *Index) *references {
 	return &references{index: x, following: map[string]bool{}, within: map[ast.Node]bool{}, places: map[*ast.StructLit]string{}}
 }
 
@@ -70,7 +70,7 @@ func newReferences(x *index) *references {
 const maxFollowed = 2_000
 
 // member walks a member with what guards it.
-func (r *references) member(m member) {
+func (r *references) member(m Member) {
 	defer r.leave(r.surroundings)
 	for _, g := range m.guards {
 		r.clause(g)
@@ -82,7 +82,7 @@ func (r *references) member(m member) {
 func (r *references) leave(to surroundings) { r.surroundings = to }
 
 // body walks the label and the value of a member.
-func (r *references) body(m member) {
+func (r *references) body(m Member) {
 	if m.field != nil {
 		if _, literal := literalLabel(m.field.Label); !literal {
 			r.inside(m.field.Label)
@@ -95,7 +95,7 @@ func (r *references) body(m member) {
 }
 
 // pathTo returns where an evaluation has a field of the value that is being walked.
-func (r *references) pathTo(m member) string {
+func (r *references) pathTo(m Member) string {
 	name, literal := literalLabel(m.field.Label)
 	switch {
 	case r.path == "":
@@ -118,7 +118,7 @@ func selection(name string) string {
 }
 
 // nameOf returns the name of a field as CUE at the root of the package.
-func (r *references) nameOf(m member) (string, bool) {
+func (r *references) nameOf(m Member) (string, bool) {
 	if m.name != "" {
 		return fmt.Sprintf("%q", m.name), true
 	}
@@ -152,7 +152,7 @@ func (r *references) walk(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.Field:
 			// A literal label is a name, not a reference.
-			r.member(member{field: n, value: n.Value, kind: kindOf(n)})
+			r.member(Member{field: n, value: n.Value, kind: kindOf(n)})
 			return false
 		case *ast.StructLit:
 			r.places[n] = r.path
@@ -218,7 +218,7 @@ func (r *references) clause(c ast.Clause) {
 		r.inside(c.Condition)
 		if condition, ok := r.atRoot(c.Condition, 0); ok {
 			r.clauses = append(slices.Clip(r.clauses), "if "+condition)
-			r.guards = append(slices.Clip(r.guards), sourceText(c.Condition))
+			r.guards = append(slices.Clip(r.guards), Source(c.Condition))
 		}
 	case *ast.ForClause:
 		r.inside(c.Source)
@@ -228,7 +228,7 @@ func (r *references) clause(c ast.Clause) {
 				key = variable(c.Key)
 			}
 			r.clauses = append(slices.Clip(r.clauses), fmt.Sprintf("for %s, %s in %s", key, variable(c.Value), source))
-			r.guards = append(slices.Clip(r.guards), "for "+c.Value.Name+" in "+sourceText(c.Source))
+			r.guards = append(slices.Clip(r.guards), "for "+c.Value.Name+" in "+Source(c.Source))
 		}
 	case *ast.LetClause:
 		r.inside(c.Expr)
@@ -270,12 +270,12 @@ func (r *references) chain(e ast.Expr) bool {
 }
 
 // declared returns what an identifier that leads to none of the roots stands for.
-func (x *index) declared(id *ast.Ident) []member {
+func (x *Index) declared(id *ast.Ident) []Member {
 	switch n := id.Node.(type) {
 	case *ast.LetClause:
-		return []member{{value: n.Expr}}
+		return []Member{{value: n.Expr}}
 	case *ast.Alias:
-		return []member{{value: n.Expr}}
+		return []Member{{value: n.Expr}}
 	case *ast.ImportSpec:
 		return nil
 	}
@@ -287,9 +287,9 @@ func (x *index) declared(id *ast.Ident) []member {
 	}
 	switch n := id.Node.(type) {
 	case *ast.Field:
-		return []member{{field: n, value: n.Value}}
+		return []Member{{field: n, value: n.Value}}
 	case ast.Expr:
-		return []member{{value: n}}
+		return []Member{{value: n}}
 	}
 	return nil
 }
@@ -314,7 +314,7 @@ func (r *references) brackets(e ast.Expr) {
 // declarations walks what a path below some declarations stands for. It walks no
 // more than the path leads to where the text says that: a reference to one field
 // of a struct is no reference to what its other fields rest on.
-func (r *references) declarations(from fault.Position, at []member, path []string, place string) {
+func (r *references) declarations(from fault.Position, at []Member, path []string, place string) {
 	defer r.leave(r.surroundings)
 	if r.use.IsZero() {
 		r.use = from
@@ -354,7 +354,7 @@ func (r *references) declarations(from fault.Position, at []member, path []strin
 
 // first reports whether a value is come to for the first time under the present
 // conditions.
-func (r *references) first(m member) bool {
+func (r *references) first(m Member) bool {
 	if r.within[m.value] {
 		r.beyond = true // it is in itself, and may have other conditions there
 		return false
@@ -374,10 +374,10 @@ func (r *references) first(m member) bool {
 
 // step returns the declarations of a name below others, also those that an evaluation
 // may give the name, and whether the text shows all of them.
-func step(at []member, name string) (next []member, exact bool) {
+func step(at []Member, name string) (next []Member, exact bool) {
 	exact = true
 	for _, m := range at {
-		eachMember(m.value, m.guards, func(d member) {
+		eachMember(m.value, m.guards, func(d Member) {
 			switch {
 			case d.name == name, d.kind == pattern, d.kind == dynamic && mayBe(d.field, name):
 				next = append(next, d)

@@ -1,47 +1,67 @@
-package program
+package syntax
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
-	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
 
+// A Copy is a place at which the package copies what a Secret holds.
+type Copy struct {
+	Kind     CopyKind
+	Position fault.Position
+	// Path is the field that gets the copy, and From leads to the Secret.
+	Path, From string
+}
+
+// A CopyKind says what becomes of what a Secret holds.
+type CopyKind string
+
+// What becomes of what a Secret holds.
+const (
+	CopyOfValue  CopyKind = "Value"
+	CopyOfDigest CopyKind = "Digest"
+	// CopyAsName is a copy into the name of a component, which everything says.
+	CopyAsName CopyKind = "Name"
+)
+
 // Copies returns where the package copies what a Secret holds into a status, or into an
-// object that is no Secret, as it is or as a digest, as far as the text tells.
-func (p *Program) Copies() fault.Faults {
-	c := &copies{program: p}
-	for _, m := range p.index.fields["status"] {
-		eachMember(m.value, m.guards, func(d member) { c.visit([]string{"status"}, d, nil) })
+// object that is no Secret, as it is or as a digest, as far as the text tells. kindAt
+// returns the kind of the object or input at a path, or "".
+func (x *Index) Copies(kindAt func(path []string) string) []Copy {
+	c := &copies{index: x, kindAt: kindAt}
+	for _, m := range x.fields["status"] {
+		eachMember(m.value, m.guards, func(d Member) { c.visit([]string{"status"}, d, nil) })
 	}
-	for _, component := range p.index.order {
+	for _, component := range x.order {
 		c.objects(component, []string{"components", component})
 	}
-	for _, phase := range Phases {
-		for _, m := range (&secretText{index: p.index}).under(p.index.fields["hooks"], string(phase), 0) {
-			eachMember(m.value, m.guards, func(hook member) {
+	for _, phase := range slices.Sorted(maps.Keys(x.hooks)) {
+		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase, 0) {
+			eachMember(m.value, m.guards, func(hook Member) {
 				if hook.kind == named {
-					c.objects(phase.hook(hook.name), []string{"hooks", string(phase), hook.name})
+					c.objects(HookName(phase, hook.name), []string{"hooks", phase, hook.name})
 				}
 			})
 		}
 	}
-	for _, m := range p.index.homes[computedName] {
+	for _, m := range x.homes[ComputedName] {
 		c.name(m)
 	}
-	return c.found.Sorted()
+	return c.found
 }
 
 // name looks at the computed name of a component or a hook, which is said everywhere.
-func (c *copies) name(m member) {
+func (c *copies) name(m Member) {
 	if m.field == nil {
 		return
 	}
-	r := newReferences(c.program.index)
+	r := newReferences(c.index)
 	r.follow, r.skip = true, noValue
 	used := map[string]bool{}
 	ast.Walk(m.field.Label, func(n ast.Node) bool {
@@ -57,32 +77,30 @@ func (c *copies) name(m member) {
 	}
 	r.inside(m.field.Label)
 	if from, ok := c.first(r.found, c.secret); ok {
-		c.found = append(c.found, fault.Fault{
-			Position: fault.At(m.field.Label.Pos()), Path: "components",
-			Message: "its name is made of what a Secret holds, " + from + ", and is said everywhere", Hint: "let the name come from elsewhere",
-		})
+		c.found = append(c.found, Copy{CopyAsName, m.Position(), "components", from})
 	}
 }
 
 // copies looks for what is copied.
 type copies struct {
-	program *Program
-	found   fault.Faults
+	index  *Index
+	kindAt func(path []string) string
+	found  []Copy
 }
 
 // objects looks at the objects of a component.
 func (c *copies) objects(component string, path []string) {
-	s := &secretText{index: c.program.index}
+	s := &secretText{index: c.index}
 	for _, objects := range s.under(s.component(component), "objects", 0) {
-		eachMember(objects.value, objects.guards, func(o member) {
+		eachMember(objects.value, objects.guards, func(o Member) {
 			if o.kind != named {
 				return // of which kind it is only an evaluation can tell
 			}
 			at := slices.Concat(path, []string{"objects", o.name})
-			switch c.kindOf(at, []member{o}) {
+			switch c.kindAt(at) {
 			case "":
-			case secretKind:
-				c.visit(at, o, secretFields)
+			case SecretKind:
+				c.visit(at, o, SecretFields)
 			default:
 				c.visit(at, o, nil)
 			}
@@ -90,36 +108,15 @@ func (c *copies) objects(component string, path []string) {
 	}
 }
 
-// kindOf returns the kind of an object, as far as it is known.
-func (c *copies) kindOf(path []string, declared []member) string {
-	var sels []cue.Selector
-	for _, name := range append(slices.Clip(path), "kind") {
-		sels = append(sels, cue.Str(name))
-	}
-	if kind := stringOr(c.program.static.LookupPath(cue.MakePath(sels...)), ""); kind != "" {
-		return kind
-	}
-	s := &secretText{index: c.program.index}
-	if s.isSecret(declared) {
-		return secretKind
-	}
-	for _, kind := range s.under(declared, "kind", 0) {
-		if lit, ok := kind.value.(*ast.BasicLit); ok {
-			return unquoted(lit)
-		}
-	}
-	return ""
-}
-
 // visit looks at a member and below it, but not at those of some names, nor at what is
 // hidden in an object that has such: it may be for those.
-func (c *copies) visit(path []string, m member, but []string) {
+func (c *copies) visit(path []string, m Member, but []string) {
 	at := path
 	if m.kind == named && m.name != path[len(path)-1] {
 		at = slices.Concat(path, []string{m.name})
 	}
 	if lit, ok := m.value.(*ast.StructLit); ok {
-		eachDecl(lit.Elts, m.guards, func(d member) {
+		eachDecl(lit.Elts, m.guards, func(d Member) {
 			if d.kind == named && (slices.Contains(but, d.name) || len(but) > 0 && !isRegular(d.name)) {
 				return
 			}
@@ -128,7 +125,7 @@ func (c *copies) visit(path []string, m member, but []string) {
 		return
 	}
 	if len(but) > 0 {
-		eachMember(m.value, m.guards, func(d member) {
+		eachMember(m.value, m.guards, func(d Member) {
 			if d.kind == named && isRegular(d.name) && !slices.Contains(but, d.name) {
 				c.visit(at, d, nil)
 			}
@@ -139,9 +136,9 @@ func (c *copies) visit(path []string, m member, but []string) {
 }
 
 // leaf reports a member whose value has what a Secret holds, or a digest of that.
-func (c *copies) leaf(path []string, m member) {
+func (c *copies) leaf(path []string, m Member) {
 	var digests []*ast.CallExpr
-	r := newReferences(c.program.index)
+	r := newReferences(c.index)
 	r.follow, r.skip = true, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if ok && isDigest(call) {
@@ -152,34 +149,25 @@ func (c *copies) leaf(path []string, m member) {
 	}
 	r.member(m)
 	if from, ok := c.first(r.found, c.secret); ok {
-		c.report(path, m, "it copies what a Secret holds, "+from+", to where more people may read it", "let whoever needs it refer to the Secret")
+		c.report(CopyOfValue, path, m, from)
 		return
 	}
 	for _, call := range digests {
-		inside := newReferences(c.program.index)
+		inside := newReferences(c.index)
 		inside.follow, inside.skip = true, noValue
 		for _, arg := range call.Args {
 			inside.walk(arg)
 		}
 		if from, ok := c.first(inside.found, c.secretOrSpec); ok {
-			c.report(path, m, "it shows a digest of what a Secret holds, "+from+", by which whoever reads it can try guesses", hintDigest)
+			c.report(CopyOfDigest, path, m, from)
 			return
 		}
 	}
 }
 
-// hintDigest says what to use in place of a digest.
-const hintDigest = `the annotation "` + DigestAnnotation + `" of a Secret in live or inputs is one that tells nothing`
-
-// report notes what is wrong with a member.
-func (c *copies) report(path []string, m member, message, hint string) {
-	position := fault.Position{}
-	if m.field != nil {
-		position = fault.At(m.field.Label.Pos())
-	} else if m.value != nil {
-		position = fault.At(m.value.Pos())
-	}
-	c.found = append(c.found, fault.Fault{Position: position, Path: Reference{Path: path}.String(), Message: message, Hint: hint})
+// report notes a copy.
+func (c *copies) report(kind CopyKind, path []string, m Member, from string) {
+	c.found = append(c.found, Copy{kind, m.Position(), Reference{Path: path}.String(), from})
 }
 
 // first returns the first of some references that leads into a Secret.
@@ -197,9 +185,9 @@ func (c *copies) secretOrSpec(r Reference) (string, bool) {
 	if from, ok := c.secret(r); ok {
 		return from, true
 	}
-	for _, path := range c.program.index.secretSpec {
+	for _, path := range c.index.secretSpec {
 		n := min(len(path), len(r.Path))
-		if n > len(wholeSpec) && slices.Equal(path[:n], r.Path[:n]) {
+		if n > len(WholeSpec) && slices.Equal(path[:n], r.Path[:n]) {
 			return Reference{Path: r.Path}.String(), true
 		}
 	}
@@ -224,20 +212,11 @@ func (c *copies) secret(r Reference) (string, bool) {
 	default:
 		return "", false
 	}
-	content := len(r.Path) <= below || slices.Contains(secretFields, r.Path[below])
-	if !content || c.kindOf(of, (&secretText{index: c.program.index}).at(of)) != secretKind {
+	content := len(r.Path) <= below || slices.Contains(SecretFields, r.Path[below])
+	if !content || c.kindAt(of) != SecretKind {
 		return "", false
 	}
 	return Reference{Path: r.Path[:min(below+1, len(r.Path))]}.String(), true
-}
-
-// at returns what is written at a path.
-func (s *secretText) at(path []string) []member {
-	out := s.index.fields[path[0]]
-	for _, name := range path[1:] {
-		out = s.under(out, name, 0)
-	}
-	return out
 }
 
 // isDigest reports whether a call makes a digest.

@@ -1,10 +1,9 @@
-package program
+package syntax
 
 import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -17,26 +16,26 @@ import (
 // root fields are written, and which references each component makes. Evaluation
 // cannot tell that: an expression that waits for a live object has no value, and
 // a value does not know the file and line of what it refers to.
-type index struct {
+type Index struct {
 	root fault.Position
 	// fields holds the declarations of each root field, over all files.
-	fields map[string][]member
+	fields map[string][]Member
 	// bodies holds what is written for each component that has a literal name.
-	bodies map[string][]member
+	bodies map[string][]Member
 	// anyBody is what is written for components by pattern, and dynamicBody for
 	// those whose names only an evaluation knows.
-	anyBody, dynamicBody []member
+	anyBody, dynamicBody []Member
 	// homes is what is written for each component and hook, those of computed names under
-	// computedName.
-	homes map[string][]member
+	// ComputedName.
+	homes map[string][]Member
 	// fromData are the fields whose names, or whose being there, an evaluation decides.
 	fromData map[*ast.Field]bool
 	// order is the author's order of the components.
 	order []string
 	// conditionals are what comprehensions add to the components, and
 	// conditionalParts which parts those within a component add to it.
-	guarded          []member
-	conditionals     []conditional
+	guarded          []Member
+	conditionals     []Conditional
 	conditionalParts map[string][]string
 	// opaque says that components, or parts of one, come from an embedding, so that
 	// bodies and names may not have all of them; foreign that another package brings
@@ -46,9 +45,11 @@ type index struct {
 	// text shows.
 	embeddings []span
 	// rootGuards are the comprehensions at the root, whatever they add.
-	rootGuards []conditional
-	// hooks are what comprehensions add to the hooks of each phase.
-	hooks map[Phase]*[hookPlaces]additions
+	rootGuards []Conditional
+	// hooks are what comprehensions add to the hooks of each phase, and hooksEmbed says
+	// that there may be more phases than the text shows.
+	hooks      map[string]*[hookPlaces]Additions
+	hooksEmbed bool
 	// names are the members that are written for components and their parts.
 	names map[string]members
 	// paths are the struct literals at or below components, and those at the root, by
@@ -56,33 +57,25 @@ type index struct {
 	paths map[*ast.StructLit][]string
 	// edges are the derived edges of each component, and otherEdges those of
 	// components whose names only an evaluation knows.
-	edges      map[string][]derivedEdge
-	otherEdges []derivedEdge
-	// otherOf are the loops that otherEdges are of; nil stands for all.
-	otherOf []*ast.Field
+	edges      map[string][]DerivedEdge
+	otherEdges []DerivedEdge
 	// references are all references of the package, by position.
 	references []Reference
 	// selections are the places at which names of them are selected.
-	selections map[fault.Origin][]selectedName
+	selections map[fault.Origin][]Selection
 	// needed are the references to fields of the spec, and clauses the clauses of
 	// comprehensions, with whether they rest on more than the custom resource.
 	needed  map[string]bool
 	clauses map[ast.Clause]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
-	// live, cr and inputs are what the package refers to of the live objects, of the custom
-	// resource and of its inputs.
-	live, cr, inputs *projection
 	// labelled are the hidden fields and definitions, by label, wherever they are.
-	labelled map[string][]member
+	labelled map[string][]Member
 	// secretSpec are the fields of the custom resource that Secrets are made of, and
 	// secretContent what is written for their content, as far as the text shows Secrets.
 	secretSpec    [][]string
-	secretContent []member
-	// digests says that the package may refer to the digest of what an object holds.
-	digests bool
-	// rests are the Secrets that objects rest on, by component and object.
-	rests *sync.Map
+	secretContent []Member
+	files         []*ast.File
 }
 
 // members are the literal names written below a path. They are open when more may
@@ -93,28 +86,29 @@ type members struct {
 }
 
 // emptyIndex returns an index of no text.
-func emptyIndex() *index {
-	return &index{
-		fields:           map[string][]member{},
+func emptyIndex() *Index {
+	return &Index{
+		fields:           map[string][]Member{},
 		conditionalParts: map[string][]string{},
-		bodies:           map[string][]member{},
-		homes:            map[string][]member{},
+		bodies:           map[string][]Member{},
+		homes:            map[string][]Member{},
 		needed:           map[string]bool{},
 		readBy:           map[string][]string{},
 		clauses:          map[ast.Clause]bool{},
-		hooks:            map[Phase]*[hookPlaces]additions{},
+		hooks:            map[string]*[hookPlaces]Additions{},
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
-		edges:            map[string][]derivedEdge{},
-		labelled:         map[string][]member{},
-		rests:            &sync.Map{},
-		selections:       map[fault.Origin][]selectedName{},
+		edges:            map[string][]DerivedEdge{},
+		labelled:         map[string][]Member{},
+		selections:       map[fault.Origin][]Selection{},
 	}
 }
 
-func newIndex(files []*ast.File) *index {
+// Read returns what the text of a package says.
+func Read(files []*ast.File) *Index {
 	x := emptyIndex()
-	var embeddings []member
+	x.files = files
+	var embeddings []Member
 	for _, f := range files {
 		if x.root.IsZero() {
 			x.root = fault.Position{File: f.Filename, Line: 1}
@@ -124,7 +118,7 @@ func newIndex(files []*ast.File) *index {
 				x.addPaths(c.Value, nil)
 			}
 		}
-		eachDecl(f.Decls, nil, func(m member) {
+		eachDecl(f.Decls, nil, func(m Member) {
 			if m.kind == embedded {
 				embeddings = append(embeddings, m)
 				return
@@ -141,9 +135,6 @@ func newIndex(files []*ast.File) *index {
 	}
 	x.addTwoLevels("inputs")
 	x.addTwoLevels("versions")
-	for _, p := range Phases {
-		x.hooks[p] = &[hookPlaces]additions{}
-	}
 	for _, m := range x.fields["hooks"] {
 		x.addHooks(m)
 	}
@@ -157,8 +148,6 @@ func newIndex(files []*ast.File) *index {
 	x.deriveOthers()
 	x.references = x.allReferences(files)
 	x.fromData = fieldsFromData(files)
-	x.digests = refersToDigests(x.references)
-	x.live, x.cr, x.inputs = x.project("live"), x.project("cr"), x.project("inputs")
 	x.addSecrets(files)
 	return x
 }
@@ -191,19 +180,22 @@ func fieldsFromData(files []*ast.File) map[*ast.Field]bool {
 	return out
 }
 
-// computedName stands for the names of components that are not written out. It is
+// ContractPath is the import path of the contract.
+const ContractPath = "operetta.dev/schemas/operator"
+
+// ComputedName stands for the names of components that are not written out. It is
 // no valid name.
-const computedName = "*"
+const ComputedName = "*"
 
 // addComponents records what is written below components.
-func (x *index) addComponents(components member) {
+func (x *Index) addComponents(components Member) {
 	x.addMembers("components", components)
-	eachMember(components.value, components.guards, func(m member) { x.addComponent(m, 0) })
+	eachMember(components.value, components.guards, func(m Member) { x.addComponent(m, 0) })
 	x.addPaths(components.value, []string{"components"})
 }
 
 // addComponent records what is written for a component, or for several.
-func (x *index) addComponent(m member, depth int) {
+func (x *Index) addComponent(m Member, depth int) {
 	if m.name != "" && !isRegular(m.name) {
 		return
 	}
@@ -213,11 +205,11 @@ func (x *index) addComponent(m member, depth int) {
 	switch m.kind {
 	case pattern:
 		x.anyBody = append(x.anyBody, m)
-		x.addParts(computedName, m)
+		x.addParts(ComputedName, m)
 	case dynamic:
 		x.dynamicBody = append(x.dynamicBody, m)
-		x.homes[computedName] = append(x.homes[computedName], m)
-		x.addParts(computedName, m)
+		x.homes[ComputedName] = append(x.homes[ComputedName], m)
+		x.addParts(ComputedName, m)
 	case named:
 		if !slices.Contains(x.order, m.name) && m.field.Constraint == token.ILLEGAL {
 			x.order = append(x.order, m.name)
@@ -242,10 +234,10 @@ func (x *index) addComponent(m member, depth int) {
 }
 
 // addTwoLevels records the names below a root field, and below each of those.
-func (x *index) addTwoLevels(root string) {
+func (x *Index) addTwoLevels(root string) {
 	for _, m := range x.fields[root] {
 		x.addMembers(root, m)
-		eachMember(m.value, nil, func(below member) {
+		eachMember(m.value, nil, func(below Member) {
 			if below.name != "" {
 				x.addMembers(root+"."+below.name, below)
 			}
@@ -254,19 +246,19 @@ func (x *index) addTwoLevels(root string) {
 }
 
 // addRootGuards records the comprehensions at the root.
-func (x *index) addRootGuards() {
+func (x *Index) addRootGuards() {
 	for _, name := range slices.Sorted(maps.Keys(x.fields)) {
 		for _, m := range x.fields[name] {
 			if len(m.guards) > 0 {
-				x.rootGuards = append(x.rootGuards, conditional{guards: spansOf(m.guards)})
+				x.rootGuards = append(x.rootGuards, Conditional{guards: spansOf(m.guards)})
 			}
 		}
 	}
 }
 
 // addParts records what is written below the parts of a component.
-func (x *index) addParts(component string, m member) {
-	eachMember(m.value, nil, func(part member) {
+func (x *Index) addParts(component string, m Member) {
+	eachMember(m.value, nil, func(part Member) {
 		if part.name != "" {
 			x.addMembers("components."+component+"."+part.name, part)
 		}
@@ -277,12 +269,12 @@ func (x *index) addParts(component string, m member) {
 }
 
 // addMembers records the names written directly below a path.
-func (x *index) addMembers(path string, owner member) {
+func (x *Index) addMembers(path string, owner Member) {
 	m, ok := x.names[path]
 	if !ok {
 		m.names = map[string]fault.Position{}
 	}
-	eachMember(owner.value, owner.guards, func(d member) {
+	eachMember(owner.value, owner.guards, func(d Member) {
 		switch {
 		case d.name != "" && isRegular(d.name):
 			if _, seen := m.names[d.name]; !seen {
@@ -297,7 +289,7 @@ func (x *index) addMembers(path string, owner member) {
 
 // addPaths records the paths of the struct literals in a value, so that a name
 // that is resolved to one of them, such as a sibling's, has a path as well.
-func (x *index) addPaths(v ast.Node, path []string) {
+func (x *Index) addPaths(v ast.Node, path []string) {
 	switch v := v.(type) {
 	case *ast.StructLit:
 		x.paths[v] = path
@@ -325,18 +317,18 @@ func (x *index) addPaths(v ast.Node, path []string) {
 	}
 }
 
-// rank returns the place of a component in the text; components that only an
+// Rank returns the place of a component in the text; components that only an
 // evaluation knows come last.
-func (x *index) rank(component string) int {
+func (x *Index) Rank(component string) int {
 	if i := slices.Index(x.order, component); i >= 0 {
 		return i
 	}
 	return len(x.order)
 }
 
-// mayHave reports whether a component may have a part, or a part a member: false
+// MayHave reports whether a component may have a part, or a part a member: false
 // saves looking it up, which costs more than evaluating one.
-func (x *index) mayHave(member string, path ...string) bool {
+func (x *Index) MayHave(member string, path ...string) bool {
 	m, ok := x.names[strings.Join(append([]string{"components"}, path...), ".")]
 	if !ok || m.open || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0 {
 		return true
@@ -345,10 +337,75 @@ func (x *index) mayHave(member string, path ...string) bool {
 	return written
 }
 
-// written returns where a member below a path is written.
-func (x *index) written(member string, path []string) (fault.Position, bool) {
-	pos, ok := x.names[strings.Join(path, ".")].names[member]
-	return pos, ok
+// PositionOf returns where a member below a path is written, such as components, web,
+// objects, service. It is zero for what only an evaluation knows.
+func (x *Index) PositionOf(path ...string) fault.Position {
+	last := len(path) - 1
+	if last > 0 {
+		return x.names[strings.Join(path[:last], ".")].names[path[last]]
+	}
+	for _, m := range x.fields[path[0]] {
+		return m.Position()
+	}
+	return fault.Position{}
+}
+
+// Names returns the names that are written below a path, such as components or
+// components.web.outputs, and whether there may be more that only an evaluation knows.
+func (x *Index) Names(path ...string) (names []string, open bool) {
+	m, ok := x.names[strings.Join(path, ".")]
+	if !ok {
+		return nil, true
+	}
+	return slices.Sorted(maps.Keys(m.names)), m.open || x.opaque
+}
+
+// Root returns where the package begins.
+func (x *Index) Root() fault.Position { return x.root }
+
+// Fields returns what is written at the root, by name.
+func (x *Index) Fields() []Member {
+	var out []Member
+	for _, name := range slices.Sorted(maps.Keys(x.fields)) {
+		out = append(out, x.fields[name]...)
+	}
+	return out
+}
+
+// Components returns the literal names of the components, in the author's order.
+func (x *Index) Components() []string { return x.order }
+
+// Foreign reports whether another package brings fields of the root, which may be any.
+func (x *Index) Foreign() bool { return x.foreign }
+
+// Declared returns the paths of all that is written below a root field: the literal names
+// up to the first that is none.
+func (x *Index) Declared(root string) [][]string {
+	var out [][]string
+	var declare func(path []string, m Member)
+	declare = func(path []string, m Member) {
+		switch {
+		case m.kind == embedded && m.value == nil: // three dots
+			return
+		case m.kind != named:
+			out = append(out, path)
+			return
+		}
+		path = append(slices.Clone(path), m.name)
+		inner := m.Members()
+		for _, d := range inner {
+			declare(path, d)
+		}
+		if len(inner) == 0 {
+			out = append(out, path)
+		}
+	}
+	for _, m := range x.fields[root] {
+		for _, d := range m.Members() {
+			declare(nil, d)
+		}
+	}
+	return out
 }
 
 // isRegular reports whether a name is neither hidden nor a definition.
@@ -367,7 +424,7 @@ const (
 )
 
 // A member is something that is declared directly in a value.
-type member struct {
+type Member struct {
 	kind  memberKind
 	name  string // of a named one
 	field *ast.Field
@@ -376,15 +433,40 @@ type member struct {
 	guards []ast.Clause
 }
 
+// Name returns the literal name of a field, or "".
+func (m Member) Name() string { return m.name }
+
+// IsRegular reports whether it is a field whose name is literal and neither hidden nor a
+// definition.
+func (m Member) IsRegular() bool { return m.name != "" && isRegular(m.name) }
+
+// Position returns where the label of a field is written, or else the value.
+func (m Member) Position() fault.Position {
+	switch {
+	case m.field != nil:
+		return fault.At(m.field.Label.Pos())
+	case m.value != nil:
+		return fault.At(m.value.Pos())
+	}
+	return fault.Position{}
+}
+
+// Members returns what is declared in the value of a member, without its guards.
+func (m Member) Members() []Member {
+	var out []Member
+	eachMember(m.value, nil, func(d Member) { out = append(out, d) })
+	return out
+}
+
 // eachMember calls f for each member of a value, also within comprehensions,
 // unifications and disjunctions.
-func eachMember(v ast.Node, guards []ast.Clause, f func(member)) {
+func eachMember(v ast.Node, guards []ast.Clause, f func(Member)) {
 	switch v := v.(type) {
 	case *ast.StructLit:
 		eachDecl(v.Elts, guards, f)
 	case *ast.BinaryExpr:
 		if v.Op != token.AND && v.Op != token.OR {
-			f(member{kind: embedded, value: v, guards: guards})
+			f(Member{kind: embedded, value: v, guards: guards})
 			return
 		}
 		eachMember(v.X, guards, f)
@@ -396,23 +478,23 @@ func eachMember(v ast.Node, guards []ast.Clause, f func(member)) {
 	case *ast.Alias:
 		eachMember(v.Expr, guards, f)
 	case ast.Expr:
-		f(member{kind: embedded, value: v, guards: guards})
+		f(Member{kind: embedded, value: v, guards: guards})
 	}
 }
 
 // eachDecl calls f for each member that declarations make.
-func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(member)) {
+func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(Member)) {
 	for _, d := range decls {
 		switch d := d.(type) {
 		case *ast.Field:
 			name, _ := literalLabel(d.Label)
-			f(member{kind: kindOf(d), name: name, field: d, value: d.Value, guards: guards})
+			f(Member{kind: kindOf(d), name: name, field: d, value: d.Value, guards: guards})
 		case *ast.Comprehension:
 			eachMember(d.Value, slices.Concat(guards, d.Clauses), f)
 		case *ast.EmbedDecl:
 			eachMember(d.Expr, guards, f)
 		case *ast.Ellipsis:
-			f(member{kind: embedded, value: d.Type, guards: guards})
+			f(Member{kind: embedded, value: d.Type, guards: guards})
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package program
+package syntax
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 // for edges and for the author's order. The rest makes the index opaque.
 
 // addRoot records a declaration at the root, and those that an embedding brings there.
-func (x *index) addRoot(m member, depth int) {
+func (x *Index) addRoot(m Member, depth int) {
 	switch {
 	case m.name != "":
 		x.fields[m.name] = append(x.fields[m.name], m)
@@ -32,7 +32,7 @@ func (x *index) addRoot(m member, depth int) {
 
 // isContract reports whether an embedding is that of the contract, which brings no
 // components.
-func (x *index) isContract(e ast.Expr) bool {
+func (x *Index) isContract(e ast.Expr) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok {
 		return false
@@ -46,22 +46,22 @@ func (x *index) isContract(e ast.Expr) bool {
 		return false
 	}
 	path, err := strconv.Unquote(spec.Path.Value)
-	return err == nil && path == contractPath
+	return err == nil && path == ContractPath
 }
 
 // behind returns the members that an embedding brings, as far as the text of the
 // package shows them, with the guards of the embedding.
-func (x *index) behind(m member, depth int) []member {
-	var out []member
+func (x *Index) behind(m Member, depth int) []Member {
+	var out []Member
 	for _, at := range x.standsFor(m.value, depth) {
-		eachMember(at.value, slices.Concat(m.guards, at.guards), func(d member) { out = append(out, d) })
+		eachMember(at.value, slices.Concat(m.guards, at.guards), func(d Member) { out = append(out, d) })
 	}
 	return out
 }
 
 // standsFor returns what an expression may stand for in the text of the package. Where
 // data selects it, that is everything that could be selected.
-func (x *index) standsFor(e ast.Expr, depth int) []member {
+func (x *Index) standsFor(e ast.Expr, depth int) []Member {
 	if depth > maxAliases {
 		return nil
 	}
@@ -72,29 +72,29 @@ func (x *index) standsFor(e ast.Expr, depth int) []member {
 		return x.declared(e)
 	case *ast.SelectorExpr:
 		name, _ := literalLabel(e.Sel)
-		return x.below(e.X, depth, func(d member) bool { return d.name == name })
+		return x.below(e.X, depth, func(d Member) bool { return d.name == name })
 	case *ast.IndexExpr:
 		lit, ok := e.Index.(*ast.BasicLit)
 		if !ok || lit.Kind != token.STRING {
-			return x.below(e.X, depth, func(member) bool { return true })
+			return x.below(e.X, depth, func(Member) bool { return true })
 		}
 		name, _ := literalLabel(lit)
-		return x.below(e.X, depth, func(d member) bool { return d.name == name })
+		return x.below(e.X, depth, func(d Member) bool { return d.name == name })
 	}
 	return nil
 }
 
 // below returns those members of what an expression stands for that are selected.
-func (x *index) below(e ast.Expr, depth int, selected func(member) bool) []member {
-	var out []member
+func (x *Index) below(e ast.Expr, depth int, selected func(Member) bool) []Member {
+	var out []Member
 	for _, at := range x.standsFor(e, depth+1) {
 		if list, ok := at.value.(*ast.ListLit); ok {
 			for _, v := range list.Elts {
-				out = append(out, member{value: v, guards: at.guards})
+				out = append(out, Member{value: v, guards: at.guards})
 			}
 			continue
 		}
-		eachMember(at.value, at.guards, func(d member) {
+		eachMember(at.value, at.guards, func(d Member) {
 			if selected(d) {
 				out = append(out, d)
 			}
