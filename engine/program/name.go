@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-
 	"operetta.dev/engine/fault"
 )
 

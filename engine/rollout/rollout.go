@@ -272,10 +272,10 @@ func (r *run) finish() Result {
 	out.Completion.Own = r.own()
 	out.Patches = r.patchReports()
 	out.Completion.Patches = effective(out.Patches)
-	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.Reason == "" {
+	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.IsZero() {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
 	}
-	if r.rollout.Unstored != "" && out.Completion.Fault.Reason == "" {
+	if r.rollout.Unstored != "" && out.Completion.Fault.IsZero() {
 		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: r.rollout.Unstored}
 	}
 	if r.resume > 0 {

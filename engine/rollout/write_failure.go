@@ -196,7 +196,7 @@ type Locator interface {
 // locate returns where a field of an object is written.
 func (r *run) locate(d ownership.Desired, path string) fault.Position {
 	if l, ok := r.Package.(Locator); ok && path != "" {
-		if at := l.Locate(r.session(), d.Component, d.Object, path); at != (fault.Position{}) {
+		if at := l.Locate(r.session(), d.Component, d.Object, path); !at.IsZero() {
 			return at
 		}
 	}

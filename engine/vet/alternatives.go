@@ -90,7 +90,7 @@ func reads(v *view) fault.Faults {
 			}
 		}
 	}
-	return slices.CompactFunc(out.Sorted(), func(a, b fault.Fault) bool { return a == b })
+	return out.Sorted()
 }
 
 // readable returns a fault if an input may not be read as an object of a kind.

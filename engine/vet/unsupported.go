@@ -34,7 +34,7 @@ var gaps = []gap{
 		find: func(v *view) fault.Faults {
 			var out fault.Faults
 			for _, version := range v.Meta().Versions {
-				if at := v.at("versions", version.Name, "convert"); at.Position != (fault.Position{}) {
+				if at := v.at("versions", version.Name, "convert"); !at.Position.IsZero() {
 					out = append(out, at)
 				}
 			}

@@ -110,7 +110,7 @@ func Read(files []*ast.File) *Index {
 	x.files = files
 	var embeddings []Member
 	for _, f := range files {
-		if x.root == (fault.Position{}) {
+		if x.root.IsZero() {
 			x.root = fault.Position{File: f.Filename, Line: 1}
 		}
 		for _, d := range f.Decls {

@@ -316,7 +316,7 @@ func (r *references) brackets(e ast.Expr) {
 // of a struct is no reference to what its other fields rest on.
 func (r *references) declarations(from fault.Position, at []Member, path []string, place string) {
 	defer r.leave(r.surroundings)
-	if r.use == (fault.Position{}) {
+	if r.use.IsZero() {
 		r.use = from
 	}
 	for len(path) > 0 {
