@@ -309,7 +309,7 @@ func TestAPanicOfAStepIsTriedAgain(t *testing.T) {
 		w.wake("alice", "panic", 1)
 		<-time.After(3*time.Second + time.Millisecond)
 		w.expect("with backoff", "panic", 3)
-		if said := w.log.String(); !strings.Contains(said, "lanes_test.go") || strings.Contains(said, "a value") {
+		if said := w.log.String(); !strings.Contains(said, "fair_queue_test.go") || strings.Contains(said, "a value") {
 			t.Errorf("the log has what it panicked with, or not where: %s", said)
 		}
 	})
