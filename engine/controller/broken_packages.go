@@ -192,7 +192,7 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 		return again, nil
 	case servedByNobody:
 	}
-	said, err := u.life.NotServed(ctx, key, fault)
+	said, err := u.life.ReportPackageBroken(ctx, key, fault)
 	if err != nil || !said {
 		return 0, err
 	}
@@ -264,7 +264,7 @@ func (u *brokenReporter) ask(ctx context.Context, key types.NamespacedName, uid 
 	}
 	u.by, u.asked, u.until = servedByAsked, uid, u.now().Add(answerTime)
 	u.mu.Unlock()
-	asked, err := u.life.Ask(ctx, key)
+	asked, err := u.life.AskWhetherServed(ctx, key)
 	if asked && err == nil {
 		return answerTime, nil
 	}

@@ -341,8 +341,8 @@ func (s *unservedTeardown) newWatcher(k packageMissingKind, name string, reconci
 	}
 	w.life = &reconcile.Reconciler{
 		Kind: k.GroupVersionKind, Resources: m.resources(w.reader), Recorder: m.recorder(), Now: time.Now,
-		UnservedReach: k.reach,
-		Allow:         m.options.Allow,
+		ReachWithoutPackage: k.reach,
+		Allow:               m.options.Allow,
 	}
 	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retryConflicts(reconcileOf(w.life)), nil)
 	if err != nil {
@@ -372,7 +372,7 @@ func (w *watcher) run(ctx context.Context) {
 // newTeardownWatch returns a function that watches a kind and tears its deleted resources
 // down until its context ends.
 func (s *unservedTeardown) newTeardownWatch(k packageMissingKind) (func(context.Context), error) {
-	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) reconcileFunc { return l.StepUnserved })
+	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) reconcileFunc { return l.StepPackageMissing })
 	if err != nil {
 		return nil, err
 	}
@@ -432,7 +432,7 @@ func (s *unservedTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenRep
 		case cr == nil || cr.GetDeletionTimestamp() == nil:
 			return u.reconcile(ctx, key)
 		case s.tearsDown():
-			return l.StepUnserved(ctx, key)
+			return l.StepPackageMissing(ctx, key)
 		}
 		return 0, nil
 	}

@@ -28,12 +28,12 @@ type application struct {
 	recreated []ownership.Desired
 	// outcome is set when the component could not be applied.
 	outcome status.Component
-	// refusals are the objects that could not be written.
-	refusals []Refusal
-	// restless is the outcome of a component one of whose objects was written too often,
+	// failures are the objects that could not be written.
+	failures []WriteFailure
+	// keepsChanging is the outcome of a component one of whose objects was written too often,
 	// and resume when to look at it again.
-	restless status.Component
-	resume   time.Duration
+	keepsChanging status.Component
+	resume        time.Duration
 }
 
 // A write is one object that was written.
@@ -64,7 +64,7 @@ func (r *run) apply(ctx context.Context, want []ownership.Desired, c program.Com
 	if blocked.outcome.Name != "" {
 		return blocked
 	}
-	if refused := r.probe(ctx, steps); len(refused.refusals) > 0 {
+	if refused := r.probe(ctx, steps); len(refused.failures) > 0 {
 		return refused.concluded(c.Name)
 	}
 	return r.performAll(ctx, c.Name, steps)
@@ -81,7 +81,7 @@ func (r *run) steps(ctx context.Context, want []ownership.Desired, c program.Com
 		}
 		s, err := r.step(ctx, c.Name, d)
 		if err != nil {
-			return steps, out.refused(r.refusal(ctx, step{want: d}, err)).concluded(c.Name)
+			return steps, out.refused(r.writeFailure(ctx, step{want: d}, err)).concluded(c.Name)
 		}
 		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
@@ -102,7 +102,7 @@ func (r *run) steps(ctx context.Context, want []ownership.Desired, c program.Com
 func (r *run) performAll(ctx context.Context, component string, steps []step) application {
 	var out application
 	for _, s := range steps {
-		err := r.paced(ctx, s, &out)
+		err := r.performUnlessDelayed(ctx, s, &out)
 		if apierrors.IsAlreadyExists(err) {
 			// Somebody was faster, and is asked whether that was the same resource.
 			if s, err = r.step(ctx, component, s.want); err == nil {
@@ -110,13 +110,13 @@ func (r *run) performAll(ctx context.Context, component string, steps []step) ap
 					out.outcome = refused
 					return out
 				}
-				err = r.paced(ctx, s, &out)
+				err = r.performUnlessDelayed(ctx, s, &out)
 			}
 		}
 		if err == nil {
 			continue
 		}
-		out = out.refused(r.refusal(ctx, s, err))
+		out = out.refused(r.writeFailure(ctx, s, err))
 		if comesFirst(s.want) || changedTogether(steps) || !isAnswer(err) {
 			break
 		}
@@ -138,7 +138,7 @@ func (r *run) step(ctx context.Context, component string, d ownership.Desired) (
 		s.action = ownership.Action{Verb: ownership.Keep}
 		return s, nil
 	}
-	if s.live == nil && r.paceOf(component, d.Object, Wanted).Wait > 0 {
+	if s.live == nil && r.delayOf(component, d.Object, Wanted).Wait > 0 {
 		s.action, s.held = ownership.Action{Verb: ownership.Create}, true
 		return s, nil
 	}
@@ -179,8 +179,8 @@ func complaint(live *unstructured.Unstructured) string {
 
 // perform carries out one step.
 func (r *run) perform(ctx context.Context, s step, out *application) error {
-	if said, ok := r.rememberedRefusal(s); ok {
-		return &recalledError{said}
+	if said, ok := r.knownRejection(s); ok {
+		return &knownRejectionError{said}
 	}
 	switch s.action.Verb {
 	case ownership.Keep:

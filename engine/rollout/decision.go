@@ -87,7 +87,7 @@ func (r *run) stampAll(ctx context.Context) error {
 	for _, c := range r.rollout.Components {
 		r.stamp(ctx, c)
 	}
-	r.refuseDuplicates(ctx)
+	r.failDuplicates(ctx)
 	return nil
 }
 
@@ -128,8 +128,8 @@ func (r *run) prospect(ctx context.Context, c program.Component) (status.Compone
 			writes = true
 			refused = r.tried(ctx, dry, s, refused)
 		}
-		if p := r.paceOf(c.Name, s.want.Object, needOf(s.action.Verb)); p.Times > 0 && held.restless.Name == "" {
-			held.restless = restless(s, p)
+		if p := r.delayOf(c.Name, s.want.Object, needOf(s.action.Verb)); p.Times > 0 && held.keepsChanging.Name == "" {
+			held.keepsChanging = keepsChanging(s, p)
 		}
 	}
 	awaited, awaits := r.awaited[c.Name]
@@ -138,8 +138,8 @@ func (r *run) prospect(ctx context.Context, c program.Component) (status.Compone
 		return said, steps
 	case awaits:
 		return waiting(c.Name, status.ReasonKindNotServed, awaited), steps
-	case held.restless.Name != "":
-		return held.restless, steps
+	case held.keepsChanging.Name != "":
+		return held.keepsChanging, steps
 	case writes:
 		return inProgress(c.Name), steps
 	}
@@ -150,14 +150,14 @@ func (r *run) prospect(ctx context.Context, c program.Component) (status.Compone
 // tried adds to an application what the cluster says to the write of a step, if it would
 // refuse that.
 func (r *run) tried(ctx context.Context, dry cluster.Cluster, s step, out application) application {
-	if said, ok := r.rememberedRefusal(s); ok {
+	if said, ok := r.knownRejection(s); ok {
 		return out.refused(said)
 	}
 	if s.onlyMarks() {
 		return out
 	}
 	if _, err := s.send(ctx, dry); r.wouldBeRefused(ctx, s, err) {
-		return out.refused(r.refusal(ctx, s, err))
+		return out.refused(r.writeFailure(ctx, s, err))
 	}
 	return out
 }

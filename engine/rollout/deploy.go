@@ -53,8 +53,8 @@ func (r *run) again(ctx context.Context) error {
 			r.stamp(ctx, c)
 		}
 	}
-	r.refuseDuplicates(ctx)
-	return r.recordObjects(ctx)
+	r.failDuplicates(ctx)
+	return r.recordInventory(ctx)
 }
 
 // applyLayer applies the components of a layer whose gate is open, some at a
@@ -115,9 +115,9 @@ func (r *run) collect(layer []string, applied []application) bool {
 			r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 			delete(r.live[name], d.Object)
 		}
-		for _, refused := range a.refusals {
+		for _, refused := range a.failures {
 			r.noteRefused(refused)
-			if refused.Kind == Passing {
+			if refused.Kind == Transient {
 				r.failures = append(r.failures, refused.err)
 			}
 		}
@@ -127,7 +127,7 @@ func (r *run) collect(layer []string, applied []application) bool {
 		if awaited, ok := r.awaited[name]; ok && r.outcomes[name].Name == "" {
 			r.outcomes[name] = waiting(name, status.ReasonKindNotServed, awaited)
 		}
-		r.collectRestless(a)
+		r.collectDelay(a)
 	}
 	return written
 }
@@ -209,8 +209,8 @@ func (r *run) untouched(ctx context.Context, c program.Component, blocked status
 // said so of its present generation.
 func (r *run) health(ctx context.Context, live *unstructured.Unstructured, policy string) verify.Judgement {
 	j := verify.Object(live, policy)
-	if j.Health == verify.Progressing && live != nil && r.Obstacles != nil {
-		if why := r.Obstacles.Of(ctx, live); why != "" {
+	if j.Health == verify.Progressing && live != nil && r.PodProblem != nil {
+		if why := r.PodProblem(ctx, live); why != "" {
 			j.Message += "; " + why
 		}
 	}

@@ -20,10 +20,10 @@ func (x rendering) path() string {
 	return fmt.Sprintf("components.%s.objects.%s", x.component, x.object.Name)
 }
 
-// refuseDuplicates fails the components that render an object of the same identity: each
+// failDuplicates fails the components that render an object of the same identity: each
 // would overwrite what the other one has written, for ever. Which of them is meant, only a
 // person can say. Those that should not exist, or perhaps not, render nothing.
-func (r *run) refuseDuplicates(ctx context.Context) {
+func (r *run) failDuplicates(ctx context.Context) {
 	renders := map[cluster.Ref][]rendering{}
 	var order []cluster.Ref
 	for _, c := range r.rollout.Components {
@@ -45,14 +45,14 @@ func (r *run) refuseDuplicates(ctx context.Context) {
 		same := renders[ref]
 		for i, x := range same {
 			if len(same) > 1 {
-				r.refuseDuplicate(ref, x, same[(i+1)%len(same)])
+				r.failDuplicate(ref, x, same[(i+1)%len(same)])
 			}
 		}
 	}
 }
 
-// refuseDuplicate fails the component of an object that another one is the same as.
-func (r *run) refuseDuplicate(ref cluster.Ref, x, other rendering) {
+// failDuplicate fails the component of an object that another one is the same as.
+func (r *run) failDuplicate(ref cluster.Ref, x, other rendering) {
 	if before, ok := r.outcomes[x.component]; ok && before.State == status.Failed {
 		return
 	}

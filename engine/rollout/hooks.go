@@ -57,7 +57,7 @@ func (r *run) phaseAfterVerify() (program.Phase, bool) {
 
 // expire finds the components that have had their time.
 func (r *run) expire() {
-	if r.in.Expire == nil {
+	if r.in.CheckTimeout == nil {
 		return
 	}
 	for _, c := range r.rollout.Components {
@@ -65,7 +65,7 @@ func (r *run) expire() {
 		if o.Timeout = c.Timeout; !ok {
 			continue
 		}
-		if late := r.in.Expire(o); late.Reason == status.ReasonTimedOut {
+		if late := r.in.CheckTimeout(o); late.Reason == status.ReasonTimedOut {
 			r.outcomes[c.Name] = late
 			r.judged[c.Name] = true
 		}
@@ -155,7 +155,7 @@ func (r *run) named(ctx context.Context, c program.Component) (program.Component
 		return named, digest, err
 	}
 	if done := r.finished[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, isSecret) {
-		r.finished[c.Name] = Finish{Digest: digest, State: done.State}
+		r.finished[c.Name] = HookState{Digest: digest, State: done.State}
 		return named, digest, nil
 	}
 	for _, o := range before.Objects {
@@ -210,9 +210,9 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 	delete(r.finished, c.Name)
 	if o.State == status.Verified || o.State == status.Failed {
 		if r.finished == nil {
-			r.finished = map[string]Finish{}
+			r.finished = map[string]HookState{}
 		}
-		r.finished[c.Name] = Finish{Digest: digest, State: o.State}
+		r.finished[c.Name] = HookState{Digest: digest, State: o.State}
 	}
 	r.outcomes[c.Name] = o
 	return nil
@@ -238,7 +238,7 @@ func (r *run) placesOf(ctx context.Context, c program.Component) []place {
 // hooksSoFar returns the hooks that have run, and as Waiting those that are still to
 // run before deletion. One whose when is not decided may have to. One that the package
 // has no more is forgotten: if it comes back, it runs again.
-func (r *run) hooksSoFar() map[string]Finish {
+func (r *run) hooksSoFar() map[string]HookState {
 	if r.graph == nil {
 		return r.finished // which hooks there are is not known
 	}
@@ -246,7 +246,7 @@ func (r *run) hooksSoFar() map[string]Finish {
 	for _, h := range r.rollout.Hooks {
 		due[h.Component.Name] = h.Phase == program.BeforeDelete && h.Component.When.Verdict != program.False
 	}
-	out := map[string]Finish{}
+	out := map[string]HookState{}
 	for name, f := range r.finished {
 		if isDue, rendered := due[name]; rendered && (isDue || f.State != status.Waiting) {
 			out[name] = f
@@ -254,7 +254,7 @@ func (r *run) hooksSoFar() map[string]Finish {
 	}
 	for name, isDue := range due {
 		if _, known := out[name]; isDue && !known {
-			out[name] = Finish{State: status.Waiting}
+			out[name] = HookState{State: status.Waiting}
 		}
 	}
 	return out

@@ -34,7 +34,7 @@ func (r *run) observe(ctx context.Context) error {
 	if _, err := r.look(ctx, places); err != nil {
 		return err
 	}
-	r.remember()
+	r.findFinished()
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (r *run) look(ctx context.Context, places []place) (bool, error) {
 		})
 	}
 	_ = group.Wait() // the first in time to fail would be another one each time
-	if err := unread(failures); err != nil {
+	if err := readError(failures); err != nil {
 		return false, err
 	}
 	changed := false
@@ -77,7 +77,7 @@ func (r *run) look(ctx context.Context, places []place) (bool, error) {
 
 // unread returns what has to be known of failed reads: each kind that cannot be read,
 // in the order of the objects, or else the first error.
-func unread(failures []error) error {
+func readError(failures []error) error {
 	var kinds []error
 	seen := map[schema.GroupVersionKind]bool{}
 	for _, err := range failures {
@@ -221,7 +221,7 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 		if !readable {
 			continue
 		}
-		f, err := Read(ctx, r.Cluster, i)
+		f, err := ReadInput(ctx, r.Cluster, i)
 		if err != nil {
 			return false, fmt.Errorf("input %s: %w", i.Name, err)
 		}
@@ -233,8 +233,8 @@ func (r *run) readInputs(ctx context.Context) (bool, error) {
 	}
 	changed := !sameFound(r.found, found)
 	r.found = found
-	if !changed && r.Refer != nil {
-		r.Refer(owner, refers)
+	if !changed && r.WatchInputs != nil {
+		r.WatchInputs(owner, refers)
 	}
 	return changed, nil
 }
@@ -244,8 +244,8 @@ func SelectionOf(in program.Input) cluster.Selection {
 	return cluster.Selection{Kind: in.Kind, Namespace: in.Namespace, Name: in.Object, Labels: in.Selector}
 }
 
-// Read returns what a cluster has of an input.
-func Read(ctx context.Context, from cluster.Cluster, in program.Input) (program.Found, error) {
+// ReadInput returns what a cluster has of an input.
+func ReadInput(ctx context.Context, from cluster.Cluster, in program.Input) (program.Found, error) {
 	out := program.Found{Several: in.Object == ""}
 	found, err := from.ListCached(ctx, SelectionOf(in))
 	for _, u := range found {
@@ -317,7 +317,7 @@ func (r *run) refOf(ctx context.Context, o program.Object) cluster.Ref {
 // scopeOf returns the scope of an object's kind. One that is not served is taken
 // for namespaced until it is; nothing is written before.
 func (r *run) scopeOf(ctx context.Context, o program.Object) cluster.Scope {
-	scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+	scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 	if err != nil {
 		return cluster.Namespaced
 	}

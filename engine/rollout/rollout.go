@@ -48,10 +48,10 @@ type Evaluator interface {
 type Engine struct {
 	Package Evaluator
 	Cluster cluster.Cluster
-	// Refer says which inputs a resource refers to now, so that a change of one leads to
+	// WatchInputs says which inputs a resource refers to now, so that a change of one leads to
 	// another rollout of the resource. What it has read it refers to until then; nil wakes
 	// nobody.
-	Refer func(owner types.NamespacedName, inputs []program.Input)
+	WatchInputs func(owner types.NamespacedName, inputs []program.Input)
 	// Reach is where the objects of a resource may be.
 	Reach program.Reach
 	// Parallel is how many components are applied at once; at least one is.
@@ -59,19 +59,12 @@ type Engine struct {
 	// Subsystem reports whether a kind is a custom resource that reports Ready: one
 	// without a status is then not taken for ready. It may be nil.
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
-	// Obstacles says what keeps workloads from being ready; it may be nil.
-	Obstacles Obstacles
-	// Ended returns the last state of an object that has ended and is gone, if the watch
+	// PodProblem returns what keeps the pods of a workload from being ready, or "". Each
+	// rollout calls it, so it must not cost a request each time. It may be nil.
+	PodProblem func(ctx context.Context, workload *unstructured.Unstructured) string
+	// FinishedObject returns the last state of an object that has ended and is gone, if the watch
 	// has told of it lately; nil, also as a function, is none.
-	Ended func(cluster.Ref) *unstructured.Unstructured
-}
-
-// Obstacles knows what keeps a workload from being ready that the workload itself does not
-// say: that of its pods.
-type Obstacles interface {
-	// Of returns why a workload is not ready, or "". It is asked in each rollout, and must
-	// not cost a request in each.
-	Of(ctx context.Context, workload *unstructured.Unstructured) string
+	FinishedObject func(cluster.Ref) *unstructured.Unstructured
 }
 
 // Input is what one rollout starts from.
@@ -81,18 +74,18 @@ type Input struct {
 	CR map[string]any
 	// Inventory is what the resource has written so far.
 	Inventory ownership.Inventory
-	// Finished are the hooks that have run, by name.
-	Finished map[string]Finish
-	// Asked says that a person has asked for this rollout.
-	Asked bool
+	// HookStates are the hooks that have run, by name.
+	HookStates map[string]HookState
+	// Requested says that a person has asked for this rollout.
+	Requested bool
 	// Patches change what the package renders, in any order.
 	Patches []patch.Patch
 	// Config are the layers of configuration, the weakest first, and ConfigInputs
 	// what they were read from.
 	Config       []program.Layer
 	ConfigInputs []program.Input
-	// Protect stores what has to be known before the first write.
-	Protect func(context.Context, Protection) error
+	// StoreWriteAhead stores what has to be known before the first write.
+	StoreWriteAhead func(context.Context, WriteAhead) error
 	// Rejections remembers what the API server has rejected; nil remembers nothing.
 	Rejections Rejections
 	// Salts knows the salts of the resource's Secrets; nil gives all of them a fixed one, as
@@ -100,27 +93,27 @@ type Input struct {
 	Salts Salts
 	// Redactor is made to know the Secrets that the rollout comes across; it may be nil.
 	Redactor *redact.Redactor
-	// Pacer keeps objects from being written for ever; nil lets them.
-	Pacer Pacer
-	// Expire returns an outcome as one that is TimedOut when the component has had
+	// WriteBackoff keeps objects from being written for ever; nil lets them.
+	WriteBackoff WriteBackoff
+	// CheckTimeout returns an outcome as one that is TimedOut when the component has had
 	// its time; nil never does.
-	Expire func(status.Component) status.Component
+	CheckTimeout func(status.Component) status.Component
 }
 
-// A Protection is what is stored before something is written.
-type Protection struct {
+// A WriteAhead is what is stored before something is written.
+type WriteAhead struct {
 	Inventory ownership.Inventory
-	// Teardown says that the resource must not go before its objects were deleted.
-	Teardown bool
+	// NeedsFinalizer says that the resource must not go before its objects were deleted.
+	NeedsFinalizer bool
 	// Preview is what is about to happen.
 	Preview status.Completion
-	// Finished are the hooks as Result has them.
-	Finished map[string]Finish
+	// HookStates are the hooks as Result has them.
+	HookStates map[string]HookState
 }
 
-// A Finish is how a hook ended. One that is Waiting has not run and comes before the
+// A HookState is how a hook ended. One that is Waiting has not run and comes before the
 // deletion of its resource: whoever deletes the objects without the package has to know.
-type Finish struct {
+type HookState struct {
 	// Digest is the content that it ran with.
 	Digest string
 	State  status.State
@@ -136,10 +129,10 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Events are what happened, in the past tense.
 	Events []Event
-	// Finished are the hooks that have run, and those before deletion, by name.
-	Finished map[string]Finish
-	// Teardown says that the resource must not go before its objects were deleted.
-	Teardown bool
+	// HookStates are the hooks that have run, and those before deletion, by name.
+	HookStates map[string]HookState
+	// NeedsFinalizer says that the resource must not go before its objects were deleted.
+	NeedsFinalizer bool
 	// Detail is for the log, and too long for a status: where the evaluator failed.
 	Detail string
 	// Panics are the faults of the operator that the rollout has met.
@@ -178,7 +171,7 @@ type run struct {
 	// judged are the components whose outcome is about what was applied.
 	judged    map[string]bool
 	inventory ownership.Inventory
-	finished  map[string]Finish
+	finished  map[string]HookState
 	change    status.Change
 	result    Result
 	// deleting says that the resource is on its way out.
@@ -227,7 +220,7 @@ func newRun(e *Engine, in Input) *run {
 	return &run{
 		result: Result{Events: left},
 		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
-		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, awaited: map[string]string{}, finished: maps.Clone(in.Finished),
+		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, awaited: map[string]string{}, finished: maps.Clone(in.HookStates),
 	}
 }
 
@@ -240,7 +233,7 @@ func (r *run) through(ctx context.Context, phases ...func(context.Context) error
 		}
 		if err != nil {
 			r.failures = append(r.failures, err)
-			r.result.Completion.Fault = Unanswered(err)
+			r.result.Completion.Fault = ClusterFault(err)
 			if fault, ok := r.panicked("", err); ok {
 				r.result.Completion.Fault = fault
 			}
@@ -249,9 +242,9 @@ func (r *run) through(ctx context.Context, phases ...func(context.Context) error
 	}
 }
 
-// Unanswered is the fault of a rollout that the cluster does not let go on. A kind that
+// ClusterFault is the fault of a rollout that the cluster does not let go on. A kind that
 // cannot be read is one: of what is rendered, all may depend on it.
-func Unanswered(err error) status.Component {
+func ClusterFault(err error) status.Component {
 	out := retrying("", oneLine(err.Error()))
 	if _, ok := errors.AsType[*cluster.KindUnreadableError](err); ok {
 		out.Reason = status.ReasonKindUnreadable
@@ -269,8 +262,8 @@ func (r *run) finish() Result {
 	out := r.result
 	r.inventory = r.relinked()
 	out.Inventory = r.endings(r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...))
-	out.Finished = r.hooksSoFar()
-	out.Teardown = r.needsTeardown(r.inventory)
+	out.HookStates = r.hooksSoFar()
+	out.NeedsFinalizer = r.needsFinalizer(r.inventory)
 	if after := r.rollout.RequeueAfter; after != 0 {
 		out.RequeueAfter = sooner(out.RequeueAfter, after)
 	}
@@ -296,7 +289,7 @@ func (r *run) finish() Result {
 		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
 			out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
 		case status.ReasonObjectRejected:
-			out.RequeueAfter = sooner(out.RequeueAfter, RejectedAgain)
+			out.RequeueAfter = sooner(out.RequeueAfter, RejectedRetryAfter)
 		default:
 		}
 	}
@@ -319,9 +312,9 @@ func (r *run) own() map[string]any {
 // served yet, an object of somebody else's that is in the way.
 const retryAfter = 5 * time.Second
 
-// RejectedAgain is when to offer an object again that the API server refused: what
+// RejectedRetryAfter is when to offer an object again that the API server refused: what
 // refused it may have been a webhook that has changed since.
-const RejectedAgain = 5 * time.Minute
+const RejectedRetryAfter = 5 * time.Minute
 
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b < a {

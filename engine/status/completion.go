@@ -198,8 +198,8 @@ type Completion struct {
 	Own map[string]any
 }
 
-// stuck reports whether a person has to act before a deletion goes on.
-func (c Completion) stuck() bool { return c.stopped() || c.anyIn(Failed) }
+// needsPerson reports whether a person has to act before a deletion goes on.
+func (c Completion) needsPerson() bool { return c.stopped() || c.anyIn(Failed) }
 
 // Ready reports whether everything that should be there is healthy and nothing
 // else is left.

@@ -13,48 +13,48 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// rateLimits remembers what was written lately, by resource; its zero value is ready for
+// writeLimits remembers what was written lately, by resource; its zero value is ready for
 // use. After a restart everybody begins anew.
-type rateLimits struct {
+type writeLimits struct {
 	mu        sync.Mutex
-	resources map[types.NamespacedName]*history
+	resources map[types.NamespacedName]*writeHistory
 	swept     time.Time
 }
 
-// A history is what was written of one resource.
-type history struct {
+// A writeHistory is what was written of one resource.
+type writeHistory struct {
 	// cause is what its writes follow from besides what is there.
 	cause  string
-	causes turn
+	causes attempts
 	// stored, state and progress are the writes of the status by their weight.
-	stored, state, progress turn
-	rebuilds                turn
+	stored, state, progress attempts
+	rebuilds                attempts
 	// objects are by component and name, and what a component has more and more of by
 	// its name.
-	objects map[string]*corrections
+	objects map[string]*objectWrites
 }
 
-// corrections are the writes of one object, with the reason of the last.
-type corrections struct {
-	turn
-	why rollout.Correction
+// objectWrites are the writes of one object, with the reason of the last.
+type objectWrites struct {
+	attempts
+	why rollout.WriteCause
 }
 
 // of returns the history of a resource. The caller has the lock.
-func (b *rateLimits) of(key types.NamespacedName) *history {
+func (b *writeLimits) of(key types.NamespacedName) *writeHistory {
 	h := b.resources[key]
 	if h == nil {
 		if b.resources == nil {
-			b.resources = map[types.NamespacedName]*history{}
+			b.resources = map[types.NamespacedName]*writeHistory{}
 		}
-		h = &history{objects: map[string]*corrections{}}
+		h = &writeHistory{objects: map[string]*objectWrites{}}
 		b.resources[key] = h
 	}
 	return h
 }
 
 // begin notes what a rollout follows from. Something new is acted upon at once.
-func (b *rateLimits) begin(key types.NamespacedName, cause string, now time.Time) {
+func (b *writeLimits) begin(key types.NamespacedName, cause string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sweep(now)
@@ -63,66 +63,66 @@ func (b *rateLimits) begin(key types.NamespacedName, cause string, now time.Time
 		return
 	}
 	h.cause = cause
-	if causeLimit.want(&h.causes, now) > 0 {
+	if causeLimit.wait(&h.causes, now) > 0 {
 		return
 	}
-	causeLimit.went(&h.causes, now)
-	h.objects, h.state, h.progress = map[string]*corrections{}, turn{}, turn{}
+	causeLimit.happened(&h.causes, now)
+	h.objects, h.state, h.progress = map[string]*objectWrites{}, attempts{}, attempts{}
 }
 
 // sweep forgets what says nothing any more, now and then.
-func (b *rateLimits) sweep(now time.Time) {
+func (b *writeLimits) sweep(now time.Time) {
 	if now.Sub(b.swept) < time.Minute {
 		return
 	}
 	b.swept = now
 	for _, h := range b.resources {
 		for name, c := range h.objects {
-			if objectLimit.idle(&c.turn, now) {
+			if objectLimit.forgotten(&c.attempts, now) {
 				delete(h.objects, name)
 			}
 		}
 	}
 }
 
-func (b *rateLimits) forget(key types.NamespacedName) {
+func (b *writeLimits) forget(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.resources, key)
 }
 
 // status returns how long a change of a status has to wait, or 0.
-func (b *rateLimits) status(key types.NamespacedName, w status.Significance, now time.Time) time.Duration {
+func (b *writeLimits) status(key types.NamespacedName, w status.Significance, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
 	switch w {
 	case status.NoChange:
-		stateLimit.rest(&h.state, now)
-		progressLimit.rest(&h.progress, now)
-		storeLimit.rest(&h.stored, now)
+		stateLimit.notWanted(&h.state, now)
+		progressLimit.notWanted(&h.progress, now)
+		storeLimit.notWanted(&h.stored, now)
 	case status.ProgressOnly:
-		return progressLimit.want(&h.progress, now)
+		return progressLimit.wait(&h.progress, now)
 	case status.StateOnly:
-		return stateLimit.want(&h.state, now)
+		return stateLimit.wait(&h.state, now)
 	case status.Substance:
-		return storeLimit.want(&h.stored, now)
+		return storeLimit.wait(&h.stored, now)
 	}
 	return 0
 }
 
 // reported notes that a status was written.
-func (b *rateLimits) reported(key types.NamespacedName, w status.Significance, now time.Time) {
+func (b *writeLimits) reported(key types.NamespacedName, w status.Significance, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
 	switch w {
 	case status.ProgressOnly:
-		progressLimit.went(&h.progress, now)
+		progressLimit.happened(&h.progress, now)
 	case status.StateOnly:
-		stateLimit.went(&h.state, now)
+		stateLimit.happened(&h.state, now)
 	case status.Substance:
-		storeLimit.went(&h.stored, now)
+		storeLimit.happened(&h.stored, now)
 	case status.NoChange:
 	}
 }
@@ -135,8 +135,8 @@ func (e *tooOftenError) Error() string {
 	return "its status was written too often: somebody changes it, or its spec, all the time"
 }
 
-// protect returns a tooOftenError when the inventory must not be stored now.
-func (b *rateLimits) protect(key types.NamespacedName, now time.Time) error {
+// storeInventory returns a tooOftenError when the inventory must not be stored now.
+func (b *writeLimits) storeInventory(key types.NamespacedName, now time.Time) error {
 	if wait := b.status(key, status.Substance, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
@@ -146,30 +146,30 @@ func (b *rateLimits) protect(key types.NamespacedName, now time.Time) error {
 
 // rebuild notes that the inventory of a resource is rebuilt, which asks for every kind
 // there is. It errors with a tooOftenError.
-func (b *rateLimits) rebuild(key types.NamespacedName, now time.Time) error {
+func (b *writeLimits) rebuild(key types.NamespacedName, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(key)
-	if wait := stateLimit.want(&h.rebuilds, now); wait > 0 {
+	if wait := stateLimit.wait(&h.rebuilds, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
-	stateLimit.went(&h.rebuilds, now)
+	stateLimit.happened(&h.rebuilds, now)
 	return nil
 }
 
-// pacer is what one rollout of a resource is told of the writes before it.
-type pacer struct {
-	*rateLimits
+// objectBackoff is what one rollout of a resource is told of the writes before it.
+type objectBackoff struct {
+	*writeLimits
 	key types.NamespacedName
 	now func() time.Time
 	// grown are the components of which this rollout has written a new object.
 	grown map[string]bool
 }
 
-var _ rollout.Pacer = (*pacer)(nil)
+var _ rollout.WriteBackoff = (*objectBackoff)(nil)
 
-// Look implements rollout.Pacer.
-func (p *pacer) Look(component, object string, need rollout.Need) rollout.Pace {
+// Delay implements rollout.WriteBackoff.
+func (p *objectBackoff) Delay(component, object string, need rollout.Need) rollout.WriteDelay {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, known := p.of(p.key).objects[component+"/"+object]
@@ -178,34 +178,34 @@ func (p *pacer) Look(component, object string, need rollout.Need) rollout.Pace {
 		known = known && need == rollout.Wanted
 	}
 	if !known {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
-	look := objectLimit.rest
+	look := objectLimit.notWanted
 	if need == rollout.Wanted {
-		look = objectLimit.want
+		look = objectLimit.wait
 	}
-	wait := look(&c.turn, p.now())
+	wait := look(&c.attempts, p.now())
 	if wait == 0 && c.pause == 0 {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
-	return rollout.Pace{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
+	return rollout.WriteDelay{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
 }
 
-// Wrote implements rollout.Pacer.
-func (p *pacer) Wrote(component, object string, why rollout.Correction) {
+// Wrote implements rollout.WriteBackoff.
+func (p *objectBackoff) Wrote(component, object string, why rollout.WriteCause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.of(p.key)
-	note := func(name string, why rollout.Correction) {
+	note := func(name string, why rollout.WriteCause) {
 		if h.objects[name] == nil {
-			h.objects[name] = &corrections{}
+			h.objects[name] = &objectWrites{}
 		}
-		objectLimit.went(&h.objects[name].turn, p.now())
+		objectLimit.happened(&h.objects[name].attempts, p.now())
 		h.objects[name].why = why
 	}
 	if h.objects[component+"/"+object] == nil && !p.grown[component] {
 		p.grown[component] = true
-		note(component, rollout.Correction{Verb: why.Verb, Grows: true})
+		note(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
 	}
 	note(component+"/"+object, why)
 }

@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// nonBlocking makes opening a pipe return immediately.
+const nonBlocking = syscall.O_NONBLOCK
+
 // checkOwner errors unless a file belongs to the user of this process.
 func checkOwner(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -30,23 +30,23 @@ type gone struct {
 
 // remember finds the objects of the inventory that have ended and are gone, or about
 // to be.
-func (r *run) remember() {
+func (r *run) findFinished() {
 	r.gone = map[cluster.Ref]gone{}
 	for _, g := range r.inventory {
 		for _, e := range g.Objects {
-			if !ownership.Ends(e.Ref("").GroupKind()) {
+			if !ownership.MayFinish(e.Ref("").GroupKind()) {
 				continue
 			}
 			ref := e.Ref(r.in.Owner.Namespace)
 			live := r.live[g.Component][e.Object]
-			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == ownership.NotEnded) {
+			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == ownership.NotFinished) {
 				continue
 			}
-			if last := r.lastSeen(ref, live); last != nil && e.Ended == ownership.NotEnded {
-				r.inventory = r.inventory.Ended(r.in.Owner.Namespace, last, ending(last))
+			if last := r.lastSeen(ref, live); last != nil && e.Ended == ownership.NotFinished {
+				r.inventory = r.inventory.WithFinished(r.in.Owner.Namespace, last, ending(last))
 				e, _, _ = r.inventory.Find(ref, r.in.Owner.Namespace)
 			}
-			if e.Ended == ownership.NotEnded || (e.Ended == ownership.Failed && r.in.Asked) {
+			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && r.in.Requested) {
 				continue
 			}
 			delete(r.live[g.Component], e.Object)
@@ -67,10 +67,10 @@ func (r *run) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstru
 	if live != nil {
 		return live
 	}
-	if r.Ended == nil {
+	if r.FinishedObject == nil {
 		return nil
 	}
-	last := r.Ended(ref)
+	last := r.FinishedObject(ref)
 	if situation, _ := ownership.Classify(last, r.in.Owner); situation != ownership.Owned && situation != ownership.Terminating {
 		return nil
 	}
@@ -78,21 +78,21 @@ func (r *run) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstru
 }
 
 // ending returns how an object has ended, as the inventory keeps it.
-func ending(u *unstructured.Unstructured) ownership.Ending {
+func ending(u *unstructured.Unstructured) ownership.FinishState {
 	switch health := verify.Completion(u); {
 	case health == verify.Ready:
 		return ownership.Succeeded
 	case health == verify.Failed && verify.HasTTL(u):
 		return ownership.Failed
 	}
-	return ownership.NotEnded
+	return ownership.NotFinished
 }
 
 // endings returns the inventory with how the objects have ended that are there.
 func (r *run) endings(inventory ownership.Inventory) ownership.Inventory {
 	for _, u := range r.live.all() {
-		if ownership.Ends(u.GroupVersionKind().GroupKind()) {
-			inventory = inventory.Ended(r.in.Owner.Namespace, u, ending(u))
+		if ownership.MayFinish(u.GroupVersionKind().GroupKind()) {
+			inventory = inventory.WithFinished(r.in.Owner.Namespace, u, ending(u))
 		}
 	}
 	return inventory

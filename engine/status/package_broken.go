@@ -11,23 +11,23 @@ import (
 const (
 	// brokenLastGood: the last good version of the package goes on.
 	brokenLastGood = "LastGoodVersion"
-	// brokenNotServed: nothing is reconciled.
-	brokenNotServed = "NotServed"
+	// brokenUnserved: nothing is reconciled.
+	brokenUnserved = "NotServed"
 	// brokenAsking: a process asks whether another one serves the resource. That one
 	// answers by taking the condition away.
 	brokenAsking = "Asking"
 )
 
-// NotServed returns a status that says that the package is wrong and no version of it is
+// PackageBroken returns a status that says that the package is wrong and no version of it is
 // served. Everything that an earlier version has observed stays as it was; the generation
 // is that which nobody has acted upon.
-func NotServed(before map[string]any, generation int64, now time.Time, fault string) map[string]any {
+func PackageBroken(before map[string]any, generation int64, now time.Time, fault string) map[string]any {
 	message := "the package is wrong, and nothing is reconciled until that is mended: " + fault
 	out := withConditions(before, generation, now,
 		metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(ReasonPackageBroken), Message: message},
 		metav1.Condition{Type: ConditionReconciling, Status: metav1.ConditionFalse, Reason: string(PhaseFailed)},
 		metav1.Condition{Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: string(ReasonPackageBroken), Message: message},
-		metav1.Condition{Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenNotServed, Message: fault},
+		metav1.Condition{Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenUnserved, Message: fault},
 	)
 	out["phase"] = string(PhaseFailed)
 	if _, known := out["observedGeneration"]; known {
@@ -36,9 +36,9 @@ func NotServed(before map[string]any, generation int64, now time.Time, fault str
 	return out
 }
 
-// Asking returns a status that asks whether another process serves the resource. Nothing
+// AskWhetherServed returns a status that asks whether another process serves the resource. Nothing
 // else of it changes.
-func Asking(before map[string]any, generation int64, now time.Time) map[string]any {
+func AskWhetherServed(before map[string]any, generation int64, now time.Time) map[string]any {
 	return withConditions(before, generation, now, metav1.Condition{
 		Type: ConditionPackageBroken, Status: metav1.ConditionUnknown, Reason: brokenAsking,
 		Message: "the package of a process is wrong, and it asks whether another one serves the resource",
@@ -49,7 +49,7 @@ func Asking(before map[string]any, generation int64, now time.Time) map[string]a
 // Whoever does has another answer.
 func Disputed(s map[string]any) bool {
 	c := Condition(s, ConditionPackageBroken)
-	return c != nil && (c.Reason == brokenNotServed || c.Reason == brokenAsking)
+	return c != nil && (c.Reason == brokenUnserved || c.Reason == brokenAsking)
 }
 
 // Outline returns the little of a status by which its changes are told: whether there is an

@@ -25,9 +25,9 @@ func (e *statusTooLargeError) Error() string {
 // Unwrap returns the error of the API server.
 func (e *statusTooLargeError) Unwrap() error { return e.cause }
 
-// oversized remembers whose status was refused as too large; its zero value is ready for
+// refusedStatuses remembers whose status was refused as too large; its zero value is ready for
 // use.
-type oversized struct {
+type refusedStatuses struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]refusedStatus
 }
@@ -38,31 +38,31 @@ type refusedStatus struct {
 	until time.Time
 }
 
-func (o *oversized) forget(key types.NamespacedName) {
+func (o *refusedStatuses) forget(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.of, key)
 }
 
 // loadState reports whether a status about something was refused lately.
-func (o *oversized) recall(key types.NamespacedName, about string, now time.Time) bool {
+func (o *refusedStatuses) refused(key types.NamespacedName, about string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	was, ok := o.of[key]
 	return ok && was.about == about && now.Before(was.until)
 }
 
-func (o *oversized) keep(key types.NamespacedName, about string, now time.Time) {
+func (o *refusedStatuses) remember(key types.NamespacedName, about string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of == nil {
 		o.of = map[types.NamespacedName]refusedStatus{}
 	}
-	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedAgain)}
+	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedRetryAfter)}
 }
 
-// sized identifies what the size of a status rests on, but for what is there.
-func (s *state) sized() string {
+// statusSizeCause identifies what the size of a status rests on, but for what is there.
+func (s *state) statusSizeCause() string {
 	_, digest := s.identify()
 	return fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], s.cr.GetDeletionTimestamp() != nil)
 }
@@ -81,10 +81,10 @@ func (s *state) sizeWith(after map[string]any) int {
 	return cluster.SizeOf(rest) + cluster.SizeOf(whole) + s.inventory.Size()
 }
 
-// writeLess stores a status that says why another one could not be stored, and keeps of
+// writeReducedStatus stores a status that says why another one could not be stored, and keeps of
 // the stored one what the engine goes by. It errors with a statusTooLargeError.
-func (s *state) writeLess(ctx context.Context, refused error) error {
-	s.oversized.keep(s.key(), s.sized(), s.Now())
+func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
+	s.refusedStatuses.remember(s.key(), s.statusSizeCause(), s.Now())
 	tooLarge := &statusTooLargeError{refused}
 	in := s.statusInput(status.Completion{
 		Fault:    status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: statusTooLargeText},
@@ -101,7 +101,7 @@ func (s *state) writeLess(ctx context.Context, refused error) error {
 	if status.Same(s.before, less) {
 		return tooLarge
 	}
-	s.record(rollout.Event{Reason: string(status.ReasonStatusTooLarge), Message: statusTooLargeText, Warning: true})
+	s.recordEvent(rollout.Event{Reason: string(status.ReasonStatusTooLarge), Message: statusTooLargeText, Warning: true})
 	u := s.identity()
 	u.Object["status"] = less
 	if err := s.Resources.ApplyStatus(ctx, u); err != nil {

@@ -9,32 +9,33 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
-// limited remembers which evaluations were beyond a limit, by resource; its zero value is
+// evaluationLimits remembers which evaluations were beyond a limit, by resource; its zero value is
 // ready for use. After a restart the status of a resource remembers.
-type limited struct {
+type evaluationLimits struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]*limitation
+	of map[types.NamespacedName]*exceededEvaluation
 }
 
-// A limitation is what is known of the evaluations of one resource.
-type limitation struct {
+// A exceededEvaluation is what is known of the evaluations of one resource.
+type exceededEvaluation struct {
 	// cause is what the last one beyond a limit followed from, versions are the versions of
 	// the sessions, and says is what was said.
 	cause    string
 	versions map[string]bool
 	says     string
 	// until is when it is tried again, and pause how long that is in all.
-	until time.Time
-	pause time.Duration
-	turn  turn
+	until    time.Time
+	pause    time.Duration
+	attempts attempts
 }
 
-func (l *limited) forget(key types.NamespacedName) {
+func (l *evaluationLimits) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.of, key)
@@ -42,45 +43,45 @@ func (l *limited) forget(key types.NamespacedName) {
 
 // about returns what is known of a resource, and whether it was unknown. The caller has the
 // lock.
-func (l *limited) about(key types.NamespacedName) (known *limitation, fresh bool) {
+func (l *evaluationLimits) about(key types.NamespacedName) (known *exceededEvaluation, fresh bool) {
 	if l.of == nil {
-		l.of = map[types.NamespacedName]*limitation{}
+		l.of = map[types.NamespacedName]*exceededEvaluation{}
 	}
 	known = l.of[key]
 	if known == nil {
-		known, fresh = &limitation{versions: map[string]bool{}}, true
+		known, fresh = &exceededEvaluation{versions: map[string]bool{}}, true
 		l.of[key] = known
 	}
 	return known, fresh
 }
 
-// bounded is the package of one resource, which is not evaluated again while it would be
+// limitedPackage is the package of one resource, which is not evaluated again while it would be
 // beyond a limit again.
-type bounded struct {
+type limitedPackage struct {
 	Package
 	s *state
 	// cause is what a rollout follows from besides what is there.
 	cause string
 	// spent is what the evaluations of the rollout have taken.
 	spent time.Duration
-	// again is when to try again what was not evaluated now, or 0.
-	again time.Duration
-	// doubtful is what was said of the last evaluation if it may have been the machine that
+	// retryAfter is when to try retryAfter what was not evaluated now, or 0.
+	retryAfter time.Duration
+	// maybeTransient is what was said of the last evaluation if it may have been the machine that
 	// was slow, as it was not tried again since; or "".
-	doubtful string
+	maybeTransient string
 }
 
 // tookLonger is said of an evaluation that was too slow.
 const tookLonger = "took longer than the limit of"
 
-var _ rollout.Locator = (*bounded)(nil)
+var _ rollout.Locator = (*limitedPackage)(nil)
 
 // Evaluate returns what the package says. It errors with a LimitError also when that took
 // too long, and when the same evaluation was beyond a limit before.
-func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
-	b.doubtful = ""
+func (b *limitedPackage) Evaluate(session program.Session) (program.Rollout, error) {
+	b.maybeTransient = ""
 	version := b.Version(session)
-	if says := b.recall(version); says != "" {
+	if says := b.remembered(version); says != "" {
 		return program.Rollout{}, &program.LimitError{Evaluated: true, Text: says}
 	}
 	clock := b.s.Clock
@@ -103,14 +104,14 @@ func (b *bounded) Evaluate(session program.Session) (program.Rollout, error) {
 	default:
 		return out, err
 	}
-	b.keep(version, limit.Text)
-	b.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "took", took, "again", b.again)
+	b.remember(version, limit.Text)
+	b.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "took", took, "again", b.retryAfter)
 	return program.Rollout{}, limit
 }
 
 // loadState returns what is said of an evaluation that is not to be tried now, or "".
-func (b *bounded) recall(version string) string {
-	l, now := &b.s.limited, b.s.Now()
+func (b *limitedPackage) remembered(version string) string {
+	l, now := &b.s.evaluationLimits, b.s.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, fresh := l.about(b.s.key())
@@ -122,25 +123,25 @@ func (b *bounded) recall(version string) string {
 	if at.cause == b.cause && at.versions[version] {
 		wait = at.until.Sub(now)
 	}
-	if evaluationLimit.idle(&at.turn, now) {
-		at.turn = turn{}
+	if evaluationLimit.forgotten(&at.attempts, now) {
+		at.attempts = attempts{}
 	}
 	// What is skipped because a deleted resource was not evaluated is lost, and it is evaluated
 	// once at most that is beyond a limit: then its objects go.
-	if b.s.cr.GetDeletionTimestamp() == nil && evaluationLimit.on(&at.turn, now) {
-		wait = max(wait, at.turn.latest().Add(max(at.turn.pause, evaluationLimit.first)).Sub(now))
+	if b.s.cr.GetDeletionTimestamp() == nil && evaluationLimit.exceeded(&at.attempts, now) {
+		wait = max(wait, at.attempts.latest().Add(max(at.attempts.pause, evaluationLimit.first)).Sub(now))
 	}
 	if wait <= 0 {
 		return ""
 	}
-	b.again = wait
+	b.retryAfter = wait
 	b.doubt(at)
 	return at.says
 }
 
-// keep remembers an evaluation that was beyond a limit.
-func (b *bounded) keep(version, says string) {
-	l, now := &b.s.limited, b.s.Now()
+// remember remembers an evaluation that was beyond a limit.
+func (b *limitedPackage) remember(version, says string) {
+	l, now := &b.s.evaluationLimits, b.s.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, _ := l.about(b.s.key())
@@ -151,26 +152,26 @@ func (b *bounded) keep(version, says string) {
 		at.pause = min(limitedLast, max(limitedFirst, 2*at.pause))
 	} else {
 		at.pause = limitedFirst
-		evaluationLimit.went(&at.turn, now)
+		evaluationLimit.happened(&at.attempts, now)
 	}
 	at.versions[version], at.says = true, says
 	at.until = now.Add(at.pause)
-	b.again = at.pause
+	b.retryAfter = at.pause
 	b.doubt(at)
 }
 
-func (b *bounded) doubt(at *limitation) {
+func (b *limitedPackage) doubt(at *exceededEvaluation) {
 	if at.pause == limitedFirst && strings.Contains(at.says, tookLonger) {
-		b.doubtful = at.says
+		b.maybeTransient = at.says
 	}
 }
 
 // Locate implements rollout.Locator.
-func (b *bounded) Locate(s program.Session, component, object, path string) program.Position {
+func (b *limitedPackage) Locate(s program.Session, component, object, path string) fault.Position {
 	if l, ok := b.Package.(rollout.Locator); ok {
 		return l.Locate(s, component, object, path)
 	}
-	return program.Position{}
+	return fault.Position{}
 }
 
 // rememberedLimit returns what the status says of an evaluation beyond a limit, if it is

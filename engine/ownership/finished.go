@@ -11,34 +11,34 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// An Ending is how an object ended that is made to end, such as a Job. What has ended
+// An FinishState is how an object ended that is made to end, such as a Job. What has ended
 // may remove itself, and has been there all the same.
-type Ending string
+type FinishState string
 
 // The endings.
 const (
-	// NotEnded: it runs, or is of a kind that does not end.
-	NotEnded Ending = ""
+	// NotFinished: it runs, or is of a kind that does not end.
+	NotFinished FinishState = ""
 	// Succeeded: it has done what it was made for.
-	Succeeded Ending = "Succeeded"
+	Succeeded FinishState = "Succeeded"
 	// Failed: it has not, and is not tried again by itself.
-	Failed Ending = "Failed"
+	Failed FinishState = "Failed"
 )
 
-// ends are the kinds that may end.
-var ends = map[schema.GroupKind]bool{
+// finishing are the kinds that may end.
+var finishing = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:                 true,
 	{Group: "batch", Kind: "Job"}: true,
 }
 
-// Ends reports whether objects of a kind may end.
-func Ends(kind schema.GroupKind) bool { return ends[kind] }
+// MayFinish reports whether objects of a kind may end.
+func MayFinish(kind schema.GroupKind) bool { return finishing[kind] }
 
 // Content returns the digest of what a manifest asks for, made with a key: all of it but
 // its version and its metadata, of which a change makes nothing run again. It is "" for
 // kinds that do not end.
 func Content(kind schema.GroupKind, manifest map[string]any, key string) string {
-	if !Ends(kind) {
+	if !MayFinish(kind) {
 		return ""
 	}
 	wanted := map[string]any{}
@@ -61,13 +61,13 @@ func (e Entry) Ran(manifest map[string]any, key string) bool {
 	return e.Content == Content(kind, manifest, key) || key != "" && e.Content == Content(kind, manifest, "")
 }
 
-// Ended returns the inventory with how an object has ended whose last state is known.
+// WithFinished returns the inventory with how an object has ended whose last state is known.
 // One that was applied with other content than the inventory knows has ended as nothing
 // that is wanted.
-func (inv Inventory) Ended(ownerNamespace string, last *unstructured.Unstructured, how Ending) Inventory {
+func (inv Inventory) WithFinished(ownerNamespace string, last *unstructured.Unstructured, how FinishState) Inventory {
 	return inv.changed(ownerNamespace, last, func(e *Entry) {
-		if e.Ended, e.Last = NotEnded, ""; how != NotEnded && e.Content != "" && last.GetAnnotations()[AppliedMark] == e.Digest {
-			e.Ended, e.Last = how, lastWords(last)
+		if e.Ended, e.Last = NotFinished, ""; how != NotFinished && e.Content != "" && last.GetAnnotations()[AppliedMark] == e.Digest {
+			e.Ended, e.Last = how, shortStatus(last)
 		}
 	})
 }
@@ -93,17 +93,17 @@ func (inv Inventory) changed(ownerNamespace string, object *unstructured.Unstruc
 	return inv
 }
 
-// maxWords is how long what is kept of a status may be. There may be many Jobs, and a
+// maxShortStatus is how long what is kept of a status may be. There may be many Jobs, and a
 // resource has to fit into the store of the API server.
-const maxWords = 512
+const maxShortStatus = 512
 
 // conditionFields are the fields of a condition that are kept.
 var conditionFields = []string{"type", "status", "reason"}
 
-// lastWords returns what is kept of the status of an object that has ended: its plain
+// shortStatus returns what is kept of the status of an object that has ended: its plain
 // fields, and the type, status and reason of its conditions. Texts that others wrote
 // are left out: they may be long, or hold what a container has printed.
-func lastWords(u *unstructured.Unstructured) string {
+func shortStatus(u *unstructured.Unstructured) string {
 	said, _ := u.Object["status"].(map[string]any)
 	kept := map[string]any{}
 	for k, v := range said {
@@ -131,7 +131,7 @@ func lastWords(u *unstructured.Unstructured) string {
 		kept["conditions"] = conditions
 	}
 	b, err := json.Marshal(kept)
-	if err != nil || len(b) > maxWords {
+	if err != nil || len(b) > maxShortStatus {
 		return ""
 	}
 	return string(b)

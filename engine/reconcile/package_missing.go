@@ -16,41 +16,41 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// StepUnserved takes a resource one step further whose package is not here, and returns
+// StepPackageMissing takes a resource one step further whose package is not here, and returns
 // what Step returns. One that is being deleted is torn down from its inventory; all
 // else needs the package.
-func (l *Reconciler) StepUnserved(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (l *Reconciler) StepPackageMissing(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	redactor := redact.New()
-	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepUnserved(ctx, key, redactor) })
+	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepPackageMissing(ctx, key, redactor) })
 }
 
-func (l *Reconciler) stepUnserved(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, nil, redactor)
 	wrong, unread := errors.AsType[*corruptStatusError](err)
 	if err != nil && !unread {
 		return 0, err
 	}
-	if s == nil || !s.ending() {
+	if s == nil || !s.awaitsTeardown() {
 		return 0, nil
 	}
-	if left := unservedGracePeriod - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
+	if left := packageMissingGracePeriod - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
 		return left, nil
 	}
 	if unread {
 		return s.reportCorruptStatus(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
-		s.finished[deletionBegun] = rollout.Finish{State: status.Waiting} // with its status it lost its hooks
+		s.finished[deletionBegun] = rollout.HookState{State: status.Waiting} // with its status it lost its hooks
 	}
 	if why := s.hooksDue(); why != "" {
-		return 0, s.hold(ctx, why)
+		return 0, s.holdDeletion(ctx, why)
 	}
-	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
 	return s.deleteObjects(ctx)
 }
 
-// ending reports whether the resource is being deleted and has the engine's finalizer.
-func (s *state) ending() bool {
+// awaitsTeardown reports whether the resource is being deleted and has the engine's finalizer.
+func (s *state) awaitsTeardown() bool {
 	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
 }
 
@@ -78,8 +78,8 @@ func (s *state) hooksDue() string {
 // beforeDeletion begins the names of the hooks that run before deletion.
 const beforeDeletion = "hooks." + string(program.BeforeDelete) + "."
 
-// hold reports why a deletion cannot begin without the package.
-func (s *state) hold(ctx context.Context, why string) error {
+// holdDeletion reports why a deletion cannot begin without the package.
+func (s *state) holdDeletion(ctx context.Context, why string) error {
 	name, _ := s.identify()
 	if name == "" {
 		name = "of its kind"
@@ -102,6 +102,6 @@ func (s *state) reportDeletionBlocked(ctx context.Context, after map[string]any,
 		return err
 	}
 	s.log.Info("DeletionHeld", "message", message)
-	s.record(rollout.Event{Reason: "DeletionHeld", Warning: true, Message: "The deletion was held: " + message})
+	s.recordEvent(rollout.Event{Reason: "DeletionHeld", Warning: true, Message: "The deletion was held: " + message})
 	return nil
 }

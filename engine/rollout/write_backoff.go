@@ -11,15 +11,15 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Pacer keeps the objects of one resource from being written for ever: somebody may
+// A WriteBackoff keeps the objects of one resource from being written for ever: somebody may
 // undo each write, or the package render something else after each. It is safe for
 // concurrent use.
-type Pacer interface {
-	// Look returns what is known of the writes of an object that is to be written now,
+type WriteBackoff interface {
+	// Delay returns what is known of the writes of an object that is to be written now,
 	// or not.
-	Look(component, object string, need Need) Pace
+	Delay(component, object string, need Need) WriteDelay
 	// Wrote notes that an object was written, and why.
-	Wrote(component, object string, why Correction)
+	Wrote(component, object string, why WriteCause)
 }
 
 // A Need says whether an object is to be written.
@@ -31,13 +31,13 @@ const (
 	InSync Need = "InSync"
 )
 
-// A Pace is what is known of an object that was written too often; its zero value is
+// A WriteDelay is what is known of an object that was written too often; its zero value is
 // that of any other.
-type Pace struct {
+type WriteDelay struct {
 	// Times is how often it was written in a row.
 	Times int
 	// Why is why it was written last.
-	Why Correction
+	Why WriteCause
 	// Wait is how long it must not be written, or, if it is in sync, has to stay so to
 	// count as any other.
 	Wait time.Duration
@@ -45,8 +45,8 @@ type Pace struct {
 	Longest time.Duration
 }
 
-// A Correction says why an object was written.
-type Correction struct {
+// A WriteCause says why an object was written.
+type WriteCause struct {
 	Verb ownership.Verb
 	// Field is the one that was written, as far as it is known, and Manager who had
 	// changed it.
@@ -55,18 +55,18 @@ type Correction struct {
 	Grows bool
 }
 
-// paceOf returns what is known of an object that was written too often.
-func (r *run) paceOf(component, object string, need Need) Pace {
-	if r.in.Pacer == nil {
-		return Pace{}
+// delayOf returns what is known of an object that was written too often.
+func (r *run) delayOf(component, object string, need Need) WriteDelay {
+	if r.in.WriteBackoff == nil {
+		return WriteDelay{}
 	}
-	return r.in.Pacer.Look(component, object, need)
+	return r.in.WriteBackoff.Delay(component, object, need)
 }
 
-// paced carries out one step, unless its object was written too often.
-func (r *run) paced(ctx context.Context, s step, out *application) error {
+// performUnlessDelayed carries out one step, unless its object was written too often.
+func (r *run) performUnlessDelayed(ctx context.Context, s step, out *application) error {
 	component, object := s.want.Component, s.want.Object
-	p := r.paceOf(component, object, needOf(s.action.Verb))
+	p := r.delayOf(component, object, needOf(s.action.Verb))
 	if !s.held {
 		written := len(out.writes) + len(out.recreated)
 		if err := r.perform(ctx, s, out); err != nil {
@@ -74,14 +74,14 @@ func (r *run) paced(ctx context.Context, s step, out *application) error {
 		}
 		if len(out.writes)+len(out.recreated) > written {
 			r.noteWritten(s)
-			p = r.paceOf(component, object, InSync)
+			p = r.delayOf(component, object, InSync)
 		}
 	}
 	if p.Times == 0 {
 		return nil
 	}
-	if out.restless.Name == "" {
-		out.restless = restless(s, p)
+	if out.keepsChanging.Name == "" {
+		out.keepsChanging = keepsChanging(s, p)
 	}
 	out.resume = sooner(out.resume, max(p.Wait, time.Second))
 	return nil
@@ -89,7 +89,7 @@ func (r *run) paced(ctx context.Context, s step, out *application) error {
 
 // mustWait reports whether the object of a step is to be written, and was too often.
 func (r *run) mustWait(s step) bool {
-	return needOf(s.action.Verb) == Wanted && r.paceOf(s.want.Component, s.want.Object, Wanted).Wait > 0
+	return needOf(s.action.Verb) == Wanted && r.delayOf(s.want.Component, s.want.Object, Wanted).Wait > 0
 }
 
 // holdTogether holds all objects of a component whose rendering has changed, if one of
@@ -105,14 +105,14 @@ func holdTogether(steps []step) {
 	}
 }
 
-// collectRestless takes over that a component has an object that was written too often.
+// collectDelay takes over that a component has an object that was written too often.
 // What is worse, or comes before that, is said instead.
-func (r *run) collectRestless(a application) {
+func (r *run) collectDelay(a application) {
 	if a.resume > 0 {
 		r.resume = sooner(r.resume, a.resume)
 	}
-	if name := a.restless.Name; name != "" && r.outcomes[name].Name == "" {
-		r.outcomes[name] = a.restless
+	if name := a.keepsChanging.Name; name != "" && r.outcomes[name].Name == "" {
+		r.outcomes[name] = a.keepsChanging
 	}
 }
 
@@ -128,10 +128,10 @@ func needOf(v ownership.Verb) Need {
 
 // noteWritten notes that an object was written.
 func (r *run) noteWritten(s step) {
-	if r.in.Pacer == nil {
+	if r.in.WriteBackoff == nil {
 		return
 	}
-	why := Correction{Verb: s.action.Verb}
+	why := WriteCause{Verb: s.action.Verb}
 	switch {
 	case s.action.Verb == ownership.Repair && s.live != nil:
 		why.Field, why.Manager = ownership.Lost(s.want, s.live)
@@ -140,11 +140,11 @@ func (r *run) noteWritten(s step) {
 	}
 	// It is repeated later, when a Secret may be another one, or not known any more.
 	why.Field = r.in.Redactor.Text(why.Field)
-	r.in.Pacer.Wrote(s.want.Component, s.want.Object, why)
+	r.in.WriteBackoff.Wrote(s.want.Component, s.want.Object, why)
 }
 
-// restless is the outcome of a component one of whose objects was written too often.
-func restless(s step, p Pace) status.Component {
+// keepsChanging is the outcome of a component one of whose objects was written too often.
+func keepsChanging(s step, p WriteDelay) status.Component {
 	return status.Component{
 		Name: s.want.Component, State: status.Retrying, Reason: status.ReasonKeepsChanging,
 		Message: fmt.Sprintf("%s: %s (%s)", s.want.Ref(), p.text(), s.want.Position),
@@ -153,7 +153,7 @@ func restless(s step, p Pace) status.Component {
 
 // text says what happens to the object, and how often. It stays the same while that
 // goes on, but for the order of magnitude.
-func (p Pace) text() string {
+func (p WriteDelay) text() string {
 	field := p.Why.Field
 	if field == "" {
 		field = "it"

@@ -26,7 +26,7 @@ func (b *bench) restStray() time.Duration {
 	b.t.Helper()
 	for range 40 {
 		before := len(b.memory.Changes())
-		again, err := b.life.StepUnserved(b.t.Context(), shopKey)
+		again, err := b.life.StepPackageMissing(b.t.Context(), shopKey)
 		if err != nil {
 			b.t.Fatal(err)
 		}

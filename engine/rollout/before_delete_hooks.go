@@ -27,7 +27,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	fault := r.result.Completion.Fault
 	switch {
 	case len(r.failures) > 0:
-		out := Result{Inventory: in.Inventory, Finished: in.Finished, Panics: r.result.Panics}
+		out := Result{Inventory: in.Inventory, HookStates: in.HookStates, Panics: r.result.Panics}
 		out.Completion = status.Completion{Deleting: true, Change: status.Unchanged, Fault: fault}
 		return out, false, errors.Join(r.failures...)
 	case fault.Reason != "" && slices.ContainsFunc(in.Config, tenants):
@@ -36,7 +36,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 		in.Config = slices.DeleteFunc(slices.Clone(in.Config), tenants)
 		return e.BeforeDelete(ctx, in)
 	case fault.Reason != "":
-		return Result{Inventory: in.Inventory, Finished: in.Finished, Events: []Event{HooksSkipped(fault.Message)}}, true, nil
+		return Result{Inventory: in.Inventory, HookStates: in.HookStates, Events: []Event{HooksSkipped(fault.Message)}}, true, nil
 	}
 	r.desired = map[string][]ownership.Desired{}
 	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })

@@ -79,8 +79,8 @@ var turns = []struct {
 	{"it is deleted", func(w *world) error {
 		e := &rollout.Engine{Package: w.program, Cluster: w.cluster}
 		result, _, err := e.BeforeDelete(context.Background(), rollout.Input{
-			Owner: w.owner, CR: w.cr(), Inventory: w.inventory, Finished: w.finished,
-			Protect: func(ctx context.Context, p rollout.Protection) error {
+			Owner: w.owner, CR: w.cr(), Inventory: w.inventory, HookStates: w.finished,
+			StoreWriteAhead: func(ctx context.Context, p rollout.WriteAhead) error {
 				if w.protect != nil {
 					if err := w.protect(ctx, p); err != nil {
 						return err
@@ -90,7 +90,7 @@ var turns = []struct {
 				return nil
 			},
 		})
-		w.inventory, w.finished = result.Inventory, result.Finished
+		w.inventory, w.finished = result.Inventory, result.HookStates
 		return err
 	}},
 }
@@ -140,7 +140,7 @@ func TestA3NothingIsWrittenWhenTheInventoryCannotBeStored(t *testing.T) {
 		// The store takes nothing at first, and then one inventory at a time.
 		for takes := 0; ; takes = 1 {
 			stored := 0
-			w.protect = func(context.Context, rollout.Protection) error {
+			w.protect = func(context.Context, rollout.WriteAhead) error {
 				if stored++; stored > takes {
 					return errStore
 				}

@@ -34,7 +34,7 @@ func (r *run) probe(ctx context.Context, steps []step) application {
 	steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !s.writes() })
 	dry := r.Cluster.DryRun()
 	for i, s := range steps {
-		if said, ok := r.rememberedRefusal(s); ok {
+		if said, ok := r.knownRejection(s); ok {
 			out = out.refused(said)
 			continue
 		}
@@ -43,7 +43,7 @@ func (r *run) probe(ctx context.Context, steps []step) application {
 		}
 		_, err := s.send(ctx, dry)
 		if r.wouldBeRefused(ctx, s, err) {
-			out = out.refused(r.refusal(ctx, s, err))
+			out = out.refused(r.writeFailure(ctx, s, err))
 		}
 	}
 	return out

@@ -31,47 +31,47 @@ func (r *run) resolveOwnership(ctx context.Context, s *step) error {
 	case ownership.Keep, ownership.Refuse, ownership.WaitForDeletion:
 		return nil
 	case ownership.Create:
-		return r.restorable(ctx, s)
+		return r.checkOwnerNotDeletedBeforeRestore(ctx, s)
 	case ownership.Conflict:
 		return r.adoptFromDeletedOwner(ctx, s)
 	case ownership.Update, ownership.Repair, ownership.Adopt:
 	}
-	return r.adoptable(ctx, s)
+	return r.checkOwnerNotDeleted(ctx, s)
 }
 
-// adoptable makes sure that an object which has lost its reference to the custom
+// checkOwnerNotDeleted makes sure that an object which has lost its reference to the custom
 // resource may have it again. It may not when the resource is on its way out: then the
 // garbage collector has released the object, for kubectl delete --cascade=orphan, and
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
-func (r *run) adoptable(ctx context.Context, s *step) error {
+func (r *run) checkOwnerNotDeleted(ctx context.Context, s *step) error {
 	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.LacksOwnerReference(s.live, r.in.Owner) {
 		return nil
 	}
-	going, err := r.ownerGoing(ctx)
+	going, err := r.ownerDeleted(ctx)
 	if going {
 		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
 
-// restorable makes sure that an object which was there and is gone may be made anew. It may
+// checkOwnerNotDeletedBeforeRestore makes sure that an object which was there and is gone may be made anew. It may
 // not when the garbage collector has taken it because the resource is on its way out, and
 // the deletion of the resource has not reached this process yet.
-func (r *run) restorable(ctx context.Context, s *step) error {
+func (r *run) checkOwnerNotDeletedBeforeRestore(ctx context.Context, s *step) error {
 	if e, _, known := r.in.Inventory.Find(s.want.Ref(), r.in.Owner.Namespace); !known || e.Digest == "" {
 		return nil
 	}
-	going, err := r.ownerGoing(ctx)
+	going, err := r.ownerDeleted(ctx)
 	if going {
 		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
 
-// ownerGoing reports whether the custom resource is being deleted, is gone, or is
+// ownerDeleted reports whether the custom resource is being deleted, is gone, or is
 // another one of the same name by now.
-func (r *run) ownerGoing(ctx context.Context) (bool, error) {
+func (r *run) ownerDeleted(ctx context.Context) (bool, error) {
 	o := r.in.Owner
 	u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: o.GroupVersionKind, Namespace: o.Namespace, Name: o.Name})
 	if cluster.IsKindNotServed(err) {

@@ -33,8 +33,8 @@ func TestBrokenPackageChangesWhatIsSaidAndNothingThatIsRemembered(t *testing.T) 
 		})
 	}
 	good := build(nil, 1, "")
-	asked := status.Asking(good, 2, now)
-	said := status.NotServed(asked, 2, now, "x.cue:1")
+	asked := status.AskWhetherServed(good, 2, now)
+	said := status.PackageBroken(asked, 2, now, "x.cue:1")
 	again := build(said, 2, "")
 	last := build(good, 1, "x.cue:1")
 	ready := map[string]string{"Ready": "True Ready", "Reconciling": "False Ready", "Stalled": "False NotStalled"}
@@ -61,7 +61,7 @@ func TestBrokenPackageChangesWhatIsSaidAndNothingThatIsRemembered(t *testing.T) 
 			}
 		}
 	}
-	if !status.Same(said, status.NotServed(said, 2, now.Add(time.Hour), "x.cue:1")) {
+	if !status.Same(said, status.PackageBroken(said, 2, now.Add(time.Hour), "x.cue:1")) {
 		t.Error("the same fault is said anew")
 	}
 	for _, w := range []status.Significance{status.CompareSignificance(said, again), status.CompareSignificance(asked, good)} {
@@ -69,7 +69,7 @@ func TestBrokenPackageChangesWhatIsSaidAndNothingThatIsRemembered(t *testing.T) 
 			t.Errorf("an answer is held back as %s", w)
 		}
 	}
-	if _, invented := status.NotServed(nil, 1, now, "x")["observedGeneration"]; invented {
+	if _, invented := status.PackageBroken(nil, 1, now, "x")["observedGeneration"]; invented {
 		t.Error("a status that was lost looks as if it was not")
 	}
 }

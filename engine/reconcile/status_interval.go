@@ -19,15 +19,15 @@ func (l *Reconciler) StepUnpaced(ctx context.Context, key types.NamespacedName, 
 	return l.Step(ctx, key, p)
 }
 
-// pace remembers when each resource's status was last written; its zero value is
+// statusInterval remembers when each resource's status was last written; its zero value is
 // ready for use.
-type pace struct {
+type statusInterval struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]time.Time
 }
 
 // wait returns how long progress has to be held back, or 0.
-func (p *pace) wait(key types.NamespacedName, now time.Time) time.Duration {
+func (p *statusInterval) wait(key types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.last[key]
@@ -37,7 +37,7 @@ func (p *pace) wait(key types.NamespacedName, now time.Time) time.Duration {
 	return max(0, progressEvery-now.Sub(last))
 }
 
-func (p *pace) wrote(key types.NamespacedName, now time.Time) {
+func (p *statusInterval) wrote(key types.NamespacedName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {
@@ -46,7 +46,7 @@ func (p *pace) wrote(key types.NamespacedName, now time.Time) {
 	p.last[key] = now
 }
 
-func (p *pace) forget(key types.NamespacedName) {
+func (p *statusInterval) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.last, key)

@@ -18,7 +18,7 @@ func (r *run) desireObjects(ctx context.Context) error {
 	if err := r.stampAll(ctx); err != nil {
 		return err
 	}
-	return r.recordObjects(ctx)
+	return r.recordInventory(ctx)
 }
 
 // stamp prepares the objects of a component that is rendered. What is in the way
@@ -31,8 +31,8 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 	var out []ownership.Desired
 	delete(r.awaited, c.Name)
 	for _, o := range c.Objects {
-		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
-		if cluster.IsKindNotServed(err) && defines(c, o.Identity.GroupVersionKind().GroupKind()) {
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
+		if cluster.IsKindNotServed(err) && defines(c, o.Identity.GroupKind()) {
 			r.awaited[c.Name] = "object " + o.Name + ": " + err.Error()
 			continue
 		}
@@ -60,10 +60,10 @@ func (r *run) refuseKind(component, object string, err error) {
 	r.outcomes[component] = retrying(component, "object "+object+": "+err.Error())
 }
 
-// recordObjects grows the inventory by what is to be applied, now or once its turn has
+// recordInventory grows the inventory by what is to be applied, now or once its turn has
 // come, and has it stored if it grew. An object that is not complete yet is
 // announced as soon as its identity is known, so that most rollouts store it once.
-func (r *run) recordObjects(ctx context.Context) error {
+func (r *run) recordInventory(ctx context.Context) error {
 	return r.recordBeforeWrite(ctx, r.grownInventory(ctx))
 }
 
@@ -85,7 +85,7 @@ func (r *run) grownInventory(ctx context.Context) ownership.Inventory {
 func (r *run) entries(ctx context.Context, c program.Component) []ownership.Entry {
 	var out []ownership.Entry
 	for _, o := range c.Objects {
-		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 		if !o.Identity.Known() || err != nil {
 			continue
 		}
@@ -154,8 +154,8 @@ func (r *run) recordBeforeWrite(ctx context.Context, grown ownership.Inventory) 
 	}
 	preview := r.preview(ctx)
 	preview.Patches = effective(r.patchReports())
-	protection := Protection{Inventory: grown, Teardown: r.needsTeardown(grown), Preview: preview, Finished: r.hooksSoFar()}
-	if err := r.in.Protect(ctx, protection); err != nil {
+	protection := WriteAhead{Inventory: grown, NeedsFinalizer: r.needsFinalizer(grown), Preview: preview, HookStates: r.hooksSoFar()}
+	if err := r.in.StoreWriteAhead(ctx, protection); err != nil {
 		return err
 	}
 	r.inventory = grown
@@ -177,9 +177,9 @@ func (r *run) checkInventory(grown ownership.Inventory) error {
 	return nil
 }
 
-// needsTeardown reports whether garbage collection would not do for an inventory:
+// needsFinalizer reports whether garbage collection would not do for an inventory:
 // it has an order, is out of reach, or something has to run before.
-func (r *run) needsTeardown(inventory ownership.Inventory) bool {
+func (r *run) needsFinalizer(inventory ownership.Inventory) bool {
 	return inventory.NeedsTeardown() || slices.ContainsFunc(r.rollout.Hooks, func(h program.Hook) bool { return h.Phase == program.BeforeDelete })
 }
 

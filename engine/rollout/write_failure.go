@@ -10,32 +10,33 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
 
-// A Refusal is an object that could not be written, and what was said about it.
-type Refusal struct {
-	Kind    RefusalKind
+// A WriteFailure is an object that could not be written, and what was said about it.
+type WriteFailure struct {
+	Kind    FailureKind
 	Message string
 
 	want ownership.Desired
 	err  error
 }
 
-// RefusalKind says what to do about a refusal.
-type RefusalKind string
+// FailureKind says what to do about a refusal.
+type FailureKind string
 
-// The kinds of refusals.
+// The kinds of failures.
 const (
 	// Rejected: the API server says that the object itself is wrong. The same object will
 	// be rejected again, so that offering it again is noise.
-	Rejected RefusalKind = "Rejected"
-	// Unserved: the object's kind is not served.
-	Unserved RefusalKind = "Unserved"
-	// Passing: anything else, which is tried again with backoff.
-	Passing RefusalKind = "Passing"
+	Rejected FailureKind = "Rejected"
+	// KindNotServed: the object's kind is not served.
+	KindNotServed FailureKind = "KindNotServed"
+	// Transient: anything else, which is tried again with backoff.
+	Transient FailureKind = "Transient"
 )
 
 // An Attempt is one write of one object. Another content, another object under the same
@@ -51,9 +52,9 @@ type Attempt struct {
 // It is safe for concurrent use.
 type Rejections interface {
 	// Recall returns what was said to the very same attempt, if that is worth no other.
-	Recall(a Attempt) (Refusal, bool)
+	Recall(a Attempt) (WriteFailure, bool)
 	// Keep remembers what was said to an attempt.
-	Keep(a Attempt, said Refusal)
+	Keep(a Attempt, said WriteFailure)
 }
 
 // attempt is the write of a step.
@@ -78,44 +79,44 @@ func (s step) writes() bool {
 	return false
 }
 
-// rememberedRefusal returns what the API server has said to the same write before.
-func (r *run) rememberedRefusal(s step) (Refusal, bool) {
+// knownRejection returns what the API server has said to the same write before.
+func (r *run) knownRejection(s step) (WriteFailure, bool) {
 	if r.in.Rejections == nil || !s.writes() {
-		return Refusal{}, false
+		return WriteFailure{}, false
 	}
 	said, ok := r.in.Rejections.Recall(s.attempt())
 	said.want = s.want
 	return said, ok
 }
 
-// recalledError says that a write was not tried, as the API server has rejected the same
+// knownRejectionError says that a write was not tried, as the API server has rejected the same
 // one before.
-type recalledError struct{ said Refusal }
+type knownRejectionError struct{ said WriteFailure }
 
 // Error says what the API server has said.
-func (e *recalledError) Error() string { return e.said.Message }
+func (e *knownRejectionError) Error() string { return e.said.Message }
 
 // refusal returns what an error says about the object of a step, and remembers it if it
 // is worth remembering.
-func (r *run) refusal(ctx context.Context, s step, err error) Refusal {
-	if recalled, ok := errors.AsType[*recalledError](err); ok {
+func (r *run) writeFailure(ctx context.Context, s step, err error) WriteFailure {
+	if recalled, ok := errors.AsType[*knownRejectionError](err); ok {
 		return recalled.said
 	}
-	out := Refusal{Kind: Passing, Message: err.Error(), want: s.want, err: err}
+	out := WriteFailure{Kind: Transient, Message: err.Error(), want: s.want, err: err}
 	switch {
 	case cluster.IsKindNotServed(err):
 		// Its definition was there when the rollout began.
-		out.Kind, out.Message = Unserved, fmt.Sprintf("object %s: %v", s.want.Object, err)
+		out.Kind, out.Message = KindNotServed, fmt.Sprintf("object %s: %v", s.want.Object, err)
 	case cluster.IsTooLarge(s.want.Manifest, err):
 		out.Kind, out.Message = Rejected, fmt.Sprintf("%v: it has %d bytes, which is too large", err, cluster.SizeOf(s.want.Manifest.Object))
 		if r.in.Rejections != nil {
-			r.in.Rejections.Keep(s.attempt(), Refusal{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
+			r.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
 		}
 	case isRejection(err):
 		out.Kind, out.Message = Rejected, r.rejectionText(s.want, err)+r.remedy(ctx, s, err)
 		if r.in.Rejections != nil {
 			// What is repeated later may be about a Secret that nobody knows any more.
-			r.in.Rejections.Keep(s.attempt(), Refusal{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
+			r.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
 		}
 	}
 	return out
@@ -131,7 +132,7 @@ func isRejection(err error) bool {
 // server cannot be reached, the next object would only wait for the same.
 func isAnswer(err error) bool {
 	var answer apierrors.APIStatus
-	_, recalled := errors.AsType[*recalledError](err)
+	_, recalled := errors.AsType[*knownRejectionError](err)
 	return recalled || errors.As(err, &answer) || isRejection(err) || cluster.IsKindNotServed(err)
 }
 
@@ -189,13 +190,13 @@ func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 type Locator interface {
 	// Locate returns where a field of a rendered object is written, or as much of its
 	// path as is written anywhere.
-	Locate(s program.Session, component, object, path string) program.Position
+	Locate(s program.Session, component, object, path string) fault.Position
 }
 
 // locate returns where a field of an object is written.
-func (r *run) locate(d ownership.Desired, path string) program.Position {
+func (r *run) locate(d ownership.Desired, path string) fault.Position {
 	if l, ok := r.Package.(Locator); ok && path != "" {
-		if at := l.Locate(r.session(), d.Component, d.Object, path); at != (program.Position{}) {
+		if at := l.Locate(r.session(), d.Component, d.Object, path); at != (fault.Position{}) {
 			return at
 		}
 	}
@@ -212,8 +213,8 @@ func (r *run) remedy(ctx context.Context, s step, err error) string {
 }
 
 // refused returns the application with one more refusal.
-func (a application) refused(r Refusal) application {
-	a.refusals = append(a.refusals, r)
+func (a application) refused(r WriteFailure) application {
+	a.failures = append(a.failures, r)
 	return a
 }
 
@@ -223,9 +224,9 @@ func (a application) concluded(component string) application {
 	if a.outcome.Name != "" {
 		return a
 	}
-	messages := func(kind RefusalKind) string {
+	messages := func(kind FailureKind) string {
 		var out []string
-		for _, r := range a.refusals {
+		for _, r := range a.failures {
 			if r.Kind == kind {
 				out = append(out, r.Message)
 			}
@@ -233,12 +234,12 @@ func (a application) concluded(component string) application {
 		return strings.Join(out, "; ")
 	}
 	for _, c := range []struct {
-		kind    RefusalKind
+		kind    FailureKind
 		outcome func(message string) status.Component
 	}{
 		{Rejected, func(m string) status.Component { return failed(component, status.ReasonObjectRejected, m) }},
-		{Passing, func(m string) status.Component { return retrying(component, m) }},
-		{Unserved, func(m string) status.Component { return waiting(component, status.ReasonKindNotServed, m) }},
+		{Transient, func(m string) status.Component { return retrying(component, m) }},
+		{KindNotServed, func(m string) status.Component { return waiting(component, status.ReasonKindNotServed, m) }},
 	} {
 		if text := messages(c.kind); text != "" {
 			a.outcome = c.outcome(text)
