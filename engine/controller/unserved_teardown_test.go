@@ -69,7 +69,7 @@ func TestTheReachOfAPackageIsReadFromItsDefinition(t *testing.T) {
 	} {
 		definition := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{crd.ReachAnnotation: row.text}}}
 		reach := reachOf(definition)
-		owner := ownership.Owner{Namespace: "here", Reach: reach}
+		owner := ownership.Owner{Ref: cluster.Ref{Namespace: "here"}, Reach: reach}
 		if (reach != nil) != row.known || owner.Reaches(far) != row.reaches {
 			t.Errorf("%s: %s: known %v, reaches %v", name, row.reason, reach != nil, owner.Reaches(far))
 		}

@@ -38,7 +38,7 @@ const notThere = " is not there yet"
 const notSet = " is optional, and not set"
 
 // awaits returns the reference without which a fault cannot be decided.
-func (p *Program) awaits(f Fault) (awaited, bool) {
+func (p *Program) awaits(f fault.Fault) (awaited, bool) {
 	for _, s := range p.index.selections[f.Origin] {
 		for n := s.from; n <= len(s.path); n++ {
 			if there, optional := exists(p.root(), s.path[:n]); !there {
@@ -51,7 +51,7 @@ func (p *Program) awaits(f Fault) (awaited, bool) {
 }
 
 // absent returns the reference without which a fault cannot be decided, or none.
-func (p *Program) absent(f Fault) Reference {
+func (p *Program) absent(f fault.Fault) Reference {
 	a, _ := p.awaits(f)
 	return a.Reference
 }
@@ -94,7 +94,7 @@ func exists(v cue.Value, path []string) (there, optional bool) {
 type selectedName struct {
 	path     []string
 	from     int
-	position Position
+	position fault.Position
 }
 
 // addSelections records where each name of a reference is selected.

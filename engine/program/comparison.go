@@ -15,7 +15,7 @@ import (
 type Comparison struct {
 	// Source is the comparison as the author wrote it.
 	Source      string
-	Position    Position
+	Position    fault.Position
 	Left, Right Operand
 }
 

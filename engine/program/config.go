@@ -47,12 +47,12 @@ func overlay(into, over map[string]any) {
 
 // configFaults returns what contradicts the package in the configuration. Each
 // fault names both places: the line of the package and the layer.
-func (p *Program) configFaults(v cue.Value, layers []Layer) Faults {
+func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 	if len(layers) == 0 {
 		return nil
 	}
 	if !p.configurable {
-		return Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", origins(layers, nil))}}
+		return fault.Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", origins(layers, nil))}}
 	}
 	if faults := p.lockedFaults(layers); len(faults) > 0 {
 		return faults

@@ -8,6 +8,8 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/parser"
+
+	"operetta.dev/engine/fault"
 )
 
 // A derivedEdge is an edge that follows from references.
@@ -73,7 +75,7 @@ func (x *index) deriveOne(body member, bodies []member) []derivedEdge {
 			continue
 		}
 		at := f.Position
-		if f.use != (Position{}) && !(home{bodies: bodies}).holds(at) {
+		if f.use != (fault.Position{}) && !(home{bodies: bodies}).holds(at) {
 			at.Use = f.use.String()
 		}
 		d := derivedEdge{Edge: Edge{To: to, Until: UntilVerified, Origin: Derived, Optional: true, Position: at}}

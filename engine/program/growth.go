@@ -12,7 +12,7 @@ import (
 // A Growth is a place in the text of a package where the cost of an evaluation grows with
 // what a user gives.
 type Growth struct {
-	Position Position
+	Position fault.Position
 	// Source is what is written there.
 	Source string
 	// Function is what is called, such as list.Range, with the path of its package, or "for".

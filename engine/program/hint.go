@@ -8,10 +8,12 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast/astutil"
+
+	"operetta.dev/engine/fault"
 )
 
 // withHints adds to the faults of a whole package what to write instead.
-func (p *Program) withHints(faults Faults) Faults {
+func (p *Program) withHints(faults fault.Faults) fault.Faults {
 	for i, f := range faults {
 		switch {
 		case f.Hint != "":
@@ -40,7 +42,7 @@ func (p *Program) namesInScope() []string {
 }
 
 // noSuchField explains that a reference leads to a field that can never be there.
-func (p *Program) noSuchField(f Fault) Fault {
+func (p *Program) noSuchField(f fault.Fault) fault.Fault {
 	if a, ok := p.awaits(f); ok {
 		f.Message, f.Hint = a.Reference.String()+" does not exist", p.fieldHint(a.Path)
 	}

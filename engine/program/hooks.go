@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Phase is a point of a rollout, or of a teardown, at which hooks run.
@@ -185,14 +187,14 @@ func (x *index) hookGuards(phase Phase, place int) []conditional {
 
 // unexplained returns which of some faults the text does not explain, so that it may
 // hide a hook that the text does not show, or -1.
-func (a additions) unexplained(faults Faults, is settlement, beside []conditional) int {
+func (a additions) unexplained(faults fault.Faults, is settlement, beside []conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[a.embeds]
 	}
 	if len(beside) > 0 && !a.embeds {
 		return -1
 	}
-	return slices.IndexFunc(faults, func(f Fault) bool {
+	return slices.IndexFunc(faults, func(f fault.Fault) bool {
 		return !slices.ContainsFunc(beside, func(c conditional) bool { return c.guardedAt(f.Position) })
 	})
 }

@@ -18,7 +18,7 @@ import (
 // cannot tell that: an expression that waits for a live object has no value, and
 // a value does not know the file and line of what it refers to.
 type index struct {
-	root Position
+	root fault.Position
 	// fields holds the declarations of each root field, over all files.
 	fields map[string][]member
 	// bodies holds what is written for each component that has a literal name.
@@ -88,7 +88,7 @@ type index struct {
 // members are the literal names written below a path. They are open when more may
 // come from an embedding or a dynamic name.
 type members struct {
-	names map[string]Position
+	names map[string]fault.Position
 	open  bool
 }
 
@@ -116,8 +116,8 @@ func newIndex(files []*ast.File) *index {
 	x := emptyIndex()
 	var embeddings []member
 	for _, f := range files {
-		if x.root == (Position{}) {
-			x.root = Position{File: f.Filename, Line: 1}
+		if x.root == (fault.Position{}) {
+			x.root = fault.Position{File: f.Filename, Line: 1}
 		}
 		for _, d := range f.Decls {
 			if c, ok := d.(*ast.Comprehension); ok {
@@ -280,7 +280,7 @@ func (x *index) addParts(component string, m member) {
 func (x *index) addMembers(path string, owner member) {
 	m, ok := x.names[path]
 	if !ok {
-		m.names = map[string]Position{}
+		m.names = map[string]fault.Position{}
 	}
 	eachMember(owner.value, owner.guards, func(d member) {
 		switch {
@@ -346,7 +346,7 @@ func (x *index) mayHave(member string, path ...string) bool {
 }
 
 // written returns where a member below a path is written.
-func (x *index) written(member string, path []string) (Position, bool) {
+func (x *index) written(member string, path []string) (fault.Position, bool) {
 	pos, ok := x.names[strings.Join(path, ".")].names[member]
 	return pos, ok
 }

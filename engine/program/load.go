@@ -126,7 +126,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 
 // noOperator is the fault of a package that is some other CUE.
 func (p *Program) noOperator() error {
-	return Faults{{
+	return fault.Faults{{
 		Position: p.index.root,
 		Message:  "this package is not an operator: it does not embed the contract",
 		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", contractPath),
@@ -155,9 +155,9 @@ func (p *Program) GroupVersionKind() schema.GroupVersionKind {
 }
 
 // readMeta reads what the package says about its custom resource.
-func (p *Program) readMeta() (Meta, Faults) {
+func (p *Program) readMeta() (Meta, fault.Faults) {
 	var m Meta
-	var faults Faults
+	var faults fault.Faults
 	m.Group, faults = p.required("group", "for example group: \"example.com\"", faults)
 	m.Kind, faults = p.required("kind", "for example kind: \"Shop\"", faults)
 	versions, more := p.readVersions()
@@ -176,7 +176,7 @@ func (p *Program) readMeta() (Meta, Faults) {
 }
 
 // required returns a string field that every package must have.
-func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
+func (p *Program) required(name, hint string, faults fault.Faults) (string, fault.Faults) {
 	v := p.static.LookupPath(cue.MakePath(cue.Str(name)))
 	s, err := v.String()
 	if err == nil || !cue.IsIncomplete(err) { // what is wrong with it, CUE says
@@ -186,11 +186,11 @@ func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
 }
 
 // lacking is the fault of a package without a field that it must have.
-func (p *Program) lacking(name, hint string) Fault {
-	return Fault{Position: p.index.root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
+func (p *Program) lacking(name, hint string) fault.Fault {
+	return fault.Fault{Position: p.index.root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
 }
 
-func (p *Program) readVersions() ([]VersionMeta, Faults) {
+func (p *Program) readVersions() ([]VersionMeta, fault.Faults) {
 	it, err := p.static.LookupPath(cue.MakePath(cue.Str("versions"))).Fields()
 	if err != nil {
 		return nil, fault.Of(err, p.static)
@@ -210,7 +210,7 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 		})
 	}
 	if len(out) == 0 {
-		return nil, Faults{p.lacking("versions", "for example versions: v1: spec: #Spec")}
+		return nil, fault.Faults{p.lacking("versions", "for example versions: v1: spec: #Spec")}
 	}
 	if len(out) == 1 {
 		out[0].Storage = true
@@ -222,7 +222,7 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 		}
 	}
 	if stored != 1 {
-		return nil, Faults{{
+		return nil, fault.Faults{{
 			Position: p.index.root,
 			Path:     "versions",
 			Message:  fmt.Sprintf("%d versions are the storage version", stored),

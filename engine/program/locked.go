@@ -24,7 +24,7 @@ const (
 type locked struct {
 	// all is everything, at and below the value.
 	all      bool
-	position Position
+	position fault.Position
 	fields   map[string]*locked
 	// others are of the fields of any other name, and of the elements of a list.
 	others *locked
@@ -165,14 +165,14 @@ func (l *locked) setBy(value any, path []string) []Reference {
 
 // lockedFaults returns what of the administrator's is set by whoever may write the custom
 // resource.
-func (p *Program) lockedFaults(layers []Layer) Faults {
-	var out Faults
+func (p *Program) lockedFaults(layers []Layer) fault.Faults {
+	var out fault.Faults
 	for _, l := range layers {
 		if !l.Tenant {
 			continue
 		}
 		for _, at := range p.locked.setBy(any(l.Values), []string{"config"}) {
-			out = append(out, Fault{
+			out = append(out, fault.Fault{
 				Position: at.Position,
 				Path:     at.String(),
 				Message:  "only the administrator sets this (set by " + l.Origin + ")",
@@ -187,7 +187,7 @@ func (p *Program) lockedFaults(layers []Layer) Faults {
 type Attribute struct {
 	// Name is before the parenthesis, and Contents within.
 	Name, Contents string
-	Position       Position
+	Position       fault.Position
 }
 
 // Attributes returns the attributes that are written in the package, by file and line.

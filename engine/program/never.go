@@ -17,7 +17,7 @@ import (
 
 // unset returns the field of the spec that a fault is about, if the component needs it by
 // what the resource says alone: under a condition that rests on more, the need may pass.
-func (p *Program) unset(f Fault) (string, bool) {
+func (p *Program) unset(f fault.Fault) (string, bool) {
 	a, ok := p.awaits(f)
 	if ok && len(a.Path) > 2 && a.Path[0] == "cr" && a.Path[1] == "spec" && p.index.needs(a.Reference) {
 		return Reference{Path: a.Path[1:]}.String(), true
@@ -27,7 +27,7 @@ func (p *Program) unset(f Fault) (string, bool) {
 
 // misspelt returns a fault as one of the package, if it is about a field that no object
 // will ever have.
-func (p *Program) misspelt(f Fault) (Fault, bool) {
+func (p *Program) misspelt(f fault.Fault) (fault.Fault, bool) {
 	a, ok := p.awaits(f)
 	if !ok {
 		return f, false
@@ -174,7 +174,7 @@ func (x *index) addNeeded(all []found) {
 			continue
 		}
 		for n := 3; n <= len(f.Path); n++ {
-			for _, at := range []Position{f.Position, {}} {
+			for _, at := range []fault.Position{f.Position, {}} {
 				key := placeOf(Reference{Path: f.Path[:n], Position: at})
 				before, known := x.needed[key]
 				x.needed[key] = !f.beyondCR && (before || !known)

@@ -25,7 +25,7 @@ type Outside struct {
 	Key bool
 	// At is the field of the package that gets the value, which is where an attribute counts,
 	// and Field its path.
-	At    Position
+	At    fault.Position
 	Field string
 	// Meant are the words of the attributes @untrusted that are written there or around it.
 	Meant []string
@@ -46,7 +46,7 @@ type tracer struct {
 	// meant are the words of the attributes around.
 	meant []string
 	// at and trail are the field that is looked into, and what of the path leads to it.
-	at    Position
+	at    fault.Position
 	trail []string
 	// left is how much of the path that is asked for is still to come.
 	left int

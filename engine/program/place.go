@@ -46,7 +46,7 @@ func (x *index) homeOf(name string, v cue.Value) []member {
 // placed returns where the author finds what is at a position and at a path below the
 // component: the position itself if it is the author's, and where it is used if it is
 // not in the component.
-func (p *Program) placed(at Position, path []string) Position {
+func (p *Program) placed(at fault.Position, path []string) fault.Position {
 	use, ok := p.home.deepest(path)
 	switch {
 	case !ok:
@@ -61,20 +61,20 @@ func (p *Program) placed(at Position, path []string) Position {
 
 // placedFault returns a fault with the author's place. One of another component is
 // where that has it.
-func (p *Program) placedFault(f Fault) Fault {
+func (p *Program) placedFault(f fault.Fault) fault.Fault {
 	f.Origin = fault.Origin{}
-	if own, _ := p.sorted(p.home.name, Faults{f}); len(own) > 0 {
+	if own, _ := p.sorted(p.home.name, fault.Faults{f}); len(own) > 0 {
 		f.Position = p.placed(f.Position, p.home.below(f.Path))
 	}
 	return f
 }
 
 // placeOf returns where a member of a part of the component is written.
-func (p *Program) placeOf(v cue.Value, part, name string) Position {
+func (p *Program) placeOf(v cue.Value, part, name string) fault.Position {
 	if at, ok := p.home.exact(part, name); ok {
 		return at
 	}
-	var at Position
+	var at fault.Position
 	for _, at = range authored(v) {
 		if p.home.holds(at) {
 			return at
@@ -108,7 +108,7 @@ func (h home) below(path string) []string {
 }
 
 // holds reports whether a position is in what is written for the component.
-func (h home) holds(at Position) bool {
+func (h home) holds(at fault.Position) bool {
 	for _, m := range h.bodies {
 		if m.field != nil && spanOf(m.field).holds(at) {
 			return true
@@ -118,20 +118,20 @@ func (h home) holds(at Position) bool {
 }
 
 // exact returns where a member of a part is written, if it is written for the component.
-func (h home) exact(path ...string) (Position, bool) {
+func (h home) exact(path ...string) (fault.Position, bool) {
 	at, depth := h.descend(path)
 	return at, depth == len(path)
 }
 
 // deepest returns where the last field of a path is written that is written for the
 // component, or the component itself.
-func (h home) deepest(path []string) (Position, bool) {
+func (h home) deepest(path []string) (fault.Position, bool) {
 	at, _ := h.descend(path)
-	return at, at != (Position{})
+	return at, at != (fault.Position{})
 }
 
 // descend follows a path through the text, and returns where it ends and at which depth.
-func (h home) descend(path []string) (at Position, depth int) {
+func (h home) descend(path []string) (at fault.Position, depth int) {
 	within := h.bodies
 	for _, m := range within {
 		if m.field != nil {
@@ -150,8 +150,8 @@ func (h home) descend(path []string) (at Position, depth int) {
 }
 
 // authored returns where the author wrote what makes a value, in CUE's order.
-func authored(v cue.Value) []Position {
-	var out []Position
+func authored(v cue.Value) []fault.Position {
+	var out []fault.Position
 	for _, n := range sourcesOf(v) {
 		at := fault.At(n.Pos())
 		if f, ok := n.(*ast.Field); ok {
@@ -185,8 +185,8 @@ func sourcesOf(v cue.Value) []ast.Node {
 }
 
 // withPlaces returns the faults of a whole package with the author's places.
-func (p *Program) withPlaces(faults Faults) Faults {
-	out := make(Faults, len(faults))
+func (p *Program) withPlaces(faults fault.Faults) fault.Faults {
+	out := make(fault.Faults, len(faults))
 	for i, f := range faults {
 		out[i] = f
 		sels := cue.ParsePath(f.Path).Selectors()
@@ -208,13 +208,13 @@ func (p *Program) withPlaces(faults Faults) Faults {
 
 // nearestAuthored returns where the deepest field of a path is written that the author
 // wrote, in a template or not.
-func (p *Program) nearestAuthored(path []cue.Selector) Position {
+func (p *Program) nearestAuthored(path []cue.Selector) fault.Position {
 	for n := len(path); n > 1; n-- {
 		if at := authored(p.static.LookupPath(cue.MakePath(path[:n]...))); len(at) > 0 {
 			return at[0]
 		}
 	}
-	return Position{}
+	return fault.Position{}
 }
 
 // fromData reports whether the name of a member of a part of the component is computed,

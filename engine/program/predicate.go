@@ -85,7 +85,7 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 
 // whyNever says of an unknown predicate that it stays so, if nothing but a person will
 // bring what it waits for.
-func (p *Program) whyNever(out *Predicate, faults Faults) {
+func (p *Program) whyNever(out *Predicate, faults fault.Faults) {
 	for _, f := range faults {
 		if wrong, never := p.misspelt(f); never {
 			out.Verdict, out.Detail = Broken, wrong.Message

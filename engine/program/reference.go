@@ -17,7 +17,7 @@ type Reference struct {
 	// Path is the chain, such as live, web, deployment, status. It ends before
 	// the first selection that is not a literal.
 	Path     []string
-	Position Position
+	Position fault.Position
 }
 
 // String returns the chain in CUE's notation.

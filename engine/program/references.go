@@ -49,7 +49,7 @@ type surroundings struct {
 	// beyondCR says that one of them rests on more than the custom resource.
 	beyondCR bool
 	// use is where the text first refers to where the place is.
-	use Position
+	use fault.Position
 }
 
 // found is a reference and how it was come to.
@@ -314,9 +314,9 @@ func (r *references) brackets(e ast.Expr) {
 // declarations walks what a path below some declarations stands for. It walks no
 // more than the path leads to where the text says that: a reference to one field
 // of a struct is no reference to what its other fields rest on.
-func (r *references) declarations(from Position, at []member, path []string, place string) {
+func (r *references) declarations(from fault.Position, at []member, path []string, place string) {
 	defer r.leave(r.surroundings)
-	if r.use == (Position{}) {
+	if r.use == (fault.Position{}) {
 		r.use = from
 	}
 	for len(path) > 0 {

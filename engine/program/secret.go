@@ -254,7 +254,7 @@ func (w witness) vouch(r Rollout) Rollout {
 func (w witness) vouchError(err error) error {
 	if undecided, ok := errors.AsType[*undecidedError](err); ok {
 		other, _ := errors.AsType[*undecidedError](w.err)
-		var said Faults
+		var said fault.Faults
 		if other != nil {
 			said = other.faults
 		}
@@ -323,10 +323,10 @@ func (w witness) predicates(all, said []Predicate) {
 }
 
 // faults returns faults without the messages that the witness does not know.
-func (w witness) faults(all, said Faults) Faults {
+func (w witness) faults(all, said fault.Faults) fault.Faults {
 	for i, f := range all {
 		if !w.said(f.Message+f.Hint, slices.Contains(said, f)) {
-			all[i] = Fault{Code: f.Code, Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
+			all[i] = fault.Fault{Code: f.Code, Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
 		}
 	}
 	return all

@@ -13,7 +13,7 @@ import (
 
 // Copies returns where the package copies what a Secret holds into a status, or into an
 // object that is no Secret, as it is or as a digest, as far as the text tells.
-func (p *Program) Copies() Faults {
+func (p *Program) Copies() fault.Faults {
 	c := &copies{program: p}
 	for _, m := range p.index.fields["status"] {
 		eachMember(m.value, m.guards, func(d member) { c.visit([]string{"status"}, d, nil) })
@@ -57,7 +57,7 @@ func (c *copies) name(m member) {
 	}
 	r.inside(m.field.Label)
 	if from, ok := c.first(r.found, c.secret); ok {
-		c.found = append(c.found, Fault{
+		c.found = append(c.found, fault.Fault{
 			Position: fault.At(m.field.Label.Pos()), Path: "components",
 			Message: "its name is made of what a Secret holds, " + from + ", and is said everywhere", Hint: "let the name come from elsewhere",
 		})
@@ -67,7 +67,7 @@ func (c *copies) name(m member) {
 // copies looks for what is copied.
 type copies struct {
 	program *Program
-	found   Faults
+	found   fault.Faults
 }
 
 // objects looks at the objects of a component.
@@ -173,13 +173,13 @@ const hintDigest = `the annotation "` + DigestAnnotation + `" of a Secret in liv
 
 // report notes what is wrong with a member.
 func (c *copies) report(path []string, m member, message, hint string) {
-	position := Position{}
+	position := fault.Position{}
 	if m.field != nil {
 		position = fault.At(m.field.Label.Pos())
 	} else if m.value != nil {
 		position = fault.At(m.value.Pos())
 	}
-	c.found = append(c.found, Fault{Position: position, Path: Reference{Path: path}.String(), Message: message, Hint: hint})
+	c.found = append(c.found, fault.Fault{Position: position, Path: Reference{Path: path}.String(), Message: message, Hint: hint})
 }
 
 // first returns the first of some references that leads into a Secret.

@@ -18,7 +18,7 @@ import (
 
 // withoutContent returns the faults of an object without what their messages show of
 // its content, if it is a Secret or may be one.
-func withoutContent(object cue.Value, faults Faults) Faults {
+func withoutContent(object cue.Value, faults fault.Faults) fault.Faults {
 	if kind, err := object.LookupPath(cue.MakePath(cue.Str("kind"))).String(); err == nil && kind != secretKind {
 		return faults
 	}
@@ -36,12 +36,12 @@ func isContent(sel cue.Selector) bool {
 }
 
 // withoutLiterals returns the faults of a package without what they show of its Secrets.
-func (p *Program) withoutLiterals(faults Faults) Faults {
+func (p *Program) withoutLiterals(faults fault.Faults) fault.Faults {
 	for i, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
 		inObject := len(sels) > 4 && sels[0] == cue.Str("components") && sels[2] == cue.Str("objects")
 		if inObject {
-			faults[i] = withoutContent(p.static.LookupPath(cue.MakePath(sels[:4]...)), Faults{f})[0]
+			faults[i] = withoutContent(p.static.LookupPath(cue.MakePath(sels[:4]...)), fault.Faults{f})[0]
 		}
 		if quotes(f.Message, p.literals) {
 			faults[i].Message, faults[i].Hint = hiddenValue, ""

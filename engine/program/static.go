@@ -14,7 +14,7 @@ import (
 // vocabularyFaults returns the fields that the contract does not have. CUE accepts
 // them: what is written beside an embedding is not bound by its closedness, at any
 // depth, so that a misspelled dependOn would silently do nothing.
-func (p *Program) vocabularyFaults() Faults {
+func (p *Program) vocabularyFaults() fault.Faults {
 	controller := p.contract.LookupPath(cue.MakePath(cue.Def("#Controller")))
 	var members []member
 	for _, name := range slices.Sorted(maps.Keys(p.index.fields)) {
@@ -39,8 +39,8 @@ func (p *Program) vocabularyFaults() Faults {
 }
 
 // unknownMembers returns which members a closed schema does not have.
-func unknownMembers(at []cue.Selector, members []member, schema cue.Value) Faults {
-	var out Faults
+func unknownMembers(at []cue.Selector, members []member, schema cue.Value) fault.Faults {
+	var out fault.Faults
 	for _, m := range members {
 		if m.name == "" || !isRegular(m.name) {
 			continue
@@ -48,7 +48,7 @@ func unknownMembers(at []cue.Selector, members []member, schema cue.Value) Fault
 		name := cue.Str(m.name)
 		path := append(slices.Clone(at), name)
 		if !schema.Allows(name) {
-			out = append(out, Fault{
+			out = append(out, fault.Fault{
 				Position: fault.At(m.field.Label.Pos()),
 				Path:     cue.MakePath(path...).String(),
 				Code:     fault.UnknownField,
@@ -100,12 +100,12 @@ func (p *Program) Names(path ...string) (names []string, open bool) {
 
 // PositionOf returns where a member below a path is written, such as components,
 // web, objects, service. It is empty for what only an evaluation knows.
-func (p *Program) PositionOf(path ...string) Position {
+func (p *Program) PositionOf(path ...string) fault.Position {
 	if len(path) == 1 {
 		for _, m := range p.index.fields[path[0]] {
 			return fault.At(m.field.Label.Pos())
 		}
-		return Position{}
+		return fault.Position{}
 	}
 	last := len(path) - 1
 	pos, _ := p.index.written(path[last], path[:last])

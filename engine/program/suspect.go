@@ -15,7 +15,7 @@ import (
 // Suspect compiles a snapshot as Load does, and returns a package that is wrong together
 // with its faults, for a check that has more to say about it. It errors with Faults when
 // there is nothing to look at: the package does not parse, or is not a controller.
-func Suspect(s *source.Snapshot) (p *Program, faults Faults, err error) {
+func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p, faults, err = nil, nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
@@ -42,21 +42,21 @@ func Suspect(s *source.Snapshot) (p *Program, faults Faults, err error) {
 	p.configurable = p.static.LookupPath(configPath).Exists()
 	p.locked = p.readLocked(inst)
 	vocabulary := p.vocabularyFaults()
-	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(fault.Of(p.static.Validate(), p.static))), func(f Fault) bool { return covered(vocabulary, f) })
+	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(fault.Of(p.static.Validate(), p.static))), func(f fault.Fault) bool { return covered(vocabulary, f) })
 	return p, p.withPlaces(slices.Concat(vocabulary, static, faults, p.reachFaults())).Sorted(), nil
 }
 
 // covered reports whether some faults, which are unknown fields, say what another one does:
 // CUE finds an unknown struct once more in each of its fields.
-func covered(by Faults, other Fault) bool {
-	return other.Code == fault.UnknownField && slices.ContainsFunc(by, func(f Fault) bool {
+func covered(by fault.Faults, other fault.Fault) bool {
+	return other.Code == fault.UnknownField && slices.ContainsFunc(by, func(f fault.Fault) bool {
 		return other.Path == f.Path || strings.HasPrefix(other.Path, f.Path+".")
 	})
 }
 
 // Similar returns, for a fault that says that a closed struct does not have a field, which
 // field was probably meant.
-func (p *Program) Similar(f Fault) (hint string, ok bool) {
+func (p *Program) Similar(f fault.Fault) (hint string, ok bool) {
 	sels := cue.ParsePath(f.Path).Selectors()
 	last := len(sels) - 1
 	if f.Code != fault.UnknownField || last < 0 || sels[last].LabelType() != cue.StringLabel {

@@ -28,7 +28,7 @@ type conditional struct {
 const anyPart = ""
 
 // A span is a piece of a file.
-type span struct{ from, to Position }
+type span struct{ from, to fault.Position }
 
 func spansOf(guards []ast.Clause) []span {
 	out := make([]span, len(guards))
@@ -42,7 +42,7 @@ func spanOf(n ast.Node) span {
 	return span{fault.At(n.Pos()), fault.At(n.End())}
 }
 
-func (s span) holds(p Position) bool {
+func (s span) holds(p fault.Position) bool {
 	return p.File == s.from.File && p.Line >= s.from.Line && p.Line <= s.to.Line
 }
 
@@ -87,7 +87,7 @@ const (
 
 // settlementOf returns whether the comprehensions in a struct are decided, and why
 // not.
-func settlementOf(v cue.Value) (settlement, Faults) {
+func settlementOf(v cue.Value) (settlement, fault.Faults) {
 	if !v.Exists() || v.Err() == nil {
 		return settled, nil
 	}
@@ -105,7 +105,7 @@ func settlementOf(v cue.Value) (settlement, Faults) {
 // ones as ones whose existence is not decided, and parts as incomplete ones. It
 // returns faults when it cannot tell, because the names are computed, or because
 // a comprehension is not undecided but wrong.
-func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, Faults) {
+func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, fault.Faults) {
 	if is, why := settlementOf(components); is == unsettled {
 		if at := slices.IndexFunc(why, p.index.hides); at >= 0 {
 			return nil, p.unlistable(why[at])
@@ -137,13 +137,13 @@ func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Com
 
 // hides reports whether what is not decided at a place may add components that the text
 // does not show.
-func (x *index) hides(f Fault) bool {
+func (x *index) hides(f fault.Fault) bool {
 	return len(x.conditionals) == 0 || slices.ContainsFunc(x.embeddings, func(s span) bool { return s.holds(f.Position) })
 }
 
 // unplaced returns why something is held without its path, if that is no field's but
 // that of the struct, which says nothing.
-func unplaced(why Fault, is settlement) Fault {
+func unplaced(why fault.Fault, is settlement) fault.Fault {
 	if is != masked {
 		why.Path = ""
 	}
@@ -152,7 +152,7 @@ func unplaced(why Fault, is settlement) Fault {
 
 // undecidedBy returns which of some faults leaves a conditional undecided, or -1. What
 // leaves another one undecided that is beside it does not count.
-func (c conditional) undecidedBy(faults Faults, is settlement, beside []conditional) int {
+func (c conditional) undecidedBy(faults fault.Faults, is settlement, beside []conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[c.beyondCR]
 	}
@@ -166,20 +166,20 @@ func (c conditional) undecidedBy(faults Faults, is settlement, beside []conditio
 }
 
 // guardedAt reports whether a position is in one of the guards.
-func (c conditional) guardedAt(at Position) bool {
+func (c conditional) guardedAt(at fault.Position) bool {
 	return slices.ContainsFunc(c.guards, func(s span) bool { return s.holds(at) })
 }
 
 // unlistable is the fault of a package that computes the names of components from
 // what is not there yet, or has another package do so.
-func (p *Program) unlistable(why Fault) Faults {
+func (p *Program) unlistable(why fault.Fault) fault.Faults {
 	why = p.explained(why)
 	why.Path = "components"
 	why.Hint = "let the names of components depend on cr alone, and let when decide which of them there are"
-	return Faults{why}
+	return fault.Faults{why}
 }
 
-func (p *Program) holdOne(evaluated []Component, held conditional, missing Fault) []Component {
+func (p *Program) holdOne(evaluated []Component, held conditional, missing fault.Fault) []Component {
 	why := p.explained(missing)
 	for i := range evaluated {
 		if c := &evaluated[i]; c.Name == held.component {
@@ -203,7 +203,7 @@ func (p *Program) holdOne(evaluated []Component, held conditional, missing Fault
 }
 
 // holdParts says that a comprehension in a component is not decided.
-func (p *Program) holdParts(c *Component, why Fault) {
+func (p *Program) holdParts(c *Component, why fault.Fault) {
 	parts := p.index.conditionalParts[c.Name]
 	if len(parts) == 0 {
 		parts = []string{anyPart}
@@ -215,7 +215,7 @@ func (p *Program) holdParts(c *Component, why Fault) {
 }
 
 // holdPart says that there may be more of a part of a component.
-func (p *Program) holdPart(c *Component, part string, missing Fault) {
+func (p *Program) holdPart(c *Component, part string, missing fault.Fault) {
 	why, absent := p.explained(missing), p.absent(missing)
 	unknown := Predicate{Name: part, Verdict: Unknown, Position: why.Position, Absent: absent, Detail: why.Text()}
 	switch part {
@@ -243,7 +243,7 @@ func (p *Program) holdPart(c *Component, part string, missing Fault) {
 // ownFaults returns what keeps a struct from being evaluated, as opposed to what
 // is wrong with one of its fields: typically a comprehension in it that refers to
 // what is not there yet.
-func ownFaults(v cue.Value) Faults {
+func ownFaults(v cue.Value) fault.Faults {
 	err := v.Err()
 	if err == nil || !v.Exists() {
 		return nil

@@ -23,7 +23,7 @@ type Written struct {
 // trailed is a piece of text and what leads to it.
 type trailed struct {
 	text  ast.Node
-	at    Position
+	at    fault.Position
 	trail []string
 	meant []string
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -166,11 +167,11 @@ func (b *bounded) doubt(at *limitation) {
 }
 
 // Locate implements rollout.Locator.
-func (b *bounded) Locate(s program.Session, component, object, path string) program.Position {
+func (b *bounded) Locate(s program.Session, component, object, path string) fault.Position {
 	if l, ok := b.Package.(rollout.Locator); ok {
 		return l.Locate(s, component, object, path)
 	}
-	return program.Position{}
+	return fault.Position{}
 }
 
 // rememberedLimit returns what the status says of an evaluation beyond a limit, if it is

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -71,7 +72,7 @@ func (l *Reconciler) fetchUnserved(ctx context.Context, key types.NamespacedName
 		Reconciler: l,
 		log:        leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel)),
 		cr:         cr,
-		owner:      ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
+		owner:      ownership.Owner{Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID()},
 	}
 	if s.paused() {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
@@ -61,7 +62,7 @@ func (l *Reconciler) sayInternal(ctx context.Context, key types.NamespacedName, 
 		redactor:   redactor,
 		program:    p,
 		cr:         cr,
-		owner:      ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
+		owner:      ownership.Owner{Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID()},
 	}
 	s.before = ownStatus(cr)
 	return s.say(ctx, s.frozen(status.ReasonInternalError, fault.Error()))

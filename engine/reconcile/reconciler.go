@@ -183,7 +183,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 		program:    p,
 		cr:         cr,
 		owner: ownership.Owner{
-			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.UnservedReach,
+			Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID(), Reach: l.UnservedReach,
 		},
 	}
 	if p != nil {

@@ -317,7 +317,7 @@ func (r *run) refOf(ctx context.Context, o program.Object) cluster.Ref {
 // scopeOf returns the scope of an object's kind. One that is not served is taken
 // for namespaced until it is; nothing is written before.
 func (r *run) scopeOf(ctx context.Context, o program.Object) cluster.Scope {
-	scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+	scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 	if err != nil {
 		return cluster.Namespaced
 	}

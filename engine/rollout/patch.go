@@ -26,7 +26,7 @@ func (r *run) patch(ctx context.Context) error {
 	}
 	var failure error
 	changed, reports := patch.Apply(all, r.in.Patches, func(o program.Object) (bool, error) {
-		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 		switch {
 		case cluster.IsKindNotServed(err):
 			r.result.RequeueAfter = sooner(r.result.RequeueAfter, retryAfter)

@@ -31,8 +31,8 @@ func (r *run) stamp(ctx context.Context, c program.Component) {
 	var out []ownership.Desired
 	delete(r.awaited, c.Name)
 	for _, o := range c.Objects {
-		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
-		if cluster.IsKindNotServed(err) && defines(c, o.Identity.GroupVersionKind().GroupKind()) {
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
+		if cluster.IsKindNotServed(err) && defines(c, o.Identity.GroupKind()) {
 			r.awaited[c.Name] = "object " + o.Name + ": " + err.Error()
 			continue
 		}
@@ -85,7 +85,7 @@ func (r *run) grownInventory(ctx context.Context) ownership.Inventory {
 func (r *run) entries(ctx context.Context, c program.Component) []ownership.Entry {
 	var out []ownership.Entry
 	for _, o := range c.Objects {
-		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 		if !o.Identity.Known() || err != nil {
 			continue
 		}

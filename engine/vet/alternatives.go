@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
@@ -70,12 +71,12 @@ func textsAt(schema cue.Value, path []string, depth int) []string {
 // reads finds inputs that are read where the package does not say that it reads them, for
 // each kind that they may be. One whose namespace is not written out is judged by who
 // decides about that.
-func reads(v *view) program.Faults {
+func reads(v *view) fault.Faults {
 	if v.Meta().ClusterScoped {
 		return nil
 	}
 	_, inputs, _ := v.Written()
-	var out program.Faults
+	var out fault.Faults
 	for _, s := range v.samples {
 		for _, i := range s.rollout.Inputs {
 			at := slices.IndexFunc(inputs, func(w program.Written) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
@@ -88,16 +89,16 @@ func reads(v *view) program.Faults {
 			}
 		}
 	}
-	return slices.CompactFunc(out.Sorted(), func(a, b program.Fault) bool { return a == b })
+	return slices.CompactFunc(out.Sorted(), func(a, b fault.Fault) bool { return a == b })
 }
 
 // readable returns a fault if an input may not be read as an object of a kind.
-func (v *view) readable(s sample, i program.Input, kind schema.GroupKind) program.Faults {
+func (v *view) readable(s sample, i program.Input, kind schema.GroupKind) fault.Faults {
 	beyond, is := errors.AsType[*program.OutOfReachError](v.Reach().MayRead(s.namespace, kind, i.Namespace))
 	if !is || v.scopes.of(kind) == cluster.ClusterScoped {
 		return nil
 	}
-	return program.Faults{{
+	return fault.Faults{{
 		Position: i.Position,
 		Path:     joined("inputs", i.Name, "namespace"),
 		Message:  "the " + kind.Kind + " is read in another namespace than that of the custom resource",

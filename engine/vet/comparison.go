@@ -5,20 +5,21 @@ import (
 
 	"cuelang.org/go/cue"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
 // comparisons finds == and != between values that can never be equal, because they
 // are of different types. CUE compares any two.
-func comparisons(v *view) program.Faults {
+func comparisons(v *view) fault.Faults {
 	schema := v.CRSchema()
-	var out program.Faults
+	var out fault.Faults
 	for _, c := range v.Comparisons() {
 		left, right := kindOf(schema, c.Left), kindOf(schema, c.Right)
 		if left == 0 || right == 0 || left&right != 0 {
 			continue
 		}
-		out = append(out, program.Fault{
+		out = append(out, fault.Fault{
 			Position: c.Position,
 			Message:  fmt.Sprintf("%s compares %v with %v, which are never equal", c.Source, left, right),
 			Hint:     "write both sides as values of one type; quotes make a string",

@@ -9,20 +9,21 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
 // growth warns of what a user can make an evaluation spend without limit: whoever may create one
 // resource takes the time and the memory from all others with it. It does not know what
 // live objects and inputs hold.
-func growth(v *view) program.Faults {
-	var out program.Faults
+func growth(v *view) fault.Faults {
+	var out fault.Faults
 	for _, g := range v.Growths(limitsOfSpec, limitsOfConfig) {
 		message, warned := judge(g)
 		if !warned {
 			continue
 		}
-		out = append(out, program.Fault{Position: g.Position, Path: g.Amount.From, Message: message, Hint: limitHint(g)})
+		out = append(out, fault.Fault{Position: g.Position, Path: g.Amount.From, Message: message, Hint: limitHint(g)})
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package vet
 
-import "operetta.dev/engine/program"
+import (
+	"operetta.dev/engine/fault"
+)
 
 // copies finds what a package copies from Secrets to where more people may read it.
-func copies(v *view) program.Faults { return v.Copies() }
+func copies(v *view) fault.Faults { return v.Copies() }

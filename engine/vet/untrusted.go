@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
@@ -88,7 +89,7 @@ func podDangers() []danger {
 
 // untrusted finds where a field with which more can be done than its author may mean comes
 // from whoever writes the custom resource, its annotations, an input or a live object.
-func untrusted(v *view) program.Faults {
+func untrusted(v *view) fault.Faults {
 	objects, inputs, wholes := v.Written()
 	d := dangers[0]
 	out := v.exposed(wholes, danger{word: d.word, allows: "has the operator make whatever objects"})
@@ -112,7 +113,7 @@ func untrusted(v *view) program.Faults {
 }
 
 // cuts warns, once, that names lead further than they are followed.
-func cuts(v *view) program.Faults {
+func cuts(v *view) fault.Faults {
 	objects, inputs, origins := v.Written()
 	for _, o := range objects {
 		for _, d := range dangers {
@@ -129,7 +130,7 @@ func cuts(v *view) program.Faults {
 	if at < 0 {
 		return nil
 	}
-	return program.Faults{{
+	return fault.Faults{{
 		Position: origins[at].At,
 		Path:     origins[at].Field,
 		Message:  "what it is made of leads through more names than vet follows, so that it is not judged whether somebody else decides about it",
@@ -139,16 +140,16 @@ func cuts(v *view) program.Faults {
 
 // An exposure is a danger in a field.
 type exposure struct {
-	program.Fault
+	fault.Fault
 
 	word string
 }
 
 // distinct returns one fault for each field and word, as each word has to be written. Whoever
 // decides about the kind decides about all, and the word for that is the only one.
-func distinct(exposures []exposure) program.Faults {
+func distinct(exposures []exposure) fault.Faults {
 	type key struct {
-		at         program.Position
+		at         fault.Position
 		path, word string
 	}
 	seen := map[key]bool{}
@@ -157,7 +158,7 @@ func distinct(exposures []exposure) program.Faults {
 			seen[key{e.Position, e.Path, ""}] = true
 		}
 	}
-	var out program.Faults
+	var out fault.Faults
 	for _, e := range exposures {
 		k := key{e.Position, e.Path, e.word}
 		if seen[k] || e.word != kindWord && seen[key{e.Position, e.Path, ""}] {
@@ -214,7 +215,7 @@ func (v *view) exposed(origins []program.Outside, d danger) []exposure {
 		if !open {
 			continue
 		}
-		out = append(out, exposure{word: d.word, Fault: program.Fault{
+		out = append(out, exposure{word: d.word, Fault: fault.Fault{
 			Position: o.At,
 			Path:     o.Field,
 			Message:  fmt.Sprintf("comes from %s: whoever may write %s %s", o.Reference, who, d.allows),
