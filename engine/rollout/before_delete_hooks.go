@@ -23,7 +23,7 @@ import (
 func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, done bool, err error) {
 	r := newRun(e, in)
 	r.deleting = true
-	r.through(ctx, r.observe, r.evaluate, r.decide)
+	r.through(ctx, r.observe, r.evaluate, r.plan)
 	fault := r.result.Completion.Fault
 	switch {
 	case len(r.failures) > 0:
@@ -38,7 +38,6 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	case fault.Reason != "":
 		return Result{Inventory: in.Inventory, HookStates: in.HookStates, Events: []Event{HooksSkipped(fault.Message)}}, true, nil
 	}
-	r.desired = map[string][]ownership.Desired{}
 	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })
 	why := r.hopelessHooks(ctx)
 	if why != "" {
