@@ -49,19 +49,19 @@ func (s *state) loadState() error {
 func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
-	after := s.frozen(status.ReasonStatusUnreadable, message)
+	after := s.statusWithFault(status.ReasonStatusUnreadable, message)
 	if deleting {
 		return unreadableAgain, s.reportDeletionBlocked(ctx, after, message)
 	}
-	if err := s.say(ctx, after); err != nil {
+	if err := s.writeChanged(ctx, after); err != nil {
 		return 0, err
 	}
 	return unreadableAgain, nil
 }
 
-// frozen returns the status of a resource that a fault has stopped. What the engine goes by
+// statusWithFault returns the status of a resource that a fault has stopped. What the engine goes by
 // stays as it is, whatever it is.
-func (s *state) frozen(reason status.Reason, message string) map[string]any {
+func (s *state) statusWithFault(reason status.Reason, message string) map[string]any {
 	after := s.build(status.Completion{
 		Change: status.Unchanged, Deleting: s.cr.GetDeletionTimestamp() != nil,
 		Fault: status.Component{State: status.Failed, Reason: reason, Message: message},
@@ -75,8 +75,8 @@ func (s *state) frozen(reason status.Reason, message string) map[string]any {
 	return after
 }
 
-// say writes a status if it says something new.
-func (s *state) say(ctx context.Context, after map[string]any) error {
+// writeChanged writes a status if it says something new.
+func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
 	before := s.before
 	if status.Same(before, after) {
 		return nil

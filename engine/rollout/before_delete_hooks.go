@@ -30,12 +30,12 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 		out := Result{Inventory: in.Inventory, HookStates: in.HookStates, Panics: r.result.Panics}
 		out.Completion = status.Completion{Deleting: true, Change: status.Unchanged, Fault: fault}
 		return out, false, errors.Join(r.failures...)
-	case fault.Reason != "" && slices.ContainsFunc(in.Config, tenants):
+	case !fault.IsZero() && slices.ContainsFunc(in.Config, tenants):
 		// The configuration of the resource itself counts for nothing then: whoever may write
 		// it could otherwise skip the hooks with it.
 		in.Config = slices.DeleteFunc(slices.Clone(in.Config), tenants)
 		return e.BeforeDelete(ctx, in)
-	case fault.Reason != "":
+	case !fault.IsZero():
 		return Result{Inventory: in.Inventory, HookStates: in.HookStates, Events: []Event{HooksSkipped(fault.Message)}}, true, nil
 	}
 	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })

@@ -54,7 +54,7 @@ func (e *Engine) Decide(ctx context.Context, in Input) (Decision, error) {
 	r := newRun(e, in)
 	r.through(ctx, r.readOnlyPhases()...)
 	out := Decision{Fault: r.result.Completion.Fault, Rollout: r.rollout}
-	if out.Fault.Reason == "" && r.graph != nil {
+	if out.Fault.IsZero() && r.graph != nil {
 		steps := map[string][]step{}
 		r.forecast(ctx, func(ctx context.Context, c program.Component) status.Component {
 			outcome, all := r.forecastApply(ctx, c)

@@ -33,19 +33,19 @@ func (obs *observed) findFinished() {
 	obs.gone = map[cluster.Ref]gone{}
 	for _, g := range obs.inventory {
 		for _, e := range g.Objects {
-			if !ownership.Ends(e.Ref("").GroupKind()) {
+			if !ownership.MayFinish(e.Ref("").GroupKind()) {
 				continue
 			}
 			ref := e.Ref(obs.in.Owner.Namespace)
 			live := obs.live[g.Component][e.Object]
-			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == ownership.NotEnded) {
+			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == ownership.NotFinished) {
 				continue
 			}
-			if last := obs.lastSeen(ref, live); last != nil && e.Ended == ownership.NotEnded {
-				obs.inventory = obs.inventory.Ended(obs.in.Owner.Namespace, last, ending(last))
+			if last := obs.lastSeen(ref, live); last != nil && e.Ended == ownership.NotFinished {
+				obs.inventory = obs.inventory.WithFinished(obs.in.Owner.Namespace, last, ending(last))
 				e, _, _ = obs.inventory.Find(ref, obs.in.Owner.Namespace)
 			}
-			if e.Ended == ownership.NotEnded || (e.Ended == ownership.Failed && obs.in.Requested) {
+			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && obs.in.Requested) {
 				continue
 			}
 			delete(obs.live[g.Component], e.Object)
@@ -77,21 +77,21 @@ func (obs *observed) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) 
 }
 
 // ending returns how an object has ended, as the inventory keeps it.
-func ending(u *unstructured.Unstructured) ownership.Ending {
+func ending(u *unstructured.Unstructured) ownership.FinishState {
 	switch health := verify.Completion(u); {
 	case health == verify.Ready:
 		return ownership.Succeeded
 	case health == verify.Failed && verify.HasTTL(u):
 		return ownership.Failed
 	}
-	return ownership.NotEnded
+	return ownership.NotFinished
 }
 
 // endings returns the inventory with how the objects have ended that are there.
 func (obs *observed) withFinished(inventory ownership.Inventory) ownership.Inventory {
 	for u := range obs.live.all() {
-		if ownership.Ends(u.GroupVersionKind().GroupKind()) {
-			inventory = inventory.Ended(obs.in.Owner.Namespace, u, ending(u))
+		if ownership.MayFinish(u.GroupVersionKind().GroupKind()) {
+			inventory = inventory.WithFinished(obs.in.Owner.Namespace, u, ending(u))
 		}
 	}
 	return inventory

@@ -149,7 +149,7 @@ func (obs *observed) refOf(ctx context.Context, o program.Object) cluster.Ref {
 // scopeOf returns the scope of an object's kind. A kind that is not served counts as
 // namespaced: nothing of it is written before it is served.
 func (obs *observed) scopeOf(ctx context.Context, o program.Object) cluster.Scope {
-	scope, err := obs.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+	scope, err := obs.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 	if err != nil {
 		return cluster.Namespaced
 	}

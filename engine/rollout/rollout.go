@@ -251,7 +251,7 @@ func (r *run) finish() Result {
 	out.Completion.Own = r.ownStatus()
 	out.Patches = r.patchReports()
 	out.Completion.Patches = effective(out.Patches)
-	if out.Completion.Fault.Reason == "" {
+	if out.Completion.Fault.IsZero() {
 		out.Completion.Fault = r.statusFault()
 	}
 	out.RequeueAfter = sooner(r.requeueAfter, r.retryPatches, r.rollout.RequeueAfter)

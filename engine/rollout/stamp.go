@@ -31,14 +31,14 @@ func (pr *progress) stamp(ctx context.Context, c program.Component) {
 	}
 	var out []ownership.Desired
 	for _, o := range c.Objects {
-		scope, err := pr.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		scope, err := pr.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 		if err != nil {
 			text := "object " + o.Name + ": " + err.Error()
 			switch {
 			case !cluster.IsKindNotServed(err):
 				pr.failures = append(pr.failures, err)
 				pr.outcomes[c.Name] = retrying(c.Name, text)
-			case defines(c, o.Identity.GroupVersionKind().GroupKind()):
+			case defines(c, o.Identity.GroupKind()):
 				pr.awaited[c.Name] = text
 				continue
 			case c.Unserved == program.UnservedSkip: // it counts as not being there, and keeps what it has

@@ -92,7 +92,7 @@ func newWorld(t *testing.T, body string) *world {
 func newResource(t *testing.T, site *clustertest.Site, name string) *world {
 	t.Helper()
 	w := &world{t: t, site: site, cluster: site, spec: map[string]any{}}
-	w.owner = ownership.Owner{GroupVersionKind: shopKind, Namespace: site.Namespace, Name: name}
+	w.owner = ownership.Owner{Ref: cluster.Ref{GroupVersionKind: shopKind, Namespace: site.Namespace, Name: name}}
 	w.owner.UID = site.Put("person", object(shopKind, site.Namespace, name)).GetUID()
 	w.wrote()
 	return w

@@ -41,7 +41,7 @@ func (pr *progress) grownInventory(ctx context.Context) ownership.Inventory {
 func (ev *evaluated) entries(ctx context.Context, c program.Component) []ownership.Entry {
 	var out []ownership.Entry
 	for _, o := range c.Objects {
-		scope, err := ev.Cluster.Scope(ctx, o.Identity.GroupVersionKind())
+		scope, err := ev.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 		if !o.Identity.Known() || err != nil {
 			continue
 		}

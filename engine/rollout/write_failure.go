@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -189,13 +190,13 @@ func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 type Locator interface {
 	// Locate returns where a field of a rendered object is written, or as much of its
 	// path as is written anywhere.
-	Locate(s program.Session, component, object, path string) program.Position
+	Locate(s program.Session, component, object, path string) fault.Position
 }
 
 // locate returns where a field of an object is written.
-func (ap applier) locate(d ownership.Desired, path string) program.Position {
+func (ap applier) locate(d ownership.Desired, path string) fault.Position {
 	if l, ok := ap.Package.(Locator); ok && path != "" {
-		if at := l.Locate(ap.session(), d.Component, d.Object, path); at != (program.Position{}) {
+		if at := l.Locate(ap.session(), d.Component, d.Object, path); !at.IsZero() {
 			return at
 		}
 	}
