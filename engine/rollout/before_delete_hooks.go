@@ -23,22 +23,21 @@ import (
 func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, done bool, err error) {
 	r := newRun(e, in)
 	r.deleting = true
-	r.through(ctx, r.observe, r.evaluate, r.decide)
+	r.through(ctx, r.observe, r.evaluate, r.plan)
 	fault := r.result.Completion.Fault
 	switch {
 	case len(r.failures) > 0:
 		out := Result{Inventory: in.Inventory, HookStates: in.HookStates, Panics: r.result.Panics}
 		out.Completion = status.Completion{Deleting: true, Change: status.Unchanged, Fault: fault}
 		return out, false, errors.Join(r.failures...)
-	case fault.Reason != "" && slices.ContainsFunc(in.Config, tenants):
+	case !fault.IsZero() && slices.ContainsFunc(in.Config, tenants):
 		// The configuration of the resource itself counts for nothing then: whoever may write
 		// it could otherwise skip the hooks with it.
 		in.Config = slices.DeleteFunc(slices.Clone(in.Config), tenants)
 		return e.BeforeDelete(ctx, in)
-	case fault.Reason != "":
+	case !fault.IsZero():
 		return Result{Inventory: in.Inventory, HookStates: in.HookStates, Events: []Event{HooksSkipped(fault.Message)}}, true, nil
 	}
-	r.desired = map[string][]ownership.Desired{}
 	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })
 	why := r.hopelessHooks(ctx)
 	if why != "" {
