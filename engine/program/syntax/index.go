@@ -487,8 +487,7 @@ func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(Member)) {
 	for _, d := range decls {
 		switch d := d.(type) {
 		case *ast.Field:
-			name, _ := literalLabel(d.Label)
-			f(Member{kind: kindOf(d), name: name, field: d, value: d.Value, guards: guards})
+			f(memberOf(d, guards))
 		case *ast.Comprehension:
 			eachMember(d.Value, slices.Concat(guards, d.Clauses), f)
 		case *ast.EmbedDecl:
@@ -497,6 +496,33 @@ func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(Member)) {
 			f(Member{kind: embedded, value: d.Type, guards: guards})
 		}
 	}
+}
+
+// memberOf returns a field as a member.
+func memberOf(f *ast.Field, guards []ast.Clause) Member {
+	name, _ := literalLabel(f.Label)
+	return Member{kind: kindOf(f), name: name, field: f, value: f.Value, guards: guards}
+}
+
+// mayBe reports whether a field may have some name, which may be Each: also one that an
+// evaluation names, as far as the text tells with which letters the name begins.
+func (m Member) mayBe(name string) bool {
+	switch {
+	case m.kind == named:
+		return m.name == name || name == Each && isRegular(m.name)
+	case m.kind != dynamic || name == Each:
+		return m.kind != embedded
+	}
+	label, ok := unaliased(m.field.Label).(*ast.Interpolation)
+	if !ok || len(label.Elts) == 0 {
+		return true
+	}
+	first, ok := label.Elts[0].(*ast.BasicLit)
+	if !ok {
+		return true
+	}
+	letters, ok := strings.CutPrefix(strings.TrimSuffix(first.Value, `\(`), `"`)
+	return !ok || strings.ContainsRune(letters, '\\') || strings.HasPrefix(name, letters)
 }
 
 // kindOf says what a field is as a member.

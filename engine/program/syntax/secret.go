@@ -37,8 +37,8 @@ var WholeSpec = []string{"cr", "spec"}
 func (x *Index) SpecOf(component, object string) [][]string {
 	s := &secretText{index: x}
 	of := s.component(component)
-	objects := s.under(of, "objects", 0)
-	declared := s.under(objects, object, 0)
+	objects := s.under(of, "objects")
+	declared := s.under(objects, object)
 	content := s.content(declared)
 	switch {
 	case len(of) == 0 || x.foreign:
@@ -82,37 +82,22 @@ type secretText struct {
 // component returns where a component, or a hook, is written.
 func (s *secretText) component(name string) []Member {
 	if parts := strings.SplitN(name, ".", 3); len(parts) == 3 && parts[0] == "hooks" {
-		return s.under(s.under(s.index.fields["hooks"], parts[1], 0), parts[2], 0)
+		return s.under(s.under(s.index.fields["hooks"], parts[1]), parts[2])
 	}
-	return s.under(s.index.fields["components"], name, 0)
+	return s.under(s.index.fields["components"], name)
 }
 
 // under returns all that may be written for a field below some members.
-func (s *secretText) under(at []Member, name string, depth int) []Member {
-	var out []Member
-	for _, m := range at {
-		eachMember(m.value, m.guards, func(d Member) {
-			switch d.kind {
-			case named:
-				if d.name == name {
-					out = append(out, d)
-				}
-			case pattern, dynamic:
-				out = append(out, d)
-			case embedded:
-				shown := s.index.standsFor(d.value, depth)
-				s.foreign = s.foreign || len(shown) == 0 && !s.isType(d.value)
-				out = append(out, s.under(shown, name, depth+1)...)
-			}
-		})
-	}
-	return out
+func (s *secretText) under(at []Member, name string) []Member {
+	found := s.index.below(at, name, 0)
+	s.foreign = s.foreign || slices.ContainsFunc(found.hidden, func(m Member) bool { return !s.isType(m.value) })
+	return slices.Concat(found.named, found.others)
 }
 
 // isType reports whether an expression is one of the Kubernetes types, or of the
 // contract, which bring nothing.
 func (s *secretText) isType(e ast.Expr) bool {
-	root, _, _ := flatten(e)
+	root := chainOf(e).root()
 	if e == nil || root == nil {
 		return e == nil
 	}
@@ -125,7 +110,7 @@ func (s *secretText) isType(e ast.Expr) bool {
 func (s *secretText) content(declared []Member) []Member {
 	var out []Member
 	for _, field := range SecretFields {
-		out = append(out, s.under(declared, field, 0)...)
+		out = append(out, s.under(declared, field)...)
 	}
 	if len(out) == 0 {
 		return nil
@@ -147,7 +132,7 @@ func (x *Index) addSecrets(files []*ast.File) {
 	for _, component := range x.order {
 		for object := range x.names["components."+component+".objects"].names {
 			s := &secretText{index: x}
-			declared := s.under(s.under(s.component(component), "objects", 0), object, 0)
+			declared := s.under(s.under(s.component(component), "objects"), object)
 			if s.isSecret(declared) {
 				x.secretSpec = append(x.secretSpec, x.SpecOf(component, object)...)
 				x.secretContent = append(x.secretContent, s.content(declared)...)
@@ -173,7 +158,7 @@ func (x *Index) addLabelled(files []*ast.File) {
 
 // isSecret reports whether the text says that an object is a Secret.
 func (s *secretText) isSecret(declared []Member) bool {
-	for _, kind := range s.under(declared, "kind", 0) {
+	for _, kind := range s.under(declared, "kind") {
 		if lit, ok := kind.value.(*ast.BasicLit); ok && unquoted(lit) == SecretKind {
 			return true
 		}
@@ -227,7 +212,7 @@ func unquoted(lit *ast.BasicLit) string {
 func (s *secretText) at(path []string) []Member {
 	out := s.index.fields[path[0]]
 	for _, name := range path[1:] {
-		out = s.under(out, name, 0)
+		out = s.under(out, name)
 	}
 	return out
 }
@@ -240,7 +225,7 @@ func (x *Index) KindAt(path []string) string {
 	if s.isSecret(declared) {
 		return SecretKind
 	}
-	for _, kind := range s.under(declared, "kind", 0) {
+	for _, kind := range s.under(declared, "kind") {
 		if lit, ok := kind.value.(*ast.BasicLit); ok {
 			return unquoted(lit)
 		}
@@ -253,7 +238,7 @@ func (x *Index) KindAt(path []string) string {
 func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool) {
 	s := &secretText{index: x}
 	from := s.component(component)
-	declared := s.under(s.under(from, "objects", 0), object, 0)
+	declared := s.under(s.under(from, "objects"), object)
 	if !s.foreign && len(declared) > 0 {
 		from = declared
 	}
@@ -264,13 +249,13 @@ func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool)
 // Where the text does not have the identity, the whole object counts.
 func (x *Index) IdentityRestsOn(component, object string) []Reference {
 	s := &secretText{index: x}
-	declared := s.under(s.under(s.component(component), "objects", 0), object, 0)
-	meta := s.under(declared, "metadata", 0)
-	name := s.under(meta, "name", 0)
+	declared := s.under(s.under(s.component(component), "objects"), object)
+	meta := s.under(declared, "metadata")
+	name := s.under(meta, "name")
 	if len(name) == 0 {
 		name = meta
 	}
-	names := slices.Concat(s.under(declared, "apiVersion", 0), s.under(declared, "kind", 0), name, s.under(meta, "namespace", 0))
+	names := slices.Concat(s.under(declared, "apiVersion"), s.under(declared, "kind"), name, s.under(meta, "namespace"))
 	if s.foreign || x.foreign || len(name) == 0 {
 		names = declared
 	}

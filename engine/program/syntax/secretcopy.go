@@ -42,7 +42,7 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 		c.objects(component, []string{"components", component})
 	}
 	for _, phase := range slices.Sorted(maps.Keys(x.hooks)) {
-		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase, 0) {
+		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase) {
 			eachMember(m.value, m.guards, func(hook Member) {
 				if hook.kind == named {
 					c.objects(HookName(phase, hook.name), []string{"hooks", phase, hook.name})
@@ -91,7 +91,7 @@ type copies struct {
 // objects looks at the objects of a component.
 func (c *copies) objects(component string, path []string) {
 	s := &secretText{index: c.index}
-	for _, objects := range s.under(s.component(component), "objects", 0) {
+	for _, objects := range s.under(s.component(component), "objects") {
 		eachMember(objects.value, objects.guards, func(o Member) {
 			if o.kind != named {
 				return // of which kind it is only an evaluation can tell
@@ -221,7 +221,7 @@ func (c *copies) secret(r Reference) (string, bool) {
 
 // isDigest reports whether a call makes a digest.
 func isDigest(call *ast.CallExpr) bool {
-	root, _, _ := flatten(call.Fun)
+	root := chainOf(call.Fun).root()
 	if root == nil {
 		return false
 	}
@@ -240,7 +240,7 @@ func noValue(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		return slices.Contains(truths, n.Op)
 	case *ast.CallExpr:
-		root, _, _ := flatten(n.Fun)
+		root := chainOf(n.Fun).root()
 		return root != nil && root.Name == "len"
 	}
 	return false
