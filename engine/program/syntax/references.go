@@ -162,35 +162,36 @@ func (r *references) walk(n ast.Node) {
 		case *ast.LetClause:
 			return !r.follow // walked where it is used
 		case *ast.BinaryExpr:
-			if n.Op == token.AND {
-				return true
+			if n.Op != token.AND {
+				r.inside(n.X, n.Y)
 			}
-			r.inside(n.X, n.Y)
-			return false
+			return n.Op == token.AND
 		case *ast.UnaryExpr:
 			r.inside(n.X)
 			return false
 		case *ast.CallExpr:
 			r.inside(n.Fun)
-			for _, arg := range n.Args {
-				r.inside(arg)
-			}
+			r.inside(nodes(n.Args)...)
 			return false
 		case *ast.ListLit:
-			for _, elt := range n.Elts {
-				r.inside(elt)
-			}
+			r.inside(nodes(n.Elts)...)
 			return false
 		case *ast.Interpolation:
-			for _, elt := range n.Elts {
-				r.inside(elt)
-			}
+			r.inside(nodes(n.Elts)...)
 			return false
 		case ast.Expr:
 			return !r.chain(n)
 		}
 		return true
 	}, nil)
+}
+
+func nodes(all []ast.Expr) []ast.Node {
+	out := make([]ast.Node, len(all))
+	for i, e := range all {
+		out[i] = e
+	}
+	return out
 }
 
 // comprehension walks what a comprehension adds, and its clauses.
