@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -41,7 +40,7 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 	for _, component := range x.order {
 		c.objects(component, []string{"components", component})
 	}
-	for _, phase := range slices.Sorted(maps.Keys(x.hooks)) {
+	for _, phase := range x.below(x.fields["hooks"], Each, 0).names {
 		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase) {
 			eachMember(m.value, m.guards, func(hook Member) {
 				if hook.kind == named {
