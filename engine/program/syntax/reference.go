@@ -79,6 +79,23 @@ func (r Reference) Dependency() (string, bool) {
 	return "", false
 }
 
+// Object returns the path of the object or the input that a reference leads into, and what
+// of the reference is below that. A live object is the one of its component.
+func (r Reference) Object() (of, below []string, ok bool) {
+	p := r.Path
+	switch {
+	case len(p) > 2 && p[0] == "live":
+		return []string{"components", p[1], "objects", p[2]}, p[3:], true
+	case len(p) > 3 && p[0] == "components" && p[2] == "objects":
+		return p[:4], p[4:], true
+	case len(p) > 2 && p[0] == "inputs" && p[2] == "objects":
+		return p[:2], p[min(4, len(p)):], true
+	case len(p) > 2 && p[0] == "inputs" && strings.HasPrefix(p[2], "object"):
+		return p[:2], p[3:], true
+	}
+	return nil, nil, false
+}
+
 // maxAliases bounds how many names are followed one after the other, as a guard
 // against names that stand for each other.
 const maxAliases = 16

@@ -37,8 +37,7 @@ var WholeSpec = []string{"cr", "spec"}
 func (x *Index) SpecOf(component, object string) [][]string {
 	s := &secretText{index: x}
 	of := s.component(component)
-	objects := s.under(of, "objects")
-	declared := s.under(objects, object)
+	declared := s.object(component, object)
 	content := s.content(declared)
 	switch {
 	case len(of) == 0 || x.foreign:
@@ -87,6 +86,11 @@ func (s *secretText) component(name string) []Member {
 	return s.under(s.index.fields["components"], name)
 }
 
+// object returns where an object of a component is written.
+func (s *secretText) object(component, name string) []Member {
+	return s.under(s.under(s.component(component), "objects"), name)
+}
+
 // under returns all that may be written for a field below some members.
 func (s *secretText) under(at []Member, name string) []Member {
 	found := s.index.below(at, name, 0)
@@ -132,8 +136,8 @@ func (x *Index) addSecrets(files []*ast.File) {
 	for _, component := range x.order {
 		for object := range x.names["components."+component+".objects"].names {
 			s := &secretText{index: x}
-			declared := s.under(s.under(s.component(component), "objects"), object)
-			if s.isSecret(declared) {
+			declared := s.object(component, object)
+			if s.kindOf(declared) == SecretKind {
 				x.secretSpec = append(x.secretSpec, x.SpecOf(component, object)...)
 				x.secretContent = append(x.secretContent, s.content(declared)...)
 			}
@@ -156,42 +160,47 @@ func (x *Index) addLabelled(files []*ast.File) {
 	}
 }
 
-// isSecret reports whether the text says that an object is a Secret.
-func (s *secretText) isSecret(declared []Member) bool {
+// kindOf returns the kind of an object, or "" where the text does not have it. What says in
+// one place that it is a Secret is one.
+func (s *secretText) kindOf(declared []Member) string {
+	out := ""
 	for _, kind := range s.under(declared, "kind") {
-		if lit, ok := kind.value.(*ast.BasicLit); ok && unquoted(lit) == SecretKind {
-			return true
+		if lit, ok := kind.value.(*ast.BasicLit); ok && (out == "" || unquoted(lit) == SecretKind) {
+			out = unquoted(lit)
 		}
 	}
-	is := false
 	for _, m := range declared {
-		eachMember(m.value, nil, func(d Member) {
+		for _, d := range m.Members() {
 			if sel, ok := d.value.(*ast.SelectorExpr); ok && d.kind == embedded {
-				name, _ := literalLabel(sel.Sel)
-				is = is || name == "#"+SecretKind
+				if name, _ := literalLabel(sel.Sel); name == "#"+SecretKind {
+					return SecretKind
+				}
 			}
-		})
+		}
 	}
-	return is
+	return out
 }
 
-// literalsOf returns the texts that are written out in some members.
+// literalsOf returns the texts that are written out in some members, but for labels.
 func literalsOf(members []Member) []string {
 	var out []string
-	for _, m := range members {
-		if m.value == nil {
-			continue
+	var visit func(n ast.Node) bool
+	visit = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			ast.Walk(n.Value, visit, nil)
+			return false
+		case *ast.BasicLit:
+			if text := unquoted(n); text != "" {
+				out = append(out, text)
+			}
 		}
-		ast.Walk(m.value, func(n ast.Node) bool {
-			if f, ok := n.(*ast.Field); ok {
-				out = append(out, literalsOf([]Member{{value: f.Value}})...)
-				return false // its label is no secret
-			}
-			if lit, ok := n.(*ast.BasicLit); ok && unquoted(lit) != "" {
-				out = append(out, unquoted(lit))
-			}
-			return true
-		}, nil)
+		return true
+	}
+	for _, m := range members {
+		if m.value != nil {
+			ast.Walk(m.value, visit, nil)
+		}
 	}
 	return out
 }
@@ -221,16 +230,7 @@ func (s *secretText) at(path []string) []Member {
 // have it.
 func (x *Index) KindAt(path []string) string {
 	s := &secretText{index: x}
-	declared := s.at(path)
-	if s.isSecret(declared) {
-		return SecretKind
-	}
-	for _, kind := range s.under(declared, "kind") {
-		if lit, ok := kind.value.(*ast.BasicLit); ok {
-			return unquoted(lit)
-		}
-	}
-	return ""
+	return s.kindOf(s.at(path))
 }
 
 // RestsOn returns the references on which an object of a component, or of a hook, may
@@ -238,7 +238,7 @@ func (x *Index) KindAt(path []string) string {
 func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool) {
 	s := &secretText{index: x}
 	from := s.component(component)
-	declared := s.under(s.under(from, "objects"), object)
+	declared := s.object(component, object)
 	if !s.foreign && len(declared) > 0 {
 		from = declared
 	}
@@ -249,7 +249,7 @@ func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool)
 // Where the text does not have the identity, the whole object counts.
 func (x *Index) IdentityRestsOn(component, object string) []Reference {
 	s := &secretText{index: x}
-	declared := s.under(s.under(s.component(component), "objects"), object)
+	declared := s.object(component, object)
 	meta := s.under(declared, "metadata")
 	name := s.under(meta, "name")
 	if len(name) == 0 {

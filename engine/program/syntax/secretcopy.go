@@ -196,26 +196,12 @@ func (c *copies) secretOrSpec(r Reference) (string, bool) {
 // secret returns how the package comes to the Secret that a reference leads into, if it
 // does.
 func (c *copies) secret(r Reference) (string, bool) {
-	var of []string
-	var below int
-	switch {
-	case len(r.Path) > 2 && r.Path[0] == "inputs" && strings.HasPrefix(r.Path[2], "object"):
-		of, below = []string{"inputs", r.Path[1]}, 3
-		if r.Path[2] == "objects" {
-			below = 4
-		}
-	case len(r.Path) > 2 && r.Path[0] == "live":
-		of, below = []string{"components", r.Path[1], "objects", r.Path[2]}, 3
-	case len(r.Path) > 3 && r.Path[0] == "components" && r.Path[2] == "objects":
-		of, below = r.Path[:4], 4
-	default:
+	of, below, ok := r.Object()
+	content := len(below) == 0 || slices.Contains(SecretFields, below[0])
+	if !ok || !content || c.kindAt(of) != SecretKind {
 		return "", false
 	}
-	content := len(r.Path) <= below || slices.Contains(SecretFields, r.Path[below])
-	if !content || c.kindAt(of) != SecretKind {
-		return "", false
-	}
-	return Reference{Path: r.Path[:min(below+1, len(r.Path))]}.String(), true
+	return Reference{Path: r.Path[:len(r.Path)-max(len(below)-1, 0)]}.String(), true
 }
 
 // isDigest reports whether a call makes a digest.
