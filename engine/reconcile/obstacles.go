@@ -11,22 +11,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/verify"
 )
 
-// obstacles remembers what keeps the workloads of each resource from being ready; its zero
-// value is ready for use.
+// obstacles remembers what keeps the workloads of a resource from being ready.
 type obstacles struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]map[cluster.Ref]*obstacle
+	of map[cluster.Ref]*obstacle
 }
 
-// obstacle is what is known of one workload.
+// An obstacle is what is known of one workload.
 type obstacle struct {
-	next  time.Time // when it is looked at
+	// next is when its pods are looked at again, looks how often they were, and text what that showed.
+	next  time.Time
 	looks int
 	text  string
 	// asked says that the present step has asked about it.
@@ -34,9 +33,7 @@ type obstacle struct {
 }
 
 // below are the workloads of one resource, as a rollout asks about them.
-type below struct {
-	*state
-}
+type below struct{ *state }
 
 var _ rollout.Obstacles = below{}
 
@@ -46,18 +43,19 @@ func (b below) Of(ctx context.Context, workload *unstructured.Unstructured) stri
 	if len(labels) == 0 {
 		return ""
 	}
-	o := b.obstacles.about(b.key(), cluster.RefOf(workload).Identity(), b.Now())
-	if due := b.Now().Before(o.next); due {
+	known := &b.memory.obstacles
+	o := known.about(cluster.RefOf(workload).Identity(), b.Now())
+	if b.Now().Before(o.next) {
 		return o.text
 	}
-	// It is repeated later, when a Secret may be another one, or not known any more.
+	// The text is redacted now: it is repeated later, when the Secret may be another one or unknown.
 	text := b.redactor.Text(b.glance(ctx, workload.GetNamespace(), labels))
-	b.obstacles.looked(o, text, b.Now())
+	known.looked(o, text, b.Now())
 	return text
 }
 
-// glance is look for a caller that can do without: a pod that brings a fault of the operator
-// to light must not stop the resource that it belongs to.
+// glance is look without panics: a pod that reveals a fault of the operator must not stop the
+// resource that it belongs to.
 func (b below) glance(ctx context.Context, namespace string, labels map[string]string) (text string) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -67,8 +65,8 @@ func (b below) glance(ctx context.Context, namespace string, labels map[string]s
 	return b.look(ctx, namespace, labels)
 }
 
-// look asks the API server what the pods of a workload wait for: one list, and a read for
-// each claim of the first pod that is not ready. What may not be read is not said.
+// look asks the API server what the pods of a workload wait for: one list, and a read for each
+// claim of the first pod that is not ready. It leaves out what the operator may not read.
 func (b below) look(ctx context.Context, namespace string, labels map[string]string) string {
 	const enough = 20
 	pods, err := b.Cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: enough})
@@ -84,8 +82,8 @@ func (b below) look(ctx context.Context, namespace string, labels map[string]str
 		}
 		for _, name := range verify.MountedClaims(pod) {
 			claim, err := b.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
-			if phase, _, _ := unstructured.NestedString(objectOf(claim), "status", "phase"); err == nil && phase != "Bound" {
-				why += "; PersistentVolumeClaim " + name + unbound(claim, phase)
+			if err == nil {
+				why += unbound(name, claim)
 			}
 		}
 		return fmt.Sprintf("Pod %s: %s", pod.GetName(), why)
@@ -93,42 +91,36 @@ func (b below) look(ctx context.Context, namespace string, labels map[string]str
 	return ""
 }
 
-func objectOf(u *unstructured.Unstructured) map[string]any {
-	if u == nil {
-		return nil
+// unbound says how far a claim is that has no volume; it is "" for one that has.
+func unbound(name string, claim *unstructured.Unstructured) string {
+	if claim == nil {
+		return "; PersistentVolumeClaim " + name + " does not exist"
 	}
-	return u.Object
+	switch phase, _, _ := unstructured.NestedString(claim.Object, "status", "phase"); phase {
+	case "Bound":
+		return ""
+	case "":
+		return "; PersistentVolumeClaim " + name + " is not bound"
+	default:
+		return "; PersistentVolumeClaim " + name + " is " + phase
+	}
 }
 
-// unbound says how far a claim is that has no volume.
-func unbound(claim *unstructured.Unstructured, phase string) string {
-	switch {
-	case claim == nil:
-		return " does not exist"
-	case phase == "":
-		return " is not bound"
-	}
-	return " is " + phase
-}
-
-// about returns what is known of a workload of a resource.
-func (o *obstacles) about(key types.NamespacedName, ref cluster.Ref, now time.Time) *obstacle {
+// about returns what is known of a workload.
+func (o *obstacles) about(ref cluster.Ref, now time.Time) *obstacle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of == nil {
-		o.of = map[types.NamespacedName]map[cluster.Ref]*obstacle{}
+		o.of = map[cluster.Ref]*obstacle{}
 	}
-	if o.of[key] == nil {
-		o.of[key] = map[cluster.Ref]*obstacle{}
+	if o.of[ref] == nil {
+		o.of[ref] = &obstacle{next: now.Add(looks[0])}
 	}
-	if o.of[key][ref] == nil {
-		o.of[key][ref] = &obstacle{next: now.Add(looks[0])}
-	}
-	o.of[key][ref].asked = true
-	return o.of[key][ref]
+	o.of[ref].asked = true
+	return o.of[ref]
 }
 
-// looked notes what a look has shown.
+// looked records what a look at the pods has shown.
 func (o *obstacles) looked(at *obstacle, text string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,22 +128,19 @@ func (o *obstacles) looked(at *obstacle, text string, now time.Time) {
 	at.next, at.text = now.Add(looks[at.looks]), text
 }
 
-// settle ends a step: what it has not asked about is ready or gone. It returns when to look
-// again, or 0.
-func (o *obstacles) settle(key types.NamespacedName, now time.Time) time.Duration {
+// endStep returns when to look again, or 0. A workload that the step has not asked about is ready
+// or gone, and is forgotten.
+func (o *obstacles) endStep(now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var due time.Duration
-	for ref, at := range o.of[key] {
+	for ref, at := range o.of {
 		if !at.asked {
-			delete(o.of[key], ref)
+			delete(o.of, ref)
 			continue
 		}
 		at.asked = false
 		due = earliest(due, max(time.Second, at.next.Sub(now)))
-	}
-	if len(o.of[key]) == 0 {
-		delete(o.of, key)
 	}
 	return due
 }

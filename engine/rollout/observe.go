@@ -197,7 +197,11 @@ func (r *run) evaluationFailed(err error) error {
 		return errStop
 	}
 	if limit, over := errors.AsType[*program.LimitError](err); over {
-		r.fault(status.ReasonEvaluationLimit, limit.Error())
+		reason := status.ReasonEvaluationLimit
+		if limit.TooSlow {
+			reason = status.ReasonEvaluationTooSlow
+		}
+		r.fault(reason, limit.Error())
 		return errStop
 	}
 	r.fault(status.ReasonInvalidPackage, oneLine(err.Error()))

@@ -1,0 +1,47 @@
+package reconcile
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A memory is what the process remembers of one resource between its steps. It ends with the
+// process: whatever has to survive that is in the status. Each part has its own lock, because
+// the components of a layer are applied concurrently.
+type memory struct {
+	statusInterval  statusInterval
+	salts           salts
+	rejections      rejections
+	obstacles       obstacles
+	writes          writeHistory
+	evaluation      exceededEvaluation
+	refusedStatus   refusedStatus
+	statusForbidden statusForbidden
+}
+
+// memories has the memory of each resource. Its zero value is ready for use.
+type memories struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*memory
+}
+
+// get returns the memory of a resource, which is empty for a new one.
+func (m *memories) get(key types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of = map[types.NamespacedName]*memory{}
+	}
+	if m.of[key] == nil {
+		m.of[key] = &memory{}
+	}
+	return m.of[key]
+}
+
+// forget drops the memory of a resource that is gone.
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, key)
+}
