@@ -66,11 +66,7 @@ func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 // RefOf returns the identity of an object that a package renders, in the namespace
 // of its owner unless it says otherwise or has none.
 func RefOf(o program.Object, ownerNamespace string, scope cluster.Scope) cluster.Ref {
-	ref := cluster.Ref{
-		GroupVersionKind: schema.FromAPIVersionAndKind(o.Identity.APIVersion, o.Identity.Kind),
-		Namespace:        o.Identity.Namespace,
-		Name:             o.Identity.Name,
-	}
+	ref := o.Identity
 	switch {
 	case scope == cluster.ClusterScoped:
 		ref.Namespace = ""

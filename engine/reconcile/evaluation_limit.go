@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -137,11 +138,11 @@ func (p *limitedPackage) refuse(e *exceededEvaluation, wait time.Duration) *prog
 }
 
 // Locate implements rollout.Locator.
-func (p *limitedPackage) Locate(s program.Session, component, object, path string) program.Position {
+func (p *limitedPackage) Locate(s program.Session, component, object, path string) fault.Position {
 	if l, ok := p.Package.(rollout.Locator); ok {
 		return l.Locate(s, component, object, path)
 	}
-	return program.Position{}
+	return fault.Position{}
 }
 
 // limitInStatus returns the limit that the status says an evaluation has exceeded, if it says so

@@ -35,9 +35,7 @@ type obstacle struct {
 // below are the workloads of one resource, as a rollout asks about them.
 type below struct{ *state }
 
-var _ rollout.Obstacles = below{}
-
-// Of implements rollout.Obstacles.
+// Of returns why a workload is not ready, for rollout.Engine.PodProblem.
 func (b below) Of(ctx context.Context, workload *unstructured.Unstructured) string {
 	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
 	if len(labels) == 0 {

@@ -44,12 +44,12 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 		return s.reportCorruptStatus(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
-		s.finished[deletionBegun] = rollout.Finish{State: status.Waiting} // with its status it lost its hooks
+		s.finished[deletionBegun] = rollout.HookState{State: status.Waiting} // with its status it lost its hooks
 	}
 	if why := s.hooksDue(); why != "" {
 		return 0, s.holdDeletion(ctx, why)
 	}
-	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
 	return s.deleteObjects(ctx)
 }
 

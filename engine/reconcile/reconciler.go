@@ -102,7 +102,7 @@ type state struct {
 	before    map[string]any
 	owner     ownership.Owner
 	inventory ownership.Inventory
-	finished  map[string]rollout.Finish
+	finished  map[string]rollout.HookState
 	patches   []foundPatch
 	// redactor knows the Secrets that the step has come across.
 	redactor *redact.Redactor
@@ -117,7 +117,7 @@ func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Packa
 	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
 	if large, ok := errors.AsType[*statusTooLargeError](err); ok {
 		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
-		return rollout.RejectedAgain, nil
+		return rollout.RejectedRetryAfter, nil
 	}
 	return again, redactor.Error(err)
 }
@@ -177,6 +177,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 
 // newState returns what a step works on. It interprets nothing that the status remembers.
 func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured, p Package, redactor *redact.Redactor) *state {
+	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
 	return &state{
 		Reconciler: l,
 		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
@@ -184,8 +185,8 @@ func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured
 		program:    p,
 		cr:         cr,
 		before:     ownStatus(cr),
-		owner:      ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
-		memory:     l.memories.get(types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}),
+		owner:      ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()},
+		memory:     l.memories.get(key),
 	}
 }
 
@@ -226,7 +227,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 		return s.reportNotStarted(ctx, status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}, nil)
 	}
 	if err != nil {
-		return s.reportNotStarted(ctx, rollout.Unanswered(err), err)
+		return s.reportNotStarted(ctx, rollout.ClusterFault(err), err)
 	}
 	bounded := s.limitEvaluations(in)
 	result, failure := s.engine(bounded).Run(ctx, in)
@@ -236,7 +237,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 
 // reportNotStarted reports a rollout that cannot begin: the running objects stay as they are.
 func (s *state) reportNotStarted(ctx context.Context, fault status.Component, failure error) (time.Duration, error) {
-	result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
+	result := rollout.Result{Inventory: s.inventory, HookStates: s.finished}
 	result.Completion.Change = status.Unchanged
 	result.Completion.Fault = fault
 	return s.conclude(ctx, result, failure)
@@ -252,9 +253,8 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: p, Cluster: s.Cluster, Refer: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
-		Obstacles: below{s},
-		Ended:     s.Ended,
+		Package: p, Cluster: s.Cluster, WatchInputs: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		PodProblem: below{s}.Of, FinishedObject: s.Ended,
 	}
 }
 
@@ -266,13 +266,13 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	}
 	config, err := s.config(ctx)
 	in := rollout.Input{
-		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, HookStates: s.finished, Requested: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
-		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
-		Expire: func(c status.Component) status.Component { late, _ := s.applyTimeout(c); return late },
+		Config: config.layers, ConfigInputs: config.inputs, StoreWriteAhead: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
+		CheckTimeout: func(c status.Component) status.Component { late, _ := s.applyTimeout(c); return late },
 	}
 	s.memory.writes.begin(s.cause(in), s.Now())
-	in.Pacer = &objectBackoff{&s.memory.writes, s.Now, map[string]bool{}}
+	in.WriteBackoff = &objectBackoff{&s.memory.writes, s.Now, map[string]bool{}}
 	return in, err
 }
 
@@ -281,7 +281,7 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	if large, ok := errors.AsType[*statusTooLargeError](failure); ok {
 		return 0, large
 	}
-	s.inventory, s.finished = result.Inventory, result.Finished
+	s.inventory, s.finished = result.Inventory, result.HookStates
 	for _, fault := range result.Panics {
 		logPanic(s.log, fault)
 	}
@@ -289,7 +289,7 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}
-	if result.Teardown {
+	if result.NeedsFinalizer {
 		if err := s.setFinalizers(ctx, Finalizer); err != nil {
 			return 0, err
 		}
@@ -312,8 +312,8 @@ func earliest(a, b time.Duration) time.Duration {
 
 // protect stores an inventory before its objects are written, and before that the
 // finalizer, if garbage collection would not do.
-func (s *state) protect(ctx context.Context, p rollout.Protection) error {
-	if p.Teardown {
+func (s *state) protect(ctx context.Context, p rollout.WriteAhead) error {
+	if p.NeedsFinalizer {
 		if err := s.setFinalizers(ctx, Finalizer); err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func (s *state) protect(ctx context.Context, p rollout.Protection) error {
 		return err
 	}
 	stored := s.inventory
-	s.inventory, s.finished = p.Inventory, p.Finished
+	s.inventory, s.finished = p.Inventory, p.HookStates
 	after := s.build(p.Preview)
 	if size := s.sizeWith(after); size > maxResource {
 		s.inventory = stored

@@ -21,7 +21,7 @@ type rejections struct {
 // A rejection is what the API server has answered to an attempt, until that is made again.
 type rejection struct {
 	attempt rollout.Attempt
-	refusal rollout.Refusal
+	refusal rollout.WriteFailure
 	until   time.Time
 }
 
@@ -45,18 +45,18 @@ func (s *state) rejected() rollout.Rejections {
 }
 
 // Recall implements rollout.Rejections.
-func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.Refusal, bool) {
+func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, ok := m.by[a.Ref]
 	if !ok || before.attempt != a || !m.now().Before(before.until) {
-		return rollout.Refusal{}, false
+		return rollout.WriteFailure{}, false
 	}
 	return before.refusal, true
 }
 
 // Keep implements rollout.Rejections.
-func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.Refusal) {
+func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.WriteFailure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.by == nil {
@@ -64,5 +64,5 @@ func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.Refusal) {
 	}
 	// A package may compute new names each time, so that nobody would ask for the old ones again.
 	maps.DeleteFunc(m.by, func(_ cluster.Ref, before rejection) bool { return !m.now().Before(before.until) })
-	m.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedAgain)}
+	m.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedRetryAfter)}
 }

@@ -42,7 +42,7 @@ func (r *refusedStatus) refused(about string, now time.Time) bool {
 func (r *refusedStatus) remember(about string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.about, r.until = about, now.Add(rollout.RejectedAgain)
+	r.about, r.until = about, now.Add(rollout.RejectedRetryAfter)
 }
 
 // maxResource is how many bytes an API server stores of one resource, unless its etcd was

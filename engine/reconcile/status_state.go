@@ -124,7 +124,7 @@ type storedHook struct {
 }
 
 // encodeHooks returns the hooks as JSON values, sorted by name.
-func encodeHooks(finished map[string]rollout.Finish) []any {
+func encodeHooks(finished map[string]rollout.HookState) []any {
 	var out []any
 	for _, name := range slices.Sorted(maps.Keys(finished)) {
 		hook := map[string]any{"name": name, "state": string(finished[name].State)}
@@ -137,7 +137,7 @@ func encodeHooks(finished map[string]rollout.Finish) []any {
 }
 
 // decodeHooks reads the hooks of a status. It errors with a corruptStatusError.
-func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
+func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
 	path := "status." + fieldHooks
 	list, err := listIn(s, fieldHooks, remedyHooks)
 	if err != nil {
@@ -146,7 +146,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	if len(list) > crd.MaxHooks {
 		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
-	out := map[string]rollout.Finish{}
+	out := map[string]rollout.HookState{}
 	for i, v := range list {
 		var hook storedHook
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -156,7 +156,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 		if field, problem := hook.fault(); problem != "" {
 			return nil, &corruptStatusError{at + "." + field, problem, remedyHooks}
 		}
-		out[hook.Name] = rollout.Finish{Digest: hook.Digest, State: hook.State}
+		out[hook.Name] = rollout.HookState{Digest: hook.Digest, State: hook.State}
 	}
 	return out, nil
 }

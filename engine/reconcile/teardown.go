@@ -65,18 +65,18 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		err = nil // the annotation is nothing; it would be a way round the hooks otherwise
 	case ok:
 		// Without its configuration the package has no say.
-		return true, 0, s.recordDeletionBegun(ctx, rollout.Result{Inventory: s.inventory, Finished: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
+		return true, 0, s.recordDeletionBegun(ctx, rollout.Result{Inventory: s.inventory, HookStates: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
 	}
 	if err != nil {
-		result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
-		result.Completion.Fault = rollout.Unanswered(err)
+		result := rollout.Result{Inventory: s.inventory, HookStates: s.finished}
+		result.Completion.Fault = rollout.ClusterFault(err)
 		return s.reportHooksPending(ctx, result, err)
 	}
 	bounded := s.limitEvaluations(in)
 	result, done, failure := s.engine(bounded).BeforeDelete(ctx, in)
 	if done && bounded.transient != nil {
 		// What a hook saves is lost without it, so a slow machine is given a second try.
-		result = rollout.Result{Inventory: s.inventory, Finished: s.finished, RequeueAfter: bounded.retryAfter}
+		result = rollout.Result{Inventory: s.inventory, HookStates: s.finished, RequeueAfter: bounded.retryAfter}
 		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationTooSlow, Message: bounded.transient.Text}
 		return s.reportHooksPending(ctx, result, nil)
 	}
@@ -99,11 +99,11 @@ func (s *state) reportHooksPending(ctx context.Context, result rollout.Result, f
 // recordDeletionBegun notes that the objects may go, before the first one does: a hook must not
 // run again, and none be reported as skipped again, because a crash has forgotten it.
 func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) error {
-	s.inventory, s.finished = result.Inventory, maps.Clone(result.Finished)
+	s.inventory, s.finished = result.Inventory, maps.Clone(result.HookStates)
 	if s.finished == nil {
-		s.finished = map[string]rollout.Finish{}
+		s.finished = map[string]rollout.HookState{}
 	}
-	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
 	result.Completion.Deleting = true
 	err := s.write(ctx, s.build(result.Completion))
 	if _, never := errors.AsType[*statusTooLargeError](err); err != nil && !never { // that must not keep it for ever

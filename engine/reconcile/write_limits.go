@@ -30,7 +30,7 @@ type writeHistory struct {
 // objectWrites are the writes of one object, with the reason of the last.
 type objectWrites struct {
 	attempts
-	why rollout.Correction
+	why rollout.WriteCause
 }
 
 // begin records what a rollout results from. A new cause is acted upon at once.
@@ -124,10 +124,10 @@ type objectBackoff struct {
 	grown map[string]bool
 }
 
-var _ rollout.Pacer = (*objectBackoff)(nil)
+var _ rollout.WriteBackoff = (*objectBackoff)(nil)
 
-// Look implements rollout.Pacer.
-func (b *objectBackoff) Look(component, object string, need rollout.Need) rollout.Pace {
+// Delay implements rollout.WriteBackoff.
+func (b *objectBackoff) Delay(component, object string, need rollout.Need) rollout.WriteDelay {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := b.objects[component+"/"+object]
@@ -135,7 +135,7 @@ func (b *objectBackoff) Look(component, object string, need rollout.Need) rollou
 		w = b.objects[component]
 	}
 	if w == nil {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
 	look := objectLimit.notWanted
 	if need == rollout.Wanted {
@@ -143,13 +143,13 @@ func (b *objectBackoff) Look(component, object string, need rollout.Need) rollou
 	}
 	wait := look(&w.attempts, b.now())
 	if wait == 0 && w.pause == 0 {
-		return rollout.Pace{}
+		return rollout.WriteDelay{}
 	}
-	return rollout.Pace{Times: w.count, Why: w.why, Wait: wait, Longest: objectLimit.last}
+	return rollout.WriteDelay{Times: w.count, Why: w.why, Wait: wait, Longest: objectLimit.last}
 }
 
-// Wrote implements rollout.Pacer.
-func (b *objectBackoff) Wrote(component, object string, why rollout.Correction) {
+// Wrote implements rollout.WriteBackoff.
+func (b *objectBackoff) Wrote(component, object string, why rollout.WriteCause) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.objects == nil {
@@ -157,12 +157,12 @@ func (b *objectBackoff) Wrote(component, object string, why rollout.Correction) 
 	}
 	if b.objects[component+"/"+object] == nil && !b.grown[component] {
 		b.grown[component] = true
-		b.record(component, rollout.Correction{Verb: why.Verb, Grows: true})
+		b.record(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
 	}
 	b.record(component+"/"+object, why)
 }
 
-func (b *objectBackoff) record(name string, why rollout.Correction) {
+func (b *objectBackoff) record(name string, why rollout.WriteCause) {
 	if b.objects[name] == nil {
 		b.objects[name] = &objectWrites{}
 	}

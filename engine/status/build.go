@@ -55,7 +55,7 @@ func Build(in Input) map[string]any {
 		out["components"] = list
 	}
 	out["componentsReady"] = c.tally()
-	if c.Fault.Reason != "" && len(c.Components) == 0 {
+	if !c.Fault.IsZero() && len(c.Components) == 0 {
 		// Nobody has looked at the objects: they are as they were.
 		keep(out, in.Before, func(field string) bool {
 			return slices.Contains([]string{"components", "componentsReady", "patches"}, field)
