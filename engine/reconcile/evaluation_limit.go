@@ -3,7 +3,6 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +15,6 @@ import (
 // An exceededEvaluation remembers that evaluations of a resource exceeded a limit. After a restart
 // the status of the resource is what remembers it.
 type exceededEvaluation struct {
-	mu sync.Mutex
 	// cause is what the last of them resulted from, versions are the versions of their
 	// sessions, and limit is what the last one exceeded; nil while none did.
 	cause    string
@@ -82,8 +80,6 @@ func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, err
 // remembered returns the limit that an evaluation would exceed again, or nil if it may be tried.
 func (p *limitedPackage) remembered(version string) *program.LimitError {
 	e, now := &p.s.memory.evaluation, p.s.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.versions == nil {
 		e.versions = map[string]bool{}
 		if limit := p.s.limitInStatus(); limit != nil {
@@ -112,8 +108,6 @@ func (p *limitedPackage) remembered(version string) *program.LimitError {
 // remember records that an evaluation has exceeded a limit.
 func (p *limitedPackage) remember(version string, limit *program.LimitError) {
 	e, now := &p.s.memory.evaluation, p.s.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.cause != p.cause {
 		e.cause, e.versions, e.pause = p.cause, map[string]bool{}, 0
 	}

@@ -2,22 +2,25 @@ package reconcile
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // A memory is what the process remembers of one resource between its steps. It ends with the
-// process: whatever has to survive that is in the status. Each part has its own lock, because
-// the components of a layer are applied concurrently.
+// process: whatever has to survive that is in the status. A resource has one step at a time; a
+// part has a lock if the components of a layer use it, because those are applied concurrently.
 type memory struct {
-	statusInterval  statusInterval
-	salts           salts
-	rejections      rejections
-	obstacles       obstacles
-	writes          writeHistory
-	evaluation      exceededEvaluation
-	refusedStatus   refusedStatus
-	statusForbidden statusForbidden
+	// statusWritten is when the status was last written.
+	statusWritten time.Time
+	salts         salts
+	rejections    rejections
+	podProblems   podProblems
+	writes        writeHistory
+	evaluation    exceededEvaluation
+	refusedStatus refusedStatus
+	// statusForbidden says that the API server forbids to write the status, and people were told.
+	statusForbidden bool
 }
 
 // memories has the memory of each resource. Its zero value is ready for use.

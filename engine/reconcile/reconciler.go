@@ -231,7 +231,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	}
 	bounded := s.limitEvaluations(in)
 	result, failure := s.engine(bounded).Run(ctx, in)
-	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.memory.obstacles.endStep(s.Now()))
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.memory.podProblems.endStep(s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
@@ -254,7 +254,7 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 	}
 	return &rollout.Engine{
 		Package: p, Cluster: s.Cluster, WatchInputs: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
-		PodProblem: below{s}.Of, FinishedObject: s.Ended,
+		PodProblem: s.podProblem, FinishedObject: s.Ended,
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	case status.NoChange:
 		return 0, nil
 	case status.ProgressOnly:
-		wait = max(wait, s.memory.statusInterval.wait(s.Now()))
+		wait = max(wait, s.memory.untilProgress(s.Now()))
 	case status.StateOnly, status.Substance:
 	}
 	if wait > 0 {
@@ -116,9 +116,9 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		s.reportForbidden(err)
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
-	s.memory.statusForbidden.said.Store(false)
+	s.memory.statusForbidden = false
 	s.before = after
-	s.memory.statusInterval.wrote(s.Now())
+	s.memory.statusWritten = s.Now()
 	return nil
 }
 

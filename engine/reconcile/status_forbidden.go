@@ -3,21 +3,18 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/rollout"
 )
 
-// statusForbidden remembers that a resource was told that its status may not be written.
-type statusForbidden struct{ said atomic.Bool }
-
 // reportForbidden says once, in the log and in an event, why the status cannot be written and what
 // to do about it: no status will ever say so. It says it again only after a write succeeded.
 func (s *state) reportForbidden(err error) {
-	if !apierrors.IsForbidden(err) || s.memory.statusForbidden.said.Swap(true) {
+	if !apierrors.IsForbidden(err) || s.memory.statusForbidden {
 		return
 	}
+	s.memory.statusForbidden = true
 	remedy := forbiddenRemedy(err)
 	s.log.Error(err, "the operator may not write the status", "remedy", remedy)
 	s.recordEvent(rollout.Event{Reason: "StatusForbidden", Warning: true, Message: "The operator may not write the status: " + remedy})

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,21 +18,7 @@ func (l *Reconciler) StepUnpaced(ctx context.Context, key types.NamespacedName, 
 	return l.Step(ctx, key, p)
 }
 
-// statusInterval remembers when the status of a resource was last written.
-type statusInterval struct {
-	mu   sync.Mutex
-	last time.Time
-}
-
-// wait returns how long progress has to be held back, or 0.
-func (i *statusInterval) wait(now time.Time) time.Duration {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return max(0, progressEvery-now.Sub(i.last))
-}
-
-func (i *statusInterval) wrote(now time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.last = now
+// untilProgress returns how long progress has to be held back, or 0.
+func (m *memory) untilProgress(now time.Time) time.Duration {
+	return max(0, progressEvery-now.Sub(m.statusWritten))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"operetta.dev/engine/cluster"
@@ -27,21 +26,16 @@ func (e *statusTooLargeError) Unwrap() error { return e.cause }
 // A refusedStatus is what the API server refused as too large: what the status was about, and
 // until when it is not tried again.
 type refusedStatus struct {
-	mu    sync.Mutex
 	about string
 	until time.Time
 }
 
 // refused reports whether a status about something was refused lately.
 func (r *refusedStatus) refused(about string, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return r.about == about && now.Before(r.until)
 }
 
 func (r *refusedStatus) remember(about string, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.about, r.until = about, now.Add(rollout.RejectedRetryAfter)
 }
 

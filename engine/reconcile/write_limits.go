@@ -15,7 +15,6 @@ import (
 
 // A writeHistory remembers what was written of one resource lately. A new process begins anew.
 type writeHistory struct {
-	mu sync.Mutex
 	// cause is what the writes result from besides the live objects.
 	cause  string
 	causes attempts
@@ -23,8 +22,9 @@ type writeHistory struct {
 	stored, state, progress attempts
 	rebuilds                attempts
 	// objects are by component and name. A component whose objects have new names each time is
-	// there by its own name.
+	// there by its own name. mu guards it.
 	objects map[string]*objectWrites
+	mu      sync.Mutex
 }
 
 // objectWrites are the writes of one object, with the reason of the last.
@@ -35,8 +35,6 @@ type objectWrites struct {
 
 // begin records what a rollout results from. A new cause is acted upon at once.
 func (h *writeHistory) begin(cause string, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	maps.DeleteFunc(h.objects, func(_ string, w *objectWrites) bool { return objectLimit.forgotten(&w.attempts, now) })
 	if h.cause == cause {
 		return
@@ -51,8 +49,6 @@ func (h *writeHistory) begin(cause string, now time.Time) {
 
 // statusWait returns how long a change of the status has to wait, or 0.
 func (h *writeHistory) statusWait(w status.Significance, now time.Time) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if limit, of := h.limitOf(w); of != nil {
 		return limit.wait(of, now)
 	}
@@ -64,8 +60,6 @@ func (h *writeHistory) statusWait(w status.Significance, now time.Time) time.Dur
 
 // statusWritten records that a status was written.
 func (h *writeHistory) statusWritten(w status.Significance, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if limit, of := h.limitOf(w); of != nil {
 		limit.happened(of, now)
 	}
@@ -107,8 +101,6 @@ func (h *writeHistory) storeInventory(now time.Time) error {
 // rebuild records that the inventory is rebuilt, which lists every kind of the package. It
 // errors with a tooOftenError if that has to wait.
 func (h *writeHistory) rebuild(now time.Time) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if wait := stateLimit.wait(&h.rebuilds, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
