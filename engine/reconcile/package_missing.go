@@ -27,7 +27,11 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 	if err != nil && !unread {
 		return 0, err
 	}
-	if s == nil || !s.awaitsTeardown() {
+	if s == nil {
+		l.memories.forget(key)
+		return 0, nil
+	}
+	if !s.awaitsTeardown() {
 		return 0, nil
 	}
 	if left := packageMissingGracePeriod - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {

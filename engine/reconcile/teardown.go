@@ -19,14 +19,6 @@ import (
 // have this one.
 const Finalizer = cluster.TeardownFinalizer
 
-// finalizerState is what the finalizer should be.
-type finalizerState string
-
-const (
-	finalizerPresent finalizerState = "present"
-	finalizerAbsent  finalizerState = "absent"
-)
-
 // teardown deletes the objects of a deleted resource, in order, from the
 // inventory alone, and lets the resource go when none is left.
 func (s *state) teardown(ctx context.Context) (time.Duration, error) {
@@ -48,7 +40,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 	s.inventory = result.Inventory
 	if failure == nil && s.inventory.Len() == 0 {
 		s.recordObjectEvents(result.Events)
-		return 0, s.setFinalizer(ctx, finalizerAbsent)
+		return 0, s.setFinalizers(ctx)
 	}
 	again, err := s.report(ctx, result)
 	return earliest(again, result.RequeueAfter), errors.Join(failure, err)
@@ -81,10 +73,10 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 	}
 	bounded := s.limitEvaluations(in)
 	result, done, failure := s.engine(bounded).BeforeDelete(ctx, in)
-	if done && bounded.maybeTransient != "" {
+	if done && bounded.transient != nil {
 		// What a hook saves is lost without it, so a slow machine is given a second try.
 		result = rollout.Result{Inventory: s.inventory, HookStates: s.finished, RequeueAfter: bounded.retryAfter}
-		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationLimit, Message: bounded.maybeTransient}
+		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationTooSlow, Message: bounded.transient.Text}
 		return s.reportHooksPending(ctx, result, nil)
 	}
 	if done {
@@ -116,19 +108,17 @@ func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) 
 	return nil
 }
 
-// setFinalizer applies the finalizer, or applies nothing, which takes it away.
-func (s *state) setFinalizer(ctx context.Context, want finalizerState) error {
+// setFinalizers applies the engine's finalizer, or none, which takes it away.
+func (s *state) setFinalizers(ctx context.Context, want ...string) error {
 	has := slices.Contains(s.cr.GetFinalizers(), Finalizer)
-	if has == (want == finalizerPresent) {
+	if has == slices.Contains(want, Finalizer) {
 		return nil
 	}
 	u := s.identity()
-	if want == finalizerPresent {
-		u.SetFinalizers([]string{Finalizer})
-	}
+	u.SetFinalizers(want)
 	if err := s.Resources.ApplyFinalizers(ctx, u); err != nil {
 		return fmt.Errorf("%s: finalizer: %w", s.owner, err)
 	}
-	s.cr.SetFinalizers(u.GetFinalizers())
+	s.cr.SetFinalizers(want)
 	return nil
 }
