@@ -4,5 +4,5 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// copies finds what a package copies from Secrets to where more people may read it.
+// copies finds content of Secrets that a package copies to where more people may read it.
 func copies(v *view) fault.Faults { return v.Copies() }
