@@ -49,8 +49,8 @@ type Entry struct {
 	// Content is the digest of what the object was last applied with but for its
 	// metadata, if it is of a kind that ends.
 	Content string `json:"content,omitempty"`
-	// Ended is how the object of that content has ended, if it has: see Ending.
-	Ended Ending `json:"ended,omitempty"`
+	// Ended is how the object of that content has ended, if it has: see FinishState.
+	Ended FinishState `json:"ended,omitempty"`
 	// Last is what its status said then, in short, as JSON.
 	Last string `json:"last,omitempty"`
 }

@@ -63,7 +63,7 @@ func (p *Program) noteNames(c *Component, v cue.Value) {
 
 // part returns a part of a component, or a value that does not exist.
 func (p *Program) part(component string, v cue.Value, name string) cue.Value {
-	if !p.index.mayHave(name, component) {
+	if !p.index.MayHave(name, component) {
 		return cue.Value{}
 	}
 	return v.LookupPath(cue.MakePath(cue.Str(name)))
@@ -117,7 +117,7 @@ func (p *Program) missFrom(c *Component, f fault.Fault) {
 		from = append(from, nameOf(sels[1]))
 	}
 	if a, ok := p.awaits(f); ok {
-		if to, ok := a.dependency(); ok {
+		if to, ok := a.Dependency(); ok {
 			from = append(from, to)
 		}
 	}
@@ -170,11 +170,12 @@ func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
 	for to, v := range fields(dependsOn) {
 		out = append(out, p.edge(c, to, v))
 	}
-	for _, d := range p.edgesOf(c.Name) {
+	for _, d := range p.index.DerivedEdges(c.Name, p.home.Home) {
 		declared := slices.ContainsFunc(out, func(e Edge) bool { return e.To == d.To })
 		if !declared && p.uses(c.Name, d) {
-			d.FromData = d.If != "" || p.home.fromData(p.index)
-			out = append(out, d.Edge)
+			e := derivedEdge(d)
+			e.FromData = e.If != "" || p.home.FromData()
+			out = append(out, e)
 		}
 	}
 	return out
@@ -305,7 +306,7 @@ func valueFaults(v cue.Value, err error) fault.Faults {
 // policy returns how an object is treated, and which fields of it are patchable.
 func (p *Program) policy(c *Component, object string, policies cue.Value) (out Policy, patchable map[string]bool) {
 	out = Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
-	if !policies.Exists() || !p.index.mayHave(object, c.Name, "policy") {
+	if !policies.Exists() || !p.index.MayHave(object, c.Name, "policy") {
 		return out, nil
 	}
 	policy := policies.LookupPath(cue.MakePath(cue.Str(object)))
@@ -343,7 +344,7 @@ func (p *Program) explained(f fault.Fault) fault.Fault {
 // positionOf returns where a member of a root field is written, or, failing that, where
 // CUE says its value comes from.
 func (p *Program) positionOf(v cue.Value, root, name string) fault.Position {
-	if pos, ok := p.index.written(name, []string{root}); ok {
+	if pos := p.index.PositionOf(root, name); !pos.IsZero() {
 		return pos
 	}
 	return PositionOf(v)

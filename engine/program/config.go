@@ -62,7 +62,7 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 		path := below(f.Path)
 		from := layers
 		if f.Code == fault.UnknownField {
-			faults[i].Position, faults[i].Hint = p.PositionOf("config"), p.configHint(path)
+			faults[i].Position, faults[i].Hint = p.index.PositionOf("config"), p.configHint(path)
 		} else if j := lastThatHolds(layers, path); j >= 0 {
 			from = layers[j : j+1] // it is over the others
 		}

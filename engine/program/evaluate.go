@@ -117,7 +117,7 @@ func (e *undecidedError) Unwrap() error { return e.faults }
 
 // filling returns everything of a session that is filled into the package.
 func (p *Program) filling(s Session) map[string]any {
-	out := map[string]any{"cr": p.crValue(s.CR), "live": p.index.live.live(s.Live)}
+	out := map[string]any{"cr": p.crValue(s.CR), "live": p.liveUsed.live(s.Live)}
 	if inputs := p.inputValues(s.Inputs); len(inputs) > 0 {
 		out["inputs"] = inputs
 	}
@@ -193,7 +193,7 @@ func (p *Program) components(root cue.Value) ([]Component, fault.Faults) {
 		return nil, faults
 	}
 	slices.SortStableFunc(out, func(a, b Component) int {
-		return p.index.rank(a.Name) - p.index.rank(b.Name)
+		return p.index.Rank(a.Name) - p.index.Rank(b.Name)
 	})
 	return out, nil
 }

@@ -45,7 +45,7 @@ func (p *Program) inputs(v cue.Value) ([]Input, fault.Faults) {
 }
 
 func (p *Program) input(name string, v cue.Value) (Input, fault.Faults) {
-	i := Input{Name: name, Position: p.positionOf(v, "inputs", name), ReadBy: p.index.readers(name)}
+	i := Input{Name: name, Position: p.positionOf(v, "inputs", name), ReadBy: p.index.Readers(name)}
 	var faults fault.Faults
 	read := func(field string) any {
 		part := v.LookupPath(cue.MakePath(cue.Str(field)))
@@ -107,12 +107,12 @@ func (p *Program) inputValues(found map[string]Found) map[string]any {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		f := found[name]
 		if !f.Several {
-			if part := p.index.inputs.below(name, "object"); part != nil && len(f.Objects) == 1 {
+			if part := p.inputsUsed.below(name, "object"); part != nil && len(f.Objects) == 1 {
 				out[name] = map[string]any{"object": part.of(withoutManagedFields(f.Objects[0]))}
 			}
 			continue
 		}
-		part := p.index.inputs.below(name, "objects")
+		part := p.inputsUsed.below(name, "objects")
 		if part == nil {
 			continue
 		}

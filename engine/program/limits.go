@@ -74,7 +74,7 @@ func (p *Program) readLimits() (Limits, fault.Faults) {
 		n, err := v.Int64()
 		if err != nil && cue.IsIncomplete(err) { // what is wrong otherwise, CUE says
 			faults = append(faults, fault.Fault{
-				Position: p.PositionOf("limits"), Path: "limits." + l.name,
+				Position: p.index.PositionOf("limits"), Path: "limits." + l.name,
 				Message: "a limit is a number that is written out, whatever the resource says",
 			})
 		}
@@ -245,7 +245,7 @@ func (p *Program) limitError() error {
 		return nil
 	}
 	in := ""
-	if len(p.index.bodies[t.most]) > 0 {
+	if slices.Contains(p.index.Components(), t.most) {
 		in = ", most of them in component " + t.most
 	}
 	bare := fmt.Sprintf("the package renders more objects for it than the limit, which is %d", t.limits.Objects)

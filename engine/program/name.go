@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-
 	"operetta.dev/engine/fault"
 )
 
@@ -83,11 +82,8 @@ func (p *Program) parameter(path cue.Path) (fault.Position, bool) {
 	}
 	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
 	q := p.within(sels[1].Unquoted(), component)
-	declared, _, _ := p.index.membersOf(q.home.bodies, sels[2].Unquoted())
-	for _, m := range declared {
-		if at := fault.At(m.field.Label.Pos()); !q.home.holds(at) {
-			return at, true
-		}
+	if at := q.home.Parameters(sels[2].Unquoted()); len(at) > 0 {
+		return at[0], true
 	}
 	return fault.Position{}, false
 }

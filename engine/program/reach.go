@@ -156,13 +156,8 @@ func (p *Program) readReach() Reach {
 // reachFaults finds a reach that the custom resource, or anything else that a package does
 // not have written, has a part in: whoever may write that would choose where objects are.
 func (p *Program) reachFaults() fault.Faults {
-	r := newReferences(p.index)
-	r.follow, r.parameters = true, true
-	for _, m := range p.index.fields["reach"] {
-		r.member(m)
-	}
 	var out fault.Faults
-	for _, f := range r.found {
+	for _, f := range p.index.FieldRestsOn("reach") {
 		out = append(out, fault.Fault{
 			Position: f.Position,
 			Path:     "reach",

@@ -6,6 +6,7 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A Rollout is what a package says to one session. It is plain data, so that it
@@ -56,7 +57,7 @@ type Component struct {
 	Unset []string
 	// Absent are the references that lead to what is missing, up to the first name that is
 	// not there.
-	Absent []Reference
+	Absent []syntax.Reference
 	// MissingFrom are the components from whose live objects or outputs that is, as far
 	// as is known.
 	MissingFrom []string
@@ -73,7 +74,7 @@ type Component struct {
 
 // AwaitsInput reports whether something is missing that an input would bring.
 func (c Component) AwaitsInput(name string) bool {
-	return slices.ContainsFunc(c.Absent, func(r Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
+	return slices.ContainsFunc(c.Absent, func(r syntax.Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
 }
 
 // What becomes of a component whose kinds are not served.
@@ -93,7 +94,7 @@ type Decision struct {
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.
-	Absent Reference
+	Absent syntax.Reference
 }
 
 // Rendering is how far the objects of a component could be rendered.
@@ -207,7 +208,7 @@ type Predicate struct {
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.
-	Absent Reference
+	Absent syntax.Reference
 	// Detail is what the verdict rests on: the actual and the wanted value of a
 	// false comparison, what is not there yet, or what is broken.
 	Detail string

@@ -6,7 +6,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/fault"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // comparisons finds == and != between values that are never equal, because they have different
@@ -14,7 +14,7 @@ import (
 func comparisons(v *view) fault.Faults {
 	schema := v.CRSchema()
 	var out fault.Faults
-	for _, c := range v.Comparisons() {
+	for _, c := range v.Syntax().Comparisons() {
 		left, right := kindOf(schema, c.Left), kindOf(schema, c.Right)
 		if left == 0 || right == 0 || left&right != 0 {
 			continue
@@ -29,7 +29,7 @@ func comparisons(v *view) fault.Faults {
 }
 
 // kindOf returns the kinds that an operand may have, or 0 if they are unknown.
-func kindOf(schema cue.Value, o program.Operand) cue.Kind {
+func kindOf(schema cue.Value, o syntax.Operand) cue.Kind {
 	if o.Kind != 0 {
 		return o.Kind
 	}

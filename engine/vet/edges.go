@@ -10,7 +10,7 @@ import (
 // edges finds declared edges to components that do not exist, and from a component to itself.
 // Edges that follow from references belong to the rule references.
 func edges(v *view) fault.Faults {
-	known, open := v.Names("components")
+	known, open := v.Syntax().Names("components")
 	var out fault.Faults
 	for _, c := range v.components() {
 		for _, e := range v.edgesOf(c) {
@@ -38,7 +38,7 @@ func (v *view) components() []string {
 	for _, c := range v.template {
 		out = append(out, c.Name)
 	}
-	known, _ := v.Names("components")
+	known, _ := v.Syntax().Names("components")
 	for _, name := range known {
 		if !slices.Contains(out, name) {
 			out = append(out, name)
@@ -56,7 +56,7 @@ func (v *view) edgesOf(component string) []program.Edge {
 			out = append(out, c.Edges...)
 		}
 	}
-	for _, e := range v.Edges(component) {
+	for _, e := range program.EdgesIn(v.Syntax(), component) {
 		if !slices.ContainsFunc(out, func(o program.Edge) bool { return o.To == e.To }) {
 			out = append(out, e)
 		}

@@ -10,15 +10,16 @@ import (
 
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // growth warns of evaluations whose cost a user decides without a limit: anyone who may create one
 // resource could take time and memory from all others. It does not know the content of live objects
 // and inputs.
 func growth(v *view) fault.Faults {
+	given := map[string]syntax.Given{"cr": {Schema: v.CRSchema(), Limits: limitsOfSpec}, "config": {Schema: v.ConfigSchema(), Limits: limitsOfConfig}}
 	var out fault.Faults
-	for _, g := range v.Growths(limitsOfSpec, limitsOfConfig) {
+	for _, g := range v.Syntax().Growths(given) {
 		message, warned := judge(g)
 		if !warned {
 			continue
@@ -29,17 +30,17 @@ func growth(v *view) fault.Faults {
 }
 
 // limitsOfSpec returns the limits that the CRD has for a field.
-func limitsOfSpec(schema cue.Value, within int) program.Interval {
-	return program.Interval(crd.LimitsOf(schema, within))
+func limitsOfSpec(schema cue.Value, within int) syntax.Interval {
+	return syntax.Interval(crd.LimitsOf(schema, within))
 }
 
 // limitsOfConfig returns the limits that the author has written: no API server enforces others. But a
 // configuration has to fit into one ConfigMap or annotation, so a single loop over it is cheap, and
 // only nested loops are not.
-func limitsOfConfig(schema cue.Value, _ int) program.Interval {
-	out := program.Interval(crd.DeclaredLimitsOf(schema))
+func limitsOfConfig(schema cue.Value, _ int) syntax.Interval {
+	out := syntax.Interval(crd.DeclaredLimitsOf(schema))
 	if schema.IncompleteKind()&cue.NumberKind == 0 {
-		out.High = min(out.High, program.MaxGrowth)
+		out.High = min(out.High, syntax.MaxGrowth)
 	}
 	return out
 }
@@ -47,7 +48,7 @@ func limitsOfConfig(schema cue.Value, _ int) program.Interval {
 const template = "text/template.Execute"
 
 // judge returns the warning about a growth, and whether there is one.
-func judge(g program.Growth) (string, bool) {
+func judge(g syntax.Growth) (string, bool) {
 	what := path.Base(g.Function)
 	switch {
 	case g.Function == template:
@@ -68,11 +69,11 @@ func limitOf(function string) float64 {
 	case "json.Unmarshal", "json.UnmarshalStream", "yaml.Unmarshal", "yaml.UnmarshalStream":
 		return 1 << 16
 	}
-	return program.MaxGrowth
+	return syntax.MaxGrowth
 }
 
 // limitHint says how to limit the field that a growth depends on.
-func limitHint(g program.Growth) string {
+func limitHint(g syntax.Growth) string {
 	kind := g.Amount.Kind
 	switch {
 	case g.Function == template:

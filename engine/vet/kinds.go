@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // Kinds returns the kinds of the objects that a package renders, sorted, as far as they are known
@@ -34,7 +35,7 @@ func Kinds(p *program.Program) []schema.GroupKind {
 
 // kindsOf returns the kinds that an object or an input may have: those in the text, and those that
 // the schema lets somebody else choose from. freely reports whether somebody else may choose any.
-func (v *view) kindsOf(w program.Written) (kinds []string, freely bool) {
+func (v *view) kindsOf(w syntax.Written) (kinds []string, freely bool) {
 	kinds = slices.Clone(w.Kinds)
 	for _, o := range w.Outside("kind") {
 		if _, open := v.whoWrites(o, false); open {

@@ -14,7 +14,7 @@ import (
 func references(v *view) fault.Faults {
 	schema := v.CRSchema()
 	var out fault.Faults
-	for _, r := range v.References() {
+	for _, r := range v.Syntax().References() {
 		at, known := 0, []string(nil)
 		if r.Path[0] == "cr" {
 			at, known = unknownField(schema, r.Path)
@@ -76,23 +76,23 @@ func (v *view) namesBelow(path []string, next string) (known []string, open bool
 	root, depth := path[0], len(path)
 	switch {
 	case depth == 1 && (root == "components" || root == "live"):
-		return v.Names("components")
+		return v.Syntax().Names("components")
 	case depth == 1 && root == "inputs":
-		return v.Names("inputs")
+		return v.Syntax().Names("inputs")
 	case depth == 2 && root == "components":
 		if parts := v.Parts(); !slices.Contains(parts, next) {
 			return parts, false
 		}
-		return v.Names(path...)
+		return v.Syntax().Names(path...)
 	case depth == 2 && root == "live":
-		if parts, open := v.Names("components", path[1]); !open && !slices.Contains(parts, "objects") {
+		if parts, open := v.Syntax().Names("components", path[1]); !open && !slices.Contains(parts, "objects") {
 			return nil, false
 		}
-		return v.Names("components", path[1], "objects")
+		return v.Syntax().Names("components", path[1], "objects")
 	case depth == 2 && root == "inputs":
 		return inputFields[:2], slices.Contains(inputFields, next)
 	case depth == 3 && root == "components" && (path[2] == "objects" || path[2] == "outputs"):
-		return v.Names(path...)
+		return v.Syntax().Names(path...)
 	}
 	return nil, true
 }

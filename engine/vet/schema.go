@@ -4,8 +4,7 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // maxDepth bounds the walk of a schema that refers to itself.
@@ -54,7 +53,7 @@ func isOpen(schema cue.Value, path []string, booleans bool, depth int) bool {
 	switch {
 	case depth > maxDepth:
 		return true
-	case len(path) > 0 && path[0] == program.Each:
+	case len(path) > 0 && path[0] == syntax.Each:
 		return slices.ContainsFunc(members(schema), func(m cue.Value) bool { return isOpen(m, path[1:], booleans, depth+1) }) || isAny(schema)
 	case len(path) > 0:
 		if next := fieldOf(schema, path[0]); next.Exists() {
@@ -102,7 +101,7 @@ func textsAt(schema cue.Value, path []string, depth int) []string {
 	switch to := cue.Dereference(schema); {
 	case depth > maxDepth:
 		return nil
-	case len(path) > 0 && path[0] == program.Each:
+	case len(path) > 0 && path[0] == syntax.Each:
 		next, path = members(schema), path[1:]
 	case len(path) > 0:
 		next, path = []cue.Value{fieldOf(schema, path[0])}, path[1:]

@@ -5,13 +5,14 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // selfWaits finds components that are not applied until one of their own objects exists.
 func selfWaits(v *view) fault.Faults {
 	var out fault.Faults
 	for _, c := range v.template {
-		report := func(absent program.Reference, at fault.Position, path ...string) {
+		report := func(absent syntax.Reference, at fault.Position, path ...string) {
 			if !slices.Equal(absent.Path, []string{"live", c.Name}) {
 				return
 			}
@@ -29,7 +30,7 @@ func selfWaits(v *view) fault.Faults {
 			report(r.Absent, r.Position, "requires", r.Name)
 		}
 		if c.When.Verdict == program.Unknown {
-			report(c.When.Absent, v.PositionOf("components", c.Name, "when"), "when")
+			report(c.When.Absent, v.Syntax().PositionOf("components", c.Name, "when"), "when")
 		}
 	}
 	return out

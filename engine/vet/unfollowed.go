@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"operetta.dev/engine/fault"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // unfollowed warns, once, of a dangerous field whose value comes through more references than are
 // followed, so that the rule untrusted cannot judge it.
 func unfollowed(v *view) fault.Faults {
-	objects, inputs, origins := v.Written()
+	objects, inputs, origins := v.Syntax().Written()
 	for _, o := range objects {
 		for _, d := range dangers {
 			if d.isOf(o) {
@@ -21,7 +21,7 @@ func unfollowed(v *view) fault.Faults {
 	for _, i := range inputs {
 		origins = slices.Concat(origins, i.Outside("kind"), i.Outside("namespace"))
 	}
-	at := slices.IndexFunc(origins, func(o program.Outside) bool { return o.Cut })
+	at := slices.IndexFunc(origins, func(o syntax.Outside) bool { return o.Cut })
 	if at < 0 {
 		return nil
 	}

@@ -12,7 +12,7 @@ func unsupported(v *view) fault.Faults {
 			f.Message, f.Hint = "more than one version is not supported yet", "keep one entry in versions"
 			out = append(out, f)
 		}
-		if f := v.at("versions", version.Name, "convert"); f.Position != (fault.Position{}) {
+		if f := v.at("versions", version.Name, "convert"); !f.Position.IsZero() {
 			f.Message, f.Hint = "conversion between versions is not supported yet", "keep one version, and no convert"
 			out = append(out, f)
 		}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A danger is a field of an object that gives the operator's permissions to whoever decides about it.
@@ -34,12 +34,12 @@ var dangers = slices.Concat([]danger{
 	{word: "secretType", kinds: []string{"Secret"}, path: []string{"type"}, allows: "create a Secret that Kubernetes fills with the token of any ServiceAccount of the namespace"},
 	{word: "rbac", kinds: bindings, path: []string{"roleRef", "kind"}, allows: "bind roles of the whole cluster"},
 	{word: "rbac", kinds: bindings, path: []string{"roleRef", "name"}, allows: "bind any role that the operator may bind", named: []string{"Role", "ClusterRole"}},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", program.Each, "kind"}, allows: "give the role to anyone"},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", program.Each, "namespace"}, allows: "give the role to a ServiceAccount of another namespace"},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", program.Each, "name"}, allows: "give the role to anyone", named: []string{"ServiceAccount"}},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "kind"}, allows: "give the role to anyone"},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "namespace"}, allows: "give the role to a ServiceAccount of another namespace"},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "name"}, allows: "give the role to anyone", named: []string{"ServiceAccount"}},
 	{word: "rbac", kinds: []string{"Role", "ClusterRole"}, path: []string{"rules"}, allows: "write the rules of a role, up to the permissions of the operator"},
 	{word: "rbac", kinds: []string{"ClusterRole"}, path: []string{"aggregationRule"}, allows: "combine any roles into one"},
-	{word: "webhook", kinds: webhooks, path: []string{"webhooks", program.Each, "clientConfig"}, allows: "make the API server send objects of others to any address"},
+	{word: "webhook", kinds: webhooks, path: []string{"webhooks", syntax.Each, "clientConfig"}, allows: "make the API server send objects of others to any address"},
 	{word: "webhook", kinds: []string{"CustomResourceDefinition"}, path: []string{"spec", "conversion"}, allows: "make the API server send objects of others to any address"},
 	{word: "webhook", kinds: []string{"APIService"}, path: []string{"spec", "service"}, allows: "make the API server send requests of others to any Service"},
 	{word: "csr", kinds: []string{"CertificateSigningRequest"}, path: []string{"spec"}, allows: "request a certificate for any identity in the name of the operator"},
@@ -63,7 +63,7 @@ var podSpecs = []struct {
 
 // podDangers returns the dangers of pods, for each kind that has a pod spec.
 func podDangers() []danger {
-	each := program.Each
+	each := syntax.Each
 	var out []danger
 	for _, at := range podSpecs {
 		add := func(word, allows string, boolean bool, path ...string) {
@@ -88,7 +88,7 @@ func podDangers() []danger {
 // untrusted finds dangerous fields whose value comes from the custom resource, its annotations, an
 // input or a live object, so that somebody other than the author decides about it.
 func untrusted(v *view) fault.Faults {
-	objects, inputs, wholes := v.Written()
+	objects, inputs, wholes := v.Syntax().Written()
 	d := dangers[0]
 	out := v.exposed(wholes, danger{word: d.word, allows: "create any objects with the operator's permissions"})
 	for _, o := range objects {
@@ -148,8 +148,8 @@ const kindWord = "kind"
 // isOf reports whether an object has the field. If somebody chooses its kind from a list in the schema,
 // the text does not tell which kind it is, so every field counts except for spec as a whole. If the
 // author intends any kind to be chosen, nothing else is reported.
-func (d danger) isOf(o program.Written) bool {
-	isMeant := func(from program.Outside) bool { return slices.Contains(from.Meant, kindWord) }
+func (d danger) isOf(o syntax.Written) bool {
+	isMeant := func(from syntax.Outside) bool { return slices.Contains(from.Meant, kindWord) }
 	if from := o.Outside("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
 		return len(d.path) > 1 || d.path[0] != "spec"
 	}
@@ -158,7 +158,7 @@ func (d danger) isOf(o program.Written) bool {
 
 // opens reports whether the package reaches into namespaces that it does not list, for a kind that an
 // object or an input may have.
-func (v *view) opens(w program.Written) bool {
+func (v *view) opens(w syntax.Written) bool {
 	kinds, freely := v.kindsOf(w)
 	return slices.ContainsFunc(v.Reach().Kinds(), func(k schema.GroupKind) bool {
 		return (freely || slices.Contains(kinds, k.Kind)) && v.Reach().Open(k)
@@ -167,7 +167,7 @@ func (v *view) opens(w program.Written) bool {
 
 // exposedNamespace finds namespaces that somebody else chooses, if the package reaches into namespaces
 // that it does not list. A namespace that the package creates itself is safe.
-func (v *view) exposedNamespace(o program.Written) []exposure {
+func (v *view) exposedNamespace(o syntax.Written) []exposure {
 	d := danger{word: "namespace", path: []string{"metadata", "namespace"}, named: []string{"Namespace"}, allows: "place such objects in any namespace within the reach of the package"}
 	if !v.opens(o) || v.Meta().ClusterScoped || v.ownNames(o, d) {
 		return nil
@@ -177,7 +177,7 @@ func (v *view) exposedNamespace(o program.Written) []exposure {
 
 // exposed returns a fault for each origin whose value somebody else may choose freely, unless the
 // author says that this is intended.
-func (v *view) exposed(origins []program.Outside, d danger) []exposure {
+func (v *view) exposed(origins []syntax.Outside, d danger) []exposure {
 	var out []exposure
 	for _, o := range origins {
 		if o.Cut || slices.Contains(o.Meant, d.word) {
@@ -199,7 +199,7 @@ func (v *view) exposed(origins []program.Outside, d danger) []exposure {
 
 // whoWrites returns what somebody has to write to decide about a value, and whether they may choose
 // it freely. If the references to a value were not followed to their end, they may.
-func (v *view) whoWrites(o program.Outside, booleans bool) (what string, open bool) {
+func (v *view) whoWrites(o syntax.Outside, booleans bool) (what string, open bool) {
 	path := slices.Concat(o.Path, o.Below)
 	switch {
 	case o.Cut:
@@ -218,7 +218,7 @@ func (v *view) whoWrites(o program.Outside, booleans bool) (what string, open bo
 	case path[1] == "spec":
 		return strings.TrimPrefix(o.Reference.String(), "cr."), o.Key || isOpen(fieldOf(v.CRSchema(), "spec"), path[2:], booleans, 0)
 	case path[1] == "metadata" && len(path) > 2:
-		return strings.TrimPrefix(o.Reference.String(), "cr."), slices.Contains([]string{"name", "labels", "annotations", program.Each}, path[2])
+		return strings.TrimPrefix(o.Reference.String(), "cr."), slices.Contains([]string{"name", "labels", "annotations", syntax.Each}, path[2])
 	}
 	return "", false
 }
@@ -247,7 +247,7 @@ func namesOf(s sample, kinds []string) map[string]bool {
 
 // ownNames reports whether a field always names an object that the package creates itself, in all
 // samples that have the field.
-func (v *view) ownNames(o program.Written, d danger) bool {
+func (v *view) ownNames(o syntax.Written, d danger) bool {
 	if len(d.named) == 0 {
 		return false
 	}
@@ -278,7 +278,7 @@ func valuesAt(value any, path []string) []string {
 		}
 	case []any:
 		var out []string
-		if len(path) > 0 && path[0] == program.Each {
+		if len(path) > 0 && path[0] == syntax.Each {
 			for _, element := range v {
 				out = append(out, valuesAt(element, path[1:])...)
 			}

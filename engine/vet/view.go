@@ -3,6 +3,7 @@ package vet
 import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A view is a package, with what several rules need of it.
@@ -41,11 +42,11 @@ func (v *view) evaluations() []sample {
 
 // at returns a fault with the path and position of something in the text.
 func (v *view) at(path ...string) fault.Fault {
-	return fault.Fault{Position: v.PositionOf(path...), Path: joined(path...)}
+	return fault.Fault{Position: v.Syntax().PositionOf(path...), Path: joined(path...)}
 }
 
 // joined returns a path in CUE's notation.
-func joined(path ...string) string { return program.Reference{Path: path}.String() }
+func joined(path ...string) string { return syntax.Reference{Path: path}.String() }
 
 // placed is an object and its component.
 type placed struct {
