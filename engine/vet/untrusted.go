@@ -89,8 +89,7 @@ func podDangers() []danger {
 // input or a live object, so that somebody other than the author decides about it.
 func untrusted(v *view) fault.Faults {
 	objects, inputs, wholes := v.Syntax().Written()
-	d := dangers[0]
-	out := v.exposed(wholes, danger{word: d.word, allows: "create any objects with the operator's permissions"})
+	out := v.exposed(wholes, danger{word: kindWord, allows: "create any objects with the operator's permissions"})
 	for _, o := range objects {
 		for _, d := range dangers {
 			if d.isOf(o) && !v.ownNames(o, d) {
@@ -147,7 +146,7 @@ const kindWord = "kind"
 
 // isOf reports whether an object has the field. If somebody chooses its kind from a list in the schema,
 // the text does not tell which kind it is, so every field counts except for spec as a whole. If the
-// author intends any kind to be chosen, nothing else is reported.
+// author intends any kind to be chosen, only the kinds in the text count.
 func (d danger) isOf(o syntax.Written) bool {
 	isMeant := func(from syntax.Outside) bool { return slices.Contains(from.Meant, kindWord) }
 	if from := o.Outside("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
