@@ -108,7 +108,7 @@ type state struct {
 	before    map[string]any
 	owner     ownership.Owner
 	inventory ownership.Inventory
-	finished  map[string]rollout.HookState
+	finished  rollout.HookStates
 	patches   []foundPatch
 	// redactor knows the Secrets that the step has come across.
 	redactor *redact.Redactor

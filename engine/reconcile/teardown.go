@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -61,7 +60,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 // keeps a resource.
 func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 	switch {
-	case s.finished[deletionBegun].State == status.Verified, s.skipsHooks():
+	case s.finished.DeletionBegun(), s.skipsHooks():
 		return true, 0, nil
 	case !s.program.MayRun(program.BeforeDelete):
 		return true, 0, nil
@@ -73,7 +72,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		err = nil // the annotation is nothing; it would be a way round the hooks otherwise
 	case ok:
 		// Without its configuration the package has no say.
-		return true, 0, s.recordDeletionBegun(ctx, rollout.Result{Inventory: s.inventory, HookStates: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
+		return true, 0, s.recordDeletionBegun(ctx, rollout.SkipHooks(s.inventory, s.finished, bad.Error()))
 	}
 	if err != nil {
 		result := rollout.Result{Inventory: s.inventory, HookStates: s.finished}
@@ -107,11 +106,7 @@ func (s *state) reportHooksPending(ctx context.Context, result rollout.Result, f
 // recordDeletionBegun notes that the objects may go, before the first one does: a hook must not
 // run again, and none be reported as skipped again, because a crash has forgotten it.
 func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) error {
-	s.inventory, s.finished = result.Inventory, maps.Clone(result.HookStates)
-	if s.finished == nil {
-		s.finished = map[string]rollout.HookState{}
-	}
-	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
+	s.inventory, s.finished = result.Inventory, result.HookStates.WithDeletionBegun()
 	result.Completion.Deleting = true
 	err := s.write(ctx, s.build(result.Completion))
 	if _, never := errors.AsType[*statusTooLargeError](err); err != nil && !never { // that must not keep it for ever
@@ -120,10 +115,6 @@ func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) 
 	s.recordObjectEvents(result.Events)
 	return nil
 }
-
-// deletionBegun stands among the hooks, as Verified once the objects may go, and as
-// Waiting while nobody knows whether hooks come before that. It is no name of a hook.
-const deletionBegun = "hooks.beforeDelete"
 
 // setFinalizer applies the finalizer, or applies nothing, which takes it away.
 func (s *state) setFinalizer(ctx context.Context, want finalizerState) error {
