@@ -32,16 +32,10 @@ type Program struct {
 	files    []*ast.File
 	index    *syntax.Index
 	// names is what the names of components, objects and the like match.
-	names *regexp.Regexp
-	// home is the component that is being evaluated.
-	home home
-	// decisions are of what is being evaluated; they are nil where only the text counts.
-	decisions  *decisions
+	names      *regexp.Regexp
 	importPath string
 	meta       Meta
 	limits     Limits
-	// tally counts what is being rendered; it is nil where only the text counts.
-	tally *tally
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable says that it takes configuration.
