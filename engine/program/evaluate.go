@@ -138,7 +138,11 @@ func (p *Program) filling(s Session) map[string]any {
 		out["inputs"] = inputs
 	}
 	if len(s.Config) > 0 {
-		out["config"] = integral(merged(s.Config))
+		config := map[string]any{}
+		for _, l := range s.Config {
+			config = overlaid(config, l.Values)
+		}
+		out["config"] = integral(config)
 	}
 	return out
 }
