@@ -47,7 +47,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),
-				at:      p.within(component, v).placeOf(object, "objects", name),
+				at:      homeOf(p.index, component, v).placeOf(object, "objects", name),
 			}
 			j.value(schema, object, object.Path().Selectors())
 			out = append(out, withoutContent(object, j.out)...)
