@@ -33,7 +33,6 @@ type Index struct {
 	order []string
 	// conditionals are what comprehensions add to the components, and
 	// conditionalParts which parts those within a component add to it.
-	guarded          []Member
 	conditionals     []Conditional
 	conditionalParts map[string][]string
 	// opaque says that components, or parts of one, come from an embedding, so that
@@ -62,10 +61,9 @@ type Index struct {
 	references []Reference
 	// selections are the places at which names of them are selected.
 	selections map[fault.Origin][]Selection
-	// needed are the references to fields of the spec, and clauses the clauses of
-	// comprehensions, with whether they rest on more than the custom resource.
-	needed  map[string]bool
-	clauses map[ast.Clause]bool
+	// needed are the references to fields of the spec, with whether a component comes to
+	// them whatever live objects and inputs say.
+	needed map[string]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
 	// labelled are the hidden fields and definitions, by label, wherever they are.
@@ -84,31 +82,61 @@ type members struct {
 	open  bool
 }
 
-// emptyIndex returns an index of no text.
-func emptyIndex() *Index {
-	return &Index{
+// A reader fills an index.
+type reader struct {
+	*Index
+
+	// guarded are the components in comprehensions, which are looked at last.
+	guarded []Member
+	// clauses are those of comprehensions, with whether they rest on more than the custom
+	// resource.
+	clauses map[ast.Clause]bool
+}
+
+// Read returns what the text of a package says.
+func Read(files []*ast.File) *Index {
+	x := &reader{clauses: map[ast.Clause]bool{}, Index: &Index{
+		files:            files,
 		fields:           map[string][]Member{},
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]Member{},
 		homes:            map[string][]Member{},
 		needed:           map[string]bool{},
 		readBy:           map[string][]string{},
-		clauses:          map[ast.Clause]bool{},
 		hooks:            map[string]*[hookPlaces]Additions{},
 		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]DerivedEdge{},
 		labelled:         map[string][]Member{},
 		selections:       map[fault.Origin][]Selection{},
+	}}
+	x.readFields()
+	x.addRootGuards()
+	for _, m := range x.fields["components"] {
+		x.addComponents(m)
 	}
+	x.addTwoLevels("inputs")
+	x.addTwoLevels("versions")
+	for _, m := range x.fields["hooks"] {
+		x.addHooks(m)
+	}
+	for _, m := range x.guarded {
+		x.conditionals = append(x.conditionals, x.conditionalOf(m))
+	}
+	for name := range x.bodies {
+		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
+	}
+	x.deriveOthers()
+	x.references = x.allReferences()
+	x.fromData = fieldsFromData(files)
+	x.addSecrets()
+	return x.Index
 }
 
-// Read returns what the text of a package says.
-func Read(files []*ast.File) *Index {
-	x := emptyIndex()
-	x.files = files
+// readFields records what is written at the root.
+func (x *reader) readFields() {
 	var embeddings []Member
-	for _, f := range files {
+	for _, f := range x.files {
 		if x.root == (fault.Position{}) {
 			x.root = fault.Position{File: f.Filename, Line: 1}
 		}
@@ -128,27 +156,6 @@ func Read(files []*ast.File) *Index {
 	for _, m := range embeddings {
 		x.addRoot(m, 0) // the name of another field, which had to be known first
 	}
-	x.addRootGuards()
-	for _, m := range x.fields["components"] {
-		x.addComponents(m)
-	}
-	x.addTwoLevels("inputs")
-	x.addTwoLevels("versions")
-	for _, m := range x.fields["hooks"] {
-		x.addHooks(m)
-	}
-	for _, m := range x.guarded {
-		x.conditionals = append(x.conditionals, x.conditionalOf(m))
-	}
-	x.guarded = nil
-	for name := range x.bodies {
-		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
-	}
-	x.deriveOthers()
-	x.references = x.allReferences(files)
-	x.fromData = fieldsFromData(files)
-	x.addSecrets(files)
-	return x
 }
 
 // fieldsFromData returns the fields in comprehensions, those with computed names, and
@@ -187,14 +194,14 @@ const ContractPath = "operetta.dev/schemas/operator"
 const ComputedName = "*"
 
 // addComponents records what is written below components.
-func (x *Index) addComponents(components Member) {
+func (x *reader) addComponents(components Member) {
 	x.addMembers("components", components)
 	eachMember(components.value, components.guards, func(m Member) { x.addComponent(m, 0) })
 	x.addPaths(components.value, []string{"components"})
 }
 
 // addComponent records what is written for a component, or for several.
-func (x *Index) addComponent(m Member, depth int) {
+func (x *reader) addComponent(m Member, depth int) {
 	if m.name != "" && !isRegular(m.name) {
 		return
 	}
@@ -233,7 +240,7 @@ func (x *Index) addComponent(m Member, depth int) {
 }
 
 // addTwoLevels records the names below a root field, and below each of those.
-func (x *Index) addTwoLevels(root string) {
+func (x *reader) addTwoLevels(root string) {
 	for _, m := range x.fields[root] {
 		x.addMembers(root, m)
 		eachMember(m.value, nil, func(below Member) {
@@ -245,7 +252,7 @@ func (x *Index) addTwoLevels(root string) {
 }
 
 // addRootGuards records the comprehensions at the root.
-func (x *Index) addRootGuards() {
+func (x *reader) addRootGuards() {
 	for _, name := range slices.Sorted(maps.Keys(x.fields)) {
 		for _, m := range x.fields[name] {
 			if len(m.guards) > 0 {
@@ -256,7 +263,7 @@ func (x *Index) addRootGuards() {
 }
 
 // addParts records what is written below the parts of a component.
-func (x *Index) addParts(component string, m Member) {
+func (x *reader) addParts(component string, m Member) {
 	eachMember(m.value, nil, func(part Member) {
 		if part.name != "" {
 			x.addMembers("components."+component+"."+part.name, part)
@@ -268,7 +275,7 @@ func (x *Index) addParts(component string, m Member) {
 }
 
 // addMembers records the names written directly below a path.
-func (x *Index) addMembers(path string, owner Member) {
+func (x *reader) addMembers(path string, owner Member) {
 	m, ok := x.names[path]
 	if !ok {
 		m.names = map[string]fault.Position{}
@@ -288,7 +295,7 @@ func (x *Index) addMembers(path string, owner Member) {
 
 // addPaths records the paths of the struct literals in a value, so that a name
 // that is resolved to one of them, such as a sibling's, has a path as well.
-func (x *Index) addPaths(v ast.Node, path []string) {
+func (x *reader) addPaths(v ast.Node, path []string) {
 	switch v := v.(type) {
 	case *ast.StructLit:
 		x.paths[v] = path

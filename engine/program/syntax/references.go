@@ -24,9 +24,10 @@ type references struct {
 	parameters bool
 	// skip says what is left out; nil leaves nothing out.
 	skip func(ast.Node) bool
-	// needs says that it is asked what conditions rest on.
-	needs     bool
-	following map[string]bool
+	// clausesRead are the clauses that were read, with whether they rest on more than the
+	// custom resource; nil does not ask that.
+	clausesRead map[ast.Clause]bool
+	following   map[string]bool
 	// within are the values that are being walked, one in the other.
 	within map[ast.Node]bool
 	// beyond says that not every name was followed under each of its conditions.
@@ -213,7 +214,7 @@ func (r *references) clause(c ast.Clause) {
 	if r.skip != nil && r.skip(c) {
 		return
 	}
-	r.beyondCR = r.beyondCR || r.needs && r.index.restsOnMore(c)
+	r.beyondCR = r.beyondCR || r.clausesRead != nil && r.restsOnMore(c)
 	switch c := c.(type) {
 	case *ast.IfClause:
 		r.inside(c.Condition)
@@ -236,6 +237,24 @@ func (r *references) clause(c ast.Clause) {
 	default:
 		r.inside(c)
 	}
+}
+
+// restsOnMore reports whether a clause rests on more than the custom resource.
+func (r *references) restsOnMore(c ast.Clause) bool {
+	if more, known := r.clausesRead[c]; known {
+		return more
+	}
+	r.clausesRead[c] = true // while it is looked at
+	inside := newReferences(r.index)
+	inside.follow = true
+	inside.walk(c)
+	r.clausesRead[c] = inside.beyond || inside.leadsBeyondCR()
+	return r.clausesRead[c]
+}
+
+// leadsBeyondCR reports whether a reference leads to anything but the custom resource.
+func (r *references) leadsBeyondCR() bool {
+	return slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
 }
 
 // chain records a chain of selections, follows the name at its start, and reports

@@ -131,11 +131,11 @@ func (s *secretText) content(declared []Member) []Member {
 
 // addSecrets records the Secrets that the text shows: which fields of the resource they
 // rest on.
-func (x *Index) addSecrets(files []*ast.File) {
-	x.addLabelled(files)
+func (x *reader) addSecrets() {
+	x.addLabelled()
 	for _, component := range x.order {
 		for object := range x.names["components."+component+".objects"].names {
-			s := &secretText{index: x}
+			s := &secretText{index: x.Index}
 			declared := s.object(component, object)
 			if s.kindOf(declared) == SecretKind {
 				x.secretSpec = append(x.secretSpec, x.SpecOf(component, object)...)
@@ -147,8 +147,8 @@ func (x *Index) addSecrets(files []*ast.File) {
 }
 
 // addLabelled records the hidden fields and definitions of all files.
-func (x *Index) addLabelled(files []*ast.File) {
-	for _, f := range files {
+func (x *reader) addLabelled() {
+	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
 			if field, ok := n.(*ast.Field); ok {
 				if name, ok := literalLabel(field.Label); ok && !isRegular(name) {
