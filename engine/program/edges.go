@@ -9,7 +9,7 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// decisions are which references an evaluation comes to, as far as that was asked.
+// decisions remember which references an evaluation uses.
 type decisions struct {
 	root  cue.Value
 	asked map[string]users
@@ -29,8 +29,8 @@ func (p *Program) over(root cue.Value) *Program {
 	return &out
 }
 
-// uses reports whether a component comes to a reference that makes an edge. What
-// cannot be decided yet keeps the edge: it may be all that holds a change back.
+// uses reports whether the conditions around a reference hold for a component. While they
+// are undecided, the edge stays: it may be all that holds a change back.
 func (p *Program) uses(component string, d syntax.DerivedEdge) bool {
 	if d.Uses == "" || p.decisions == nil {
 		return true
@@ -45,7 +45,7 @@ func (p *Program) uses(component string, d syntax.DerivedEdge) bool {
 
 // usersOf evaluates which components use an edge.
 func (p *Program) usersOf(uses string) users {
-	// Parsed each time: CUE writes to the syntax that it compiles.
+	// It is parsed each time, because CUE writes to the syntax that it compiles.
 	expr, err := parser.ParseExpr("", "{"+uses+"}")
 	if err != nil {
 		return users{}

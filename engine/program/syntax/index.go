@@ -11,10 +11,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// An index is what the text of a package says before any evaluation: where its
-// root fields are written, and which references each component makes. Evaluation
-// cannot tell that: an expression that waits for a live object has no value, and
-// a value does not know the file and line of what it refers to.
+// An Index is what the text of a package says before any evaluation. It is immutable once
+// it is read, and safe for concurrent use.
 type Index struct {
 	root fault.Position
 	// fields holds the declarations of each root field, over all files.
@@ -27,7 +25,7 @@ type Index struct {
 	// homes is what is written for each component and hook, those of computed names under
 	// ComputedName.
 	homes map[string][]Member
-	// fromData are the fields whose names, or whose being there, an evaluation decides.
+	// fromData are the fields of which an evaluation decides the name or the existence.
 	fromData map[*ast.Field]bool
 	// order is the author's order of the components.
 	order []string
@@ -36,11 +34,10 @@ type Index struct {
 	conditionals     []Conditional
 	conditionalParts map[string][]string
 	// opaque says that components, or parts of one, come from an embedding, so that
-	// bodies and names may not have all of them; foreign that another package brings
+	// bodies and names may lack some of them. foreign says that another package brings
 	// fields of the root.
 	opaque, foreign bool
-	// embeddings are where the components are embedded of which this is all that the
-	// text shows.
+	// embeddings are where components are embedded that the text does not show.
 	embeddings []span
 	// rootGuards are the comprehensions at the root, whatever they add.
 	rootGuards []Conditional
@@ -66,7 +63,8 @@ type Index struct {
 	needed map[string]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
-	// labelled are the hidden fields and definitions, by label, wherever they are.
+	// labelled are the hidden fields and definitions, by label: a template is given its
+	// parameters by fields of the same label, wherever those are.
 	labelled map[string][]Member
 	// secretSpec are the fields of the custom resource that Secrets are made of, and
 	// secretContent what is written for their content, as far as the text shows Secrets.
@@ -158,8 +156,8 @@ func (x *reader) readFields() {
 	}
 }
 
-// fieldsFromData returns the fields in comprehensions, those with computed names, and
-// what is in them.
+// fieldsFromData returns the fields in comprehensions, the fields with computed names, and
+// the fields in either.
 func fieldsFromData(files []*ast.File) map[*ast.Field]bool {
 	out := map[*ast.Field]bool{}
 	decides := func(n ast.Node) bool {
@@ -189,8 +187,8 @@ func fieldsFromData(files []*ast.File) map[*ast.Field]bool {
 // ContractPath is the import path of the contract.
 const ContractPath = "operetta.dev/schemas/operator"
 
-// ComputedName stands for the names of components that are not written out. It is
-// no valid name.
+// ComputedName stands for the names of components that only an evaluation knows. No
+// component can have it.
 const ComputedName = "*"
 
 // addComponents records what is written below components.
@@ -332,8 +330,9 @@ func (x *Index) Rank(component string) int {
 	return len(x.order)
 }
 
-// MayHave reports whether a component may have a part, or a part a member: false
-// saves looking it up, which costs more than evaluating one.
+// MayHave reports whether a component may have a part, or a part may have a member. A
+// lookup in CUE that finds nothing costs more than an evaluation of what it finds, so this
+// is asked first.
 func (x *Index) MayHave(member string, path ...string) bool {
 	m, ok := x.names[strings.Join(append([]string{"components"}, path...), ".")]
 	if !ok || m.open || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0 {

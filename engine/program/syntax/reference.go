@@ -79,8 +79,8 @@ func (r Reference) Dependency() (string, bool) {
 	return "", false
 }
 
-// Object returns the path of the object or the input that a reference leads into, and what
-// of the reference is below that. A live object is the one of its component.
+// Object returns the path of the object or input that a reference leads into, and the rest
+// of the reference below it. A live object has the path of the component's object.
 func (r Reference) Object() (of, below []string, ok bool) {
 	p := r.Path
 	switch {

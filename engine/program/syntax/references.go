@@ -22,13 +22,13 @@ type references struct {
 	// parameters says whether a name that is hidden, or a definition, is also followed to
 	// whatever has that label anywhere: a template is given its parameters by those.
 	parameters bool
-	// skip says what is left out; nil leaves nothing out.
+	// skip reports whether a node is left out; nil leaves nothing out.
 	skip func(ast.Node) bool
 	// clausesRead are the clauses that were read, with whether they rest on more than the
 	// custom resource; nil does not ask that.
 	clausesRead map[ast.Clause]bool
 	following   map[string]bool
-	// within are the values that are being walked, one in the other.
+	// within are the values that enclose the place that is being walked.
 	within map[ast.Node]bool
 	// beyond says that not every name was followed under each of its conditions.
 	beyond bool
@@ -42,22 +42,23 @@ type references struct {
 type surroundings struct {
 	// path is where an evaluation has the value that stands there, as CUE, or "".
 	path string
-	// clauses are those of the comprehensions around it, put so that they mean the same
-	// at the root of the package. Those that cannot be are left out.
+	// clauses are the clauses of the comprehensions around it, rewritten to mean the same
+	// at the root of the package. A clause that cannot be rewritten is left out.
 	clauses []string
 	// guards are the conditions among them, as the author wrote them.
 	guards []string
 	// beyondCR says that one of them rests on more than the custom resource.
 	beyondCR bool
-	// use is where the text first refers to where the place is.
+	// use is where the component refers to the place, if the place is not in the component.
 	use fault.Position
 }
 
-// found is a reference and how it was come to.
+// found is a reference and its surroundings.
 type found struct {
 	Reference
 	surroundings
-	// chain is how it is written, of which so many names behind the first are literal.
+	// chain is how it is written; literal counts the names behind the first that are
+	// literal.
 	chain   chain
 	literal int
 }
@@ -66,8 +67,8 @@ func newReferences(x *Index) *references {
 	return &references{index: x, following: map[string]bool{}, within: map[ast.Node]bool{}, places: map[*ast.StructLit]string{}}
 }
 
-// maxFollowed bounds how many names are followed from one component. One beyond it has
-// edges without conditions.
+// maxFollowed bounds how many names are followed from one component. The edges of a
+// component beyond the limit have no conditions.
 const maxFollowed = 2_000
 
 // member walks a member with what guards it.
@@ -135,8 +136,8 @@ func (r *references) nameOf(m Member) (string, bool) {
 	return "", false
 }
 
-// inside walks parts of an expression, which are no part of what an evaluation has at
-// the place.
+// inside walks operands and arguments: an evaluation does not have them at the path of the
+// expression.
 func (r *references) inside(parts ...ast.Node) {
 	defer r.leave(r.surroundings)
 	r.path = ""
@@ -320,9 +321,9 @@ func (x *Index) declared(id *ast.Ident) []Member {
 	return nil
 }
 
-// declarations walks what a path below some declarations stands for. It walks no
-// more than the path leads to where the text says that: a reference to one field
-// of a struct is no reference to what its other fields rest on.
+// declarations walks what a path below some declarations stands for. Where the text shows
+// all of them, it walks only what the path leads to: a reference to one field of a struct
+// does not depend on the references in its other fields.
 func (r *references) declarations(from fault.Position, at []Member, path []string, place string) {
 	defer r.leave(r.surroundings)
 	if r.use == (fault.Position{}) {
@@ -361,11 +362,10 @@ func (r *references) declarations(from fault.Position, at []Member, path []strin
 	}
 }
 
-// first reports whether a value is come to for the first time under the present
-// conditions.
+// first reports whether a value is walked for the first time under the present conditions.
 func (r *references) first(m Member) bool {
 	if r.within[m.value] {
-		r.beyond = true // it is in itself, and may have other conditions there
+		r.beyond = true // it refers to itself, perhaps under other conditions
 		return false
 	}
 	key := fmt.Sprintf("%p %s %s", m.value, r.path, strings.Join(r.clauses, " "))

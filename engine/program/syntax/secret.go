@@ -31,9 +31,9 @@ func DistinctPaths(paths [][]string) [][]string {
 // WholeSpec stands for all fields of the spec.
 var WholeSpec = []string{"cr", "spec"}
 
-// SpecOf returns the fields of the custom resource that an object of a component rests
-// on, as far as the text tells: those that its content does, or else all of it, or else
-// the component.
+// SpecOf returns the fields of the custom resource from which the content of an object
+// comes. Where the text does not show the content, the fields of the whole object count,
+// or those of the component.
 func (x *Index) SpecOf(component, object string) [][]string {
 	s := &secretText{index: x}
 	of := s.component(component)
@@ -73,8 +73,8 @@ func (x *Index) specIn(members []Member) [][]string {
 // secretText looks for Secrets in the text of a package.
 type secretText struct {
 	index *Index
-	// foreign says that there is something from another package among what was looked
-	// at that may be anything.
+	// foreign says that another package brought something into what was looked at, which
+	// may be anything.
 	foreign bool
 }
 
@@ -109,8 +109,8 @@ func (s *secretText) isType(e ast.Expr) bool {
 	return ok && strings.HasPrefix(spec.Path.Value, `"operetta.dev/schemas/`) || !ok && len(s.index.declared(root)) == 0
 }
 
-// content returns what is written for the content of a Secret, and for the parameters
-// of the template that it may come from.
+// content returns what is written for the content of a Secret, and for the parameters of
+// its template.
 func (s *secretText) content(declared []Member) []Member {
 	var out []Member
 	for _, field := range SecretFields {
@@ -160,8 +160,8 @@ func (x *reader) addLabelled() {
 	}
 }
 
-// kindOf returns the kind of an object, or "" where the text does not have it. What says in
-// one place that it is a Secret is one.
+// kindOf returns the kind of an object, or "" where the text does not have it. An object
+// is a Secret if any of its declarations says so.
 func (s *secretText) kindOf(declared []Member) string {
 	out := ""
 	for _, kind := range s.under(declared, "kind") {

@@ -7,11 +7,11 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// A result is how large that is what a function makes of its arguments.
+// A result returns the size of the result of a function.
 type result func(s *sizes, args []ast.Expr) Amount
 
-// resultsOfFunctions returns the results of the functions of CUE's packages. What is not
-// there is as large as the largest that it is given.
+// resultsOfFunctions returns the results of CUE's functions. The result of any other function
+// counts as large as its largest argument.
 func resultsOfFunctions() map[string]result {
 	return map[string]result{
 		"len":                func(s *sizes, args []ast.Expr) Amount { return number(s.of(args[0]).count()) },
@@ -114,14 +114,14 @@ func rangeSize(s *sizes, args []ast.Expr) Amount {
 	return out
 }
 
-// timesSize is how large that is what is repeated.
+// timesSize is the size of something repeated.
 func timesSize(s *sizes, args []ast.Expr) Amount {
 	out := multiply(s.of(args[0]).count(), s.of(args[1]).count())
 	out.made = true
 	return out
 }
 
-// joinedSize is how large a list of lists, or of texts, is as one.
+// joinedSize is the size of the lists, or texts, in a list when they are joined.
 func joinedSize(s *sizes, args []ast.Expr) Amount {
 	if lists := s.origins(args[0]); len(lists) == 1 {
 		if l, ok := lists[0].expr.(*ast.ListLit); ok {
@@ -169,7 +169,7 @@ func lesser(a, b Amount) Amount {
 	return out
 }
 
-// shortened is how large what is left of a list or a text is.
+// shortened is the size of a part of a list or a text.
 func shortened(s *sizes, args []ast.Expr) Amount {
 	out := s.of(args[0])
 	if len(args) > 1 {
@@ -180,7 +180,7 @@ func shortened(s *sizes, args []ast.Expr) Amount {
 	return out
 }
 
-// parsed is the number that a text may be.
+// parsed is the number that a text of so many digits may be.
 func parsed(s *sizes, args []ast.Expr) Amount {
 	a := s.of(args[0])
 	a.High = math.Pow(10, a.High) // of as many digits

@@ -10,10 +10,9 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A Written is an object of a component or a hook, or an input, as the package has it in
-// its text.
+// A Written is an object or an input as the text of the package has it.
 type Written struct {
-	// Kinds are what it may be, as far as the text tells; none is not known.
+	// Kinds are the kinds that it may be of, as far as the text tells; empty is unknown.
 	Kinds []string
 	index *Index
 	text  []trailed
@@ -27,8 +26,8 @@ type trailed struct {
 	meant []string
 }
 
-// Written returns the objects and inputs of the package as far as the text has them, and
-// where what there is comes from elsewhere as a whole.
+// Written returns the objects and inputs that the text has, and the sources of objects that
+// come from outside the package as a whole.
 func (x *Index) Written() (objects, inputs []Written, wholes []Outside) {
 	objects, wholes = x.writtenAt("components", []string{Each, "objects", Each})
 	hooks, more := x.writtenAt("hooks", []string{Each, Each, "objects", Each})
@@ -79,8 +78,7 @@ func (w *Written) written(path ...string) (texts, types []string) {
 	return texts, types
 }
 
-// Path returns what leads to it in the package, with labels that are computed as they are
-// written.
+// Path returns its path in the package. A computed label is shown as the author wrote it.
 func (w *Written) Path() []string { return w.text[0].trail }
 
 // Says reports whether a text is written out at a path of the object.
@@ -89,8 +87,8 @@ func (w *Written) Says(text string, path ...string) bool {
 	return slices.Contains(texts, text)
 }
 
-// Outside returns what is not written in the package of a field of the object, or of what
-// is in it.
+// Outside returns the sources of a field of the object, and of all that is in the field,
+// that are not written in the package.
 func (w *Written) Outside(path ...string) []Outside {
 	var out []Outside
 	for _, at := range w.text {
