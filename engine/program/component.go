@@ -344,7 +344,7 @@ func (p *Program) explained(f fault.Fault) fault.Fault {
 // positionOf returns where a member of a root field is written, or, failing that, where
 // CUE says its value comes from.
 func (p *Program) positionOf(v cue.Value, root, name string) fault.Position {
-	if pos := p.index.PositionOf(root, name); pos != (fault.Position{}) {
+	if pos := p.index.PositionOf(root, name); !pos.IsZero() {
 		return pos
 	}
 	return PositionOf(v)

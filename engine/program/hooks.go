@@ -6,8 +6,9 @@ import (
 
 	"cuelang.org/go/cue"
 
-	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Phase is a point of a rollout, or of a teardown, at which hooks run.

@@ -37,7 +37,7 @@ func (p *Program) within(name string, v cue.Value) *Program {
 func (p *Program) placed(at fault.Position, path []string) fault.Position {
 	use, _ := p.home.Descend(path)
 	switch {
-	case use == (fault.Position{}):
+	case use.IsZero():
 		return at
 	case at.File == "" || at.IsContract():
 		return use

@@ -8,7 +8,6 @@ import (
 
 	"cuelang.org/go/cue"
 
-	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -41,7 +40,7 @@ func (p *Program) remembered(component, object, what string, find func() []Secre
 		return out
 	}
 	out := find()
-	if what == "all" || p.index.PositionOf("components", component, "objects", object) != (fault.Position{}) {
+	if what == "all" || !p.index.PositionOf("components", component, "objects", object).IsZero() {
 		p.rests.Store(key, out)
 	}
 	return out

@@ -82,7 +82,7 @@ func (x *reader) deriveOne(body Member, bodies []Member) []DerivedEdge {
 			continue
 		}
 		at := f.Position
-		if f.use != (fault.Position{}) && !(Home{bodies: bodies}).Holds(at) {
+		if !f.use.IsZero() && !(Home{bodies: bodies}).Holds(at) {
 			at.Use = f.use.String()
 		}
 		d := DerivedEdge{To: to, Position: at}

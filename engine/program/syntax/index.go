@@ -135,7 +135,7 @@ func Read(files []*ast.File) *Index {
 func (x *reader) readFields() {
 	var embeddings []Member
 	for _, f := range x.files {
-		if x.root == (fault.Position{}) {
+		if x.root.IsZero() {
 			x.root = fault.Position{File: f.Filename, Line: 1}
 		}
 		for _, d := range f.Decls {

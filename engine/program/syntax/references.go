@@ -326,7 +326,7 @@ func (x *Index) declared(id *ast.Ident) []Member {
 // does not depend on the references in its other fields.
 func (r *references) declarations(from fault.Position, at []Member, path []string, place string) {
 	defer r.leave(r.surroundings)
-	if r.use == (fault.Position{}) {
+	if r.use.IsZero() {
 		r.use = from
 	}
 	for len(path) > 0 {
