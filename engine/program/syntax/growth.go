@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -45,11 +46,10 @@ type Given struct {
 // as far as the text tells. Users give the root fields of the names in given.
 func (x *Index) Growths(given map[string]Given) []Growth {
 	s := &sizes{
-		index:   x,
-		roots:   given,
-		results: resultsOfFunctions(),
-		found:   map[place][]origin{},
-		known:   map[ast.Expr]Amount{},
+		index: x,
+		roots: given,
+		found: map[place][]origin{},
+		known: map[ast.Expr]Amount{},
 	}
 	var out []Growth
 	for _, f := range x.files {
@@ -117,14 +117,13 @@ const MaxGrowth = 10_000
 
 // loopText returns the clauses of a comprehension as they are written.
 func loopText(c *ast.Comprehension) string {
-	text := ""
+	var texts []string
 	for _, clause := range c.Clauses {
 		if f, ok := clause.(*ast.ForClause); ok {
-			if text != "" {
-				text += " "
-			}
-			text += "for " + f.Value.Name + " in " + Source(f.Source)
+			texts = append(texts, forText(f))
 		}
 	}
-	return text
+	return strings.Join(texts, " ")
 }
+
+func forText(f *ast.ForClause) string { return "for " + f.Value.Name + " in " + Source(f.Source) }

@@ -231,7 +231,7 @@ func (r *references) clause(c ast.Clause) {
 				key = variable(c.Key)
 			}
 			r.clauses = append(slices.Clip(r.clauses), fmt.Sprintf("for %s, %s in %s", key, variable(c.Value), source))
-			r.guards = append(slices.Clip(r.guards), "for "+c.Value.Name+" in "+Source(c.Source))
+			r.guards = append(slices.Clip(r.guards), forText(c))
 		}
 	case *ast.LetClause:
 		r.inside(c.Expr)

@@ -95,7 +95,7 @@ func (r *references) identAtRoot(id *ast.Ident, depth int) (string, bool) {
 	switch scope := id.Scope.(type) {
 	case nil, *ast.File:
 		if name := fieldName(id); name != id.Name {
-			return name, isIdentifier(name)
+			return name, ast.IsValidIdent(name)
 		}
 		return "", true
 	case *ast.ForClause:
@@ -120,8 +120,6 @@ func isBuiltinPackage(spec *ast.ImportSpec, name string) bool {
 	}
 	return path[strings.LastIndex(path, "/")+1:] == name
 }
-
-func isIdentifier(name string) bool { return ast.IsValidIdent(name) }
 
 // variable returns a unique name for a variable of a comprehension: at the root, the
 // clauses of several comprehensions are joined.

@@ -16,10 +16,9 @@ import (
 type sizes struct {
 	index *Index
 	// roots are what a user gives, by the name of their field.
-	roots   map[string]Given
-	results map[string]result
-	found   map[place][]origin
-	known   map[ast.Expr]Amount
+	roots map[string]Given
+	found map[place][]origin
+	known map[ast.Expr]Amount
 }
 
 // place is a path below an expression.

@@ -14,16 +14,19 @@ import (
 type Written struct {
 	// Kinds are the kinds that it may be of, as far as the text tells; empty is unknown.
 	Kinds []string
-	index *Index
 	text  []trailed
 }
 
-// trailed is a piece of text and what leads to it.
+// trailed is a piece of text, with the tracer that came there.
 type trailed struct {
-	text  ast.Node
-	at    fault.Position
-	trail []string
-	meant []string
+	tracer
+
+	text ast.Node
+}
+
+// tracerFor returns a tracer that begins at the text, to look for a path of so many names.
+func (w trailed) tracerFor(names int) *tracer {
+	return &tracer{index: w.index, seen: map[string]bool{}, at: w.at, trail: w.trail, meant: w.meant, left: names}
 }
 
 // Written returns the objects and inputs that the text has, and the sources of objects that
@@ -48,9 +51,9 @@ func (x *Index) writtenAt(root string, path []string) ([]Written, []Outside) {
 		t.to(m.value, path, 0, func(n ast.Node) {
 			key := strings.Join(t.trail, "\x00")
 			if found[key] == nil {
-				found[key] = &Written{index: x}
+				found[key] = &Written{}
 			}
-			found[key].text = append(found[key].text, trailed{n, t.at, t.trail, t.meant})
+			found[key].text = append(found[key].text, trailed{*t, n})
 		})
 	}
 	var out []Written
@@ -67,7 +70,7 @@ func (x *Index) writtenAt(root string, path []string) ([]Written, []Outside) {
 // Kubernetes types that it is made of, if the path is that of the kind.
 func (w *Written) written(path ...string) (texts, types []string) {
 	for _, at := range w.text {
-		t := &tracer{index: w.index, seen: map[string]bool{}}
+		t := at.tracerFor(0)
 		t.to(at.text, path, 0, func(n ast.Node) {
 			if lit, ok := n.(*ast.BasicLit); ok {
 				texts = append(texts, unquoted(lit))
@@ -92,7 +95,7 @@ func (w *Written) Says(text string, path ...string) bool {
 func (w *Written) Outside(path ...string) []Outside {
 	var out []Outside
 	for _, at := range w.text {
-		t := &tracer{index: w.index, seen: map[string]bool{}, at: at.at, trail: at.trail, meant: at.meant, left: len(path)}
+		t := at.tracerFor(len(path))
 		t.to(at.text, path, 0, func(n ast.Node) { t.value(n, 0) })
 		out = append(out, t.origins...)
 	}
