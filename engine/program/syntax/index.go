@@ -45,8 +45,6 @@ type Index struct {
 	// that there may be more phases than the text shows.
 	hooks      map[string]*[hookPlaces]Additions
 	hooksEmbed bool
-	// names are the members that are written for components and their parts.
-	names map[string]members
 	// paths are the struct literals at or below components, and those at the root, by
 	// their path.
 	paths map[*ast.StructLit][]string
@@ -73,13 +71,6 @@ type Index struct {
 	files         []*ast.File
 }
 
-// members are the literal names written below a path. They are open when more may
-// come from an embedding or a dynamic name.
-type members struct {
-	names map[string]fault.Position
-	open  bool
-}
-
 // A reader fills an index.
 type reader struct {
 	*Index
@@ -102,7 +93,6 @@ func Read(files []*ast.File) *Index {
 		needed:           map[string]bool{},
 		readBy:           map[string][]string{},
 		hooks:            map[string]*[hookPlaces]Additions{},
-		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]DerivedEdge{},
 		labelled:         map[string][]Member{},
@@ -113,8 +103,6 @@ func Read(files []*ast.File) *Index {
 	for _, m := range x.fields["components"] {
 		x.addComponents(m)
 	}
-	x.addTwoLevels("inputs")
-	x.addTwoLevels("versions")
 	for _, m := range x.fields["hooks"] {
 		x.addHooks(m)
 	}
@@ -193,7 +181,6 @@ const ComputedName = "*"
 
 // addComponents records what is written below components.
 func (x *reader) addComponents(components Member) {
-	x.addMembers("components", components)
 	eachMember(components.value, components.guards, func(m Member) { x.addComponent(m, 0) })
 	x.addPaths(components.value, []string{"components"})
 }
@@ -220,7 +207,6 @@ func (x *reader) addComponent(m Member, depth int) {
 		}
 		x.bodies[m.name] = append(x.bodies[m.name], m)
 		x.homes[m.name] = append(x.homes[m.name], m)
-		x.addMembers("components."+m.name, m)
 		x.addParts(m.name, m)
 	case embedded:
 		x.opaque = true
@@ -237,18 +223,6 @@ func (x *reader) addComponent(m Member, depth int) {
 	}
 }
 
-// addTwoLevels records the names below a root field, and below each of those.
-func (x *reader) addTwoLevels(root string) {
-	for _, m := range x.fields[root] {
-		x.addMembers(root, m)
-		eachMember(m.value, nil, func(below Member) {
-			if below.name != "" {
-				x.addMembers(root+"."+below.name, below)
-			}
-		})
-	}
-}
-
 // addRootGuards records the comprehensions at the root.
 func (x *reader) addRootGuards() {
 	for _, name := range slices.Sorted(maps.Keys(x.fields)) {
@@ -260,35 +234,13 @@ func (x *reader) addRootGuards() {
 	}
 }
 
-// addParts records what is written below the parts of a component.
+// addParts records which parts of a component are in comprehensions.
 func (x *reader) addParts(component string, m Member) {
-	eachMember(m.value, nil, func(part Member) {
-		if part.name != "" {
-			x.addMembers("components."+component+"."+part.name, part)
-		}
+	for _, part := range m.Members() {
 		if len(part.guards) > 0 {
 			x.conditionalParts[component] = append(x.conditionalParts[component], part.name)
 		}
-	})
-}
-
-// addMembers records the names written directly below a path.
-func (x *reader) addMembers(path string, owner Member) {
-	m, ok := x.names[path]
-	if !ok {
-		m.names = map[string]fault.Position{}
 	}
-	eachMember(owner.value, owner.guards, func(d Member) {
-		switch {
-		case d.name != "" && isRegular(d.name):
-			if _, seen := m.names[d.name]; !seen {
-				m.names[d.name] = fault.At(d.field.Label.Pos())
-			}
-		case d.kind == dynamic || d.kind == embedded:
-			m.open = true
-		}
-	})
-	x.names[path] = m
 }
 
 // addPaths records the paths of the struct literals in a value, so that a name
@@ -334,22 +286,32 @@ func (x *Index) Rank(component string) int {
 // lookup in CUE that finds nothing costs more than an evaluation of what it finds, so this
 // is asked first.
 func (x *Index) MayHave(member string, path ...string) bool {
-	m, ok := x.names[strings.Join(append([]string{"components"}, path...), ".")]
-	if !ok || m.open || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0 {
-		return true
+	at := x.at(append([]string{"components"}, path...))
+	may := len(at) == 0 || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0
+	for _, m := range at {
+		eachMember(m.value, nil, func(d Member) {
+			may = may || d.name == member || d.kind == dynamic || d.kind == embedded
+		})
 	}
-	_, written := m.names[member]
-	return written
+	return may
 }
 
-// PositionOf returns where a member below a path is written, such as components, web,
+// at returns what is written at a path, such as components, web, objects.
+func (x *Index) at(path []string) []Member {
+	within := x.fields[path[0]]
+	if len(path) > 1 && path[0] == "components" {
+		within, path = x.homes[path[1]], path[1:]
+	}
+	for _, name := range path[1:] {
+		within = membersNamed(within, name)
+	}
+	return within
+}
+
+// PositionOf returns where a member at a path is written, such as components, web,
 // objects, service. It is zero for what only an evaluation knows.
 func (x *Index) PositionOf(path ...string) fault.Position {
-	last := len(path) - 1
-	if last > 0 {
-		return x.names[strings.Join(path[:last], ".")].names[path[last]]
-	}
-	for _, m := range x.fields[path[0]] {
+	for _, m := range x.at(path) {
 		return m.Position()
 	}
 	return fault.Position{}
@@ -358,11 +320,18 @@ func (x *Index) PositionOf(path ...string) fault.Position {
 // Names returns the names that are written below a path, such as components or
 // components.web.outputs, and whether there may be more that only an evaluation knows.
 func (x *Index) Names(path ...string) (names []string, open bool) {
-	m, ok := x.names[strings.Join(path, ".")]
-	if !ok {
-		return nil, true
+	at := x.at(path)
+	open = x.opaque || len(at) == 0
+	for _, m := range at {
+		for _, d := range m.Members() {
+			open = open || d.kind == dynamic || d.kind == embedded
+			if d.IsRegular() {
+				names = append(names, d.name)
+			}
+		}
 	}
-	return slices.Sorted(maps.Keys(m.names)), m.open || x.opaque
+	slices.Sort(names)
+	return slices.Compact(names), open
 }
 
 // Root returns where the package begins.

@@ -12,7 +12,7 @@ import (
 // HoldsData reports whether an object is, by the text, of a kind to whose data the
 // cluster adds nothing.
 func (x *Index) HoldsData(component, object string) bool {
-	at, _ := x.at(x.bodies[component], "objects", object, "kind")
+	at, _ := x.within(x.bodies[component], "objects", object, "kind")
 	return len(at) > 0 && !slices.ContainsFunc(at, func(m Member) bool {
 		lit, ok := m.value.(*ast.BasicLit)
 		return !ok || lit.Value != `"ConfigMap"` && lit.Value != `"Secret"`
@@ -26,7 +26,7 @@ func (x *Index) Lacks(component string, path []string) (at int, known []string) 
 	if len(x.anyBody) > 0 || x.opaque {
 		return 0, nil
 	}
-	within, all := x.at(x.bodies[component], "objects")
+	within, all := x.within(x.bodies[component], "objects")
 	for i, name := range path {
 		next, shown, names := x.membersOf(within, name)
 		switch {
@@ -42,8 +42,8 @@ func (x *Index) Lacks(component string, path []string) (at int, known []string) 
 	return 0, nil
 }
 
-// at returns what is written at a path below some members, and whether that is all.
-func (x *Index) at(within []Member, path ...string) ([]Member, bool) {
+// within returns what is written at a path below some members, and whether that is all.
+func (x *Index) within(within []Member, path ...string) ([]Member, bool) {
 	for _, name := range path {
 		next, all, _ := x.membersOf(within, name)
 		if !all || len(next) == 0 {

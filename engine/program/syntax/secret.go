@@ -134,7 +134,8 @@ func (s *secretText) content(declared []Member) []Member {
 func (x *reader) addSecrets() {
 	x.addLabelled()
 	for _, component := range x.order {
-		for object := range x.names["components."+component+".objects"].names {
+		objects, _ := x.Names("components", component, "objects")
+		for _, object := range objects {
 			s := &secretText{index: x.Index}
 			declared := s.object(component, object)
 			if s.kindOf(declared) == SecretKind {

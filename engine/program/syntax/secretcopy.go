@@ -63,12 +63,9 @@ func (c *copies) name(m Member) {
 	r := newReferences(c.index)
 	r.follow, r.skip = true, noValue
 	used := map[string]bool{}
-	ast.Walk(m.field.Label, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			used[id.Name] = true
-		}
-		return true
-	}, nil)
+	for _, id := range identsIn(m.field.Label) {
+		used[id.Name] = true
+	}
 	for _, g := range m.guards {
 		if loop, ok := g.(*ast.ForClause); ok && loop.Value != nil && used[loop.Value.Name] {
 			r.clause(g)
