@@ -69,14 +69,14 @@ func (m *Manager) control(s *packageController, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	others := newDuplicateOperator(m.reportDuplicateOperator)
 	l := &reconcile.Reconciler{
-		Kind:      gvk,
-		Resources: observedStatus{m.resources(m.manager.GetClient()), others},
-		Recorder:  m.recorder(),
-		Now:       time.Now,
-		Subsystem: m.subsystems.has,
-		Ended:     m.caches.finished.of,
-		ConfigMap: m.options.ConfigMap,
-		Allow:     m.options.Allow,
+		Kind:           gvk,
+		Resources:      observedStatus{m.resources(m.manager.GetClient()), others},
+		Recorder:       m.recorder(),
+		Now:            time.Now,
+		Subsystem:      m.subsystems.has,
+		FinishedObject: m.caches.finished.of,
+		ConfigMap:      m.options.ConfigMap,
+		Allow:          m.options.Allow,
 
 		PackageFault: s.packageFault,
 	}
@@ -91,7 +91,7 @@ func (m *Manager) control(s *packageController, p *program.Program) error {
 	objects := newNamespacedCluster(m.caches, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), limits: s.limits}, c)
 	l.Cluster = objects
 	objects.inputs = m.newInputs(s)
-	l.Refer = objects.inputs.refer
+	l.WatchInputs = objects.inputs.refer
 	if err := m.manager.Add(objects.inputs); err != nil {
 		return err
 	}
