@@ -208,9 +208,6 @@ type tally struct {
 
 // component counts a component and its objects.
 func (t *tally) component(name string, objects cue.Value) {
-	if t == nil {
-		return
-	}
 	n := 0
 	for range fields(objects) {
 		n++
@@ -224,14 +221,11 @@ func (t *tally) component(name string, objects cue.Value) {
 
 // over reports whether there is too much.
 func (t *tally) over() bool {
-	return t != nil && (t.objects > t.limits.Objects || t.components > t.limits.Objects || t.bytes > maxManifests)
+	return t.limits != Limits{} && (t.objects > t.limits.Objects || t.components > t.limits.Objects || t.bytes > maxManifests)
 }
 
 // manifest counts the bytes of a manifest.
 func (t *tally) manifest(m map[string]any) {
-	if t == nil {
-		return
-	}
 	var a amount
 	a.add(m, 0)
 	t.bytes += a.bytes + punctuation*a.fields
@@ -241,13 +235,13 @@ func (t *tally) manifest(m map[string]any) {
 const punctuation = 6
 
 // limitError returns what is too much in an evaluation, or nil.
-func (p *Program) limitError() error {
-	t := p.tally
+func (e *evaluator) limitError() error {
+	t := &e.rendered
 	if !t.over() {
 		return nil
 	}
 	in := ""
-	if slices.Contains(p.index.Components(), t.most) {
+	if slices.Contains(e.index.Components(), t.most) {
 		in = ", most of them in component " + t.most
 	}
 	bare := fmt.Sprintf("the package renders more objects for it than the limit, which is %d", t.limits.Objects)

@@ -16,9 +16,9 @@ import (
 
 // unset returns the field of the spec that a fault is about, if the component needs it by
 // what the resource says alone: under a condition that rests on more, the need may pass.
-func (p *Program) unset(f fault.Fault) (string, bool) {
-	a, ok := p.awaits(f)
-	if ok && len(a.Path) > 2 && a.Path[0] == "cr" && a.Path[1] == "spec" && p.index.Needs(a.Reference) {
+func (e *evaluator) unset(f fault.Fault) (string, bool) {
+	a, ok := e.awaits(f)
+	if ok && len(a.Path) > 2 && a.Path[0] == "cr" && a.Path[1] == "spec" && e.index.Needs(a.Reference) {
 		return syntax.Reference{Path: a.Path[1:]}.String(), true
 	}
 	return "", false
@@ -26,12 +26,12 @@ func (p *Program) unset(f fault.Fault) (string, bool) {
 
 // misspelt returns a fault as one of the package, if it is about a field that no object
 // will ever have.
-func (p *Program) misspelt(f fault.Fault) (fault.Fault, bool) {
-	a, ok := p.awaits(f)
+func (e *evaluator) misspelt(f fault.Fault) (fault.Fault, bool) {
+	a, ok := e.awaits(f)
 	if !ok {
 		return f, false
 	}
-	at, known := p.Lacks(a.whole)
+	at, known := e.Lacks(a.whole)
 	if at == 0 {
 		return f, false
 	}

@@ -77,12 +77,8 @@ type ownSecret struct {
 
 // secrets returns the Secrets of a rollout, and what may turn out to be one.
 func (r Rollout) secrets() []ownSecret {
-	all := slices.Clone(r.Components)
-	for _, h := range r.Hooks {
-		all = append(all, h.Component)
-	}
 	var out []ownSecret
-	for _, c := range all {
+	for c := range r.all() {
 		for _, o := range c.Objects {
 			if o.Identity.Kind == secretKind || o.Identity.Kind == "" {
 				out = append(out, ownSecret{c.Name, o})

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -39,12 +36,12 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 		return s.reportCorruptStatus(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
-		s.hookStates[deletionBegun] = rollout.HookState{State: status.Waiting} // the lost status had the hooks
+		s.hookStates = s.hookStates.WithHooksUnknown()
 	}
-	if why := s.hooksDue(); why != "" {
+	if why := s.hookStates.BeforeDeletion(s.inventory); why != "" && !s.skipsHooks() {
 		return 0, s.holdDeletion(ctx, why)
 	}
-	s.hookStates[deletionBegun] = rollout.HookState{State: status.Verified}
+	s.hookStates = s.hookStates.WithDeletionBegun()
 	return s.deleteObjects(ctx)
 }
 
@@ -52,30 +49,6 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 func (s *state) awaitsTeardown() bool {
 	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
 }
-
-// hooksDue returns why hooks have to run before the first object is deleted, or "".
-func (s *state) hooksDue() string {
-	begun := s.hookStates[deletionBegun].State
-	switch {
-	case begun == status.Verified || s.skipsHooks():
-		return ""
-	case begun == status.Waiting && s.inventory.Len() > 0:
-		return "its status was lost, and with it whether hooks come before its deletion"
-	}
-	var due []string
-	for _, name := range slices.Sorted(maps.Keys(s.hookStates)) {
-		if strings.HasPrefix(name, beforeDeletion) && s.hookStates[name].State != status.Verified {
-			due = append(due, name)
-		}
-	}
-	if len(due) == 0 {
-		return ""
-	}
-	return strings.Join(due, ", ") + " must run first"
-}
-
-// beforeDeletion is the prefix of the names of hooks that run before deletion.
-const beforeDeletion = "hooks." + string(program.BeforeDelete) + "."
 
 // holdDeletion reports why the deletion cannot begin without the package.
 func (s *state) holdDeletion(ctx context.Context, why string) error {

@@ -111,7 +111,7 @@ type state struct {
 	before     map[string]any // the status
 	owner      ownership.Owner
 	inventory  ownership.Inventory
-	hookStates map[string]rollout.HookState
+	hookStates rollout.HookStates
 	patches    []foundPatch
 	// redactor knows the Secrets that the step has read.
 	redactor *redact.Redactor

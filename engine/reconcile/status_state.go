@@ -124,11 +124,11 @@ type storedHook struct {
 }
 
 // encodeHooks returns the hooks as JSON values, sorted by name.
-func encodeHooks(finished map[string]rollout.HookState) []any {
+func encodeHooks(states rollout.HookStates) []any {
 	var out []any
-	for _, name := range slices.Sorted(maps.Keys(finished)) {
-		hook := map[string]any{"name": name, "state": string(finished[name].State)}
-		if digest := finished[name].Digest; digest != "" {
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		hook := map[string]any{"name": name, "state": string(states[name].State)}
+		if digest := states[name].Digest; digest != "" {
 			hook["digest"] = digest
 		}
 		out = append(out, hook)
@@ -137,7 +137,7 @@ func encodeHooks(finished map[string]rollout.HookState) []any {
 }
 
 // decodeHooks reads the hooks of a status. It errors with a corruptStatusError.
-func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
+func decodeHooks(s map[string]any) (rollout.HookStates, error) {
 	path := "status." + fieldHooks
 	list, err := listIn(s, fieldHooks, remedyHooks)
 	if err != nil {
@@ -146,7 +146,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
 	if len(list) > crd.MaxHooks {
 		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
-	out := map[string]rollout.HookState{}
+	out := rollout.HookStates{}
 	for i, v := range list {
 		var hook storedHook
 		at := fmt.Sprintf("%s[%d]", path, i)

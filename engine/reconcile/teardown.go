@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -51,7 +50,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 // hooks is not evaluated, so that nothing that it reads can block the deletion.
 func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 	switch {
-	case s.hookStates[deletionBegun].State == status.Verified, s.skipsHooks():
+	case s.hookStates.DeletionBegun(), s.skipsHooks():
 		return true, 0, nil
 	case !s.program.MayRun(program.BeforeDelete):
 		return true, 0, nil
@@ -63,7 +62,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		err = nil // otherwise an invalid annotation would be a way to skip the hooks
 	case ok:
 		// Without its configuration the package cannot be evaluated.
-		return true, 0, s.recordDeletionBegun(ctx, rollout.Result{Inventory: s.inventory, HookStates: s.hookStates, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
+		return true, 0, s.recordDeletionBegun(ctx, rollout.SkipHooks(s.inventory, s.hookStates, bad.Error()))
 	}
 	if err != nil {
 		result := rollout.Result{Inventory: s.inventory, HookStates: s.hookStates}
@@ -97,11 +96,7 @@ func (s *state) reportHooksPending(ctx context.Context, result rollout.Result, f
 // recordDeletionBegun stores that the deletion has begun before the first object is deleted.
 // Otherwise a crash would make hooks run again, or report them as skipped again.
 func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) error {
-	s.inventory, s.hookStates = result.Inventory, maps.Clone(result.HookStates)
-	if s.hookStates == nil {
-		s.hookStates = map[string]rollout.HookState{}
-	}
-	s.hookStates[deletionBegun] = rollout.HookState{State: status.Verified}
+	s.inventory, s.hookStates = result.Inventory, result.HookStates.WithDeletionBegun()
 	result.Completion.Deleting = true
 	err := s.write(ctx, s.build(result.Completion))
 	if _, never := errors.AsType[*statusTooLargeError](err); err != nil && !never { // that must not block the deletion
@@ -110,10 +105,6 @@ func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) 
 	s.recordObjectEvents(result.Events)
 	return nil
 }
-
-// deletionBegun is an entry among the hooks that is no hook. It is Verified once the deletion has
-// begun, and Waiting while it is unknown whether hooks have to run first.
-const deletionBegun = "hooks.beforeDelete"
 
 // setFinalizers applies the engine's finalizer, or none, which removes it.
 func (s *state) setFinalizers(ctx context.Context, want ...string) error {

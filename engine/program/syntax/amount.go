@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"math"
+	"slices"
 
 	"cuelang.org/go/cue"
 )
@@ -48,45 +49,29 @@ func (a Amount) Beyond(limit float64) bool {
 
 // both is the amount of what has to be as two expressions say.
 func both(a, b Amount) Amount {
-	switch {
-	case !a.known:
-		return b
-	case !b.known:
-		return a
-	}
 	if a.many && b.many {
 		return add(a, b)
 	}
-	out := owner(a, b)
-	out.Low, out.High = max(a.Low, b.Low), min(a.High, b.High)
-	out.Finite, out.bound, out.many = a.Finite || b.Finite, a.bound && b.bound, a.many || b.many
-	return out
+	return combined(a, b, func(out *Amount) {
+		out.Low, out.High = max(a.Low, b.Low), min(a.High, b.High)
+		out.Finite, out.bound = a.Finite || b.Finite, a.bound && b.bound
+	})
 }
 
 // either is the amount of what is as one of two expressions says.
 func either(a, b Amount) Amount {
 	switch {
-	case !a.known || a.bound && b.known && !b.bound:
+	case a.bound && b.known && !b.bound:
 		return b
-	case !b.known || b.bound && !a.bound:
+	case b.bound && a.known && !a.bound:
 		return a
 	}
-	out := owner(a, b)
-	out.Low, out.High, out.Finite = min(a.Low, b.Low), max(a.High, b.High), a.Finite && b.Finite
-	return out
+	return combined(a, b, func(out *Amount) { out.Low, out.High = min(a.Low, b.Low), max(a.High, b.High) })
 }
 
 // add is the amount of a sum.
 func add(a, b Amount) Amount {
-	switch {
-	case !a.known:
-		return b
-	case !b.known:
-		return a
-	}
-	out := owner(a, b)
-	out.Low, out.High = a.Low+b.Low, a.High+b.High
-	return out
+	return combined(a, b, func(out *Amount) { out.Low, out.High = a.Low+b.Low, a.High+b.High })
 }
 
 // subtract is the amount of a difference.
@@ -97,20 +82,10 @@ func subtract(a, b Amount) Amount {
 
 // multiply is the amount of a product.
 func multiply(a, b Amount) Amount {
-	switch {
-	case !a.known:
-		return b
-	case !b.known:
-		return a
-	}
-	out := owner(a, b)
-	out.Low, out.High = math.Inf(1), math.Inf(-1)
-	for _, x := range []float64{a.Low, a.High} {
-		for _, y := range []float64{b.Low, b.High} {
-			out.Low, out.High = min(out.Low, product(x, y)), max(out.High, product(x, y))
-		}
-	}
-	return out
+	return combined(a, b, func(out *Amount) {
+		of := []float64{product(a.Low, b.Low), product(a.Low, b.High), product(a.High, b.Low), product(a.High, b.High)}
+		out.Low, out.High = slices.Min(of), slices.Max(of)
+	})
 }
 
 // product is x*y, where nothing of something without limit is nothing.
@@ -126,13 +101,20 @@ func power(a, b Amount) Amount {
 	if !a.known || !b.known {
 		return Amount{}
 	}
-	out := owner(a, b)
-	out.Low, out.High = 0, math.Pow(max(math.Abs(a.Low), math.Abs(a.High)), b.High)
-	return out
+	return combined(a, b, func(out *Amount) {
+		out.Low, out.High = 0, math.Pow(max(math.Abs(a.Low), math.Abs(a.High)), b.High)
+	})
 }
 
-// owner returns that of two amounts a user can make the larger one, for what is made of both.
-func owner(a, b Amount) Amount {
+// combined is what is made of two amounts, or the one that is known. It is the larger one of
+// those that a user can make larger.
+func combined(a, b Amount, make func(out *Amount)) Amount {
+	switch {
+	case !a.known:
+		return b
+	case !b.known:
+		return a
+	}
 	out, other := a, b
 	if out.From == "" || other.From != "" && other.High > out.High {
 		out, other = b, a
@@ -142,6 +124,7 @@ func owner(a, b Amount) Amount {
 	}
 	out.many, out.made = a.many || b.many, a.made || b.made
 	out.bound, out.Finite = false, a.Finite && b.Finite
+	make(&out)
 	return out
 }
 

@@ -49,7 +49,8 @@ func (x *Index) Growths(given map[string]Given) []Growth {
 		index:   x,
 		roots:   given,
 		results: resultsOfFunctions(),
-		found:   map[ast.Expr][]origin{}, parts: map[part][]origin{}, known: map[ast.Expr]Amount{},
+		found:   map[place][]origin{},
+		known:   map[ast.Expr]Amount{},
 	}
 	var out []Growth
 	for _, f := range x.files {

@@ -57,35 +57,9 @@ func (x *Index) at(within []Member, path ...string) ([]Member, bool) {
 // membersOf returns the members of a name below others, also those that templates bring,
 // whether the text shows all members, and their names.
 func (x *Index) membersOf(within []Member, name string) (out []Member, all bool, names []string) {
-	all = len(within) > 0
-	var look func(m Member, depth int)
-	look = func(m Member, depth int) {
-		switch {
-		case depth > maxAliases:
-			all = false
-		case m.kind == named:
-			if m.name == name {
-				out = append(out, m)
-			}
-			if isRegular(m.name) && !slices.Contains(names, m.name) {
-				names = append(names, m.name)
-			}
-		case m.kind == embedded && m.value != nil:
-			shown := x.standsFor(m.value, depth)
-			if len(shown) == 0 && !x.isContract(m.value) {
-				all = false
-			}
-			for _, at := range shown {
-				eachMember(at.value, nil, func(d Member) { look(d, depth+1) })
-			}
-		default:
-			all = false // computed names, patterns, three dots
-		}
-	}
-	for _, m := range within {
-		eachMember(m.value, nil, func(d Member) { look(d, 0) })
-	}
-	return out, all, names
+	found := x.below(within, name, 0)
+	foreign := slices.ContainsFunc(found.hidden, func(m Member) bool { return !x.isContract(m.value) })
+	return found.named, len(within) > 0 && !found.open && !foreign, found.names
 }
 
 // Needs reports whether a component comes to a reference, whatever live objects and inputs

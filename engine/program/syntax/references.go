@@ -57,7 +57,7 @@ type found struct {
 	Reference
 	surroundings
 	// chain is how it is written, of which so many names behind the first are literal.
-	chain   ast.Expr
+	chain   chain
 	literal int
 }
 
@@ -162,35 +162,36 @@ func (r *references) walk(n ast.Node) {
 		case *ast.LetClause:
 			return !r.follow // walked where it is used
 		case *ast.BinaryExpr:
-			if n.Op == token.AND {
-				return true
+			if n.Op != token.AND {
+				r.inside(n.X, n.Y)
 			}
-			r.inside(n.X, n.Y)
-			return false
+			return n.Op == token.AND
 		case *ast.UnaryExpr:
 			r.inside(n.X)
 			return false
 		case *ast.CallExpr:
 			r.inside(n.Fun)
-			for _, arg := range n.Args {
-				r.inside(arg)
-			}
+			r.inside(nodes(n.Args)...)
 			return false
 		case *ast.ListLit:
-			for _, elt := range n.Elts {
-				r.inside(elt)
-			}
+			r.inside(nodes(n.Elts)...)
 			return false
 		case *ast.Interpolation:
-			for _, elt := range n.Elts {
-				r.inside(elt)
-			}
+			r.inside(nodes(n.Elts)...)
 			return false
 		case ast.Expr:
 			return !r.chain(n)
 		}
 		return true
 	}, nil)
+}
+
+func nodes(all []ast.Expr) []ast.Node {
+	out := make([]ast.Node, len(all))
+	for i, e := range all {
+		out[i] = e
+	}
+	return out
 }
 
 // comprehension walks what a comprehension adds, and its clauses.
@@ -240,17 +241,23 @@ func (r *references) clause(c ast.Clause) {
 // chain records a chain of selections, follows the name at its start, and reports
 // whether it was one.
 func (r *references) chain(e ast.Expr) bool {
-	root, sels, _ := flatten(e)
+	c := chainOf(e)
+	root := c.root()
 	if root == nil {
 		return false
 	}
-	r.brackets(e)
+	for _, s := range slices.Backward(c.steps) {
+		if !s.selected {
+			r.inside(s.node)
+		}
+	}
+	sels, _ := c.literal()
 	if path, ok := r.index.pathOf(root, 0); ok {
 		if !r.follow && len(sels) == 0 && !slices.Contains(roots, fieldName(root)) {
 			return true // another name, recorded where it is written
 		}
 		path = slices.Concat(path, sels)
-		r.found = append(r.found, found{Reference{Path: path, Position: fault.At(root.Pos())}, r.surroundings, e, len(sels)})
+		r.found = append(r.found, found{Reference{Path: path, Position: fault.At(root.Pos())}, r.surroundings, c, len(sels)})
 		if r.follow && len(path) > 1 && path[0] == "components" {
 			r.declarations(fault.At(root.Pos()), r.index.fields["components"], path[1:], "components")
 		}
@@ -294,23 +301,6 @@ func (x *Index) declared(id *ast.Ident) []Member {
 	return nil
 }
 
-// brackets walks what stands in the brackets of a chain.
-func (r *references) brackets(e ast.Expr) {
-	for {
-		switch x := e.(type) {
-		case *ast.SelectorExpr:
-			e = x.X
-		case *ast.ParenExpr:
-			e = x.X
-		case *ast.IndexExpr:
-			r.inside(x.Index)
-			e = x.X
-		default:
-			return
-		}
-	}
-}
-
 // declarations walks what a path below some declarations stands for. It walks no
 // more than the path leads to where the text says that: a reference to one field
 // of a struct is no reference to what its other fields rest on.
@@ -320,7 +310,7 @@ func (r *references) declarations(from fault.Position, at []Member, path []strin
 		r.use = from
 	}
 	for len(path) > 0 {
-		next, exact := step(at, path[0])
+		next, exact := narrowed(at, path[0])
 		if !exact {
 			break
 		}
@@ -372,34 +362,20 @@ func (r *references) first(m Member) bool {
 	return !again
 }
 
-// step returns the declarations of a name below others, also those that an evaluation
-// may give the name, and whether the text shows all of them.
-func step(at []Member, name string) (next []Member, exact bool) {
+// narrowed returns the declarations of a name below others, also those that an evaluation
+// may give the name, and whether the text shows all of them. What is embedded may be given
+// parameters beside it, so that no part of it is all.
+func narrowed(at []Member, name string) (next []Member, exact bool) {
 	exact = true
 	for _, m := range at {
 		eachMember(m.value, m.guards, func(d Member) {
 			switch {
-			case d.name == name, d.kind == pattern, d.kind == dynamic && mayBe(d.field, name):
-				next = append(next, d)
 			case d.kind == embedded:
 				exact = false
+			case d.mayBe(name):
+				next = append(next, d)
 			}
 		})
 	}
 	return next, exact && len(next) > 0
-}
-
-// mayBe reports whether the computed name of a field may be some name, as far as the
-// text tells with which letters it begins.
-func mayBe(f *ast.Field, name string) bool {
-	label, ok := unaliased(f.Label).(*ast.Interpolation)
-	if !ok || len(label.Elts) == 0 {
-		return true
-	}
-	first, ok := label.Elts[0].(*ast.BasicLit)
-	if !ok {
-		return true
-	}
-	letters, ok := strings.CutPrefix(strings.TrimSuffix(first.Value, `\(`), `"`)
-	return !ok || strings.ContainsRune(letters, '\\') || strings.HasPrefix(name, letters)
 }

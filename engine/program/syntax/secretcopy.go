@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -41,8 +40,8 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 	for _, component := range x.order {
 		c.objects(component, []string{"components", component})
 	}
-	for _, phase := range slices.Sorted(maps.Keys(x.hooks)) {
-		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase, 0) {
+	for _, phase := range x.below(x.fields["hooks"], Each, 0).names {
+		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase) {
 			eachMember(m.value, m.guards, func(hook Member) {
 				if hook.kind == named {
 					c.objects(HookName(phase, hook.name), []string{"hooks", phase, hook.name})
@@ -91,7 +90,7 @@ type copies struct {
 // objects looks at the objects of a component.
 func (c *copies) objects(component string, path []string) {
 	s := &secretText{index: c.index}
-	for _, objects := range s.under(s.component(component), "objects", 0) {
+	for _, objects := range s.under(s.component(component), "objects") {
 		eachMember(objects.value, objects.guards, func(o Member) {
 			if o.kind != named {
 				return // of which kind it is only an evaluation can tell
@@ -197,31 +196,17 @@ func (c *copies) secretOrSpec(r Reference) (string, bool) {
 // secret returns how the package comes to the Secret that a reference leads into, if it
 // does.
 func (c *copies) secret(r Reference) (string, bool) {
-	var of []string
-	var below int
-	switch {
-	case len(r.Path) > 2 && r.Path[0] == "inputs" && strings.HasPrefix(r.Path[2], "object"):
-		of, below = []string{"inputs", r.Path[1]}, 3
-		if r.Path[2] == "objects" {
-			below = 4
-		}
-	case len(r.Path) > 2 && r.Path[0] == "live":
-		of, below = []string{"components", r.Path[1], "objects", r.Path[2]}, 3
-	case len(r.Path) > 3 && r.Path[0] == "components" && r.Path[2] == "objects":
-		of, below = r.Path[:4], 4
-	default:
+	of, below, ok := r.Object()
+	content := len(below) == 0 || slices.Contains(SecretFields, below[0])
+	if !ok || !content || c.kindAt(of) != SecretKind {
 		return "", false
 	}
-	content := len(r.Path) <= below || slices.Contains(SecretFields, r.Path[below])
-	if !content || c.kindAt(of) != SecretKind {
-		return "", false
-	}
-	return Reference{Path: r.Path[:min(below+1, len(r.Path))]}.String(), true
+	return Reference{Path: r.Path[:len(r.Path)-max(len(below)-1, 0)]}.String(), true
 }
 
 // isDigest reports whether a call makes a digest.
 func isDigest(call *ast.CallExpr) bool {
-	root, _, _ := flatten(call.Fun)
+	root := chainOf(call.Fun).root()
 	if root == nil {
 		return false
 	}
@@ -240,7 +225,7 @@ func noValue(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		return slices.Contains(truths, n.Op)
 	case *ast.CallExpr:
-		root, _, _ := flatten(n.Fun)
+		root := chainOf(n.Fun).root()
 		return root != nil && root.Name == "len"
 	}
 	return false

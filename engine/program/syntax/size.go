@@ -18,16 +18,14 @@ type sizes struct {
 	// roots are what a user gives, by the name of their field.
 	roots   map[string]Given
 	results map[string]result
-	found   map[ast.Expr][]origin
-	parts   map[part][]origin
+	found   map[place][]origin
 	known   map[ast.Expr]Amount
 }
 
-// part is a field of what is written out, or all its elements.
-type part struct {
+// place is a path below an expression.
+type place struct {
 	of   ast.Expr
-	name string
-	all  bool
+	path string
 }
 
 // of returns how large an expression may become. Of what refers to itself it is not known.

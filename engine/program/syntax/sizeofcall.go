@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"math"
+	"slices"
 
 	"cuelang.org/go/cue/ast"
 )
@@ -51,12 +52,6 @@ func resultsOfFunctions() map[string]result {
 	}
 }
 
-// passed are the functions that make of a list one of the same elements.
-var passed = map[string]bool{
-	"close": true, "and": true, "list.Sort": true, "list.SortStable": true, "list.SortStrings": true, "list.Reverse": true,
-	"list.Take": true, "list.Slice": true, "list.Drop": true,
-}
-
 // arguments is how many arguments the entries of results look at.
 func arguments(name string) int {
 	switch name {
@@ -77,34 +72,6 @@ func (s *sizes) call(e *ast.CallExpr) Amount {
 		out = either(out, s.of(arg))
 	}
 	return out
-}
-
-// called returns what the result of a function stands for.
-func (s *sizes) called(e *ast.CallExpr) []origin {
-	name := function(e.Fun)
-	var out []origin
-	switch {
-	case passed[name]:
-		for _, arg := range e.Args {
-			out = append(out, s.origins(arg)...)
-		}
-		if name != "list.Take" && name != "list.Slice" {
-			return out
-		}
-	case name == "list.Concat", name == "list.FlattenN":
-		out = s.elements(s.origins(e.Args[0]))
-	}
-	if len(out) > 0 {
-		return out
-	}
-	a := s.of(e)
-	if name == "list.Range" && len(e.Args) > 1 {
-		a = either(s.of(e.Args[0]), s.of(e.Args[1])) // an element
-		count := s.of(e)
-		a.Low, a.High, a.known = min(a.Low, count.Low), max(a.High, count.High), true
-	}
-	a.made = true
-	return []origin{{made: &a}}
 }
 
 func unknown(*sizes, []ast.Expr) Amount { return Amount{} }
@@ -156,13 +123,12 @@ func timesSize(s *sizes, args []ast.Expr) Amount {
 
 // joinedSize is how large a list of lists, or of texts, is as one.
 func joinedSize(s *sizes, args []ast.Expr) Amount {
-	lists := s.origins(args[0])
-	if len(lists) == 1 && lists[0].expr != nil {
+	if lists := s.origins(args[0]); len(lists) == 1 {
 		if l, ok := lists[0].expr.(*ast.ListLit); ok {
 			return s.sumOf(l)
 		}
 	}
-	out := multiply(s.together(lists).count(), s.together(s.elements(lists)))
+	out := multiply(s.of(args[0]).count(), s.together(s.origins(args[0], Each)))
 	out.made = true
 	return out
 }
@@ -172,7 +138,7 @@ func (s *sizes) sumOf(l *ast.ListLit) Amount {
 	var out Amount
 	for _, elt := range l.Elts {
 		if c, ok := elt.(*ast.Comprehension); ok {
-			out = add(out, multiply(s.loop(c), s.together(s.plain(c.Value)).count()))
+			out = add(out, multiply(s.loop(c), s.together(s.origins(c.Value)).count()))
 			continue
 		}
 		out = add(out, s.of(elt).count())
@@ -182,17 +148,16 @@ func (s *sizes) sumOf(l *ast.ListLit) Amount {
 
 // extreme is one of the numbers in a list, or their sum.
 func (s *sizes) extreme(list ast.Expr, of func(a, b Amount) Amount) Amount {
-	var out Amount
-	if l, ok := list.(*ast.ListLit); ok {
-		for _, elt := range l.Elts {
-			if _, ok := elt.(*ast.Comprehension); ok {
-				return s.together(s.elements(s.origins(list)))
-			}
-			out = of(out, s.of(elt))
-		}
-		return out
+	l, ok := list.(*ast.ListLit)
+	isLoop := func(e ast.Expr) bool { _, is := e.(*ast.Comprehension); return is }
+	if !ok || slices.ContainsFunc(l.Elts, isLoop) {
+		return s.together(s.origins(list, Each))
 	}
-	return s.together(s.elements(s.origins(list)))
+	var out Amount
+	for _, elt := range l.Elts {
+		out = of(out, s.of(elt))
+	}
+	return out
 }
 
 // lesser is the amount of the lesser one of two numbers.

@@ -2,6 +2,7 @@ package vet
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -13,13 +14,12 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// defaults finds defaults that do not fit their types. CUE says nothing of either:
-// in `int & <=10 | *50` the default is one more alternative, and in
-// `<=10 & (*50 | int)` it is dropped.
+// defaults finds defaults that are not values of their types. CUE accepts both forms: in
+// `int & <=10 | *50` the default is an additional alternative, and in `<=10 & (*50 | int)` it is
+// dropped.
 func defaults(v *view) fault.Faults {
 	d := &defaultRule{seen: map[string]bool{}}
-	spec, _ := fieldOf(v.CRSchema(), "spec")
-	d.walk(spec, 0)
+	d.walk(fieldOf(v.CRSchema(), "spec"), 0)
 	d.walk(v.ConfigSchema(), 0)
 	return d.out
 }
@@ -29,30 +29,20 @@ type defaultRule struct {
 	seen map[string]bool
 }
 
-// maxDepth bounds the walk of a schema that refers to itself.
-const maxDepth = 12
-
 func (d *defaultRule) walk(v cue.Value, depth int) {
 	if !v.Exists() || depth > maxDepth {
 		return
 	}
-	kind := v.IncompleteKind()
-	if kind&cue.StructKind != 0 {
-		it, err := v.Fields(cue.Optional(true))
-		for err == nil && it.Next() {
-			d.walk(it.Value(), depth+1)
-		}
-		d.walk(v.LookupPath(cue.MakePath(cue.AnyString)), depth+1)
-	}
-	if kind&cue.ListKind != 0 {
-		d.walk(v.LookupPath(cue.MakePath(cue.AnyIndex)), depth+1)
-	}
-	if kind&(cue.StructKind|cue.ListKind) == 0 {
+	if v.IncompleteKind()&(cue.StructKind|cue.ListKind) == 0 {
 		d.field(v)
+		return
+	}
+	for _, m := range members(v) {
+		d.walk(m, depth+1)
 	}
 }
 
-// field looks at the default of one field.
+// field checks the default of one field.
 func (d *defaultRule) field(v cue.Value) {
 	parts := []cue.Value{v}
 	if op, args := v.Expr(); op == cue.AndOp {
@@ -63,15 +53,15 @@ func (d *defaultRule) field(v cue.Value) {
 		lost, had := part.Default()
 		switch {
 		case had && !has && !v.IsConcrete():
-			d.report(v, fmt.Sprintf("the default %v does not fit the rest of the type, so that the field has none", lost))
+			d.report(v, fmt.Sprintf("the default %v does not satisfy the rest of the type, so the field has no default", lost))
 		case had && widens(part, lost) && !meant(part):
-			d.report(v, fmt.Sprintf("the default %v does not fit the type beside it, so that it is one more value that is allowed", lost))
+			d.report(v, fmt.Sprintf("the default %v is not a value of the type beside it, so it is allowed as an additional value", lost))
 		}
 	}
 }
 
-// widens reports whether a default stands in a disjunction beside a type that does
-// not include it. Beside single values it is one of an enumeration.
+// widens reports whether a default is in a disjunction with a type that does not include it. Beside
+// single values, it is a value of the enumeration.
 func widens(v, fallback cue.Value) bool {
 	op, args := v.Expr()
 	if op != cue.OrOp {
@@ -90,8 +80,8 @@ func widens(v, fallback cue.Value) bool {
 	return types
 }
 
-// meant reports whether a default is written once more without the mark, as an
-// alternative that is meant to be allowed.
+// meant reports whether a default is also written without the *, as an alternative that the author
+// intends to allow.
 func meant(v cue.Value) bool {
 	node := v.Source()
 	if f, ok := node.(*ast.Field); ok {
@@ -116,12 +106,8 @@ func meant(v cue.Value) bool {
 		plain[textOf(n)] = true
 		return false
 	}, nil)
-	for text := range marked {
-		if plain[text] {
-			return true
-		}
-	}
-	return false
+	maps.DeleteFunc(marked, func(text string, _ bool) bool { return !plain[text] })
+	return len(marked) > 0
 }
 
 func textOf(n ast.Node) string {
@@ -142,6 +128,6 @@ func (d *defaultRule) report(field cue.Value, message string) {
 		Position: program.PositionOf(field),
 		Path:     path,
 		Message:  message,
-		Hint:     "write a default that the type includes; if the value is meant to be allowed, write it without the * as well",
+		Hint:     "write a default that the type includes; if the additional value is intended, also write it without the *",
 	})
 }

@@ -6,13 +6,13 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// Dependencies returns each edge that a package may have, as a line: the components, "*"
-// for those whose names only a resource tells, whether the edge exists always or under
-// which condition, and where it is written.
+// Dependencies returns each edge that a package may have as a line of text: the components, with "*"
+// for those whose names depend on the resource; "always", or the condition of the edge; and its
+// position.
 func Dependencies(p *program.Program) []string {
 	v := &view{Program: p, template: p.Template()}
 	var out []string
-	for _, from := range append(v.named(), "*") {
+	for _, from := range append(v.components(), "*") {
 		for _, e := range v.edgesOf(from) {
 			condition := "always"
 			if e.If != "" {

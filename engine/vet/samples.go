@@ -15,13 +15,13 @@ type sample struct {
 	namespace string
 	session   program.Session
 	rollout   program.Rollout
-	// coincides says that values were made up which may be equal by accident: a text that
-	// is not of one field alone, or the number in the elements of two lists.
+	// coincides is true if values that are made up may be equal by accident: a text that does not
+	// contain the name of its field, or a number in the elements of two lists.
 	coincides bool
 }
 
-// Samples returns sessions with custom resources that are made up from the schema of a
-// package, as far as that can be done.
+// Samples returns sessions with custom resources that are made up from the schema of a package, as
+// far as that is possible.
 func Samples(p *program.Program) []program.Session {
 	var out []program.Session
 	for _, s := range samples(p) {
@@ -32,12 +32,11 @@ func Samples(p *program.Program) []program.Session {
 
 const sampleNamespace = "sample-namespace"
 
-// samples returns an evaluation with as little in the spec as the schema allows, one
-// with as much as can be made up, and one with an element in each list as well. Each is
-// left out when the schema asks for what cannot be guessed, or when it would be like
-// another one.
+// samples returns an evaluation with as few fields in the spec as the schema allows, one with as
+// many as can be made up, and one that also has an element in each list. An evaluation is left out
+// if the schema requires a value that cannot be made up, or if it would equal another one.
 func samples(p *program.Program) []sample {
-	spec, _ := fieldOf(p.CRSchema(), "spec")
+	spec := fieldOf(p.CRSchema(), "spec")
 	var out []sample
 	var before []any
 	for _, m := range []*maker{{}, {full: true}, {full: true, lists: true}} {
@@ -65,12 +64,12 @@ func samples(p *program.Program) []sample {
 
 // A maker makes up values.
 type maker struct {
-	full      bool // also what is optional
-	lists     bool // also elements of lists that may be empty
-	coincides bool
+	full      bool // also makes up optional fields
+	lists     bool // also makes up elements of lists that may be empty
+	coincides bool // see sample
 }
 
-// value makes up a value of a schema; ok is false when it cannot.
+// value makes up a value of a schema; ok is false if it cannot.
 func (m *maker) value(schema cue.Value, path string, depth int) (value any, ok bool) {
 	if depth > maxDepth {
 		return nil, false
@@ -92,8 +91,8 @@ func (m *maker) value(schema cue.Value, path string, depth int) (value any, ok b
 	return nil, false
 }
 
-// structure makes up a struct. What has a default keeps it, except switches when
-// all is wanted.
+// structure makes up a struct. A field with a default keeps it, except for those of the kinds
+// overridden.
 func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) {
 	out := map[string]any{}
 	it, err := schema.Fields(cue.Optional(true))
@@ -104,7 +103,7 @@ func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) 
 		constraint, field := it.Selector().ConstraintType(), it.Value()
 		optional := constraint == cue.OptionalConstraint
 		complete := constraint == 0 && field.Validate(cue.Concrete(true)) == nil
-		if !m.full && (optional || complete) || complete && field.IncompleteKind()&m.made() == 0 {
+		if !m.full && (optional || complete) || complete && field.IncompleteKind()&m.overridden() == 0 {
 			continue
 		}
 		name := it.Selector().Unquoted()
@@ -119,8 +118,8 @@ func (m *maker) structure(schema cue.Value, path string, depth int) (any, bool) 
 	return out, true
 }
 
-// made are the kinds of what is made up although it has a default.
-func (m *maker) made() cue.Kind {
+// overridden returns the kinds of the values that are made up although they have a default.
+func (m *maker) overridden() cue.Kind {
 	if m.lists {
 		return cue.BoolKind | cue.StructKind | cue.ListKind
 	}
@@ -138,8 +137,7 @@ func (m *maker) list(schema cue.Value, path string, depth int) (any, bool) {
 	return m.first(schema, candidates)
 }
 
-// first returns the first candidate that a schema allows, or else one of its
-// enumeration.
+// first returns the first candidate that a schema allows, or else a value of its enumeration.
 func (m *maker) first(schema cue.Value, candidates []any) (any, bool) {
 	for i, c := range candidates {
 		if schema.FillPath(cue.Path{}, c).Validate(cue.Concrete(true)) != nil {
@@ -161,10 +159,10 @@ func (m *maker) first(schema cue.Value, candidates []any) (any, bool) {
 	return nil, false
 }
 
-// uniqueTexts is how many of the texts are of one field alone.
+// uniqueTexts is the number of texts, from the first on, that contain the name of the field.
 const uniqueTexts = 4
 
-// texts are strings of the forms that schemas ask for most.
+// texts returns strings in the formats that schemas most often require.
 func texts(path string) []any {
 	path = strings.ToLower(path)
 	letters := strings.Map(func(r rune) rune {

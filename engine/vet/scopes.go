@@ -10,10 +10,10 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// Scopes say where the objects of kinds live that are not Kubernetes' own.
+// Scopes are the scopes of kinds that are not built in.
 type Scopes map[schema.GroupKind]cluster.Scope
 
-// of returns the scope of a kind, or "" if nobody knows it.
+// of returns the scope of a kind, or "" if it is unknown.
 func (s Scopes) of(kind schema.GroupKind) cluster.Scope {
 	if scope, given := s[kind]; given {
 		return scope
@@ -22,8 +22,8 @@ func (s Scopes) of(kind schema.GroupKind) cluster.Scope {
 	return scope
 }
 
-// withOwn returns the scopes with those of the kinds that the package itself brings: its
-// own, and those that its objects define.
+// withOwn returns the scopes together with those of the kinds of the package: its own, and those
+// that its objects define.
 func (s Scopes) withOwn(p *program.Program, samples []sample) Scopes {
 	out := maps.Clone(s)
 	if out == nil {
@@ -43,9 +43,9 @@ func (s Scopes) withOwn(p *program.Program, samples []sample) Scopes {
 	return out
 }
 
-// unknownKinds asks the author where the objects of a kind live that is not Kubernetes' own:
-// in no namespace, the package would have to say that it reaches there.
-func unknownKinds(v *view) fault.Faults {
+// scopes asks for the definitions of custom kinds: a package has to list the cluster-scoped kinds that
+// it renders.
+func scopes(v *view) fault.Faults {
 	if v.Meta().ClusterScoped {
 		return nil
 	}
@@ -60,7 +60,7 @@ func unknownKinds(v *view) fault.Faults {
 			asked[kind] = true
 			out = append(out, fault.Fault{
 				Position: o.Position, Path: o.path(),
-				Message: fmt.Sprintf("where objects of kind %s live is not known here", kind),
+				Message: fmt.Sprintf("it is not known whether the kind %s is namespaced", kind),
 				Hint:    "give its CustomResourceDefinition with -f",
 			})
 		}

@@ -9,8 +9,8 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// comparisons finds == and != between values that can never be equal, because they
-// are of different types. CUE compares any two.
+// comparisons finds == and != between values that are never equal, because they have different
+// types. CUE compares any two values.
 func comparisons(v *view) fault.Faults {
 	schema := v.CRSchema()
 	var out fault.Faults
@@ -28,7 +28,7 @@ func comparisons(v *view) fault.Faults {
 	return out
 }
 
-// kindOf returns what kinds an operand may be of, or 0 when that is not known.
+// kindOf returns the kinds that an operand may have, or 0 if they are unknown.
 func kindOf(schema cue.Value, o syntax.Operand) cue.Kind {
 	if o.Kind != 0 {
 		return o.Kind
@@ -37,11 +37,9 @@ func kindOf(schema cue.Value, o syntax.Operand) cue.Kind {
 		return 0
 	}
 	for _, name := range o.Path[1:] {
-		next, ok := fieldOf(schema, name)
-		if !ok {
+		if schema = fieldOf(schema, name); !schema.Exists() {
 			return 0
 		}
-		schema = next
 	}
 	return schema.IncompleteKind()
 }

@@ -2,34 +2,14 @@ package vet
 
 import (
 	"slices"
-	"strings"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 )
 
-// rendering finds what makes a component invalid without any custom resource: a
-// field that nobody sets, or one that refers to itself.
-func rendering(v *view) fault.Faults {
-	var out fault.Faults
-	for _, c := range v.template {
-		for _, f := range c.Faults {
-			if f.Hint == "" && strings.HasSuffix(f.Path, ".metadata.name") {
-				f.Hint = "write metadata: name: cr.metadata.name, or another name"
-			}
-			if f.Hint == "" {
-				f.Hint = "set it"
-			}
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-// waitsForItself finds components that are not applied until one of their own
-// objects is there.
-func waitsForItself(v *view) fault.Faults {
+// selfWaits finds components that are not applied until one of their own objects exists.
+func selfWaits(v *view) fault.Faults {
 	var out fault.Faults
 	for _, c := range v.template {
 		report := func(absent syntax.Reference, at fault.Position, path ...string) {
@@ -39,7 +19,7 @@ func waitsForItself(v *view) fault.Faults {
 			out = append(out, fault.Fault{
 				Position: at,
 				Path:     joined(append([]string{"components", c.Name}, path...)...),
-				Message:  "waits for its own objects, which are not applied as long as it waits",
+				Message:  "waits for its own objects, which are not applied while it waits",
 				Hint:     "give the reference a default, as in *live." + c.Name + ".x.y | \"\", or move what waits to a component of its own",
 			})
 		}
