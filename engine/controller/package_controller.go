@@ -121,18 +121,18 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		return err
 	}
 	c.reconciler = &reconcile.Reconciler{
-		Kind:         gvk,
-		Resources:    observedStatus{m.caches.Resources(m.manager.GetClient()), others},
-		Cluster:      c.objects,
-		Patches:      patches,
-		Recorder:     m.recorder(),
-		Refer:        inputs.Refer,
-		Subsystem:    m.subsystems.has,
-		Ended:        m.caches.Finished,
-		PackageFault: c.packageFault,
-		ConfigMap:    m.options.ConfigMap,
-		Allow:        m.options.Allow,
-		Now:          time.Now,
+		Kind:           gvk,
+		Resources:      observedStatus{m.caches.Resources(m.manager.GetClient()), others},
+		Cluster:        c.objects,
+		Patches:        patches,
+		Recorder:       m.recorder(),
+		WatchInputs:    inputs.Refer,
+		Subsystem:      m.subsystems.has,
+		FinishedObject: m.caches.Finished,
+		PackageFault:   c.packageFault,
+		ConfigMap:      m.options.ConfigMap,
+		Allow:          m.options.Allow,
+		Now:            time.Now,
 	}
 	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), &handler.EnqueueRequestForObject{},
 		others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
