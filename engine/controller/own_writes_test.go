@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -288,3 +289,9 @@ func loaded(t *testing.T, text string) *program.Program {
 	}
 	return p
 }
+
+// unrecorded records no events.
+type unrecorded struct{}
+
+// Record implements reconcile.Recorder.
+func (unrecorded) Record(*unstructured.Unstructured, rollout.Event) {}

@@ -270,18 +270,3 @@ var specOnly = predicate.TypedFuncs[client.Object]{
 			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	},
 }
-
-// unwrittenPatches reads patches from the API server and tells them nothing.
-type unwrittenPatches struct{ cluster.Cluster }
-
-// ListCached implements cluster.Cluster.
-func (p unwrittenPatches) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
-	out, err := p.Cluster.ListCached(ctx, which)
-	if _, none := withoutPatches(err); none {
-		return nil, nil
-	}
-	return out, err
-}
-
-// ApplyStatus implements cluster.Cluster.
-func (unwrittenPatches) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }
