@@ -121,7 +121,6 @@ type namespacedCluster struct {
 	caches     *objectCaches
 	owner      ownerKind
 	controller controller.Controller
-	own        ownWriteFilter
 	inputs     *inputs // nil without a package, which reads none
 
 	mu    sync.Mutex
@@ -141,7 +140,7 @@ func (s *namespacedCluster) part(of objectCache) *cluster.Live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts[of.cache] == nil {
-		w := newWatches(s.owner, of, &s.own, s.controller)
+		w := newWatches(s.owner, of, s.controller)
 		s.parts[of.cache] = &cluster.Live{
 			Client: of.client, Direct: s.caches.direct, Kinds: cluster.Kinds(s.caches.manager.GetConfig()), Namespace: s.caches.namespace, Watch: w.ensure,
 			Schemas: s.caches.schemas, Creations: s.caches.creations, ReadFull: s.caches.large.get,

@@ -89,7 +89,7 @@ func (m *Manager) control(s *packageController, p *program.Program) error {
 	}
 	reach := func() program.Reach { return s.reconciler.program.Load().Reach() }
 	objects := newNamespacedCluster(m.caches, ownerKind{GroupKind: gvk.GroupKind(), reach: reach, uid: cachedUID(m.manager.GetCache(), gvk), limits: s.limits}, c)
-	l.Cluster, s.reconciler.own = filteredCluster{objects, &objects.own}, &objects.own
+	l.Cluster = objects
 	objects.inputs = m.newInputs(s)
 	l.Refer = objects.inputs.refer
 	if err := m.manager.Add(objects.inputs); err != nil {

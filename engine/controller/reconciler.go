@@ -22,29 +22,12 @@ import (
 type reconciler struct {
 	program   atomic.Pointer[program.Memo]
 	lifecycle *reconcile.Reconciler
-	own       *ownWriteFilter
 }
 
-// reconcile takes a resource one step further, and repeats that while a step has written
-// something new: a write may unblock another component, and its watch event is filtered.
-// The loop ends, as it counts only the first few contents of each object as new; a package
-// that writes one object again and again returns the worker after each step.
+// reconcile reconciles a resource once. A write may unblock another component: the watch event
+// of the written object reconciles the resource again.
 func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	r.own.beginReconcile(key)
-	defer r.own.endReconcile(key)
-	for {
-		again, err := r.lifecycle.Step(ctx, key, timedPackage{r.program.Load(), runningOf(ctx)})
-		if err != nil {
-			return again, err
-		}
-		switch r.own.sinceLast(key) {
-		case noWrite:
-			return again, nil
-		case rewritten:
-			return firstRetry, nil
-		case advanced:
-		}
-	}
+	return r.lifecycle.Step(ctx, key, timedPackage{r.program.Load(), runningOf(ctx)})
 }
 
 // resources returns the cluster that has custom resources, by a client that reads from a

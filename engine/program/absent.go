@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/program/syntax"
 )
 
 // What waits for an input waits for an object that somebody has to make. Its name and
@@ -37,11 +39,8 @@ func (r *Rollout) nameAbsent(s Session) {
 		}
 		return text
 	}
-	for i := range r.Components {
-		r.Components[i].rephrase(say)
-	}
-	for i := range r.Hooks {
-		r.Hooks[i].Component.rephrase(say)
+	for c := range r.all() {
+		c.rephrase(say)
 	}
 }
 
@@ -57,7 +56,7 @@ func (i Input) absence(s Session) func(string) string {
 		object = namespace + "/" + object
 	}
 	object = fmt.Sprintf("%s %s (input %s)", i.Kind.Kind, object, i.Name)
-	path := Reference{Path: []string{"inputs", i.Name, "object"}}.String()
+	path := syntax.Reference{Path: []string{"inputs", i.Name, "object"}}.String()
 	if len(s.Inputs[i.Name].Objects) == 0 {
 		absent := path + notThere + ": " + object + " does not exist"
 		return strings.NewReplacer(path+notThere, absent, path+notSet, absent).Replace
@@ -78,14 +77,7 @@ func (c *Component) rephrase(say func(string) string) {
 	for i := range c.Missing {
 		c.Missing[i] = say(c.Missing[i])
 	}
-	for _, all := range [][]Predicate{c.Requires, c.Verify, c.Failed} {
-		for i := range all {
-			all[i].Detail = say(all[i].Detail)
-		}
-	}
-	for _, e := range c.Edges {
-		if e.Check != nil {
-			e.Check.Detail = say(e.Check.Detail)
-		}
+	for _, p := range c.conditions() {
+		p.Detail = say(p.Detail)
 	}
 }

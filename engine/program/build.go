@@ -15,6 +15,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
 	"operetta.dev/schemas"
 )
@@ -40,7 +41,7 @@ func buildInstance(s *source.Snapshot) (*build.Instance, fault.Faults) {
 	if err := inst.Complete(); err != nil {
 		return nil, fault.Of(err, cue.Value{})
 	}
-	prune(inst)
+	syntax.Prune(inst)
 	return inst, nil
 }
 

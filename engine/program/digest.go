@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"operetta.dev/engine/program/syntax"
 )
 
 // A digest of a Secret tells what it holds to whoever can guess: passwords and PINs are
@@ -127,31 +129,19 @@ func with(m map[string]any, key string, value any) map[string]any {
 // the package refers to any. It comes before the secrets are taken out of a session: what
 // rests on a digest may be said.
 func (p *Program) digested(s Session) Session {
-	if !p.index.digests {
+	if !p.digests {
 		return s
 	}
-	out := s
-	out.Live = map[string]map[string]map[string]any{}
-	for component, objects := range s.Live {
-		out.Live[component] = map[string]map[string]any{}
-		for name, object := range objects {
-			out.Live[component][name] = digested(object, KeyOf(object))
-		}
-	}
-	out.Inputs = map[string]Found{}
-	for name, found := range s.Inputs {
-		objects := make([]map[string]any, len(found.Objects))
-		for i, object := range found.Objects {
-			objects[i] = digested(object, InputKeyOf(object))
-		}
-		out.Inputs[name] = Found{Several: found.Several, Objects: objects}
-	}
-	return out
+	return s.withObjects(func(_, _ string, object map[string]any) map[string]any {
+		return digested(object, KeyOf(object))
+	}, func(object map[string]any) map[string]any {
+		return digested(object, InputKeyOf(object))
+	})
 }
 
 // refersToDigests reports whether one of some references may lead to a digest.
-func refersToDigests(references []Reference) bool {
-	return slices.ContainsFunc(references, func(r Reference) bool {
+func refersToDigests(references []syntax.Reference) bool {
+	return slices.ContainsFunc(references, func(r syntax.Reference) bool {
 		at := map[string]int{"live": 3, "inputs": 3}[r.Path[0]]
 		if at == 0 {
 			return false

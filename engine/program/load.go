@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
 )
-
-// contractPath is the import path of the contract.
-const contractPath = "operetta.dev/schemas/operator"
 
 // A Program is a compiled operator package. It is immutable and safe for
 // concurrent use.
@@ -31,24 +31,24 @@ type Program struct {
 	static   cue.Value
 	contract cue.Value
 	files    []*ast.File
-	index    *index
-	// names is what the names of components, objects and the like match.
-	names *regexp.Regexp
-	// home is the component that is being evaluated.
-	home home
-	// decisions are of what is being evaluated; they are nil where only the text counts.
-	decisions  *decisions
-	importPath string
-	meta       Meta
-	limits     Limits
-	// tally counts what is being rendered; it is nil where only the text counts.
-	tally *tally
+	index    *syntax.Index
+	// names and hookNames match what the contract accepts as names.
+	names, hookNames *regexp.Regexp
+	importPath       string
+	meta             Meta
+	limits           Limits
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable says that it takes configuration.
 	configurable bool
 	// locked is what of it only the administrator sets.
 	locked *locked
+	// crUsed, liveUsed and inputsUsed are what the package refers to of each.
+	crUsed, liveUsed, inputsUsed *projection
+	// digests says that the package may refer to the digest of what an object holds.
+	digests bool
+	// rests are the Secrets that objects rest on, by component and object.
+	rests *sync.Map
 	// literals are the secrets that the package itself has written.
 	literals []string
 }
@@ -109,9 +109,9 @@ func Load(s *source.Snapshot) (*Program, error) {
 // findContract finds the contract among the package's imports.
 func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	for _, imp := range inst.Dependencies() {
-		if imp.ImportPath == contractPath {
+		if imp.ImportPath == syntax.ContractPath {
 			p.contract = ctx.BuildInstance(imp)
-			p.names = namePattern(p.contract)
+			p.names, p.hookNames = namePattern(p.contract, "#Name"), namePattern(p.contract, "#HookName")
 		}
 	}
 	if p.static.LookupPath(cue.MakePath(cue.Str("scope"))).Exists() {
@@ -127,9 +127,9 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 // noOperator is the fault of a package that is some other CUE.
 func (p *Program) noOperator() error {
 	return fault.Faults{{
-		Position: p.index.root,
+		Position: p.index.Root(),
 		Message:  "this package is not an operator: it does not embed the contract",
-		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", contractPath),
+		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", syntax.ContractPath),
 	}}
 }
 
@@ -138,6 +138,9 @@ func (p *Program) Name() string { return p.name }
 
 // Digest returns the digest of the package's files.
 func (p *Program) Digest() string { return p.digest }
+
+// Syntax returns what the text of the package says, before any evaluation.
+func (p *Program) Syntax() *syntax.Index { return p.index }
 
 // Meta returns what the package says about its custom resource.
 func (p *Program) Meta() Meta { return p.meta }
@@ -187,7 +190,7 @@ func (p *Program) required(name, hint string, faults fault.Faults) (string, faul
 
 // lacking is the fault of a package without a field that it must have.
 func (p *Program) lacking(name, hint string) fault.Fault {
-	return fault.Fault{Position: p.index.root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
+	return fault.Fault{Position: p.index.Root(), Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
 }
 
 func (p *Program) readVersions() ([]VersionMeta, fault.Faults) {
@@ -223,7 +226,7 @@ func (p *Program) readVersions() ([]VersionMeta, fault.Faults) {
 	}
 	if stored != 1 {
 		return nil, fault.Faults{{
-			Position: p.index.root,
+			Position: p.index.Root(),
 			Path:     "versions",
 			Message:  fmt.Sprintf("%d versions are the storage version", stored),
 			Hint:     "write storage: true in exactly one of them",

@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // configAttribute marks what of the configuration only the administrator sets, as
@@ -145,22 +146,22 @@ func union(a, b *locked) *locked {
 
 // setBy returns the paths at which a value sets what only the administrator does, each
 // with where the package has the field. What replaces a struct or a list sets all in it.
-func (l *locked) setBy(value any, path []string) []Reference {
+func (l *locked) setBy(value any, path []string) []syntax.Reference {
 	if l == nil {
 		return nil
 	}
 	members, isStruct := value.(map[string]any)
 	if l.all || !isStruct {
-		return []Reference{{Path: slices.Clone(path), Position: l.position}}
+		return []syntax.Reference{{Path: slices.Clone(path), Position: l.position}}
 	}
-	var out []Reference
+	var out []syntax.Reference
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		out = append(out, cmp.Or(l.fields[name], l.others).setBy(members[name], append(path, name))...)
 		if l.fields[name] != nil {
 			out = append(out, l.others.setBy(members[name], append(path, name))...)
 		}
 	}
-	return slices.CompactFunc(out, func(a, b Reference) bool { return slices.Equal(a.Path, b.Path) })
+	return slices.CompactFunc(out, func(a, b syntax.Reference) bool { return slices.Equal(a.Path, b.Path) })
 }
 
 // lockedFaults returns what of the administrator's is set by whoever may write the custom

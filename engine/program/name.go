@@ -5,13 +5,12 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-
 	"operetta.dev/engine/fault"
 )
 
-// namePattern returns what the contract's names match.
-func namePattern(contract cue.Value) *regexp.Regexp {
-	_, args := contract.LookupPath(cue.MakePath(cue.Def("#Name"))).Expr()
+// namePattern returns what the names of a definition of the contract match.
+func namePattern(contract cue.Value, definition string) *regexp.Regexp {
+	_, args := contract.LookupPath(cue.MakePath(cue.Def(definition))).Expr()
 	for _, a := range args {
 		if s, err := a.String(); err == nil {
 			if pattern, err := regexp.Compile(s); err == nil {
@@ -27,14 +26,18 @@ func namePattern(contract cue.Value) *regexp.Regexp {
 // package is loaded; a name that is computed may be of any text.
 func (p *Program) nameFault(path cue.Path) (fault.Fault, bool) {
 	sels := path.Selectors()
-	if len(sels) == 0 || p.names == nil {
+	if len(sels) == 0 || p.names == nil || p.hookNames == nil {
 		return fault.Fault{}, false
+	}
+	pattern := p.names
+	if len(sels) == 3 && sels[0] == cue.Str("hooks") {
+		pattern = p.hookNames
 	}
 	last := sels[len(sels)-1]
-	if last.LabelType() != cue.StringLabel || p.names.MatchString(last.Unquoted()) {
+	if last.LabelType() != cue.StringLabel || pattern.MatchString(last.Unquoted()) {
 		return fault.Fault{}, false
 	}
-	return fault.Fault{Path: path.String(), Message: "is no name", Hint: "a name has to match " + p.names.String()}, true
+	return fault.Fault{Path: path.String(), Message: "is no name", Hint: "a name has to match " + pattern.String()}, true
 }
 
 // namedMembers are the parts of a component whose members have names of the author's.
@@ -82,12 +85,8 @@ func (p *Program) parameter(path cue.Path) (fault.Position, bool) {
 		return fault.Position{}, false
 	}
 	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
-	q := p.within(sels[1].Unquoted(), component)
-	declared, _, _ := p.index.membersOf(q.home.bodies, sels[2].Unquoted())
-	for _, m := range declared {
-		if at := fault.At(m.field.Label.Pos()); !q.home.holds(at) {
-			return at, true
-		}
+	if at := homeOf(p.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
+		return at[0], true
 	}
 	return fault.Position{}, false
 }

@@ -1,11 +1,13 @@
 package program
 
 import (
+	"iter"
 	"slices"
 	"time"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A Rollout is what a package says to one session. It is plain data, so that it
@@ -33,6 +35,22 @@ type Rollout struct {
 	RequeueAfter time.Duration
 }
 
+// all yields the components and the hooks, as pointers into the rollout.
+func (r *Rollout) all() iter.Seq[*Component] {
+	return func(yield func(*Component) bool) {
+		for i := range r.Components {
+			if !yield(&r.Components[i]) {
+				return
+			}
+		}
+		for i := range r.Hooks {
+			if !yield(&r.Hooks[i].Component) {
+				return
+			}
+		}
+	}
+}
+
 // A Component is one component of a rollout.
 type Component struct {
 	Name string
@@ -56,7 +74,7 @@ type Component struct {
 	Unset []string
 	// Absent are the references that lead to what is missing, up to the first name that is
 	// not there.
-	Absent []Reference
+	Absent []syntax.Reference
 	// MissingFrom are the components from whose live objects or outputs that is, as far
 	// as is known.
 	MissingFrom []string
@@ -71,9 +89,34 @@ type Component struct {
 	Unserved string
 }
 
+// A conditionID tells the predicates of a component from each other: by the part that they are
+// in, which is dependsOn for the check of an edge, and by their names, or by where the edge leads.
+type conditionID struct{ part, name string }
+
+// conditions yields the predicates of a component, as pointers into it.
+func (c *Component) conditions() iter.Seq2[conditionID, *Predicate] {
+	return func(yield func(conditionID, *Predicate) bool) {
+		for _, part := range []struct {
+			name       string
+			predicates []Predicate
+		}{{"requires", c.Requires}, {"verify", c.Verify}, {"failed", c.Failed}} {
+			for i := range part.predicates {
+				if p := &part.predicates[i]; !yield(conditionID{part.name, p.Name}, p) {
+					return
+				}
+			}
+		}
+		for _, e := range c.Edges {
+			if e.Check != nil && !yield(conditionID{"dependsOn", e.To}, e.Check) {
+				return
+			}
+		}
+	}
+}
+
 // AwaitsInput reports whether something is missing that an input would bring.
 func (c Component) AwaitsInput(name string) bool {
-	return slices.ContainsFunc(c.Absent, func(r Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
+	return slices.ContainsFunc(c.Absent, func(r syntax.Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
 }
 
 // What becomes of a component whose kinds are not served.
@@ -93,7 +136,7 @@ type Decision struct {
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.
-	Absent Reference
+	Absent syntax.Reference
 }
 
 // Rendering is how far the objects of a component could be rendered.
@@ -207,7 +250,7 @@ type Predicate struct {
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.
-	Absent Reference
+	Absent syntax.Reference
 	// Detail is what the verdict rests on: the actual and the wanted value of a
 	// false comparison, what is not there yet, or what is broken.
 	Detail string

@@ -4,11 +4,14 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/cuecontext"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
 )
 
@@ -29,8 +32,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	base := ctx.BuildInstance(inst)
 	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files, importPath: inst.ID()}
 	p.static = p.fill(nil)
-	p.index = newIndex(inst.Files)
-	p.literals = literalsOf(p.index.secretContent)
+	p.readText(inst.Files)
 	if err := p.findContract(ctx, inst); err != nil {
 		return nil, nil, err
 	}
@@ -44,6 +46,14 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	vocabulary := p.vocabularyFaults()
 	static := slices.DeleteFunc(p.withoutLiterals(p.withHints(fault.Of(p.static.Validate(), p.static))), func(f fault.Fault) bool { return covered(vocabulary, f) })
 	return p, p.withPlaces(slices.Concat(vocabulary, static, faults, p.reachFaults())).Sorted(), nil
+}
+
+// readText records what the text of the package says.
+func (p *Program) readText(files []*ast.File) {
+	p.index = syntax.Read(files)
+	p.crUsed, p.liveUsed, p.inputsUsed = project(p.index, "cr"), project(p.index, "live"), project(p.index, "inputs")
+	p.digests = refersToDigests(p.index.References())
+	p.literals, p.rests = p.index.SecretTexts(), &sync.Map{}
 }
 
 // covered reports whether some faults, which are unknown fields, say what another one does:

@@ -7,6 +7,7 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
@@ -46,7 +47,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),
-				at:      p.within(component, v).placeOf(object, "objects", name),
+				at:      homeOf(p.index, component, v).placeOf(object, "objects", name),
 			}
 			j.value(schema, object, object.Path().Selectors())
 			out = append(out, withoutContent(object, j.out)...)
@@ -189,9 +190,10 @@ func settledStruct(v cue.Value) bool {
 	if v.Err() != nil && cue.IsIncomplete(v.Err()) {
 		return false
 	}
-	for _, l := range structsOf(v, 3) {
-		for _, e := range l.Elts {
-			if c, ok := e.(*ast.Comprehension); ok && mentionsLater(c) {
+	for _, e := range expressionsOf(v) {
+		l, _ := e.(*ast.StructLit)
+		for i := 0; l != nil && i < len(l.Elts); i++ {
+			if c, ok := l.Elts[i].(*ast.Comprehension); ok && mentionsLater(c) {
 				return false
 			}
 		}
@@ -199,23 +201,18 @@ func settledStruct(v cue.Value) bool {
 	return true
 }
 
-// structsOf returns the struct literals that a value is made of.
-func structsOf(v cue.Value, depth int) []*ast.StructLit {
-	var out []*ast.StructLit
-	switch n := v.Source().(type) {
-	case *ast.StructLit:
-		return []*ast.StructLit{n}
-	case *ast.Field:
-		if l, ok := n.Value.(*ast.StructLit); ok {
-			return []*ast.StructLit{l}
+// expressionsOf returns the expressions of which a value is made.
+func expressionsOf(v cue.Value) []ast.Node {
+	todo := sourcesOf(v)
+	for i := 0; i < len(todo); i++ {
+		if f, ok := todo[i].(*ast.Field); ok {
+			todo[i] = f.Value
+		}
+		if both, ok := todo[i].(*ast.BinaryExpr); ok && both.Op == token.AND {
+			todo = append(todo, both.X, both.Y)
 		}
 	}
-	if op, args := v.Expr(); op == cue.AndOp && depth > 0 {
-		for _, a := range args {
-			out = append(out, structsOf(a, depth-1)...)
-		}
-	}
-	return out
+	return todo
 }
 
 // mentionsLater reports whether a comprehension looks at live objects or inputs.
@@ -246,7 +243,7 @@ func (j *typeJudge) list(schema, v cue.Value, path []cue.Selector) {
 // scalar judges a value that is no struct and no list, as far as it is known.
 func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 	value, err := data(v)
-	if err != nil || j.sampled && !writtenOut(v, 3) {
+	if err != nil || j.sampled && !writtenOut(v) {
 		return
 	}
 	whole := schema.FillPath(cue.Path{}, value)
@@ -257,16 +254,8 @@ func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 }
 
 // writtenOut reports whether a value stands in the text as it is.
-func writtenOut(v cue.Value, depth int) bool {
-	switch n := v.Source().(type) {
-	case *ast.BasicLit:
-		return true
-	case *ast.Field:
-		_, literal := n.Value.(*ast.BasicLit)
-		return literal
-	}
-	op, args := v.Expr()
-	return op == cue.AndOp && depth > 0 && slices.ContainsFunc(args, func(a cue.Value) bool { return writtenOut(a, depth-1) })
+func writtenOut(v cue.Value) bool {
+	return slices.ContainsFunc(expressionsOf(v), func(n ast.Node) bool { _, literal := n.(*ast.BasicLit); return literal })
 }
 
 // pathIn returns a path as faults show it.

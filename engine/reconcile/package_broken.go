@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/status"
 )
 
@@ -58,15 +56,9 @@ func (l *Reconciler) fetchUninterpreted(ctx context.Context, key types.Namespace
 	if cr == nil || cr.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	s := &state{
-		Reconciler: l,
-		log:        leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel)),
-		cr:         cr,
-		owner:      ownership.Owner{Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID()},
-	}
+	s := l.newState(ctx, cr, nil, redact.New())
 	if s.paused() {
 		return nil, nil
 	}
-	s.before = ownStatus(cr)
 	return s, nil
 }

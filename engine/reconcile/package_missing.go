@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -30,7 +27,11 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 	if err != nil && !unread {
 		return 0, err
 	}
-	if s == nil || !s.awaitsTeardown() {
+	if s == nil {
+		l.memories.forget(key)
+		return 0, nil
+	}
+	if !s.awaitsTeardown() {
 		return 0, nil
 	}
 	if left := packageMissingGracePeriod - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
@@ -40,12 +41,12 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 		return s.reportCorruptStatus(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
-		s.finished[deletionBegun] = rollout.HookState{State: status.Waiting} // with its status it lost its hooks
+		s.finished = s.finished.WithHooksUnknown()
 	}
-	if why := s.hooksDue(); why != "" {
+	if why := s.finished.BeforeDeletion(s.inventory); why != "" && !s.skipsHooks() {
 		return 0, s.holdDeletion(ctx, why)
 	}
-	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
+	s.finished = s.finished.WithDeletionBegun()
 	return s.deleteObjects(ctx)
 }
 
@@ -53,30 +54,6 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 func (s *state) awaitsTeardown() bool {
 	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
 }
-
-// hooksDue says which hooks have to run before the first object may go, or "".
-func (s *state) hooksDue() string {
-	begun := s.finished[deletionBegun].State
-	switch {
-	case begun == status.Verified || s.skipsHooks():
-		return ""
-	case begun == status.Waiting && s.inventory.Len() > 0:
-		return "its status was lost, and with it whether hooks come before its deletion"
-	}
-	var due []string
-	for _, name := range slices.Sorted(maps.Keys(s.finished)) {
-		if strings.HasPrefix(name, beforeDeletion) && s.finished[name].State != status.Verified {
-			due = append(due, name)
-		}
-	}
-	if len(due) == 0 {
-		return ""
-	}
-	return strings.Join(due, ", ") + " must run first"
-}
-
-// beforeDeletion begins the names of the hooks that run before deletion.
-const beforeDeletion = "hooks." + string(program.BeforeDelete) + "."
 
 // holdDeletion reports why a deletion cannot begin without the package.
 func (s *state) holdDeletion(ctx context.Context, why string) error {

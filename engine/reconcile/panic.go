@@ -9,8 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -56,14 +54,6 @@ func (l *Reconciler) reportInternalError(ctx context.Context, key types.Namespac
 	if err != nil || cr == nil {
 		return err
 	}
-	s := &state{
-		Reconciler: l,
-		log:        redactor.Log(logr.FromContextOrDiscard(ctx)),
-		redactor:   redactor,
-		program:    p,
-		cr:         cr,
-		owner:      ownership.Owner{Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID()},
-	}
-	s.before = ownStatus(cr)
+	s := l.newState(ctx, cr, p, redactor)
 	return s.writeChanged(ctx, s.statusWithFault(status.ReasonInternalError, fault.Error()))
 }

@@ -76,23 +76,23 @@ func (f foundPatch) isNew() bool {
 
 // patchesPaused tells new patches of a paused resource that they have to wait.
 func (s *state) patchesPaused(ctx context.Context) error {
-	found, err := s.patchesOf(ctx, s.key())
-	failures := []error{err}
-	for _, f := range found {
-		if f.isNew() {
-			failures = append(failures, s.writePatch(ctx, f, patch.NotApplied(f.Patch, patch.TargetPaused, s.owner.String()+" is paused")))
-		}
-	}
-	return errors.Join(failures...)
+	return s.patchesNotApplied(ctx, s.key(), foundPatch.isNew, patch.TargetPaused, s.owner.String()+" is paused")
 }
 
 // targetMissing tells the patches of a resource that there is none.
 func (l *Reconciler) targetMissing(ctx context.Context, key types.NamespacedName) error {
+	all := func(foundPatch) bool { return true }
+	return l.patchesNotApplied(ctx, key, all, patch.TargetNotFound, fmt.Sprintf("there is no %s %s", l.Kind.Kind, key))
+}
+
+// patchesNotApplied tells some patches of a resource why they have no effect.
+func (l *Reconciler) patchesNotApplied(ctx context.Context, key types.NamespacedName, which func(foundPatch) bool, reason patch.Reason, message string) error {
 	found, err := l.patchesOf(ctx, key)
 	failures := []error{err}
 	for _, f := range found {
-		message := fmt.Sprintf("there is no %s %s", l.Kind.Kind, key)
-		failures = append(failures, l.writePatch(ctx, f, patch.NotApplied(f.Patch, patch.TargetNotFound, message)))
+		if which(f) {
+			failures = append(failures, l.writePatch(ctx, f, patch.NotApplied(f.Patch, reason, message)))
+		}
 	}
 	return errors.Join(failures...)
 }

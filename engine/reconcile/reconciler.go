@@ -90,13 +90,7 @@ type Reconciler struct {
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
 	NewSalt func() string
 
-	statusInterval   statusInterval
-	salts            salts
-	rejections       rejections
-	obstacles        obstacles
-	writeLimits      writeLimits
-	evaluationLimits evaluationLimits
-	refusedStatuses  refusedStatuses
+	memories memories
 }
 
 // state is what one step works on.
@@ -108,10 +102,11 @@ type state struct {
 	before    map[string]any
 	owner     ownership.Owner
 	inventory ownership.Inventory
-	finished  map[string]rollout.HookState
+	finished  rollout.HookStates
 	patches   []foundPatch
 	// redactor knows the Secrets that the step has come across.
 	redactor *redact.Redactor
+	memory   *memory
 }
 
 // Step takes a resource one step further with a package, and returns when to come
@@ -141,13 +136,7 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	case err != nil:
 		return 0, err
 	case s == nil:
-		l.statusInterval.forget(key)
-		l.rejections.forget(key)
-		l.salts.forget(key)
-		l.obstacles.settle(key, l.Now())
-		l.writeLimits.forget(key)
-		l.evaluationLimits.forget(key)
-		l.refusedStatuses.forget(key)
+		l.memories.forget(key)
 		if l.Refer != nil {
 			l.Refer(key, nil)
 		}
@@ -170,21 +159,12 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 	if cr == nil {
 		return nil, nil
 	}
-	s := &state{
-		Reconciler: l,
-		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
-		redactor:   redactor,
-		program:    p,
-		cr:         cr,
-		owner: ownership.Owner{
-			Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID(), Reach: l.ReachWithoutPackage,
-		},
-	}
+	s := l.newState(ctx, cr, p, redactor)
+	s.owner.Reach = l.ReachWithoutPackage
 	if p != nil {
 		reach := p.Reach()
 		s.owner.Reach = &reach
 	}
-	s.before = ownStatus(cr)
 	if err := s.loadState(); err != nil {
 		return s, err
 	}
@@ -193,6 +173,21 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 	}
 	s.allowNames()
 	return s, nil
+}
+
+// newState returns what a step works on. It interprets nothing that the status remembers.
+func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured, p Package, redactor *redact.Redactor) *state {
+	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
+	return &state{
+		Reconciler: l,
+		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
+		redactor:   redactor,
+		program:    p,
+		cr:         cr,
+		before:     ownStatus(cr),
+		owner:      ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()},
+		memory:     l.memories.get(key),
+	}
 }
 
 // ref returns the identity of a resource.
@@ -208,7 +203,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
-	if err := s.writeLimits.rebuild(s.key(), s.Now()); err != nil {
+	if err := s.memory.writes.rebuild(s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
@@ -236,7 +231,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	}
 	bounded := s.limitEvaluations(in)
 	result, failure := s.engine(bounded).Run(ctx, in)
-	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.obstacles.settle(s.key(), s.Now()))
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.memory.podProblems.endStep(s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
@@ -259,7 +254,7 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 	}
 	return &rollout.Engine{
 		Package: p, Cluster: s.Cluster, WatchInputs: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
-		PodProblem: below{s}.Of, FinishedObject: s.Ended,
+		PodProblem: s.podProblem, FinishedObject: s.Ended,
 	}
 }
 
@@ -276,8 +271,8 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 		Config: config.layers, ConfigInputs: config.inputs, StoreWriteAhead: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
 		CheckTimeout: func(c status.Component) status.Component { late, _ := s.applyTimeout(c); return late },
 	}
-	s.writeLimits.begin(s.key(), s.cause(in), s.Now())
-	in.WriteBackoff = &objectBackoff{&s.writeLimits, s.key(), s.Now, map[string]bool{}}
+	s.memory.writes.begin(s.cause(in), s.Now())
+	in.WriteBackoff = &objectBackoff{&s.memory.writes, s.Now, map[string]bool{}}
 	return in, err
 }
 
@@ -290,12 +285,12 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	for _, fault := range result.Panics {
 		logPanic(s.log, fault)
 	}
-	s.salts.retain(s.key(), s.inventory)
+	s.memory.salts.retain(s.inventory)
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}
 	if result.NeedsFinalizer {
-		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+		if err := s.setFinalizers(ctx, Finalizer); err != nil {
 			return 0, err
 		}
 	}
@@ -319,11 +314,11 @@ func earliest(a, b time.Duration) time.Duration {
 // finalizer, if garbage collection would not do.
 func (s *state) protect(ctx context.Context, p rollout.WriteAhead) error {
 	if p.NeedsFinalizer {
-		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+		if err := s.setFinalizers(ctx, Finalizer); err != nil {
 			return err
 		}
 	}
-	if err := s.writeLimits.storeInventory(s.key(), s.Now()); err != nil {
+	if err := s.memory.writes.storeInventory(s.Now()); err != nil {
 		return err
 	}
 	stored := s.inventory

@@ -23,12 +23,12 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	after := s.build(result.Completion)
 	s.recordObjectEvents(result.Events)
 	weight := status.CompareSignificance(before, after)
-	wait := s.writeLimits.status(s.key(), weight, s.Now())
+	wait := s.memory.writes.statusWait(weight, s.Now())
 	switch weight {
 	case status.NoChange:
 		return 0, nil
 	case status.ProgressOnly:
-		wait = max(wait, s.statusInterval.wait(s.key(), s.Now()))
+		wait = max(wait, s.memory.untilProgress(s.Now()))
 	case status.StateOnly, status.Substance:
 	}
 	if wait > 0 {
@@ -37,7 +37,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	if err := s.write(ctx, after); err != nil {
 		return 0, err
 	}
-	s.writeLimits.reported(s.key(), weight, s.Now())
+	s.memory.writes.statusWritten(weight, s.Now())
 	s.recordTransition(before, after)
 	if result.Detail != "" {
 		s.log.Error(nil, "evaluation failed", "detail", result.Detail)
@@ -102,7 +102,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		// Another process may run the package after all. What it wrote is newer.
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
-	if s.refusedStatuses.refused(s.key(), s.statusSizeCause(), s.Now()) {
+	if s.memory.refusedStatus.refused(s.request(), s.Now()) {
 		return &statusTooLargeError{errors.New("it was refused lately")}
 	}
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
@@ -113,10 +113,12 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		return s.writeReducedStatus(ctx, err)
 	}
 	if err != nil {
+		s.reportForbidden(err)
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
+	s.memory.statusForbidden = false
 	s.before = after
-	s.statusInterval.wrote(s.key(), s.Now())
+	s.memory.statusWritten = s.Now()
 	return nil
 }
 

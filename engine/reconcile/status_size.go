@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -25,46 +23,20 @@ func (e *statusTooLargeError) Error() string {
 // Unwrap returns the error of the API server.
 func (e *statusTooLargeError) Unwrap() error { return e.cause }
 
-// refusedStatuses remembers whose status was refused as too large; its zero value is ready for
-// use.
-type refusedStatuses struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]refusedStatus
-}
-
-// refusedStatus is what a refused status was about, and until when it is not tried again.
+// A refusedStatus is what the API server refused as too large: what the status was about, and
+// until when it is not tried again.
 type refusedStatus struct {
 	about string
 	until time.Time
 }
 
-func (o *refusedStatuses) forget(key types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.of, key)
+// refused reports whether a status about something was refused lately.
+func (r *refusedStatus) refused(about string, now time.Time) bool {
+	return r.about == about && now.Before(r.until)
 }
 
-// loadState reports whether a status about something was refused lately.
-func (o *refusedStatuses) refused(key types.NamespacedName, about string, now time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	was, ok := o.of[key]
-	return ok && was.about == about && now.Before(was.until)
-}
-
-func (o *refusedStatuses) remember(key types.NamespacedName, about string, now time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.of == nil {
-		o.of = map[types.NamespacedName]refusedStatus{}
-	}
-	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedRetryAfter)}
-}
-
-// statusSizeCause identifies what the size of a status rests on, but for what is there.
-func (s *state) statusSizeCause() string {
-	_, digest := s.identify()
-	return fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], s.cr.GetDeletionTimestamp() != nil)
+func (r *refusedStatus) remember(about string, now time.Time) {
+	r.about, r.until = about, now.Add(rollout.RejectedRetryAfter)
 }
 
 // maxResource is how many bytes an API server stores of one resource, unless its etcd was
@@ -84,7 +56,7 @@ func (s *state) sizeWith(after map[string]any) int {
 // writeReducedStatus stores a status that says why another one could not be stored, and keeps of
 // the stored one what the engine goes by. It errors with a statusTooLargeError.
 func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
-	s.refusedStatuses.remember(s.key(), s.statusSizeCause(), s.Now())
+	s.memory.refusedStatus.remember(s.request(), s.Now())
 	tooLarge := &statusTooLargeError{refused}
 	in := s.statusInput(status.Completion{
 		Fault:    status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: statusTooLargeText},

@@ -88,22 +88,39 @@ func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
 	return nil
 }
 
-// decodeInventory reads the inventory of a status.
+// decodeInventory reads the inventory of a status. It errors with a corruptStatusError.
 func decodeInventory(s map[string]any) (ownership.Inventory, error) {
-	path := "status." + fieldInventory
-	raw, ok := s[fieldInventory]
-	if !ok {
-		return nil, nil
-	}
-	list, isList := raw.([]any)
-	if !isList {
-		return nil, &corruptStatusError{path, "is not a list", remedyInventory}
+	list, err := listIn(s, fieldInventory, remedyInventory)
+	if err != nil {
+		return nil, err
 	}
 	out, err := ownership.Decode(list)
-	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
-		return nil, &corruptStatusError{path + wrong.Path, wrong.Problem, remedyInventory}
+	return out, corrupt("status."+fieldInventory, err, remedyInventory)
+}
+
+// listIn returns a list of a status, which may be missing. It errors with a corruptStatusError.
+func listIn(s map[string]any, field, remedy string) ([]any, error) {
+	value, set := s[field]
+	list, ok := value.([]any)
+	if set && !ok {
+		return nil, &corruptStatusError{"status." + field, "is not a list", remedy}
 	}
-	return out, err
+	return list, nil
+}
+
+// corrupt returns an error of package ownership as a corruptStatusError.
+func corrupt(path string, err error, remedy string) error {
+	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
+		return &corruptStatusError{path + wrong.Path, wrong.Problem, remedy}
+	}
+	return err
+}
+
+// A storedHook is a hook as the status has it.
+type storedHook struct {
+	Name   string       `json:"name"`
+	State  status.State `json:"state"`
+	Digest string       `json:"digest,omitempty"`
 }
 
 // encodeHooks returns the hooks as JSON values, sorted by name.
@@ -119,47 +136,42 @@ func encodeHooks(finished map[string]rollout.HookState) []any {
 	return out
 }
 
-// decodeHooks reads the hooks of a status.
+// decodeHooks reads the hooks of a status. It errors with a corruptStatusError.
 func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
 	path := "status." + fieldHooks
-	all, ok := s[fieldHooks].([]any)
-	if !ok && s[fieldHooks] != nil {
-		return nil, &corruptStatusError{path, "is not a list", remedyHooks}
+	list, err := listIn(s, fieldHooks, remedyHooks)
+	if err != nil {
+		return nil, err
 	}
-	if len(all) > crd.MaxHooks {
+	if len(list) > crd.MaxHooks {
 		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
 	out := map[string]rollout.HookState{}
-	for i, h := range all {
+	for i, v := range list {
+		var hook storedHook
 		at := fmt.Sprintf("%s[%d]", path, i)
-		m, ok := h.(map[string]any)
-		if !ok {
-			return nil, &corruptStatusError{at, "is not an object", remedyHooks}
+		if err := ownership.DecodeStrict("", v, &hook); err != nil {
+			return nil, corrupt(at, err, remedyHooks)
 		}
-		name, _ := m["name"].(string)
-		digest, _ := m["digest"].(string)
-		state, _ := m["state"].(string)
-		finish := rollout.HookState{Digest: digest, State: status.State(state)}
-		if field, problem := wrongHook(name, finish); problem != "" {
+		if field, problem := hook.fault(); problem != "" {
 			return nil, &corruptStatusError{at + "." + field, problem, remedyHooks}
 		}
-		out[name] = finish
+		out[hook.Name] = rollout.HookState{Digest: hook.Digest, State: hook.State}
 	}
 	return out, nil
 }
 
-// wrongHook returns the field of a hook that cannot be, and what is wrong with it; "" is
-// nothing.
-func wrongHook(name string, f rollout.HookState) (field, problem string) {
+// fault returns the first field of a hook that no hook can have, and what is wrong with it.
+func (h storedHook) fault() (field, problem string) {
 	switch {
-	case name == "":
+	case h.Name == "":
 		return "name", "is missing"
-	case len(name) > crd.MaxHookName:
+	case len(h.Name) > crd.MaxHookName:
 		return "name", fmt.Sprintf("is longer than %d characters", crd.MaxHookName)
-	case len(f.Digest) > crd.MaxHookDigest:
+	case len(h.Digest) > crd.MaxHookDigest:
 		return "digest", fmt.Sprintf("is longer than %d characters", crd.MaxHookDigest)
 	}
-	switch f.State {
+	switch h.State {
 	case status.Verified, status.Failed, status.Waiting:
 		return "", ""
 	default:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,14 +18,6 @@ import (
 // is part of the product's contract: another one would strand the resources that
 // have this one.
 const Finalizer = cluster.TeardownFinalizer
-
-// finalizerState is what the finalizer should be.
-type finalizerState string
-
-const (
-	finalizerPresent finalizerState = "present"
-	finalizerAbsent  finalizerState = "absent"
-)
 
 // teardown deletes the objects of a deleted resource, in order, from the
 // inventory alone, and lets the resource go when none is left.
@@ -49,7 +40,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 	s.inventory = result.Inventory
 	if failure == nil && s.inventory.Len() == 0 {
 		s.recordObjectEvents(result.Events)
-		return 0, s.setFinalizer(ctx, finalizerAbsent)
+		return 0, s.setFinalizers(ctx)
 	}
 	again, err := s.report(ctx, result)
 	return earliest(again, result.RequeueAfter), errors.Join(failure, err)
@@ -61,7 +52,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 // keeps a resource.
 func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 	switch {
-	case s.finished[deletionBegun].State == status.Verified, s.skipsHooks():
+	case s.finished.DeletionBegun(), s.skipsHooks():
 		return true, 0, nil
 	case !s.program.MayRun(program.BeforeDelete):
 		return true, 0, nil
@@ -73,7 +64,7 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		err = nil // the annotation is nothing; it would be a way round the hooks otherwise
 	case ok:
 		// Without its configuration the package has no say.
-		return true, 0, s.recordDeletionBegun(ctx, rollout.Result{Inventory: s.inventory, HookStates: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
+		return true, 0, s.recordDeletionBegun(ctx, rollout.SkipHooks(s.inventory, s.finished, bad.Error()))
 	}
 	if err != nil {
 		result := rollout.Result{Inventory: s.inventory, HookStates: s.finished}
@@ -82,10 +73,10 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 	}
 	bounded := s.limitEvaluations(in)
 	result, done, failure := s.engine(bounded).BeforeDelete(ctx, in)
-	if done && bounded.maybeTransient != "" {
+	if done && bounded.transient != nil {
 		// What a hook saves is lost without it, so a slow machine is given a second try.
 		result = rollout.Result{Inventory: s.inventory, HookStates: s.finished, RequeueAfter: bounded.retryAfter}
-		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationLimit, Message: bounded.maybeTransient}
+		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationTooSlow, Message: bounded.transient.Text}
 		return s.reportHooksPending(ctx, result, nil)
 	}
 	if done {
@@ -107,11 +98,7 @@ func (s *state) reportHooksPending(ctx context.Context, result rollout.Result, f
 // recordDeletionBegun notes that the objects may go, before the first one does: a hook must not
 // run again, and none be reported as skipped again, because a crash has forgotten it.
 func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) error {
-	s.inventory, s.finished = result.Inventory, maps.Clone(result.HookStates)
-	if s.finished == nil {
-		s.finished = map[string]rollout.HookState{}
-	}
-	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
+	s.inventory, s.finished = result.Inventory, result.HookStates.WithDeletionBegun()
 	result.Completion.Deleting = true
 	err := s.write(ctx, s.build(result.Completion))
 	if _, never := errors.AsType[*statusTooLargeError](err); err != nil && !never { // that must not keep it for ever
@@ -121,23 +108,17 @@ func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) 
 	return nil
 }
 
-// deletionBegun stands among the hooks, as Verified once the objects may go, and as
-// Waiting while nobody knows whether hooks come before that. It is no name of a hook.
-const deletionBegun = "hooks.beforeDelete"
-
-// setFinalizer applies the finalizer, or applies nothing, which takes it away.
-func (s *state) setFinalizer(ctx context.Context, want finalizerState) error {
+// setFinalizers applies the engine's finalizer, or none, which takes it away.
+func (s *state) setFinalizers(ctx context.Context, want ...string) error {
 	has := slices.Contains(s.cr.GetFinalizers(), Finalizer)
-	if has == (want == finalizerPresent) {
+	if has == slices.Contains(want, Finalizer) {
 		return nil
 	}
 	u := s.identity()
-	if want == finalizerPresent {
-		u.SetFinalizers([]string{Finalizer})
-	}
+	u.SetFinalizers(want)
 	if err := s.Resources.ApplyFinalizers(ctx, u); err != nil {
 		return fmt.Errorf("%s: finalizer: %w", s.owner, err)
 	}
-	s.cr.SetFinalizers(u.GetFinalizers())
+	s.cr.SetFinalizers(want)
 	return nil
 }

@@ -177,7 +177,7 @@ func faultsOf(d reconcile.Decision) fault.Faults {
 		faults = append(faults, h.Component.Faults...)
 	}
 	faults = append(faults, d.Rollout.StatusFaults...)
-	if len(faults) == 0 && d.Fault.Message != "" {
+	if len(faults) == 0 && !d.Fault.IsZero() {
 		faults = append(faults, fault.Fault{Message: d.Fault.Message})
 	}
 	return faults

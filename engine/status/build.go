@@ -3,7 +3,6 @@ package status
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -47,25 +46,22 @@ var EngineFields = []string{
 func Build(in Input) map[string]any {
 	c := in.Completion
 	out := map[string]any{}
-	for _, k := range slices.Sorted(maps.Keys(c.Own)) {
-		if !slices.Contains(EngineFields, k) {
-			out[k] = c.Own[k]
-		}
+	own := c.Own
+	if own == nil {
+		own = in.Before // they were not evaluated
 	}
-	if c.Own == nil {
-		keep(out, in.Before, func(field string) bool { return !slices.Contains(EngineFields, field) })
-	}
+	keep(out, own, func(field string) bool { return !slices.Contains(EngineFields, field) })
 	if list := components(in, c.Components); len(list) > 0 {
 		out["components"] = list
 	}
 	out["componentsReady"] = c.tally()
-	if c.Fault.Reason != "" && len(c.Components) == 0 {
+	if !c.Fault.IsZero() && len(c.Components) == 0 {
 		// Nobody has looked at the objects: they are as they were.
 		keep(out, in.Before, func(field string) bool {
 			return slices.Contains([]string{"components", "componentsReady", "patches"}, field)
 		})
 		for _, was := range previousComponents(in.Before, in.Generation) {
-			in.Completion.Components = append(in.Completion.Components, was.Component)
+			in.Completion.Components = append(in.Completion.Components, was.component())
 		}
 	}
 	phase := next(PhaseOf(in.Before), in.Completion)
@@ -79,7 +75,11 @@ func Build(in Input) map[string]any {
 		out["hooks"] = in.Hooks
 	}
 	if len(c.Patches) > 0 {
-		out["patches"] = texts(c.Patches)
+		patches := make([]any, len(c.Patches))
+		for i, name := range c.Patches {
+			patches[i] = name
+		}
+		out["patches"] = patches
 	}
 	if in.HandledAt != "" {
 		out["lastHandledReconcileAt"] = in.HandledAt
@@ -87,15 +87,7 @@ func Build(in Input) map[string]any {
 	return out
 }
 
-func texts(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
-	}
-	return out
-}
-
-// keep takes over the fields of a status that were not looked at now.
+// keep copies some fields of a status.
 func keep(out, before map[string]any, which func(field string) bool) {
 	for k, v := range before {
 		if which(k) {

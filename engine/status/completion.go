@@ -63,44 +63,45 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonVerified         Reason = "Verified"
-	ReasonProgressing      Reason = "Progressing"
-	ReasonDependency       Reason = "WaitingForDependency"
-	ReasonRequirement      Reason = "WaitingForRequirement"
-	ReasonValue            Reason = "WaitingForValue"
-	ReasonFieldNotSet      Reason = "FieldNotSet"
-	ReasonKindNotServed    Reason = "KindNotServed"
-	ReasonObjectGoing      Reason = "WaitingForDeletion"
-	ReasonNotReady         Reason = "NotReady"
-	ReasonObjectFailed     Reason = "ObjectFailed"
-	ReasonPredicateBroken  Reason = "PredicateBroken"
-	ReasonInvalidObject    Reason = "InvalidObject"
-	ReasonOwnedByAnother   Reason = "OwnedByAnother"
-	ReasonApplyFailed      Reason = "ApplyFailed"
-	ReasonKindUnreadable   Reason = "KindUnreadable"
-	ReasonObjectRejected   Reason = "ObjectRejected"
-	ReasonDuplicateObject  Reason = "DuplicateObject"
-	ReasonKeepsChanging    Reason = "KeepsChanging"
-	ReasonExcluded         Reason = "Excluded"
-	ReasonUndecided        Reason = "Undecided"
-	ReasonInvalidSpec      Reason = "InvalidSpec"
-	ReasonInvalidPackage   Reason = "InvalidPackage"
-	ReasonInvalidConfig    Reason = "InvalidConfig"
-	ReasonStatusUnreadable Reason = "StatusUnreadable"
-	ReasonHookFailed       Reason = "HookFailed"
-	ReasonHooksRunning     Reason = "HooksRunning"
-	ReasonPackageMissing   Reason = "PackageMissing"
-	ReasonPackageBroken    Reason = "PackageBroken"
-	ReasonTimedOut         Reason = "TimedOut"
-	ReasonEvaluationFailed Reason = "EvaluationFailed"
-	ReasonInternalError    Reason = "InternalError"
-	ReasonEvaluationLimit  Reason = "EvaluationLimit"
-	ReasonStatusTooLarge   Reason = "StatusTooLarge"
-	ReasonPruning          Reason = "Pruning"
-	ReasonPruneRefused     Reason = "PruneRefused"
-	ReasonDeleteFailed     Reason = "DeleteFailed"
-	ReasonDeleting         Reason = "Deleting"
-	ReasonReady            Reason = "Ready"
+	ReasonVerified          Reason = "Verified"
+	ReasonProgressing       Reason = "Progressing"
+	ReasonDependency        Reason = "WaitingForDependency"
+	ReasonRequirement       Reason = "WaitingForRequirement"
+	ReasonValue             Reason = "WaitingForValue"
+	ReasonFieldNotSet       Reason = "FieldNotSet"
+	ReasonKindNotServed     Reason = "KindNotServed"
+	ReasonObjectGoing       Reason = "WaitingForDeletion"
+	ReasonNotReady          Reason = "NotReady"
+	ReasonObjectFailed      Reason = "ObjectFailed"
+	ReasonPredicateBroken   Reason = "PredicateBroken"
+	ReasonInvalidObject     Reason = "InvalidObject"
+	ReasonOwnedByAnother    Reason = "OwnedByAnother"
+	ReasonApplyFailed       Reason = "ApplyFailed"
+	ReasonKindUnreadable    Reason = "KindUnreadable"
+	ReasonObjectRejected    Reason = "ObjectRejected"
+	ReasonDuplicateObject   Reason = "DuplicateObject"
+	ReasonKeepsChanging     Reason = "KeepsChanging"
+	ReasonExcluded          Reason = "Excluded"
+	ReasonUndecided         Reason = "Undecided"
+	ReasonInvalidSpec       Reason = "InvalidSpec"
+	ReasonInvalidPackage    Reason = "InvalidPackage"
+	ReasonInvalidConfig     Reason = "InvalidConfig"
+	ReasonStatusUnreadable  Reason = "StatusUnreadable"
+	ReasonHookFailed        Reason = "HookFailed"
+	ReasonHooksRunning      Reason = "HooksRunning"
+	ReasonPackageMissing    Reason = "PackageMissing"
+	ReasonPackageBroken     Reason = "PackageBroken"
+	ReasonTimedOut          Reason = "TimedOut"
+	ReasonEvaluationFailed  Reason = "EvaluationFailed"
+	ReasonInternalError     Reason = "InternalError"
+	ReasonEvaluationLimit   Reason = "EvaluationLimit"
+	ReasonEvaluationTooSlow Reason = "EvaluationTooSlow"
+	ReasonStatusTooLarge    Reason = "StatusTooLarge"
+	ReasonPruning           Reason = "Pruning"
+	ReasonPruneRefused      Reason = "PruneRefused"
+	ReasonDeleteFailed      Reason = "DeleteFailed"
+	ReasonDeleting          Reason = "Deleting"
+	ReasonReady             Reason = "Ready"
 )
 
 // A Component is the outcome of one component.
@@ -122,6 +123,9 @@ type Component struct {
 	Healthy bool
 }
 
+// IsZero reports whether there is no component, as in the Fault of a Completion without one.
+func (c Component) IsZero() bool { return c.State == "" && c.Reason == "" }
+
 // Cause returns the reason of a component apart from having had its time.
 func (c Component) Cause() Reason {
 	if c.Reason == ReasonTimedOut {
@@ -130,12 +134,12 @@ func (c Component) Cause() Reason {
 	return c.Reason
 }
 
-// Stalled returns what the status of a resource says, if it is stalled for a reason, or "".
-func Stalled(status map[string]any, reason Reason) string {
-	if c := Condition(status, ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason == string(reason) {
-		return c.Message
+// StalledBy returns reason and message of the condition Stalled, or nothing if it is not true.
+func StalledBy(status map[string]any) (Reason, string) {
+	if c := Condition(status, ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		return Reason(c.Reason), c.Message
 	}
-	return ""
+	return "", ""
 }
 
 // TimedOut returns the component as one that has had its time.
@@ -204,15 +208,10 @@ func (c Completion) needsPerson() bool { return c.stopped() || c.anyIn(Failed) }
 // Ready reports whether everything that should be there is healthy and nothing
 // else is left.
 func (c Completion) Ready() bool {
-	if c.Deleting || c.Planned || c.Fault.Reason != "" || c.Pruning != "" {
+	if c.Deleting || c.Planned || !c.Fault.IsZero() || c.Pruning != "" {
 		return false
 	}
-	for _, comp := range c.Components {
-		if !comp.Done() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Components, func(comp Component) bool { return !comp.Done() })
 }
 
 // tally returns "2/3": how many of the components that should be there are
@@ -253,7 +252,7 @@ func (c Completion) unsettled() []Component {
 // summary returns reason and message of the resource as a whole.
 func (c Completion) summary() (Reason, string) {
 	switch {
-	case c.Fault.Reason != "":
+	case !c.Fault.IsZero():
 		return c.Fault.Reason, c.Fault.Message
 	case c.Ready():
 		return ReasonReady, "all components are verified: " + c.tally()
@@ -281,7 +280,7 @@ func (c Completion) stalled() (Reason, string) {
 }
 
 // stopped reports whether what is wrong with the whole does not pass by itself.
-func (c Completion) stopped() bool { return c.Fault.Reason != "" && c.Fault.State != Retrying }
+func (c Completion) stopped() bool { return !c.Fault.IsZero() && c.Fault.State != Retrying }
 
 // about says what is wrong with the first of some components, which ones wait for
 // it, and that there are more.

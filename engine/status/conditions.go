@@ -1,6 +1,7 @@
 package status
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -51,15 +52,22 @@ func NewConditions(before map[string]any, generation int64, now time.Time, set .
 
 // withConditions returns a status with some conditions changed, and all else as it was.
 func withConditions(before map[string]any, generation int64, now time.Time, set ...metav1.Condition) map[string]any {
-	out := cloned(before)
+	out := map[string]any{}
+	maps.Copy(out, before)
 	out["conditions"] = merged(conditionsOf(before), generation, now, set)
 	return out
 }
 
 func merged(all []metav1.Condition, generation int64, now time.Time, set []metav1.Condition) []any {
-	// Other frameworks write conditions without lastTransitionTime. It would become null here,
-	// and the API server would refuse the whole status.
-	all = slices.DeleteFunc(all, func(c metav1.Condition) bool { return c.LastTransitionTime.IsZero() })
+	// The API server refuses the whole status for a condition without a time, as other frameworks
+	// write it, and for two conditions of one type, which it may have stored itself before the
+	// schema forbade that. The first one counts: meta.FindStatusCondition returns it.
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(c metav1.Condition) bool {
+		unusable := c.LastTransitionTime.IsZero() || seen[c.Type]
+		seen[c.Type] = seen[c.Type] || !unusable
+		return unusable
+	})
 	for _, c := range set {
 		c.Message = Shorten(c.Message, MaxMessage)
 		c.ObservedGeneration = generation

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,12 +70,4 @@ func outdated(in Input) metav1.Condition {
 		Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenLastGood,
 		Message: "the last good version " + in.Digest + " serves, as the present one is wrong: " + in.PackageFault,
 	}
-}
-
-func cloned(before map[string]any) map[string]any {
-	out := maps.Clone(before)
-	if out == nil {
-		out = map[string]any{}
-	}
-	return out
 }

@@ -1,0 +1,114 @@
+package syntax
+
+import (
+	"slices"
+	"strconv"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
+)
+
+// Prune removes from the packages that inst imports, directly or not, the fields
+// that inst cannot reach.
+//
+// CUE makes an instance of each imported package for each evaluation, with an arc
+// for every field of it, used or not. The package of the core Kubernetes types has
+// some 750 definitions, of which an operator uses a handful, so that without this
+// they are the larger part of what an evaluation costs.
+func Prune(inst *build.Instance) {
+	u := usage{}
+	u.use(inst, everything)
+	for _, dep := range inst.Dependencies() {
+		for _, f := range dep.Files {
+			f.Decls = slices.DeleteFunc(slices.Clone(f.Decls), func(d ast.Decl) bool {
+				name, ok := fieldLabel(d)
+				return ok && !u.has(dep, name)
+			})
+		}
+	}
+}
+
+// usage is which fields of which packages are used.
+type usage map[*build.Instance]map[string]bool
+
+// everything stands for all fields of a package.
+const everything = ""
+
+func (u usage) has(inst *build.Instance, name string) bool {
+	return u[inst][everything] || u[inst][name]
+}
+
+// use marks a field of a package as used, and what can be reached from it. Declarations that
+// are no fields are never removed, so that what they refer to stays.
+func (u usage) use(inst *build.Instance, name string) {
+	if u.has(inst, name) {
+		return
+	}
+	first := u[inst] == nil
+	if first {
+		u[inst] = map[string]bool{}
+	}
+	u[inst][name] = true
+	for _, f := range inst.Files {
+		for _, d := range f.Decls {
+			label, ok := fieldLabel(d)
+			if name == everything || ok && label == name || !ok && first {
+				u.walk(inst, d)
+			}
+		}
+	}
+}
+
+// walk marks what a piece of a package refers to. Every name counts as one of the
+// package's own fields: keeping too much does no harm.
+func (u usage) walk(inst *build.Instance, n ast.Node) {
+	if _, ok := n.(*ast.ImportDecl); ok {
+		return
+	}
+	ast.Walk(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			dep := imported(inst, n.X)
+			name, ok := literalLabel(n.Sel)
+			if dep == nil || !ok {
+				return true
+			}
+			u.use(dep, name)
+			return false
+		case *ast.Ident:
+			if dep := imported(inst, n); dep != nil {
+				u.use(dep, everything)
+				return true
+			}
+			u.use(inst, n.Name)
+		}
+		return true
+	}, nil)
+}
+
+// imported returns the package that an expression is the name of, or nil.
+func imported(inst *build.Instance, e ast.Expr) *build.Instance {
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	spec, ok := id.Node.(*ast.ImportSpec)
+	if !ok {
+		return nil
+	}
+	path, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return nil
+	}
+	return inst.LookupImport(path)
+}
+
+// fieldLabel returns the name of a declaration that is a field with a literal
+// name.
+func fieldLabel(d ast.Decl) (string, bool) {
+	f, ok := d.(*ast.Field)
+	if !ok {
+		return "", false
+	}
+	return literalLabel(f.Label)
+}
