@@ -76,12 +76,8 @@ func unsuccessful(step dryrun.Step) string {
 		case status.Verified, status.Applied, status.Waiting, status.Excluded, status.Held, status.Deleting:
 		}
 	}
-	conditions, _ := step.Status["conditions"].([]any)
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if m["type"] == status.ConditionStalled && m["status"] == "True" {
-			return fmt.Sprintf("%v: %v", m["reason"], m["message"])
-		}
+	if reason, message := status.StalledBy(step.Status); reason != "" {
+		return string(reason) + ": " + message
 	}
 	return ""
 }

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -197,12 +198,9 @@ func (w *World) Ready(ref cluster.Ref) (bool, string) {
 	if u == nil {
 		return false, "it does not exist"
 	}
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if m["type"] == status.ConditionReady {
-			return m["status"] == "True", fmt.Sprintf("%v: %v", m["reason"], m["message"])
-		}
+	reported, _, _ := unstructured.NestedMap(u.Object, "status")
+	if c := status.Condition(reported, status.ConditionReady); c != nil {
+		return c.Status == metav1.ConditionTrue, c.Reason + ": " + c.Message
 	}
 	return false, "nothing is known of it"
 }
