@@ -15,7 +15,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 	"sigs.k8s.io/yaml"
 )
 
@@ -36,7 +36,7 @@ type document struct {
 }
 
 // position returns the position of the beginning of the document.
-func (d document) position() program.Position { return program.Position{File: d.file, Line: d.line} }
+func (d document) position() fault.Position { return fault.Position{File: d.file, Line: d.line} }
 
 // readDocuments returns the documents of a file; "-" is the standard input. It leaves out empty
 // documents, and replaces a List by its items. It errors if the file cannot be read, is too large or
@@ -152,7 +152,7 @@ func (d document) decodeJSON() ([]document, error) {
 			return out, nil
 		}
 		if err != nil {
-			return out, program.Faults{{Position: one.position(), Message: "malformed JSON: " + err.Error()}}
+			return out, fault.Faults{{Position: one.position(), Message: "malformed JSON: " + err.Error()}}
 		}
 		one.text = strings.Repeat("\n", one.line-1) + string(raw)
 		values, err := one.unmarshal(raw)
@@ -189,9 +189,9 @@ func (d document) unmarshal(data []byte) ([]document, error) {
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType):
-		return nil, program.Faults{{Position: d.position(), Message: "a document is a map of fields, not a value of type " + wrongType.Value}}
+		return nil, fault.Faults{{Position: d.position(), Message: "a document is a map of fields, not a value of type " + wrongType.Value}}
 	case err != nil:
-		return nil, program.Faults{{Position: d.position(), Message: err.Error()}}
+		return nil, fault.Faults{{Position: d.position(), Message: err.Error()}}
 	}
 	return []document{d}, nil
 }
@@ -201,7 +201,7 @@ var yamlLine = regexp.MustCompile(`(?s)^.*?line (\d+): (.*)$`)
 
 // syntaxFault returns an error of the YAML parser as a fault with a position.
 func (d document) syntaxFault(err error) error {
-	f := program.Fault{Position: d.position(), Message: "malformed YAML: " + joinWords(strings.TrimPrefix(err.Error(), "yaml: "))}
+	f := fault.Fault{Position: d.position(), Message: "malformed YAML: " + joinWords(strings.TrimPrefix(err.Error(), "yaml: "))}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		f.Position.Line, _ = strconv.Atoi(m[1])
 		f.Message = "malformed YAML: " + joinWords(m[2])
@@ -213,7 +213,7 @@ func (d document) syntaxFault(err error) error {
 	if strings.Contains(leadingSpace(lineAt(d.text, f.Position.Line)), "\t") {
 		f.Hint = "indent with spaces: YAML takes no tabs"
 	}
-	return program.Faults{f}
+	return fault.Faults{f}
 }
 
 // joinWords returns a text on one line, with single spaces between its words.

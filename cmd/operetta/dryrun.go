@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 )
@@ -177,7 +178,7 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 		for _, d := range all {
 			u := &unstructured.Unstructured{Object: d.object}
 			if u.GetName() == "" {
-				return nil, nil, program.Faults{{Position: d.position(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
+				return nil, nil, fault.Faults{{Position: d.position(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
 			}
 			p := servedBy(programs, u.GroupVersionKind().GroupKind())
 			if p == nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,9 +28,9 @@ const (
 type examiner struct {
 	// program is the binary that is run as the worker.
 	program string
+	limits  limits
+	// timeout is how long a worker may take, besides the processor time in its limits.
 	timeout time.Duration
-	// memory is the memory limit of each worker, in bytes.
-	memory int64
 	// slots limits how many workers run concurrently.
 	slots chan struct{}
 	// scopes are the scopes of kinds whose CustomResourceDefinitions were given.
@@ -46,7 +45,7 @@ func newExaminer(memory quantity) (*examiner, error) {
 		return nil, fmt.Errorf("finding the operetta binary: %w", err)
 	}
 	l := workerLimitsFor(availableMemory(), int64(memory))
-	return &examiner{program: self, timeout: examineTimeout, memory: l.memory, slots: make(chan struct{}, l.slots)}, nil
+	return &examiner{program: self, limits: limits{l.memory, examineTime}, timeout: examineTimeout, slots: make(chan struct{}, l.slots)}, nil
 }
 
 // withScopes returns an examiner that knows the scopes of some kinds.
@@ -79,7 +78,7 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 	}
 	timeoutCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(timeoutCtx, e.program, "worker", mode, strconv.FormatInt(e.memory, 10), encodeScopes(e.scopes))
+	cmd := exec.CommandContext(timeoutCtx, e.program, append([]string{"worker"}, workerArgs(mode, e.limits, e.scopes)...)...)
 	ownProcessGroup(cmd)
 	stdout, stderr := &limitedBuffer{limit: maxWorkerOutput, onOverflow: cancel}, &limitedBuffer{limit: maxWorkerStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -126,16 +125,26 @@ func (e *examiner) workerError(ctx, timeoutCtx context.Context, err error, trunc
 		return ctx.Err()
 	case truncated:
 		return fmt.Errorf("the result has more than %d MiB", maxWorkerOutput>>20)
-	case timeoutCtx.Err() != nil, ended && exit.ExitCode() == exitTime:
-		return fmt.Errorf("the check took longer than %s; does the package loop without end?", e.timeout)
+	case timeoutCtx.Err() != nil:
+		return fmt.Errorf("the check did not end within %s, in which it got %s of processor time; is the machine overloaded?", e.timeout, usedTime(exit))
+	case ended && exit.ExitCode() == exitTime:
+		return fmt.Errorf("the check took more than %s of processor time; does the package loop without end?", e.limits.time)
 	case ended && exit.ExitCode() == exitMemory:
-		return fmt.Errorf("the check needs more than %d MiB; does the package loop without end?", e.memory>>20)
+		return fmt.Errorf("the check needs more than %d MiB; does the package loop without end?", e.limits.memory>>20)
 	case ended && exit.ExitCode() == exitStack:
 		return errors.New("CUE crashed: endless recursion; does a definition contain itself?")
 	case ended:
-		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.memory>>20, crashMessage(stderr, exit))
+		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.limits.memory>>20, crashMessage(stderr, exit))
 	}
 	return err
+}
+
+// usedTime returns how much processor time a process that ended has used.
+func usedTime(exit *exec.ExitError) time.Duration {
+	if exit == nil {
+		return 0
+	}
+	return (exit.UserTime() + exit.SystemTime()).Round(time.Second)
 }
 
 // crashMessage returns the message of a process that crashed, without Go's stack trace.

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 )
 
 // The exit codes; exitCodes in root.go explains them to people.
@@ -49,19 +49,19 @@ func reportError(cmd *cobra.Command, w io.Writer, err error) int {
 }
 
 // faultsOf returns an error as faults; an error of another type becomes a fault without a position.
-func faultsOf(err error) program.Faults {
-	var faults program.Faults
+func faultsOf(err error) fault.Faults {
+	var faults fault.Faults
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &faults):
 		return faults
 	}
-	return program.Faults{{Message: err.Error()}}
+	return fault.Faults{{Message: err.Error()}}
 }
 
 // printFaults prints one fault a line.
-func printFaults(w io.Writer, faults program.Faults) {
+func printFaults(w io.Writer, faults fault.Faults) {
 	for _, f := range faults {
 		prefix := ""
 		if f.Position.File == "" {

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 )
 
 func TestErrorsArePrintedForPeople(t *testing.T) {
-	fault := program.Fault{Position: program.Position{File: "a.cue", Line: 3}, Path: "x", Message: "is wrong", Hint: "write y"}
+	wrong := fault.Fault{Position: fault.Position{File: "a.cue", Line: 3}, Path: "x", Message: "is wrong", Hint: "write y"}
 	for name, c := range map[string]struct {
 		reason string
 		err    error
@@ -22,9 +22,9 @@ func TestErrorsArePrintedForPeople(t *testing.T) {
 		"Plain":    {"a log shows who speaks", errors.New("no such file"), 1, "operetta: no such file\n"},
 		"Reported": {"nothing is said twice", errReported, 1, ""},
 		"Usage":    {"help is one command away", usageError{errors.New("no")}, 2, "operetta: no\nRun 'operetta --help' for usage.\n"},
-		"Faults":   {"an editor finds the line", program.Faults{fault, fault}, 1, "a.cue:3: x: is wrong (write y)\na.cue:3: x: is wrong (write y)\n"},
-		"Wrapped":  {"a wrapper hides no line", fmt.Errorf("loading: %w", program.Faults{fault}), 1, "a.cue:3: x: is wrong (write y)\n"},
-		"NoPlace":  {"a fault without a place is still ours", program.Faults{{Message: "is empty"}}, 1, "operetta: is empty\n"},
+		"Faults":   {"an editor finds the line", fault.Faults{wrong, wrong}, 1, "a.cue:3: x: is wrong (write y)\na.cue:3: x: is wrong (write y)\n"},
+		"Wrapped":  {"a wrapper hides no line", fmt.Errorf("loading: %w", fault.Faults{wrong}), 1, "a.cue:3: x: is wrong (write y)\n"},
+		"NoPlace":  {"a fault without a place is still ours", fault.Faults{{Message: "is empty"}}, 1, "operetta: is empty\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/source"
 )
 
@@ -33,9 +33,9 @@ func FuzzDocuments(f *testing.F) {
 			}
 			_ = d.describe() + d.name()
 		}
-		for _, fault := range faultsOf(err) {
-			if strings.ContainsFunc(escapeControls(fault.Error()), actsOnTerminal) {
-				t.Errorf("the fault is %q", fault.Error())
+		for _, f := range faultsOf(err) {
+			if strings.ContainsFunc(escapeControls(f.Error()), actsOnTerminal) {
+				t.Errorf("the fault is %q", f.Error())
 			}
 		}
 	})
@@ -74,15 +74,15 @@ func FuzzFinding(f *testing.F) {
 		if err != nil || len(again.Faults) != len(got.Faults) {
 			t.Errorf("%q is not what it was: %v", encoded, err)
 		}
-		for _, fault := range got.Faults {
-			_ = program.Faults{fault}.Error() + fault.Error()
+		for _, f := range got.Faults {
+			_ = fault.Faults{f}.Error() + f.Error()
 		}
 		_ = locationOf(got.Faults)
 	})
 }
 
 // locationOf is whereFaulty of faults, if there are any.
-func locationOf(faults program.Faults) string {
+func locationOf(faults fault.Faults) string {
 	if len(faults) == 0 {
 		return ""
 	}

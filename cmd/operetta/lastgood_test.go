@@ -8,21 +8,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 )
 
 func TestStatusSaysWhereAPackageIsWrongAndNotWhatCUEQuotes(t *testing.T) {
 	t.Parallel()
-	at := program.Position{File: "shop/shop.cue", Line: 7}
+	at := fault.Position{File: "shop/shop.cue", Line: 7}
 	for name, c := range map[string]struct {
 		reason string
 		err    error
 		want   string
 	}{
-		"one":      {"file and line", program.Faults{{Position: at, Path: "components.web", Message: `conflicting values "hunter2" and 5`}}, "shop/shop.cue:7: components.web; "},
-		"several":  {"the first, and how many", program.Faults{{Position: at, Message: "hunter2"}, {}, {}}, "shop/shop.cue:7 and 2 more; "},
+		"one":      {"file and line", fault.Faults{{Position: at, Path: "components.web", Message: `conflicting values "hunter2" and 5`}}, "shop/shop.cue:7: components.web; "},
+		"several":  {"the first, and how many", fault.Faults{{Position: at, Message: "hunter2"}, {}, {}}, "shop/shop.cue:7 and 2 more; "},
 		"no place": {"a crash of the evaluator", errors.New("CUE crashed on hunter2"), "the operator's log says why"},
-		"a path":   {"a definition that is refused", program.Faults{{Path: "versions.v1", Message: "hunter2"}}, "versions.v1; "},
+		"a path":   {"a definition that is refused", fault.Faults{{Path: "versions.v1", Message: "hunter2"}}, "versions.v1; "},
 	} {
 		got := faultLocation(c.err)
 		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "hunter2") {

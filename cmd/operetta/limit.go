@@ -14,7 +14,7 @@ const (
 	exitMemory   = 80 + iota // the worker exceeded its memory limit
 	exitStack                // the worker exceeded its stack limit
 	exitOrphaned             // the parent process is gone
-	exitTime                 // the worker ran for too long, and its parent did not kill it
+	exitTime                 // the worker exceeded its processor time
 )
 
 const (
@@ -25,24 +25,32 @@ const (
 	exitStackSize = maxStack / 4
 )
 
-// limitProcess limits the memory (in bytes), the stack and the run time of this process. From seven
-// eighths of the memory on, Go collects garbage more often. At the limit the process exits. If it
+// limits are the limits of one worker.
+type limits struct {
+	// memory is in bytes.
+	memory int64
+	// time is processor time: a worker that is stopped or starved uses none.
+	time time.Duration
+}
+
+// limitProcess limits the memory, the stack and the processor time of this process. From seven
+// eighths of the memory on, Go collects garbage more often. At a limit the process exits. If it
 // grows too fast to notice, the system refuses memory beyond twice the limit.
-func limitProcess(memory int64) error {
+func limitProcess(l limits) error {
 	debug.SetMaxStack(maxStack)
-	debug.SetMemoryLimit(memory / 8 * 7)
-	if err := limitDataSegment(2*memory + runtimeReserve); err != nil {
+	debug.SetMemoryLimit(l.memory / 8 * 7)
+	if err := limitDataSegment(2*l.memory + runtimeReserve); err != nil {
 		return fmt.Errorf("limiting the memory of a worker: %w", err)
 	}
-	go watchLimits(memory, time.Now().Add(2*examineTimeout))
+	go watchLimits(l.memory, processorTime()+l.time)
 	return nil
 }
 
 // runtimeReserve is how much memory Go's runtime maps besides the heap, in bytes.
 const runtimeReserve = 256 << 20
 
-// watchLimits ends this process when it exceeds a limit.
-func watchLimits(memory int64, deadline time.Time) {
+// watchLimits ends this process when it exceeds a limit. deadline is a processor time.
+func watchLimits(memory int64, deadline time.Duration) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"},
@@ -56,7 +64,7 @@ func watchLimits(memory int64, deadline time.Time) {
 			os.Exit(exitStack)
 		case total-min(total, released) > uint64(max(memory, 0)):
 			os.Exit(exitMemory)
-		case time.Now().After(deadline):
+		case processorTime() > deadline:
 			os.Exit(exitTime)
 		}
 	}

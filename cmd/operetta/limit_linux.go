@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // limitDataSegment makes the system refuse memory beyond a number of bytes. It limits the data
@@ -19,6 +20,13 @@ func limitDataSegment(bytes int64) error {
 	l.Cur = min(l.Max, uint64(max(bytes, 0)))
 	l.Max = l.Cur
 	return syscall.Setrlimit(syscall.RLIMIT_DATA, &l)
+}
+
+// processorTime returns how much processor time this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it errors only if its arguments are wrong
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // ownProcessGroup makes a command the leader of a process group, and its cancellation kill the group.

@@ -2,10 +2,19 @@
 
 package main
 
-import "os/exec"
+import (
+	"os/exec"
+	"time"
+)
 
 // limitDataSegment does nothing, because there is no such limit here: the worker only watches itself.
 func limitDataSegment(int64) error { return nil }
+
+// processStart is when this process started.
+var processStart = time.Now()
+
+// processorTime returns how long this process has run, as an upper bound of its processor time.
+func processorTime() time.Duration { return time.Since(processStart) }
 
 // ownProcessGroup does nothing: a worker starts no processes.
 func ownProcessGroup(*exec.Cmd) {}

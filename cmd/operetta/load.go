@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
@@ -77,14 +78,14 @@ func expand(args []string, fallback string) ([]string, error) {
 // folderFault returns the fault of a folder that cannot be read as a package.
 func folderFault(dir string, err error) error {
 	if limit, ok := errors.AsType[*source.LimitError](err); ok {
-		return program.Faults{{Message: fmt.Sprintf("package %s: %v", dir, limit)}}
+		return fault.Faults{{Message: fmt.Sprintf("package %s: %v", dir, limit)}}
 	}
 	return noPackageFault(fmt.Errorf("package %s: %w", dir, withoutFolderName(err)))
 }
 
 // noPackageFault returns an error as a fault with a hint how to name a package.
 func noPackageFault(err error) error {
-	return program.Faults{{Message: err.Error(), Hint: "name a folder with the CUE files of a package, or ./... for all packages below this one"}}
+	return fault.Faults{{Message: err.Error(), Hint: "name a folder with the CUE files of a package, or ./... for all packages below this one"}}
 }
 
 // withoutFolderName returns the cause of an error of package source, without the folder name that

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 		"gulp":     allocateAtOnce,
 		"chatter":  printForever,
 		"lie":      answerOtherPackage,
+		"stop":     stopForAWhile,
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -42,7 +43,7 @@ type checkedPackage struct {
 	snapshot *source.Snapshot
 	program  *program.Program
 	crd      *apiextensionsv1.CustomResourceDefinition
-	warnings program.Faults
+	warnings fault.Faults
 }
 
 // firstLoad is the result of loading a package at startup.

@@ -28,10 +28,10 @@ func TestPackagesWaitForEachOtherButNotForLong(t *testing.T) {
 			[]string{"a", "b"}, 2 * time.Second,
 		},
 		"Late": {
-			"a package whose check never ends does not delay the others until its timeout", map[string]time.Duration{"a": time.Second, "b": examineTimeout},
+			"a package whose check never ends does not delay the others until its timeout", map[string]time.Duration{"a": time.Second, "b": examineTime},
 			[]string{"a"}, startupGrace,
 		},
-		"None": {"startup goes on without any package", map[string]time.Duration{"a": examineTimeout}, nil, startupGrace},
+		"None": {"startup goes on without any package", map[string]time.Duration{"a": examineTime}, nil, startupGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 	}
 	write(hangingPackage)
 	e := newTestExaminer("operetta")
-	e.timeout = 5 * time.Second
+	e.limits.time = 3 * time.Second
 	o := &operator{examiner: e}
 	wrong, err := readPackage(filepath.Dir(file))
 	if err != nil {
@@ -133,7 +133,7 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(hangingPackage) // must not be read while the snapshot is checked and compiled
-	e.timeout = time.Minute
+	e.limits.time = time.Minute
 	got, err := o.checkAndCompile(t.Context(), right)
 	if err != nil || got.program.Digest() != right.Digest() || got.snapshot != right || got.crd == nil {
 		t.Errorf("got %v", err)

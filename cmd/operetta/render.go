@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/status"
 )
@@ -205,13 +205,13 @@ func explain(w io.Writer, out render.Output) {
 
 // locate gives faults of the custom resource their place in its file, and the place in
 // the package that forbids them as a hint.
-func (d document) locate(faults program.Faults) program.Faults {
-	out := make(program.Faults, len(faults))
+func (d document) locate(faults fault.Faults) fault.Faults {
+	out := make(fault.Faults, len(faults))
 	for i, f := range faults {
 		if rule := f.Position.String(); rule != "" {
 			f.Hint = joinHints(f.Hint, "the rule is "+rule)
 		}
-		f.Position = program.Position{File: d.file, Line: d.lineOf(splitPath(f.Path)...)}
+		f.Position = fault.Position{File: d.file, Line: d.lineOf(splitPath(f.Path)...)}
 		out[i] = f
 	}
 	return out

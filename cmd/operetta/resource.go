@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 )
@@ -71,9 +72,9 @@ func (o renderOptions) fileName() string {
 func noResource(o renderOptions, all []document, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	wanted := fmt.Sprintf("kind %s in %s", gvk.Kind, gvk.GroupVersion())
-	var faults program.Faults
+	var faults fault.Faults
 	for _, d := range all {
-		f := program.Fault{Position: d.position(), Message: fmt.Sprintf("this is %s, but package %s is for %s", d.describe(), p.Name(), wanted)}
+		f := fault.Fault{Position: d.position(), Message: fmt.Sprintf("this is %s, but package %s is for %s", d.describe(), p.Name(), wanted)}
 		if kindOf(d.object) == gvk.GroupKind() {
 			f.Message = fmt.Sprintf("this is %s %q, not %q", gvk.Kind, d.name(), o.name)
 		}
@@ -92,26 +93,24 @@ func checkResource(d document, o renderOptions, p *program.Program) error {
 	for _, v := range meta.Versions {
 		versions = append(versions, v.Name)
 	}
-	fault := program.Fault{Position: program.Position{File: d.file}}
-	at := func(path ...string) program.Fault {
-		fault.Position.Line, fault.Path = d.lineOf(path...), strings.Join(path, ".")
-		return fault
+	at := func(path ...string) fault.Fault {
+		return fault.Fault{Position: fault.Position{File: d.file, Line: d.lineOf(path...)}, Path: strings.Join(path, ".")}
 	}
 	if !slices.Contains(versions, gv.Version) {
 		f := at("apiVersion")
 		f.Message = fmt.Sprintf("package %s has no version %q of %s, only %s", p.Name(), gv.Version, meta.Kind, strings.Join(versions, ", "))
-		return program.Faults{f}
+		return fault.Faults{f}
 	}
 	if d.name() == "" {
 		f := at("metadata", "name")
 		f.Message, f.Hint = "a custom resource has a name", "write metadata: name: and a name"
-		return program.Faults{f}
+		return fault.Faults{f}
 	}
 	namespace := (&unstructured.Unstructured{Object: d.object}).GetNamespace()
 	if o.namespace != "" && namespace != "" && namespace != o.namespace {
 		f := at("metadata", "namespace")
 		f.Message = fmt.Sprintf("the custom resource is in namespace %s, but -n says %s", namespace, o.namespace)
-		return program.Faults{f}
+		return fault.Faults{f}
 	}
 	return nil
 }
@@ -163,8 +162,8 @@ func (d document) addLiveObjects(live map[string]map[string]map[string]any) erro
 
 // notMapFault returns the fault of a field that is not a map.
 func (d document) notMapFault(hint string, path ...string) error {
-	return program.Faults{{
-		Position: program.Position{File: d.file, Line: d.lineOf(path...)},
+	return fault.Faults{{
+		Position: fault.Position{File: d.file, Line: d.lineOf(path...)},
 		Path:     strings.Join(path, "."),
 		Message:  "not a map",
 		Hint:     hint,

@@ -6,9 +6,12 @@ import "time"
 
 // Workers that examine packages.
 const (
-	// examineTimeout is how long a worker may take for one package. The largest known packages
-	// take a second.
-	examineTimeout = 30 * time.Second
+	// examineTime is how much processor time a worker may use for one package. The largest known
+	// packages use a second. Processor time tells a package that loops from a process that is
+	// starved: a pod with a tenth of a processor needs ten times as long for the same work.
+	examineTime = 30 * time.Second
+	// examineTimeout is how long a worker may take for one package, whatever it waits for.
+	examineTimeout = 5 * time.Minute
 	// watchInterval is how often a worker checks its limits.
 	watchInterval = 5 * time.Millisecond
 )
@@ -33,7 +36,7 @@ const (
 	// startupGrace is how long startup waits for all packages to load before it serves the first
 	// one. The wait makes sure that two packages with the same kind are noticed before either acts.
 	// It is limited because a package whose evaluation never ends is noticed only after
-	// examineTimeout, and must not delay the others for that long.
+	// examineTime, and must not delay the others for that long.
 	startupGrace = 10 * time.Second
 	// outdatedReportDelay is how long a package has to be broken before its resources say so, while
 	// the last good version keeps running. Until then only the log says so, for the author who is

@@ -13,7 +13,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/vet"
 )
 
@@ -165,9 +165,9 @@ func summary(packages, faults, warnings int) string {
 }
 
 // printWarnings prints one warning a line.
-func printWarnings(w io.Writer, warnings program.Faults) {
+func printWarnings(w io.Writer, warnings fault.Faults) {
 	for _, f := range warnings {
-		printLinef(w, "%s: warning: %s", f.Position, program.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
+		printLinef(w, "%s: warning: %s", f.Position, fault.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
 	}
 }
 

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
@@ -22,7 +24,7 @@ import (
 
 // A package can drive the CUE evaluator into endless recursion or an endless loop. A Go program
 // cannot survive the first and cannot interrupt the second, so a new package is first examined by a
-// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY SCOPES`. The
+// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY TIME SCOPES`. The
 // worker gets the files of the package on its standard input, reads no files itself, and answers
 // with one finding in JSON. The parent then loads the same snapshot that the worker examined.
 
@@ -38,13 +40,13 @@ type finding struct {
 	// Digest is the digest of the files that were examined.
 	Digest string `json:"digest"`
 	// Faults are the faults of the package.
-	Faults program.Faults `json:"faults,omitempty"`
+	Faults fault.Faults `json:"faults,omitempty"`
 	// Edges are the dependencies between its components, including conditional ones.
 	Edges []string `json:"edges,omitempty"`
 	// Warnings point at code that is valid but probably a mistake.
-	Warnings program.Faults `json:"warnings,omitempty"`
+	Warnings fault.Faults `json:"warnings,omitempty"`
 	// Unknown are questions about kinds that only a cluster knows.
-	Unknown program.Faults `json:"unknown,omitempty"`
+	Unknown fault.Faults `json:"unknown,omitempty"`
 	// Kinds are the kinds of the objects that it renders, as far as the source shows them.
 	Kinds []schema.GroupKind `json:"kinds,omitempty"`
 	// CRD is the CustomResourceDefinition, if the mode asks for it and there are no faults.
@@ -56,16 +58,16 @@ const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:    "worker {check|crd|all} MEMORY SCOPES",
+		Use:    "worker {check|crd|all} MEMORY TIME SCOPES",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
-		Args:   usageArgs(cobra.ExactArgs(3)),
+		Args:   usageArgs(cobra.ExactArgs(4)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			memory, err := strconv.ParseInt(args[1], 10, 64)
+			l, err := decodeLimits(args[1], args[2])
 			if err != nil {
-				return usageError{fmt.Errorf("%q is not a number of bytes", args[1])}
+				return usageError{err}
 			}
-			if err := limitProcess(memory); err != nil {
+			if err := limitProcess(l); err != nil {
 				return err
 			}
 			snapshot, err := source.Receive(s.in)
@@ -73,9 +75,27 @@ func newWorker(s streams) *cobra.Command {
 				return err
 			}
 			go exitWithParent(s.in)
-			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[2])))
+			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3])))
 		},
 	}
+}
+
+// workerArgs returns the arguments of a worker.
+func workerArgs(mode string, l limits, scopes vet.Scopes) []string {
+	return []string{mode, strconv.FormatInt(l.memory, 10), l.time.String(), encodeScopes(scopes)}
+}
+
+// decodeLimits returns the limits that workerArgs has made arguments of.
+func decodeLimits(memory, processorTime string) (limits, error) {
+	var l limits
+	var err error
+	if l.memory, err = strconv.ParseInt(memory, 10, 64); err != nil {
+		return limits{}, fmt.Errorf("%q is not a number of bytes", memory)
+	}
+	if l.time, err = time.ParseDuration(processorTime); err != nil {
+		return limits{}, fmt.Errorf("%q is not a duration", processorTime)
+	}
+	return l, nil
 }
 
 // encodeScopes returns scopes as an argument of a worker.
@@ -151,17 +171,17 @@ func compile(snapshot *source.Snapshot) (p *program.Program, err error) {
 		}
 	}()
 	p, err = program.Load(snapshot)
-	if faults := (program.Faults)(nil); err != nil && !errors.As(err, &faults) {
+	if faults := (fault.Faults)(nil); err != nil && !errors.As(err, &faults) {
 		return nil, fmt.Errorf("package %s: %w", snapshot.Name(), err)
 	}
 	return p, err
 }
 
 // truncateFaults returns at most maxFaults faults, and one more that counts the others.
-func truncateFaults(faults program.Faults) program.Faults {
+func truncateFaults(faults fault.Faults) fault.Faults {
 	if len(faults) <= maxFaults {
 		return faults
 	}
-	more := program.Fault{Message: fmt.Sprintf("and %d more", len(faults)-maxFaults)}
+	more := fault.Fault{Message: fmt.Sprintf("and %d more", len(faults)-maxFaults)}
 	return append(faults[:maxFaults:maxFaults], more)
 }

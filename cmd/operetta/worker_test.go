@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,19 +18,21 @@ import (
 )
 
 // startWorker does what a worker does before it looks at the package.
-func startWorker() {
-	memory, err := strconv.ParseInt(os.Args[3], 10, 64)
+func startWorker() *source.Snapshot {
+	l, err := decodeLimits(os.Args[3], os.Args[4])
 	if err == nil {
-		err = limitProcess(memory)
+		err = limitProcess(l)
 	}
+	var snapshot *source.Snapshot
 	if err == nil {
-		_, err = source.Receive(os.Stdin)
+		snapshot, err = source.Receive(os.Stdin)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "operetta:", err)
 		os.Exit(exitFailure)
 	}
 	go exitWithParent(os.Stdin)
+	return snapshot
 }
 
 // recurseForever dies as a worker does that CUE sends into endless recursion.
@@ -81,6 +83,15 @@ func answerOtherPackage() {
 	fmt.Println(`{"digest":"sha256:0123456789abcdef"}`)
 }
 
+// stopForAWhile gets no processor for two seconds, as in a pod that used up its share, and then answers.
+func stopForAWhile() {
+	snapshot := startWorker()
+	if err := exec.CommandContext(context.Background(), "sh", "-c", "kill -STOP $PPID; sleep 2; kill -CONT $PPID").Run(); err != nil {
+		panic(err)
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(finding{Digest: snapshot.Digest()})
+}
+
 // node is a list that never ends when a pointer leads back.
 type node struct{ next *node }
 
@@ -104,7 +115,7 @@ func emptyPackage(t testing.TB) *source.Snapshot {
 
 // newTestExaminer returns an examiner whose workers are a program.
 func newTestExaminer(program string) *examiner {
-	return &examiner{program: program, timeout: time.Minute, memory: minWorkerMemory, slots: make(chan struct{}, 1)}
+	return &examiner{program: program, limits: limits{minWorkerMemory, time.Minute}, timeout: 2 * time.Minute, slots: make(chan struct{}, 1)}
 }
 
 func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
@@ -158,9 +169,27 @@ func TestACancelledExaminationIsNotAFaultOfThePackage(t *testing.T) {
 
 func TestEndlessWorkIsCutOff(t *testing.T) {
 	e := newTestExaminer("spin")
-	e.timeout = time.Millisecond
+	e.limits.time = 10 * time.Millisecond
 	_, err := e.examine(t.Context(), emptyPackage(t), examineAll)
-	want := "package b: the check took longer than 1ms; does the package loop without end?"
+	want := "package b: the check took more than 10ms of processor time; does the package loop without end?"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestAWorkerThatGetsNoProcessorIsNotToldAsLooping(t *testing.T) {
+	e := newTestExaminer("stop")
+	e.limits.time = 500 * time.Millisecond
+	began := time.Now()
+	if _, err := e.examine(t.Context(), emptyPackage(t), examineAll); err != nil {
+		t.Errorf("stopped for longer than its processor time: %v", err)
+	}
+	if took := time.Since(began); took < 2*e.limits.time {
+		t.Fatalf("the worker took %s, so it was not stopped", took)
+	}
+	e.timeout = 100 * time.Millisecond
+	_, err := e.examine(t.Context(), emptyPackage(t), examineAll)
+	want := "package b: the check did not end within 100ms, in which it got 0s of processor time; is the machine overloaded?"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -169,7 +198,7 @@ func TestEndlessWorkIsCutOff(t *testing.T) {
 // A worker that nobody will end any more ends by itself.
 func TestAWorkerEndsWithWhoStartedIt(t *testing.T) {
 	in, out := io.Pipe()
-	cmd := exec.CommandContext(t.Context(), "spin", "worker", examineAll, strconv.Itoa(minWorkerMemory), "")
+	cmd := exec.CommandContext(t.Context(), "spin", append([]string{"worker"}, workerArgs(examineAll, limits{minWorkerMemory, time.Minute}, nil)...)...)
 	cmd.Stdin = in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/object"
 )
 
 // FieldManager is the name under which the engine owns fields. It is part of the
@@ -33,32 +34,12 @@ const TeardownFinalizer = "operetta.dev/teardown"
 // HandOverManager is the name under which fields stay that the engine has given up.
 const HandOverManager = FieldManager + "-relinquished"
 
-// A Ref identifies one object.
-type Ref struct {
-	schema.GroupVersionKind
-	Namespace string
-	Name      string
-}
+// A Ref identifies one object of a cluster. It is the type of package object, as an ObjectKey
+// of controller-runtime is a NamespacedName.
+type Ref = object.Ref
 
 // RefOf returns the identity of an object.
-func RefOf(u *unstructured.Unstructured) Ref {
-	return Ref{GroupVersionKind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-}
-
-// String returns the identity as a person writes it: Deployment default/web.
-func (r Ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
-}
-
-// Identity returns the identity without the version: one object may be read in
-// several.
-func (r Ref) Identity() Ref {
-	r.Version = ""
-	return r
-}
+func RefOf(u *unstructured.Unstructured) Ref { return object.RefOf(u) }
 
 // A Selection says which objects of a kind are listed.
 type Selection struct {

@@ -35,9 +35,9 @@ type Live struct {
 	// Schemas returns the types of kinds, to say what is wrong with an object that the API
 	// server does not accept; it may be nil.
 	Schemas Schemas
-	// Whole returns an object of which the cache has kept a part as a whole, which it reads if
+	// ReadFull returns an object of which the cache has kept a part as a whole, which it reads if
 	// it has to; it is nil for a cache that keeps all.
-	Whole func(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error)
+	ReadFull func(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error)
 	// Creations are shared by the Lives of a process, so that no two create one object; it
 	// may be nil.
 	Creations *Creations
@@ -59,10 +59,10 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return get(ctx, l.Direct, ref)
 	}
-	if err != nil || l.Whole == nil {
+	if err != nil || l.ReadFull == nil {
 		return u, err
 	}
-	return l.Whole(ctx, u, l.GetLive)
+	return l.ReadFull(ctx, u, l.GetLive)
 }
 
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {

@@ -83,8 +83,8 @@ func (s *unservedTeardown) followBroken(ctx context.Context) {
 			return
 		case <-s.changed:
 		}
-		s.wakeBroken(ctx)
-		var found []unservedKind
+		s.enqueueBroken(ctx)
+		var found []packageMissingKind
 		s.retry(ctx, func() (err error) { found, err = s.kindsOfBroken(ctx); return err })
 		for _, k := range found {
 			s.startBroken(ctx, k)
@@ -93,7 +93,7 @@ func (s *unservedTeardown) followBroken(ctx context.Context) {
 }
 
 // kindsOfBroken returns the kinds of the broken packages that were not looked for yet.
-func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]unservedKind, error) {
+func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]packageMissingKind, error) {
 	s.mu.Lock()
 	names := map[string]bool{}
 	for _, b := range s.broken {
@@ -114,17 +114,17 @@ func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]unservedKind, e
 	for _, b := range s.broken {
 		b.sought = b.sought || names[b.name]
 	}
-	return slices.DeleteFunc(kinds, func(k unservedKind) bool { return !names[k.pkg] || s.outOfScope(k) }), nil
+	return slices.DeleteFunc(kinds, func(k packageMissingKind) bool { return !names[k.pkg] || s.outOfScope(k) }), nil
 }
 
-// wakeBroken makes the resources of broken packages be looked at.
-func (s *unservedTeardown) wakeBroken(ctx context.Context) {
+// enqueueBroken makes the resources of broken packages be looked at.
+func (s *unservedTeardown) enqueueBroken(ctx context.Context) {
 	s.mu.Lock()
 	watched := slices.Collect(maps.Values(s.watched))
 	s.mu.Unlock()
 	for _, a := range watched {
-		if a.wake != nil {
-			a.wake(ctx, a.done)
+		if a.enqueueAll != nil {
+			a.enqueueAll(ctx, a.done)
 		}
 	}
 }
@@ -143,11 +143,11 @@ const (
 	servedByOther servedBy = "other"
 )
 
-// unserved says in the status of the resources of one kind that their package is wrong. It
+// brokenReporter says in the status of the resources of one kind that their package is wrong. It
 // begins with a question: a process that was started with an earlier version may serve
 // them, and knows better. The question is a condition of one resource, which that process
 // takes away.
-type unserved struct {
+type brokenReporter struct {
 	life  *reconcile.Reconciler
 	fault func() string
 	// elsewhere is called when another process turns out to serve the kind.
@@ -164,15 +164,15 @@ type unserved struct {
 	late map[types.NamespacedName]time.Time
 }
 
-func newUnserved(l *reconcile.Reconciler, fault func() string, elsewhere func()) *unserved {
-	return &unserved{
+func newBrokenReporter(l *reconcile.Reconciler, fault func() string, elsewhere func()) *brokenReporter {
+	return &brokenReporter{
 		life: l, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
 		said: map[types.NamespacedName]types.UID{}, late: map[types.NamespacedName]time.Time{},
 	}
 }
 
-// step takes one resource that is not being deleted further, and returns when to come again.
-func (u *unserved) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// reconcile takes one resource that is not being deleted further, and returns when to come again.
+func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	fault := u.fault()
 	if fault == "" {
 		return 0, nil
@@ -192,7 +192,7 @@ func (u *unserved) step(ctx context.Context, key types.NamespacedName) (time.Dur
 		return again, nil
 	case servedByNobody:
 	}
-	said, err := u.life.NotServed(ctx, key, fault)
+	said, err := u.life.ReportPackageBroken(ctx, key, fault)
 	if err != nil || !said {
 		return 0, err
 	}
@@ -203,7 +203,7 @@ func (u *unserved) step(ctx context.Context, key types.NamespacedName) (time.Dur
 }
 
 // forget drops what is known of a resource that is gone.
-func (u *unserved) forget(key types.NamespacedName) {
+func (u *brokenReporter) forget(key types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.said, key)
@@ -211,7 +211,7 @@ func (u *unserved) forget(key types.NamespacedName) {
 }
 
 // consult returns who serves a kind as one of its resources has it, and when to come again.
-func (u *unserved) consult(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
+func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	disputed := reconcile.Disputed(cr)
@@ -237,7 +237,7 @@ func (u *unserved) consult(key types.NamespacedName, cr *unstructured.Unstructur
 
 // lag returns when to come again for a resource of which nobody has noticed a new generation
 // yet, or 0. If nobody does in time, whoever served it is gone.
-func (u *unserved) lag(key types.NamespacedName, cr *unstructured.Unstructured) time.Duration {
+func (u *brokenReporter) lag(key types.NamespacedName, cr *unstructured.Unstructured) time.Duration {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	since, late := u.late[key]
 	switch now := u.now(); {
@@ -256,7 +256,7 @@ func (u *unserved) lag(key types.NamespacedName, cr *unstructured.Unstructured) 
 }
 
 // ask asks whether another process serves the kind.
-func (u *unserved) ask(ctx context.Context, key types.NamespacedName, uid types.UID) (time.Duration, error) {
+func (u *brokenReporter) ask(ctx context.Context, key types.NamespacedName, uid types.UID) (time.Duration, error) {
 	u.mu.Lock()
 	if u.by != servedByUnknown {
 		u.mu.Unlock()
@@ -264,7 +264,7 @@ func (u *unserved) ask(ctx context.Context, key types.NamespacedName, uid types.
 	}
 	u.by, u.asked, u.until = servedByAsked, uid, u.now().Add(answerTime)
 	u.mu.Unlock()
-	asked, err := u.life.Ask(ctx, key)
+	asked, err := u.life.AskWhetherServed(ctx, key)
 	if asked && err == nil {
 		return answerTime, nil
 	}

@@ -44,7 +44,7 @@ func nameOf(u *unstructured.Unstructured) types.NamespacedName {
 
 // A kiosk is a kind of three resources whose package is broken.
 type kiosk struct {
-	*unserved
+	*brokenReporter
 
 	t         *testing.T
 	store     *memoryStore
@@ -66,7 +66,7 @@ func newKiosk(t *testing.T) *kiosk {
 		k.store.of[nameOf(u)] = u
 	}
 	l := &reconcile.Reconciler{Kind: kind, Resources: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
-	k.unserved = newUnserved(l, func() string { return k.wrong }, func() { k.elsewhere++ })
+	k.brokenReporter = newBrokenReporter(l, func() string { return k.wrong }, func() { k.elsewhere++ })
 	k.now = func() time.Time { return k.at }
 	return k
 }
@@ -76,7 +76,7 @@ func (k *kiosk) pass() time.Duration {
 	k.t.Helper()
 	var again time.Duration
 	for i := range 3 {
-		d, err := k.step(k.t.Context(), types.NamespacedName{Name: fmt.Sprint("shop-", i)})
+		d, err := k.reconcile(k.t.Context(), types.NamespacedName{Name: fmt.Sprint("shop-", i)})
 		if err != nil {
 			k.t.Fatal(err)
 		}

@@ -25,8 +25,8 @@ import (
 type inputs struct {
 	// open returns a cache for one input, which tells its troubles.
 	open func(inputKey, *watchErrors) (cache.Cache, error)
-	// wake reconciles resources because an object has changed, or for the zero value at once.
-	wake func(cluster.Ref, ...types.NamespacedName)
+	// enqueue reconciles resources because an object has changed, or for the zero value at once.
+	enqueue func(cluster.Ref, ...types.NamespacedName)
 
 	mu sync.Mutex
 	// ctx is that of the manager; watches end with it.
@@ -110,7 +110,7 @@ func (i *inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 		return nil, err
 	}
 	w.pending = newPendingWatch(key.kind, informer.HasSyncedChecker().Done(), trouble)
-	go w.pending.enqueueWaiters(ctx, func(req ctrl.Request) { i.wake(cluster.Ref{}, req.NamespacedName) })
+	go w.pending.enqueueWaiters(ctx, func(req ctrl.Request) { i.enqueue(cluster.Ref{}, req.NamespacedName) })
 	i.watched[key] = w
 	return w, nil
 }
@@ -149,7 +149,7 @@ func (i *inputs) changed(key inputKey, object any) {
 	}
 	i.mu.Unlock()
 	sort.Slice(owners, func(a, b int) bool { return strings.Compare(owners[a].String(), owners[b].String()) < 0 })
-	i.wake(of, owners...)
+	i.enqueue(of, owners...)
 }
 
 // refer ends the references of an owner to all but some inputs, as rollout.Engine asks for.

@@ -56,7 +56,7 @@ func play(t *testing.T) *played {
 	p.inputs = &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
 		open: p.begin,
-		wake: func(_ cluster.Ref, owners ...types.NamespacedName) {
+		enqueue: func(_ cluster.Ref, owners ...types.NamespacedName) {
 			for _, owner := range owners {
 				p.woken = append(p.woken, owner.Name)
 			}

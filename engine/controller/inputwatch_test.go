@@ -55,7 +55,7 @@ func TestAnInputThatMayNotBeReadIsReadOnceItMay(t *testing.T) {
 	woken := make(chan types.NamespacedName, 1)
 	i := &inputs{
 		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
-		wake: func(_ cluster.Ref, keys ...types.NamespacedName) { woken <- keys[0] },
+		enqueue: func(_ cluster.Ref, keys ...types.NamespacedName) { woken <- keys[0] },
 		open: func(_ inputKey, trouble *watchErrors) (cache.Cache, error) {
 			trouble.note(kind.String(), forbidden("no"))
 			return &lateCache{FakeInformers: &informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{kind: informer}}}, nil

@@ -64,24 +64,24 @@ type Options struct {
 type Manager struct {
 	manager    manager.Manager
 	options    Options
-	children   *children
+	caches     *objectCaches
 	patches    *patches
 	subsystems *subsystems
 	unserved   *unservedTeardown
-	steps      *steps
+	running    *runningReconciles
 
 	mu          sync.RWMutex
-	controllers map[schema.GroupKind]*served
+	controllers map[schema.GroupKind]*packageController
 }
 
 // New returns a manager that serves no package yet. It errors when the cluster cannot
 // be reached.
 func New(config *rest.Config, options Options) (*Manager, error) {
-	mgr, err := manager.New(noticeAnswers(cluster.WithAnswers(config)), managerOptions(options))
+	mgr, err := manager.New(noteAnswers(cluster.WithAnswers(config)), managerOptions(options))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	running := newSteps(options.StepLimit)
+	running := newRunningReconciles(options.StepLimit)
 	if err := addProbes(mgr, options, running); err != nil {
 		return nil, err
 	}
@@ -91,11 +91,11 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err := serveWebhooks(mgr, options); err != nil {
 		return nil, err
 	}
-	kids, err := newChildren(mgr, options.CustomResourceNamespace, newWholes(), options.Log)
+	kids, err := newObjectCaches(mgr, options.CustomResourceNamespace, newLargeObjects(), options.Log)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{manager: mgr, options: options, children: kids, steps: running, controllers: map[schema.GroupKind]*served{}}
+	m := &Manager{manager: mgr, options: options, caches: kids, running: running, controllers: map[schema.GroupKind]*packageController{}}
 	if m.patches, err = newPatches(mgr, kids.direct, options); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 }
 
 // addProbes says when the process is alive, and when it is ready.
-func addProbes(mgr manager.Manager, o Options, running *steps) error {
+func addProbes(mgr manager.Manager, o Options, running *runningReconciles) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (e *TakenError) Error() string {
 }
 
 // claim makes a controller the one of a kind.
-func (m *Manager) claim(kind schema.GroupKind, s *served, p *program.Program) error {
+func (m *Manager) claim(kind schema.GroupKind, s *packageController, p *program.Program) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if other := m.controllers[kind]; other != nil {

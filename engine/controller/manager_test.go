@@ -107,7 +107,7 @@ func TestServingAKindEndsTheTeardownOfItsStraysFirst(t *testing.T) {
 		t.Error("two would act on one resource")
 	}
 	// Nor does it begin again.
-	m.unserved.start(t.Context(), unservedKind{GroupVersionKind: p.GroupVersionKind()})
+	m.unserved.start(t.Context(), packageMissingKind{GroupVersionKind: p.GroupVersionKind()})
 	if len(m.unserved.watched) != 0 {
 		t.Error("a kind is watched whose package is served")
 	}

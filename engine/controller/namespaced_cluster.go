@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// children are the objects that packages own, as all controllers of a manager read
+// objectCaches are the objects that packages own, as all controllers of a manager read
 // them. A manager of one namespace reads those of that namespace, and each other one
 // from the time that an object of a package is there: it need not be allowed to read
 // them all.
-type children struct {
+type objectCaches struct {
 	manager manager.Manager
 	// namespace is the one that primary is restricted to; "" is none.
 	namespace string
@@ -33,11 +33,11 @@ type children struct {
 	// schemas and creations are shared by all controllers.
 	schemas   cluster.Schemas
 	creations *cluster.Creations
-	// endings are those of the objects that pass a cache, and wholes the large ones, of which
+	// finished are those of the objects that pass a cache, and large the large ones, of which
 	// a cache has next to nothing.
-	endings *endings
-	wholes  *wholes
-	log     logr.Logger
+	finished *finishedObjects
+	large    *largeObjects
+	log      logr.Logger
 
 	mu           sync.Mutex
 	perNamespace map[string]objectCache
@@ -50,9 +50,9 @@ type objectCache struct {
 	client client.Client
 }
 
-func newChildren(mgr manager.Manager, namespace string, remembered *wholes, log logr.Logger) (*children, error) {
-	c := &children{
-		manager: mgr, namespace: namespace, perNamespace: map[string]objectCache{}, endings: newEndings(), wholes: remembered, log: log,
+func newObjectCaches(mgr manager.Manager, namespace string, large *largeObjects, log logr.Logger) (*objectCaches, error) {
+	c := &objectCaches{
+		manager: mgr, namespace: namespace, perNamespace: map[string]objectCache{}, finished: newFinishedObjects(), large: large, log: log,
 		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
 	}
 	var err error
@@ -68,7 +68,7 @@ func newChildren(mgr manager.Manager, namespace string, remembered *wholes, log 
 
 // open returns the cache of a namespace, or of all. It selects objects with the owner label,
 // so that its memory does not grow with other objects of the cluster.
-func (c *children) open(namespace string) (objectCache, error) {
+func (c *objectCaches) open(namespace string) (objectCache, error) {
 	ours, err := labels.Parse(ownership.OwnerLabel)
 	if err != nil {
 		return objectCache{}, err
@@ -81,7 +81,7 @@ func (c *children) open(namespace string) (objectCache, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.endings.note(kept)
+		return c.finished.note(kept)
 	})
 	out := objectCache{errors: &watchErrors{}}
 	options.DefaultWatchErrorHandler = out.errors.handle
@@ -95,7 +95,7 @@ func (c *children) open(namespace string) (objectCache, error) {
 }
 
 // in returns the cache of the objects of a namespace, which it creates if there is none.
-func (c *children) in(ctx context.Context, namespace string) (objectCache, error) {
+func (c *objectCaches) in(ctx context.Context, namespace string) (objectCache, error) {
 	if c.namespace == "" || namespace == "" || namespace == c.namespace {
 		return c.primary, nil
 	}
@@ -118,10 +118,9 @@ func (c *children) in(ctx context.Context, namespace string) (objectCache, error
 type namespacedCluster struct {
 	*cluster.Live // of the primary cache
 
-	children   *children
+	caches     *objectCaches
 	owner      ownerKind
 	controller controller.Controller
-	own        ownWriteFilter
 	inputs     *inputs // nil without a package, which reads none
 
 	mu    sync.Mutex
@@ -130,8 +129,8 @@ type namespacedCluster struct {
 
 var _ cluster.Cluster = (*namespacedCluster)(nil)
 
-func newNamespacedCluster(kids *children, owner ownerKind, c controller.Controller) *namespacedCluster {
-	s := &namespacedCluster{children: kids, owner: owner, controller: c, parts: map[cache.Cache]*cluster.Live{}}
+func newNamespacedCluster(kids *objectCaches, owner ownerKind, c controller.Controller) *namespacedCluster {
+	s := &namespacedCluster{caches: kids, owner: owner, controller: c, parts: map[cache.Cache]*cluster.Live{}}
 	s.Live = s.part(kids.primary)
 	return s
 }
@@ -141,17 +140,17 @@ func (s *namespacedCluster) part(of objectCache) *cluster.Live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts[of.cache] == nil {
-		w := newWatches(s.owner, of, &s.own, s.controller)
+		w := newWatches(s.owner, of, s.controller)
 		s.parts[of.cache] = &cluster.Live{
-			Client: of.client, Direct: s.children.direct, Kinds: cluster.Kinds(s.children.manager.GetConfig()), Namespace: s.children.namespace, Watch: w.ensure,
-			Schemas: s.children.schemas, Creations: s.children.creations, Whole: s.children.wholes.get,
+			Client: of.client, Direct: s.caches.direct, Kinds: cluster.Kinds(s.caches.manager.GetConfig()), Namespace: s.caches.namespace, Watch: w.ensure,
+			Schemas: s.caches.schemas, Creations: s.caches.creations, ReadFull: s.caches.large.get,
 		}
 	}
 	return s.parts[of.cache]
 }
 
 func (s *namespacedCluster) at(ctx context.Context, namespace string) (*cluster.Live, error) {
-	of, err := s.children.in(ctx, namespace)
+	of, err := s.caches.in(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +181,7 @@ func (s *namespacedCluster) Apply(ctx context.Context, object *unstructured.Unst
 	}
 	out, err := live.Apply(ctx, object)
 	if err == nil {
-		s.children.wholes.note(out)
+		s.caches.large.note(out)
 	}
 	return out, err
 }

@@ -19,7 +19,7 @@ import (
 // orphanPatchStatus writes the status of patches that no reconciler of a package handles:
 // the target is of a kind that no package serves, or is cluster-scoped.
 type orphanPatchStatus struct {
-	reader *reader
+	reader *patchReader
 	// packagesLoaded is closed when every package was tried.
 	packagesLoaded <-chan struct{}
 	mapper         meta.RESTMapper
@@ -30,12 +30,12 @@ type orphanPatchStatus struct {
 // watchOrphanPatches adds the controller that writes the status of orphan patches.
 func (m *Manager) watchOrphanPatches() error {
 	u := &orphanPatchStatus{packagesLoaded: m.unserved.packagesLoaded, mapper: m.manager.GetRESTMapper(), packaged: m.subsystems.has}
-	c, err := m.newController("unmatched."+patch.Kind.Group, patch.Kind.Kind, "", u.step, nil)
+	c, err := m.newController("unmatched."+patch.Kind.Group, patch.Kind.Kind, "", u.reconcile, nil)
 	if err != nil {
 		return err
 	}
 	// Whoever may write a Patch has it judged by each write.
-	paced := newWakes(m.options.Log).paced(&handler.EnqueueRequestForObject{})
+	paced := newEventRateLimits(m.options.Log).limited(&handler.EnqueueRequestForObject{})
 	if u.reader, err = m.patches.join(c, paced, predicate.Or[client.Object](specOnly, repeated)); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ var repeated = predicate.TypedFuncs[client.Object]{
 	GenericFunc: func(event.TypedGenericEvent[client.Object]) bool { return false },
 }
 
-func (u *orphanPatchStatus) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (u *orphanPatchStatus) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	select {
 	case <-u.packagesLoaded:
 	default:

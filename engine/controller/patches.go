@@ -42,17 +42,17 @@ type patches struct {
 	log       logr.Logger
 
 	mu      sync.Mutex
-	state   serving
-	readers []*reader
+	state   availability
+	readers []*patchReader
 }
 
-// serving says whether there can be patches.
-type serving string
+// availability says whether there can be patches.
+type availability string
 
 // What is known of that; "" is nothing yet.
 const (
-	servingYes serving = "Yes"
-	servingNo  serving = "No"
+	patchesServed    availability = "Yes"
+	patchesNotServed availability = "No"
 )
 
 // newPatches returns the patches that a manager reads.
@@ -87,7 +87,7 @@ func trimmed(o any) (any, error) {
 
 // Start implements manager.Runnable: it asks until there can be patches.
 func (p *patches) Start(ctx context.Context) error {
-	for state, err := p.known(ctx); state != servingYes; state, err = p.askAgain(ctx) {
+	for state, err := p.known(ctx); state != patchesServed; state, err = p.askAgain(ctx) {
 		again := patchesAgain
 		if err != nil {
 			again = firstRetry
@@ -107,7 +107,7 @@ func (p *patches) NeedLeaderElection() bool { return false }
 
 // known returns whether there can be patches, and asks the API server if it has not
 // said so yet.
-func (p *patches) known(ctx context.Context) (serving, error) {
+func (p *patches) known(ctx context.Context) (availability, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state != "" {
@@ -121,7 +121,7 @@ func (p *patches) known(ctx context.Context) (serving, error) {
 }
 
 // askAgain asks although there is an answer, which others go on with meanwhile.
-func (p *patches) askAgain(ctx context.Context) (serving, error) {
+func (p *patches) askAgain(ctx context.Context) (availability, error) {
 	why, err := p.ask(ctx)
 	if err != nil {
 		return "", err
@@ -146,21 +146,21 @@ func (p *patches) ask(ctx context.Context) (string, error) {
 }
 
 // learn takes an answer over, and begins to watch if there can be patches.
-func (p *patches) learn(why string) (serving, error) {
+func (p *patches) learn(why string) (availability, error) {
 	switch {
 	case why != "" && p.state == "":
-		p.state = servingNo
+		p.state = patchesNotServed
 		p.log.Info("patches are not looked at: " + why)
-	case why == "" && p.state != servingYes:
+	case why == "" && p.state != patchesServed:
 		for _, r := range p.readers {
 			if err := r.begin(); err != nil {
 				return "", err
 			}
 		}
-		if p.state == servingNo {
+		if p.state == patchesNotServed {
 			p.log.Info("patches are looked at from now on")
 		}
-		p.state = servingYes
+		p.state = patchesServed
 	}
 	return p.state, nil
 }
@@ -177,8 +177,8 @@ func withoutPatches(err error) (string, bool) {
 	return "", false
 }
 
-// A reader reads patches for one controller, which reconciles what they are about.
-type reader struct {
+// A patchReader reads patches for one controller, which reconciles what they are about.
+type patchReader struct {
 	cluster.Cluster // of the cache of patches
 	*patches
 
@@ -189,22 +189,22 @@ type reader struct {
 	watch *pendingWatch
 }
 
-var _ cluster.Cluster = (*reader)(nil)
+var _ cluster.Cluster = (*patchReader)(nil)
 
 // join returns what reads patches for a controller.
-func (p *patches) join(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (*reader, error) {
-	r := &reader{Cluster: &cluster.Live{Client: p.client}, patches: p, controller: c, handler: h, predicate: which}
+func (p *patches) join(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (*patchReader, error) {
+	r := &patchReader{Cluster: &cluster.Live{Client: p.client}, patches: p, controller: c, handler: h, predicate: which}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers = append(p.readers, r)
-	if p.state != servingYes {
+	if p.state != patchesServed {
 		return r, nil // it begins when there can be patches
 	}
 	return r, r.begin()
 }
 
 // begin starts the watch of a reader, once.
-func (r *reader) begin() error {
+func (r *patchReader) begin() error {
 	if r.watch != nil {
 		return nil
 	}
@@ -226,8 +226,8 @@ func (r *reader) begin() error {
 }
 
 // ListCached implements cluster.Cluster.
-func (r *reader) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
-	if state, err := r.known(ctx); err != nil || state == servingNo {
+func (r *patchReader) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	if state, err := r.known(ctx); err != nil || state == patchesNotServed {
 		return nil, err
 	}
 	r.mu.Lock()

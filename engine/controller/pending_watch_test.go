@@ -122,12 +122,12 @@ func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 			close(woken)
 		}()
 		// The step of the reconciler lends its request.
-		p := newReconcilerWithDeadline(func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		p := newBackoffReconciler(func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 			if key.Name == "plain" {
 				return 0, nil
 			}
 			return 0, o.await(ctx)
-		}, newSteps(0), "Shop", nil)
+		}, newRunningReconciles(0), "Shop", nil)
 		var unreadable *cluster.KindUnreadableError
 		for _, name := range []string{"one", "two", "one", "plain"} {
 			_, err := p.Reconcile(t.Context(), request(name))

@@ -22,35 +22,18 @@ import (
 type reconciler struct {
 	program   atomic.Pointer[program.Memo]
 	lifecycle *reconcile.Reconciler
-	own       *ownWriteFilter
 }
 
-// step takes a resource one step further, and repeats that while a step has written
-// something new: a write may unblock another component, and its watch event is filtered.
-// The loop ends, as it counts only the first few contents of each object as new; a package
-// that writes one object again and again returns the worker after each step.
-func (r *reconciler) step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	r.own.beginReconcile(key)
-	defer r.own.endReconcile(key)
-	for {
-		again, err := r.lifecycle.Step(ctx, key, timed{r.program.Load(), stepOf(ctx)})
-		if err != nil {
-			return again, err
-		}
-		switch r.own.sinceLast(key) {
-		case noWrite:
-			return again, nil
-		case rewritten:
-			return firstRetry, nil
-		case advanced:
-		}
-	}
+// reconcile reconciles a resource once. A write may unblock another component: the watch event
+// of the written object reconciles the resource again.
+func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	return r.lifecycle.Step(ctx, key, timedPackage{r.program.Load(), runningOf(ctx)})
 }
 
 // resources returns the cluster that has custom resources, by a client that reads from a
 // cache.
 func (m *Manager) resources(from client.Client) *cluster.Live {
-	return &cluster.Live{Client: from, Direct: m.children.direct, Whole: m.children.wholes.get}
+	return &cluster.Live{Client: from, Direct: m.caches.direct, ReadFull: m.caches.large.get}
 }
 
 // recorder records events on the API server.
@@ -76,7 +59,7 @@ func (r *reconciler) use(p *program.Program) {
 	r.program.Store(program.NewMemo(p, remembered))
 }
 
-// errNotServed names a package without a controller.
-func errNotServed(p *program.Program) error {
+// errNoController names a package without a controller.
+func errNoController(p *program.Program) error {
 	return fmt.Errorf("package %s serves %s, which this process does not; start it anew", p.Name(), p.GroupVersionKind().GroupKind())
 }

@@ -41,8 +41,8 @@ const (
 	slowEvaluation = time.Second
 	// stopPatience is how long a worker waits for its step when the process ends.
 	stopPatience = 5 * time.Second
-	// slowStep is how long a step may go on until the log names its resource.
-	slowStep = 10 * time.Second
+	// slowReconcile is how long a reconcile may go on until the log names its resource.
+	slowReconcile = 10 * time.Second
 )
 
 // The rate at which events wake resources.

@@ -50,8 +50,8 @@ const (
 type unservedTeardown struct {
 	manager *Manager
 	log     logr.Logger
-	// pace limits the status writes that report broken packages.
-	pace flowcontrol.RateLimiter
+	// statusLimiter limits the status writes that report broken packages.
+	statusLimiter flowcontrol.RateLimiter
 
 	packagesLoaded     chan struct{}
 	notePackagesLoaded func()
@@ -68,26 +68,26 @@ type unservedTeardown struct {
 type kindWatch struct {
 	stop context.CancelFunc
 	done chan struct{}
-	// wake looks at every resource once more; nil for a kind whose package is not broken.
-	wake waker
+	// enqueueAll looks at every resource once more; nil for a kind whose package is not broken.
+	enqueueAll enqueueAllFunc
 }
 
-// A waker looks at every resource of a kind, until it is not watched any more.
-type waker func(ctx context.Context, done <-chan struct{})
+// An enqueueAllFunc looks at every resource of a kind, until it is not watched any more.
+type enqueueAllFunc func(ctx context.Context, done <-chan struct{})
 
 func newUnservedTeardown(m *Manager) *unservedTeardown {
 	s := &unservedTeardown{
 		manager: m, log: m.options.Log, packagesLoaded: make(chan struct{}), watched: map[schema.GroupKind]*kindWatch{},
 		changed: make(chan struct{}, 1), broken: map[string]*brokenPackage{},
-		pace: flowcontrol.NewTokenBucketRateLimiter(statusPace, 1),
+		statusLimiter: flowcontrol.NewTokenBucketRateLimiter(statusRate, 1),
 	}
 	s.notePackagesLoaded = sync.OnceFunc(func() { close(s.packagesLoaded) })
 	return s
 }
 
-// statusPace is how many statuses are written in a second when all resources of a package
+// statusRate is how many statuses are written in a second when all resources of a package
 // are told of something at once.
-const statusPace = 200
+const statusRate = 200
 
 // Start implements manager.Runnable.
 func (s *unservedTeardown) Start(ctx context.Context) error {
@@ -111,7 +111,7 @@ func (s *unservedTeardown) tearsDown() bool { return s.manager.options.Strays !=
 
 // lookForWaiting watches the kinds that have resources with the engine's finalizer.
 func (s *unservedTeardown) lookForWaiting(ctx context.Context) {
-	var found []unservedKind
+	var found []packageMissingKind
 	s.retry(ctx, func() (err error) { found, err = s.find(ctx); return err })
 	var names []string
 	for _, k := range found {
@@ -138,18 +138,18 @@ func (s *unservedTeardown) retry(ctx context.Context, try func() error) {
 }
 
 // outOfScope reports whether a kind is served, or outside of the manager's namespace.
-func (s *unservedTeardown) outOfScope(k unservedKind) bool {
+func (s *unservedTeardown) outOfScope(k packageMissingKind) bool {
 	return s.manager.serves(k.GroupKind()) || s.manager.options.CustomResourceNamespace != "" && !k.namespaced
 }
 
 // find returns the kinds of packages that are not served and have a resource with the
 // engine's finalizer.
-func (s *unservedTeardown) find(ctx context.Context) ([]unservedKind, error) {
+func (s *unservedTeardown) find(ctx context.Context) ([]packageMissingKind, error) {
 	kinds, err := s.kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []unservedKind
+	var out []packageMissingKind
 	for _, k := range kinds {
 		if s.outOfScope(k) {
 			continue
@@ -169,10 +169,10 @@ func (s *unservedTeardown) find(ctx context.Context) ([]unservedKind, error) {
 }
 
 // kinds returns the kinds of all packages.
-func (s *unservedTeardown) kinds(ctx context.Context) ([]unservedKind, error) {
+func (s *unservedTeardown) kinds(ctx context.Context) ([]packageMissingKind, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
-	err := s.manager.children.direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
+	err := s.manager.caches.direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
 	if apierrors.IsForbidden(err) {
 		s.log.Info("resources without their package are not looked for: the operator may not list CustomResourceDefinitions")
 		return nil, nil
@@ -187,8 +187,8 @@ func (s *unservedTeardown) kinds(ctx context.Context) ([]unservedKind, error) {
 	return kindsDefined(definitions.Items, resources), nil
 }
 
-// An unservedKind is the kind of a package that is not served.
-type unservedKind struct {
+// An packageMissingKind is the kind of a package that is not served.
+type packageMissingKind struct {
 	schema.GroupVersionKind
 	pkg        string
 	namespaced bool
@@ -199,12 +199,12 @@ type unservedKind struct {
 
 // kindsDefined returns the kinds of definitions in the versions that the cluster
 // prefers. A definition that is not served yet has no resources.
-func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.APIResourceList) []unservedKind {
+func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.APIResourceList) []packageMissingKind {
 	defined := map[string]metav1.PartialObjectMetadata{}
 	for _, d := range definitions {
 		defined[d.Name] = d
 	}
-	var out []unservedKind
+	var out []packageMissingKind
 	for _, list := range served {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -213,7 +213,7 @@ func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.A
 		for _, r := range list.APIResources {
 			d, ours := defined[r.Name+"."+gv.Group]
 			if ours && !strings.Contains(r.Name, "/") {
-				out = append(out, unservedKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: d.Labels[crd.PackageLabel], namespaced: r.Namespaced, reach: reachOf(d)})
+				out = append(out, packageMissingKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: d.Labels[crd.PackageLabel], namespaced: r.Namespaced, reach: reachOf(d)})
 			}
 		}
 	}
@@ -234,13 +234,13 @@ func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
 const page = 500
 
 // hasWaiting reports whether a kind has a resource with the engine's finalizer.
-func (s *unservedTeardown) hasWaiting(ctx context.Context, k unservedKind) (bool, error) {
+func (s *unservedTeardown) hasWaiting(ctx context.Context, k packageMissingKind) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		next := list.Continue
 		list = &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
-		err := s.manager.children.direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := s.manager.caches.direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return false, err
 		}
@@ -257,7 +257,7 @@ func (s *unservedTeardown) hasWaiting(ctx context.Context, k unservedKind) (bool
 
 // start watches the deletions of a kind, unless it is watched or its package is served by
 // now, and reports whether it has started.
-func (s *unservedTeardown) start(ctx context.Context, k unservedKind) bool {
+func (s *unservedTeardown) start(ctx context.Context, k packageMissingKind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watched[k.GroupKind()] != nil || s.manager.serves(k.GroupKind()) {
@@ -273,20 +273,20 @@ func (s *unservedTeardown) start(ctx context.Context, k unservedKind) bool {
 }
 
 // startBroken watches all resources of a kind whose package is broken.
-func (s *unservedTeardown) startBroken(ctx context.Context, k unservedKind) {
+func (s *unservedTeardown) startBroken(ctx context.Context, k packageMissingKind) {
 	s.release(k.GroupKind()) // it may be watched for deletions already
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.manager.serves(k.GroupKind()) {
 		return
 	}
-	watch, wake, err := s.newBrokenWatch(k)
+	watch, enqueueAll, err := s.newBrokenWatch(k)
 	if err != nil {
 		s.log.Error(err, "resources of a broken package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
 		return
 	}
 	s.run(ctx, k.GroupKind(), watch)
-	s.watched[k.GroupKind()].wake = wake
+	s.watched[k.GroupKind()].enqueueAll = enqueueAll
 }
 
 // run begins to watch a kind. The caller holds the lock.
@@ -318,7 +318,7 @@ func (s *unservedTeardown) release(kind schema.GroupKind) {
 // its own, which ends with it: one that cannot sync must not block the others.
 type watcher struct {
 	teardown   *unservedTeardown
-	kind       unservedKind
+	kind       packageMissingKind
 	resources  cache.Cache
 	reader     client.Client
 	life       *reconcile.Reconciler
@@ -326,7 +326,7 @@ type watcher struct {
 }
 
 // newWatcher returns a watcher that steps the resources of a kind. It watches nothing yet.
-func (s *unservedTeardown) newWatcher(k unservedKind, name string, kindStep func(*reconcile.Reconciler) step) (*watcher, error) {
+func (s *unservedTeardown) newWatcher(k packageMissingKind, name string, reconcileOf func(*reconcile.Reconciler) reconcileFunc) (*watcher, error) {
 	m := s.manager
 	w := &watcher{teardown: s, kind: k}
 	options := cacheOptions(m.manager)
@@ -341,14 +341,14 @@ func (s *unservedTeardown) newWatcher(k unservedKind, name string, kindStep func
 	}
 	w.life = &reconcile.Reconciler{
 		Kind: k.GroupVersionKind, Resources: m.resources(w.reader), Recorder: m.recorder(), Now: time.Now,
-		UnservedReach: k.reach,
-		Allow:         m.options.Allow,
+		ReachWithoutPackage: k.reach,
+		Allow:               m.options.Allow,
 	}
-	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retried(kindStep(w.life)), nil)
+	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retryConflicts(reconcileOf(w.life)), nil)
 	if err != nil {
 		return nil, err
 	}
-	w.life.Cluster = newNamespacedCluster(m.children, ownerKind{GroupKind: k.GroupKind(), wakes: newWakes(m.options.Log)}, w.controller)
+	w.life.Cluster = newNamespacedCluster(m.caches, ownerKind{GroupKind: k.GroupKind(), limits: newEventRateLimits(m.options.Log)}, w.controller)
 	return w, nil
 }
 
@@ -371,8 +371,8 @@ func (w *watcher) run(ctx context.Context) {
 
 // newTeardownWatch returns a function that watches a kind and tears its deleted resources
 // down until its context ends.
-func (s *unservedTeardown) newTeardownWatch(k unservedKind) (func(context.Context), error) {
-	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) step { return l.StepUnserved })
+func (s *unservedTeardown) newTeardownWatch(k packageMissingKind) (func(context.Context), error) {
+	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) reconcileFunc { return l.StepPackageMissing })
 	if err != nil {
 		return nil, err
 	}
@@ -382,29 +382,29 @@ func (s *unservedTeardown) newTeardownWatch(k unservedKind) (func(context.Contex
 
 // newBrokenWatch returns a function that watches a kind whose package is broken until its
 // context ends, and one that steps all of its resources once more.
-func (s *unservedTeardown) newBrokenWatch(k unservedKind) (run func(context.Context), wake waker, err error) {
+func (s *unservedTeardown) newBrokenWatch(k packageMissingKind) (run func(context.Context), enqueueAll enqueueAllFunc, err error) {
 	elsewhere := func() {
 		s.log.Info("another process serves the kind of a package that is broken here, and what is broken is not said in its resources", "package", k.pkg, "kind", k.GroupKind().String())
 	}
-	w, err := s.newWatcher(k, "broken", func(l *reconcile.Reconciler) step {
-		u := newUnserved(l, func() string { return s.faultOf(k.pkg) }, elsewhere)
-		return s.stepOf(l, u)
+	w, err := s.newWatcher(k, "broken", func(l *reconcile.Reconciler) reconcileFunc {
+		u := newBrokenReporter(l, func() string { return s.faultOf(k.pkg) }, elsewhere)
+		return s.reconcileBroken(l, u)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	w.life.Resources = pacedStatus{w.life.Resources, s.pace}
+	w.life.Resources = rateLimitedStatus{w.life.Resources, s.statusLimiter}
 	woken := make(chan event.TypedGenericEvent[client.Object])
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
 	if err := w.controller.Watch(source.Channel(woken, enqueue)); err != nil {
 		return nil, nil, err
 	}
-	wake = func(ctx context.Context, done <-chan struct{}) { w.wakeAll(ctx, done, woken) }
-	return w.run, wake, w.watch(predicate.Or[client.Object](specOrMetadataChanged, answered))
+	enqueueAll = func(ctx context.Context, done <-chan struct{}) { w.enqueueAll(ctx, done, woken) }
+	return w.run, enqueueAll, w.watch(predicate.Or[client.Object](specOrMetadataChanged, answered))
 }
 
-// wakeAll makes the controller take a step with each resource.
-func (w *watcher) wakeAll(ctx context.Context, done <-chan struct{}, woken chan<- event.TypedGenericEvent[client.Object]) {
+// enqueueAll makes the controller take a step with each resource.
+func (w *watcher) enqueueAll(ctx context.Context, done <-chan struct{}, woken chan<- event.TypedGenericEvent[client.Object]) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout) // a kind that cannot be read holds no other up
 	defer cancel()
 	list := newList(w.kind.GroupVersionKind)
@@ -422,32 +422,32 @@ func (w *watcher) wakeAll(ctx context.Context, done <-chan struct{}, woken chan<
 	}
 }
 
-// stepOf returns the step of a resource whose package is broken. A deleted one is torn down.
-func (s *unservedTeardown) stepOf(l *reconcile.Reconciler, u *unserved) step {
+// reconcileBroken returns the step of a resource whose package is broken. A deleted one is torn down.
+func (s *unservedTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenReporter) reconcileFunc {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 		cr, err := l.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name})
 		switch {
 		case err != nil:
 			return 0, err
 		case cr == nil || cr.GetDeletionTimestamp() == nil:
-			return u.step(ctx, key)
+			return u.reconcile(ctx, key)
 		case s.tearsDown():
-			return l.StepUnserved(ctx, key)
+			return l.StepPackageMissing(ctx, key)
 		}
 		return 0, nil
 	}
 }
 
-// pacedStatus is a cluster whose statuses are written at a pace.
-type pacedStatus struct {
+// rateLimitedStatus is a cluster whose statuses are written at a pace.
+type rateLimitedStatus struct {
 	cluster.Cluster
 
-	pace flowcontrol.RateLimiter
+	limiter flowcontrol.RateLimiter
 }
 
 // ApplyStatus implements cluster.Cluster.
-func (s pacedStatus) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
-	if err := s.pace.Wait(ctx); err != nil {
+func (s rateLimitedStatus) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
+	if err := s.limiter.Wait(ctx); err != nil {
 		return err
 	}
 	return s.Cluster.ApplyStatus(ctx, resource)
@@ -458,9 +458,9 @@ func hasFinalizer(o metav1.Object) bool {
 	return slices.Contains(o.GetFinalizers(), reconcile.Finalizer)
 }
 
-// retried returns a step that is taken again when the resource was changed since it was
+// retryConflicts returns a step that is taken again when the resource was changed since it was
 // read: that change may be of another process that serves it.
-func retried(s step) step {
+func retryConflicts(s reconcileFunc) reconcileFunc {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 		again, err := s(ctx, key)
 		if apierrors.IsConflict(err) {

@@ -26,18 +26,18 @@ func TestKindsOfPackagesAreFoundByTheirDefinitions(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason      string
 		definitions map[string]string
-		want        []unservedKind
+		want        []packageMissingKind
 	}{
 		"None": {"what has no label is not a package's", nil, nil},
 		"Namespaced": {
 			"the version is the preferred one, and a subresource is no kind",
 			map[string]string{"things.a.example.com": "a"},
-			[]unservedKind{{GroupVersionKind: schema.GroupVersionKind{Group: "a.example.com", Version: "v2", Kind: "Thing"}, pkg: "a", namespaced: true}},
+			[]packageMissingKind{{GroupVersionKind: schema.GroupVersionKind{Group: "a.example.com", Version: "v2", Kind: "Thing"}, pkg: "a", namespaced: true}},
 		},
 		"ClusterScoped": {
 			"an operator of one namespace has to know",
 			map[string]string{"things.b.example.com": ""},
-			[]unservedKind{{GroupVersionKind: schema.GroupVersionKind{Group: "b.example.com", Version: "v1", Kind: "Thing"}}},
+			[]packageMissingKind{{GroupVersionKind: schema.GroupVersionKind{Group: "b.example.com", Version: "v1", Kind: "Thing"}}},
 		},
 		"NotServed": {
 			"a definition that is not served has no resources",
@@ -50,7 +50,7 @@ func TestKindsOfPackagesAreFoundByTheirDefinitions(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: crd, Labels: map[string]string{"operetta.dev/package": pkg}},
 			})
 		}
-		if diff := cmp.Diff(c.want, kindsDefined(definitions, served), cmp.AllowUnexported(unservedKind{})); diff != "" {
+		if diff := cmp.Diff(c.want, kindsDefined(definitions, served), cmp.AllowUnexported(packageMissingKind{})); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
 	}
@@ -69,7 +69,7 @@ func TestTheReachOfAPackageIsReadFromItsDefinition(t *testing.T) {
 	} {
 		definition := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{crd.ReachAnnotation: row.text}}}
 		reach := reachOf(definition)
-		owner := ownership.Owner{Namespace: "here", Reach: reach}
+		owner := ownership.Owner{Ref: cluster.Ref{Namespace: "here"}, Reach: reach}
 		if (reach != nil) != row.known || owner.Reaches(far) != row.reaches {
 			t.Errorf("%s: %s: known %v, reaches %v", name, row.reason, reach != nil, owner.Reaches(far))
 		}

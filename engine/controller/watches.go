@@ -28,7 +28,6 @@ type watches struct {
 	owner      ownerKind
 	source     objectCache
 	controller controller.Controller
-	own        *ownWriteFilter
 
 	mu      sync.Mutex
 	pending map[schema.GroupVersionKind]*pendingWatch
@@ -41,12 +40,12 @@ type ownerKind struct {
 	// reach is where their objects may be; nil is not known, as of a kind without its package.
 	reach func() program.Reach
 	// uid returns the UID of one of them, "" where it is not known; nil knows none.
-	uid   func(types.NamespacedName) types.UID
-	wakes *wakes
+	uid    func(types.NamespacedName) types.UID
+	limits *eventRateLimits
 }
 
-func newWatches(owner ownerKind, in objectCache, own *ownWriteFilter, c controller.Controller) *watches {
-	return &watches{owner: owner, source: in, controller: c, own: own, pending: map[schema.GroupVersionKind]*pendingWatch{}}
+func newWatches(owner ownerKind, in objectCache, c controller.Controller) *watches {
+	return &watches{owner: owner, source: in, controller: c, pending: map[schema.GroupVersionKind]*pendingWatch{}}
 }
 
 // ensure starts the watch of a kind, once, and waits until it has synced.
@@ -69,8 +68,7 @@ func (w *watches) open(ctx context.Context, kind schema.GroupVersionKind) (*pend
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	o := newPendingWatch(kind, informer.HasSyncedChecker().Done(), w.source.errors)
-	toOwner := w.own.filterEvents(w.owner.wakes.paced(w.handler()))
-	if err := w.controller.Watch(o.source(informer, toOwner)); err != nil {
+	if err := w.controller.Watch(o.source(informer, w.owner.limits.limited(w.handler()))); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	w.pending[kind] = o

@@ -21,11 +21,11 @@ const knownArguments = "preserveUnknownFields, immutable, listType, listMapKey, 
 
 // readAttributes reads the attributes of v and of the definitions that it refers to, so that
 // an attribute on a definition applies to all fields of that type. It follows the references
-// for which follow is true.
+// for which follow is true; nil follows all.
 func (g *generator) readAttributes(at location, v cue.Value, follow func(reference cue.Value) bool) attributes {
 	var m attributes
 	seen := map[string]bool{}
-	visitOperandsAlong(v, follow, func(to cue.Value, referred bool) {
+	visitOperands(v, follow, func(to cue.Value, referred bool) {
 		if to != v && !referred {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 
 	"cuelang.org/go/cue"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 )
 
 // addBound adds one comparison, such as >=1 or =~"^a".
@@ -32,26 +33,20 @@ func (g *generator) addStringBound(at location, schema *schemaProps, op cue.Op, 
 		g.fault(at, errorMessage(err), "")
 		return false
 	}
-	switch op {
-	case cue.RegexMatchOp, cue.NotRegexMatchOp:
-		if !g.checkPattern(at, text) {
-			return false
-		}
-	}
-	switch op {
-	case cue.RegexMatchOp:
-		addPattern(schema, text)
-	case cue.NotRegexMatchOp:
-		addNot(schema, schemaProps{Pattern: text})
-	case cue.NotEqualOp:
-		if text == "" {
-			schema.MinLength = larger(schema.MinLength, 1)
-			return true
-		}
+	switch {
+	case op == cue.NotEqualOp && text == "":
+		schema.MinLength = larger(schema.MinLength, 1)
+	case op == cue.NotEqualOp:
 		return g.addNotEqual(at, schema, op, operand)
-	default:
+	case op != cue.RegexMatchOp && op != cue.NotRegexMatchOp:
 		g.fault(at, fmt.Sprintf("a CRD cannot compare strings (%v%q)", op, text), "write a pattern, as in =~\"^[a-m]\"")
 		return false
+	case !g.checkPattern(at, text):
+		return false
+	case op == cue.RegexMatchOp:
+		addPattern(schema, text)
+	default:
+		addNot(schema, schemaProps{Pattern: text})
 	}
 	return true
 }
@@ -87,46 +82,46 @@ func (g *generator) addNumberBound(at location, schema *schemaProps, op cue.Op, 
 	case integer && !isExact(operand, n):
 		g.fault(at, fmt.Sprintf("a CRD holds bounds as float64, which cannot hold %v", operand), "write a bound below 2^53, or none")
 		return false
-	case integer:
-		setBound(schema, op, n, true)
-	default:
-		setBound(schema, op, n, false)
-		g.correctTruncatedBound(schema, op, operand, n)
+	}
+	setBound(schema, op, n)
+	if !integer {
+		correctTruncatedBound(schema, op, operand, n)
 	}
 	return true
 }
 
 // setBound sets the minimum or maximum. The API server rejects every integer if the bound is
 // a fraction like 1.5, so a bound of an integer is rounded to the next valid integer.
-func setBound(schema *schemaProps, op cue.Op, n float64, integer bool) {
-	exclusive := op == cue.GreaterThanOp || op == cue.LessThanOp
-	if integer && n != math.Trunc(n) {
-		exclusive = false
+func setBound(schema *schemaProps, op cue.Op, n float64) {
+	upper, exclusive := boundKind(op)
+	if !acceptsFractions(schema) && n != math.Trunc(n) {
+		round := math.Ceil
+		if upper {
+			round = math.Floor
+		}
+		n, exclusive = round(n), false
 	}
-	switch op {
-	case cue.GreaterThanEqualOp, cue.GreaterThanOp:
-		if integer {
-			n = math.Ceil(n)
-		}
-		schema.Minimum, schema.ExclusiveMinimum = &n, exclusive
-	case cue.LessThanEqualOp, cue.LessThanOp:
-		if integer {
-			n = math.Floor(n)
-		}
+	if upper {
 		schema.Maximum, schema.ExclusiveMaximum = &n, exclusive
+	} else {
+		schema.Minimum, schema.ExclusiveMinimum = &n, exclusive
 	}
+}
+
+// boundKind reports whether a bound is an upper one, and whether it excludes its operand.
+func boundKind(op cue.Op) (upper, exclusive bool) {
+	return op == cue.LessThanEqualOp || op == cue.LessThanOp, op == cue.GreaterThanOp || op == cue.LessThanOp
 }
 
 // correctTruncatedBound works around a behaviour of the API server: with a bound like 1.5 on
 // a number, it truncates the bound to 1 before it compares an integer with it.
-func (g *generator) correctTruncatedBound(schema *schemaProps, op cue.Op, operand cue.Value, n float64) {
+func correctTruncatedBound(schema *schemaProps, op cue.Op, operand cue.Value, n float64) {
 	whole := math.Trunc(n)
 	if whole == n {
 		return
 	}
-	upper := op == cue.LessThanEqualOp || op == cue.LessThanOp
+	upper, exclusive := boundKind(op)
 	valid := upper == (whole < n)
-	exclusive := op == cue.GreaterThanOp || op == cue.LessThanOp
 	switch {
 	case !valid && !exclusive: // >=1.5 would accept 1
 		addNot(schema, exactly(whole))
@@ -187,16 +182,6 @@ func addNot(schema *schemaProps, of schemaProps) {
 	schema.AllOf = append(schema.AllOf, schemaProps{Not: &of})
 }
 
-func larger(have *int64, n int64) *int64 {
-	if have != nil && *have > n {
-		return have
-	}
-	return &n
-}
+func larger(have *int64, n int64) *int64 { return new(max(n, ptr.Deref(have, n))) }
 
-func smaller(have *int64, n int64) *int64 {
-	if have != nil && *have < n {
-		return have
-	}
-	return &n
-}
+func smaller(have *int64, n int64) *int64 { return new(min(n, ptr.Deref(have, n))) }

@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"operetta.dev/engine/fault"
+	"k8s.io/utils/ptr"
 )
 
 type column = apiextensionsv1.CustomResourceColumnDefinition
@@ -31,50 +30,44 @@ func columns(own []column) []column {
 	return slices.Concat(columnsBefore, own, columnsAfter)
 }
 
-// checkColumnPath returns a fault for a column of a field that the schema does not have. Paths
-// with filters are left to the API server.
-func checkColumnPath(path string, c column, schema *schemaProps) []fault.Fault {
+// checkColumnPath adds a fault for a column of a field that the schema does not have. Paths with
+// filters are left to the API server.
+func (g *generator) checkColumnPath(at location, c column, schema *schemaProps) {
 	if !simplePath.MatchString(c.JSONPath) || strings.HasPrefix(c.JSONPath, ".metadata.") {
-		return nil
+		return
 	}
 	for name := range strings.SplitSeq(c.JSONPath[1:], ".") {
 		property, ok := schema.Properties[name]
 		if !ok {
-			if isTrue(schema.XPreserveUnknownFields) || schema.AdditionalProperties != nil {
-				return nil
+			if !ptr.Deref(schema.XPreserveUnknownFields, false) && schema.AdditionalProperties == nil {
+				g.fault(at, quoted(c.Name)+"there is no field "+c.JSONPath, "correct the jsonPath")
 			}
-			return []fault.Fault{{Path: path, Message: quoted(c.Name) + "there is no field " + c.JSONPath, Hint: "correct the jsonPath"}}
+			return
 		}
 		schema = &property
 	}
-	return nil
 }
 
 var simplePath = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_-]*)+$`)
 
-func checkColumns(path string, own []column) []fault.Fault {
-	var faults []fault.Fault
+func (g *generator) checkColumns(at location, own []column) {
 	seen := map[string]bool{}
-	for _, c := range slices.Concat(columnsBefore, columnsAfter) {
+	for _, c := range columns(nil) {
 		seen[c.Name] = true
 	}
 	for _, c := range own {
-		bad := func(problem, hint string) {
-			faults = append(faults, fault.Fault{Path: path, Message: quoted(c.Name) + problem, Hint: hint})
-		}
 		if seen[c.Name] {
-			bad("there is already a column of this name", "Ready, Phase, Components and Age are built in")
+			g.fault(at, quoted(c.Name)+"there is already a column of this name", "Ready, Phase, Components and Age are built in")
 		}
 		seen[c.Name] = true
 		if c.Name == "" {
-			bad("a column must have a name", "")
+			g.fault(at, quoted(c.Name)+"a column must have a name", "")
 		}
 		if !strings.HasPrefix(c.JSONPath, ".") {
-			bad("a jsonPath must begin with a dot", `write ".spec.replicas"`)
+			g.fault(at, quoted(c.Name)+"a jsonPath must begin with a dot", `write ".spec.replicas"`)
 		}
 		if !slices.Contains(columnTypes, c.Type) {
-			bad("unknown type "+c.Type, "write one of "+strings.Join(columnTypes, ", "))
+			g.fault(at, quoted(c.Name)+"unknown type "+c.Type, "write one of "+strings.Join(columnTypes, ", "))
 		}
 	}
-	return faults
 }

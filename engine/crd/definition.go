@@ -8,8 +8,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"operetta.dev/engine/fault"
 )
 
 // PackageLabel is the label of a CustomResourceDefinition that names the package it was
@@ -62,7 +60,8 @@ type Version struct {
 // returns no CRD, if a CRD cannot express exactly what def says.
 func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	def = withNames(def)
-	faults := checkDefinition(def)
+	g := &generator{}
+	g.checkDefinition(def)
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: def.Plural + "." + def.Group, Labels: labels(def), Annotations: annotations(def)},
@@ -77,11 +76,10 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 		},
 	}
 	for _, v := range def.Versions {
-		version, more := generateVersion(def, v)
-		crd.Spec.Versions = append(crd.Spec.Versions, version)
-		faults = append(faults, more...)
+		g.nodes = 0
+		crd.Spec.Versions = append(crd.Spec.Versions, g.version(def, v))
 	}
-	if err := merged(faults); err != nil {
+	if err := merged(g.faults); err != nil {
 		return nil, err
 	}
 	return crd, nil
@@ -90,13 +88,14 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 // labels returns the label that names the package. If the name of the folder is not a
 // valid label value, the label is set with an empty value.
 func labels(def Definition) map[string]string {
-	switch {
-	case def.Package == "":
+	if def.Package == "" {
 		return nil
-	case len(validation.IsValidLabelValue(def.Package)) > 0:
-		return map[string]string{PackageLabel: ""}
 	}
-	return map[string]string{PackageLabel: def.Package}
+	name := def.Package
+	if len(validation.IsValidLabelValue(name)) > 0 {
+		name = ""
+	}
+	return map[string]string{PackageLabel: name}
 }
 
 // annotations returns the annotation that says what resources may own beyond their
@@ -131,9 +130,9 @@ func pluralOf(singular string) string {
 	return singular + "s"
 }
 
-func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceDefinitionVersion, []fault.Fault) {
+func (g *generator) version(def Definition, v Version) apiextensionsv1.CustomResourceDefinitionVersion {
 	at := root("versions." + v.Name)
-	g := &generator{}
+	before := len(g.faults)
 	schema := &apiextensionsv1.JSONSchemaProps{
 		Type:        "object",
 		Description: def.Description,
@@ -152,9 +151,9 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 		schema.Properties["spec"] = *spec
 	}
 	schema.Properties["status"] = *g.statusSchema(at.field("status"), v.Status)
-	if len(g.faults) == 0 { // a field that could not be expressed is missing from the schema
+	if len(g.faults) == before { // a field that could not be expressed is missing from the schema
 		for _, c := range v.PrinterColumns {
-			g.faults = append(g.faults, checkColumnPath(at.path+".printerColumns", c, schema)...)
+			g.checkColumnPath(at.field("printerColumns"), c, schema)
 		}
 	}
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
@@ -167,7 +166,7 @@ func generateVersion(def Definition, v Version) (apiextensionsv1.CustomResourceD
 	if v.Deprecated != "" {
 		version.DeprecationWarning = &v.Deprecated
 	}
-	return version, g.faults
+	return version
 }
 
 // specSchema returns the schema of .spec, which is always an object.
@@ -180,17 +179,17 @@ func (g *generator) specSchema(at location, v cue.Value) *apiextensionsv1.JSONSc
 		g.fault(at, problem, "write spec: {} if there is nothing to configure")
 		return nil
 	}
-	schema := g.schema(at.positionedAt(v), v)
-	if schema != nil {
-		schema.Description = specDescription(v)
-	}
-	if schema != nil && (schema.Type != "object" || schema.Nullable) {
-		g.fault(at.positionedAt(v), "the spec must be a struct", "")
+	at = at.positionedAt(v)
+	schema := g.schema(at, v)
+	switch {
+	case schema == nil:
+		return nil
+	case schema.Type != "object" || schema.Nullable:
+		g.fault(at, "the spec must be a struct", "")
 		return nil
 	}
-	if schema != nil {
-		addDefaultLimits(schema, 0, nil)
-	}
+	schema.Description = specDescription(v)
+	addDefaultLimits(schema, 0, nil)
 	return schema
 }
 

@@ -12,7 +12,7 @@ import (
 func descriptionOf(v cue.Value) string {
 	own := docComments(v, nil)
 	if own == nil {
-		visitOperands(v, func(to cue.Value, referred bool) {
+		visitOperands(v, nil, func(to cue.Value, referred bool) {
 			if own == nil && referred {
 				own = docComments(to, nil)
 			}
@@ -30,7 +30,7 @@ func specDescription(v cue.Value) string {
 		files[l.Pos().Filename()] = true
 	}
 	var found []string
-	visitOperands(v, func(to cue.Value, referred bool) {
+	visitOperands(v, nil, func(to cue.Value, referred bool) {
 		if referred {
 			found = append(found, docComments(to, nil)...)
 		}

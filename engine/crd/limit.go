@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"cuelang.org/go/cue"
+	"k8s.io/utils/ptr"
 )
 
 // An API server stores any object that fits into a request, which is megabytes. A user who may
@@ -52,7 +53,7 @@ func addDefaultLimits(schema *schemaProps, depth int, values []any) {
 		}
 		addDefaultLimits(schema.Items.Schema, depth+1, elementValues(values))
 	case schema.Type == "object":
-		isMap := schema.AdditionalProperties != nil || len(schema.Properties) == 0 && isTrue(schema.XPreserveUnknownFields)
+		isMap := schema.AdditionalProperties != nil || len(schema.Properties) == 0 && ptr.Deref(schema.XPreserveUnknownFields, false)
 		if isMap && schema.MaxProperties == nil {
 			schema.MaxProperties = widenLimit(many, schema.MinProperties, values)
 		}
@@ -119,21 +120,18 @@ func maxLengthOf(schema *schemaProps) (longest int64, bounded bool) {
 	default:
 		narrow(maxFormatLength)
 	}
-	for i := range schema.AllOf {
-		n, ok := maxLengthOf(&schema.AllOf[i])
+	add := func(n int64, ok bool) {
 		if ok {
 			narrow(n)
 		} else if !bounded {
 			longest = max(longest, n)
 		}
 	}
+	for i := range schema.AllOf {
+		add(maxLengthOf(&schema.AllOf[i]))
+	}
 	if len(schema.AnyOf) > 0 {
-		n, ok := maxLengthOfAny(schema.AnyOf)
-		if ok {
-			narrow(n)
-		} else if !bounded {
-			longest = max(longest, n)
-		}
+		add(maxLengthOfAny(schema.AnyOf))
 	}
 	return longest, bounded
 }
@@ -233,7 +231,7 @@ func limitsOf(schema *schemaProps) Limits {
 	case schema == nil:
 	case schema.Type == "array":
 		return atMost(schema.MaxItems)
-	case schema.Type == "object" && (schema.AdditionalProperties != nil || isTrue(schema.XPreserveUnknownFields)):
+	case schema.Type == "object" && (schema.AdditionalProperties != nil || ptr.Deref(schema.XPreserveUnknownFields, false)):
 		return atMost(schema.MaxProperties)
 	case schema.Type == "object":
 		return Limits{High: float64(len(schema.Properties)), Finite: len(schema.Properties) == 0}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/fieldpath"
 )
 
 // LocateErrors returns errors of an API server about the CustomResourceDefinition that Generate
@@ -79,12 +80,10 @@ func locate(def Definition, e *field.Error) fault.Fault {
 	at = at.field(names[0].name)
 	at.pos = positionOf(v)
 	for _, s := range names[1:] {
-		next, below := s.descend(v, at)
-		at = below
-		if pos := positionOf(next); pos.IsValid() {
+		v, at = s.descend(v, at)
+		if pos := positionOf(v); pos.IsValid() {
 			at.pos = pos
 		}
-		v = next
 	}
 	if rule, ok := ruleOf(e); ok {
 		if pos := attributeWith(v, rule); pos.IsValid() {
@@ -145,59 +144,49 @@ type step struct{ name, elements string }
 // a level of the schema. A path within a default leads to the fields that the default is for.
 func schemaSteps(path string) []step {
 	var out []step
-	for {
-		name, rest, found := strings.Cut(strings.TrimPrefix(path, ".properties["), "]")
+	for parts := fieldpath.Parse(path); len(parts) > 0; parts = parts[1:] {
 		switch {
-		case strings.HasPrefix(path, ".properties[") && found:
-			out, path = append(out, step{name: name}), rest
-		case strings.HasPrefix(path, ".items"):
-			out, path = append(out, step{elements: "items"}), strings.TrimPrefix(path, ".items")
-		case strings.HasPrefix(path, ".additionalProperties"):
-			out, path = append(out, step{elements: "values"}), strings.TrimPrefix(path, ".additionalProperties")
-		case strings.HasPrefix(path, defaultLabel):
-			return append(out, valueSteps(strings.TrimPrefix(path, defaultLabel))...)
+		case parts[0].Field == "properties" && len(parts) > 1:
+			out, parts = append(out, step{name: parts[1].Element}), parts[1:]
+		case parts[0].Field == "items":
+			out = append(out, step{elements: "items"})
+		case parts[0].Field == "additionalProperties":
+			out = append(out, step{elements: "values"})
+		case parts[0].Field == "default":
+			return append(out, valueSteps(parts[1:])...)
 		default:
 			return out
 		}
 	}
+	return out
 }
 
-// valueSteps parses a path in a value, such as .topics[0].name.
-func valueSteps(path string) []step {
+// valueSteps returns the steps of a path in a value, such as .topics[0].name.
+func valueSteps(parts []fieldpath.Part) []step {
 	var out []step
-	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {
-		name, rest, indexed := strings.Cut(name, "[")
-		if name != "" {
-			out = append(out, step{name: name})
-		}
-		if indexed && strings.Trim(rest, "0123456789]") == "" {
+	for _, p := range parts {
+		if p.Field != "" {
+			out = append(out, step{name: p.Field})
+		} else if _, indexed := p.Index(); indexed {
 			out = append(out, step{elements: "items"})
 		}
 	}
 	return out
 }
 
-// descend goes one level down from v.
+// descend returns the value one level below v, which may not exist, and its location.
 func (s step) descend(v cue.Value, at location) (cue.Value, location) {
 	switch s.elements {
 	case "items":
-		return at.elements().lookupIn(v, cue.AnyIndex)
+		return v.LookupPath(cue.MakePath(cue.AnyIndex)), at.elements()
 	case "values":
-		return at.values().lookupIn(v, cue.AnyString)
+		return v.LookupPath(cue.MakePath(cue.AnyString)), at.values()
 	}
-	at = at.field(s.name)
-	if next, at := at.lookupIn(v, cue.Str(s.name)); next.Exists() {
-		return next, at
+	field := v.LookupPath(cue.MakePath(cue.Str(s.name)))
+	if !field.Exists() {
+		field = v.LookupPath(cue.MakePath(cue.Str(s.name).Optional()))
 	}
-	return at.lookupIn(v, cue.Str(s.name).Optional())
-}
-
-// lookupIn returns a member of v, which may not exist, and l.
-func (l location) lookupIn(v cue.Value, sel cue.Selector) (cue.Value, location) {
-	if !v.Exists() {
-		return v, l
-	}
-	return v.LookupPath(cue.MakePath(sel)), l
+	return field, at.field(s.name)
 }
 
 // attributeWith returns the position of the attribute that contains a rule.
@@ -211,7 +200,7 @@ func attributeWith(v cue.Value, rule string) token.Pos {
 	if !v.Exists() {
 		return found
 	}
-	visitOperands(v, func(v cue.Value, _ bool) {
+	visitOperands(v, nil, func(v cue.Value, _ bool) {
 		if f, ok := v.Source().(*ast.Field); ok {
 			for _, a := range f.Attrs {
 				match(a)

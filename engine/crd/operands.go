@@ -1,22 +1,14 @@
 package crd
 
-import (
-	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/ast"
-)
+import "cuelang.org/go/cue"
 
-// visitOperands visits v and the values that it is composed of: operands of & and |, arguments
-// of calls, and targets of references. referred is true for targets of references; the nearest
-// is visited first.
+// visitOperands visits v and the values that it is composed of: operands of & and |, arguments of
+// close, and targets of the references for which follow is true; nil follows all. referred is true
+// for targets of references; the nearest is visited first.
 //
 // Each target is visited once: definitions that double each other
 // (#A: #B & #B, #B: #C & #C, …) would otherwise take exponential time.
-func visitOperands(v cue.Value, visit func(v cue.Value, referred bool)) {
-	visitOperandsAlong(v, func(cue.Value) bool { return true }, visit)
-}
-
-// visitOperandsAlong is visitOperands along the references for which follow is true.
-func visitOperandsAlong(v cue.Value, follow func(reference cue.Value) bool, visit func(v cue.Value, referred bool)) {
+func visitOperands(v cue.Value, follow func(reference cue.Value) bool, visit func(v cue.Value, referred bool)) {
 	visit(v, false)
 	s := operandVisitor{follow: follow, visit: visit, seen: map[cue.Value]bool{}}
 	s.walk(v, 0)
@@ -26,26 +18,6 @@ type operandVisitor struct {
 	follow func(reference cue.Value) bool
 	visit  func(v cue.Value, referred bool)
 	seen   map[cue.Value]bool
-}
-
-// calleeName returns the name of the function if a value is a call, or "".
-func calleeName(v cue.Value) string {
-	node := v.Source()
-	if f, ok := node.(*ast.Field); ok {
-		node = f.Value
-	}
-	call, ok := node.(*ast.CallExpr)
-	if !ok {
-		return ""
-	}
-	switch fun := call.Fun.(type) {
-	case *ast.Ident:
-		return fun.Name
-	case *ast.SelectorExpr:
-		name, _, _ := ast.LabelName(fun.Sel)
-		return name
-	}
-	return ""
 }
 
 // maxChain bounds how many references and operators are followed at one field.
@@ -58,7 +30,7 @@ func (s *operandVisitor) walk(v cue.Value, depth int) {
 	op, args := v.Expr()
 	switch op {
 	case cue.CallOp:
-		if name := calleeName(v); name != "" && name != "close" {
+		if callName(args[0]) != "close" {
 			return // the result of a function is not composed of its arguments
 		}
 		fallthrough
@@ -68,7 +40,7 @@ func (s *operandVisitor) walk(v cue.Value, depth int) {
 			s.walk(a, depth+1)
 		}
 	case cue.SelectorOp, cue.IndexOp:
-		if !s.follow(v) {
+		if s.follow != nil && !s.follow(v) {
 			return
 		}
 		to := cue.Dereference(v)

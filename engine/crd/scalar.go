@@ -10,6 +10,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
+// scalarTypes are the types of the kinds that a schema has a type for.
+var scalarTypes = map[cue.Kind]string{
+	cue.BoolKind: "boolean", cue.IntKind: "integer", cue.FloatKind: "number",
+	cue.NumberKind: "number", cue.StringKind: "string",
+}
+
 // scalarSchema returns the schema of a value that is neither a struct nor a list. Evaluation
 // has brought it into the form
 //
@@ -17,20 +23,14 @@ import (
 func (g *generator) scalarSchema(at location, v cue.Value) *schemaProps {
 	schema := &schemaProps{}
 	kind := v.IncompleteKind() &^ cue.NullKind
-	arms := disjuncts(v.Eval())
-	switch kind {
-	case cue.BoolKind:
-		schema.Type = "boolean"
-	case cue.IntKind:
-		schema.Type = "integer"
-	case cue.NumberKind, cue.FloatKind:
-		schema.Type = "number"
-	case cue.StringKind:
-		schema.Type = "string"
-	case cue.BytesKind:
+	arms := operandsOf(cue.OrOp, v.Eval())
+	switch {
+	case scalarTypes[kind] != "":
+		schema.Type = scalarTypes[kind]
+	case kind == cue.BytesKind:
 		schema.Type = "string"
 		addFormat(schema, "byte")
-	case cue.IntKind | cue.StringKind, cue.NumberKind | cue.StringKind:
+	case kind == cue.IntKind|cue.StringKind, kind == cue.NumberKind|cue.StringKind:
 		// A quantity (number | =~…) is one too, as in all CRDs: a fraction is then
 		// written as a string.
 		schema.XIntOrString = true
@@ -152,7 +152,7 @@ func (g *generator) addConjuncts(at location, schema *schemaProps, arm cue.Value
 		return false
 	}
 	ok := true
-	for _, c := range conjuncts(arm) {
+	for _, c := range operandsOf(cue.AndOp, arm) {
 		switch op, args := c.Expr(); op {
 		case cue.NoOp:
 		case cue.CallOp:
@@ -172,31 +172,16 @@ func isKind(k cue.Kind) func(cue.Value) bool {
 // isNotConstant reports whether an arm has more than one value.
 func isNotConstant(arm cue.Value) bool { return arm.Kind() == cue.BottomKind }
 
-// disjuncts returns the arms of an evaluated disjunction, however nested. Expr leaves out a
-// default that is an instance of another arm.
-func disjuncts(v cue.Value) []cue.Value {
-	op, args := v.Expr()
-	switch {
-	case op == cue.OrOp:
-		var all []cue.Value
-		for _, a := range args {
-			all = append(all, disjuncts(a)...)
-		}
-		return all
-	case op == cue.NoOp && len(args) == 1 && args[0] != v:
-		return disjuncts(args[0])
-	}
-	return []cue.Value{v}
-}
-
-func conjuncts(v cue.Value) []cue.Value {
-	op, args := v.Expr()
-	if op != cue.AndOp {
+// operandsOf returns the operands of an evaluated conjunction or disjunction, however nested. Expr
+// leaves out a default that is an instance of the only other arm.
+func operandsOf(op cue.Op, v cue.Value) []cue.Value {
+	is, args := v.Expr()
+	if is != op && (is != cue.NoOp || len(args) != 1 || args[0] == v) {
 		return []cue.Value{v}
 	}
 	var all []cue.Value
 	for _, a := range args {
-		all = append(all, conjuncts(a)...)
+		all = append(all, operandsOf(op, a)...)
 	}
 	return all
 }

@@ -37,7 +37,7 @@ func (g *generator) schema(at location, v cue.Value) *schemaProps {
 	if !g.withinLimits(at) {
 		return nil
 	}
-	attrs := g.readAttributes(at, v, func(cue.Value) bool { return true })
+	attrs := g.readAttributes(at, v, nil)
 	before := len(g.faults)
 	schema := g.convert(at, v, attrs)
 	if schema == nil && attrs.preserve {
@@ -145,5 +145,3 @@ func preserveFieldsOf(v cue.Value) *schemaProps {
 	}
 	return schema
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -146,11 +146,6 @@ func (g *generator) statusElementSchema(at location, v cue.Value) *schemaProps {
 	return found
 }
 
-var scalarTypes = map[cue.Kind]string{
-	cue.BoolKind: "boolean", cue.IntKind: "integer", cue.FloatKind: "number",
-	cue.NumberKind: "number", cue.StringKind: "string",
-}
-
 func (g *generator) statusStructSchema(at location, v cue.Value) *schemaProps {
 	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
 	if err != nil || at.depth > maxDepth {

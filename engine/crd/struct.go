@@ -7,6 +7,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 )
 
 // structSchema returns the schema of a struct: an object with properties, or a map.
@@ -111,7 +112,7 @@ func (g *generator) addProperty(at location, sel cue.Selector, v cue.Value, pare
 	before := len(g.faults)
 	schema := g.schema(at, v)
 	if schema == nil {
-		if isTrue(parent.XPreserveUnknownFields) {
+		if ptr.Deref(parent.XPreserveUnknownFields, false) {
 			g.faults = g.faults[:before] // the parent preserves fields without a schema
 		}
 		return

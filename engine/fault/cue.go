@@ -284,7 +284,7 @@ func originOf(e errors.Error) Origin {
 }
 
 func orFirst(a, b Position) Position {
-	if a != (Position{}) {
+	if !a.IsZero() {
 		return a
 	}
 	return b

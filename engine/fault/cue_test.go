@@ -84,6 +84,40 @@ func TestFaultsAreSortedAndEachIsSaidOnce(t *testing.T) {
 	}
 }
 
+// A person reads the line that Error returns: two faults with the same line are one, whatever
+// code the engine gave them.
+func TestFaultsThatReadAlikeAreOne(t *testing.T) {
+	t.Parallel()
+	one := fault.Fault{Position: fault.Position{File: "x.cue", Line: 1}, Path: "a", Message: "m", Hint: "h"}
+	with := func(change func(*fault.Fault)) fault.Fault {
+		f := one
+		change(&f)
+		return f
+	}
+	for name, c := range map[string]struct {
+		other fault.Fault
+		want  int
+	}{
+		"another code":     {with(func(f *fault.Fault) { f.Code = fault.UnknownField }), 1},
+		"another name":     {with(func(f *fault.Fault) { f.Name = "n" }), 1},
+		"another hint":     {with(func(f *fault.Fault) { f.Hint = "i" }), 2},
+		"another use":      {with(func(f *fault.Fault) { f.Position.Use = "y.cue:2" }), 2},
+		"another path":     {with(func(f *fault.Fault) { f.Path = "b" }), 2},
+		"another position": {with(func(f *fault.Fault) { f.Position.Line = 2 }), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ordered := fault.Faults{one, c.other, one}.Sorted()
+			if len(ordered) != c.want {
+				t.Errorf("%d faults, want %d:\n%v", len(ordered), c.want, ordered)
+			}
+			if diff := cmp.Diff(ordered, fault.Faults{c.other, one, c.other}.Sorted()); diff != "" {
+				t.Errorf("the order depends on the order of the input (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAnErrorOfTheParserIsInvalid(t *testing.T) {
 	t.Parallel()
 	err := cuecontext.New().CompileString("x: {", cue.Filename("x.cue")).Err()

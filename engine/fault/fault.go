@@ -40,6 +40,9 @@ type Position struct {
 	Use string
 }
 
+// IsZero reports whether there is no position.
+func (p Position) IsZero() bool { return p == Position{} }
+
 // String returns "file:line", and where that is used behind it, or "" for no position.
 func (p Position) String() string {
 	switch {
@@ -158,16 +161,19 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted returns the faults by position, path and message, each once.
+// Sorted returns the faults by position, path, message and hint, without their origins. Faults
+// that read alike are one, because a person cannot tell them apart: the one with the lowest code
+// is returned, as only Invalid can never become right.
 func (fs Faults) Sorted() Faults {
 	out := slices.Clone(fs)
 	for i := range out {
 		out[i].Origin = Origin{}
 	}
-	slices.SortStableFunc(out, func(a, b Fault) int {
-		return cmp.Or(Compare(a.Position, b.Position), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	slices.SortFunc(out, func(a, b Fault) int {
+		return cmp.Or(Compare(a.Position, b.Position), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Hint, b.Hint), cmp.Compare(a.Position.Use, b.Position.Use), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Name, b.Name))
 	})
-	return slices.Compact(out)
+	return slices.CompactFunc(out, func(a, b Fault) bool { return a.Error() == b.Error() })
 }
 
 // OrNil returns the faults as an error, or nil when there are none.

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Style says how a drawing writes its nodes. The zero value is usable.
+// A Style says how nodes are drawn. The zero value is usable.
 type Style[N cmp.Ordered] struct {
 	// Label is the text of a node; nil prints the node itself.
 	Label func(N) string
-	// Lines are the lines below a node, such as its objects; nil for none.
+	// Lines returns the lines below a node, such as its objects; nil draws none.
 	Lines func(N) []string
 }
 
-// Tree draws the graph as a tree for a terminal, dependencies above what needs them:
+// Tree draws the graph as a tree for a terminal, with dependencies above what needs them:
 //
 //	config
 //	│ · ConfigMap/web
@@ -23,9 +23,9 @@ type Style[N cmp.Ordered] struct {
 //	└─ cache
 //	   └─ web  (also after config)
 //
-// Every node is drawn once, below the dependency that is ordered last, which is the
-// one that it waits for; its other dependencies are named behind it, unless they
-// are above it in the tree anyhow. It fails as [Graph.Order] does.
+// Each node is drawn once, below the dependency that comes last in the order: that is the one
+// that it waits for. Its other dependencies follow its label, unless they are above it in the
+// tree. Tree errors like [Graph.Order].
 func (g *Graph[N, E]) Tree(style Style[N]) (string, error) {
 	order, err := g.sort()
 	if err != nil {
@@ -64,7 +64,7 @@ type tree[N cmp.Ordered, E any] struct {
 	b      strings.Builder
 }
 
-// draw writes a node behind first, and all that is below it behind rest.
+// draw writes a node with the prefix first, and everything below it with the prefix rest.
 func (t *tree[N, E]) draw(i int, first, rest string) {
 	label, lines := t.style.text(t.g.nodes[i])
 	t.line(first, label+t.also(i))
@@ -89,7 +89,7 @@ func (t *tree[N, E]) line(prefix, text string) {
 	t.b.WriteByte('\n')
 }
 
-// also names the dependencies that the place in the tree does not show.
+// also returns the dependencies that the position in the tree does not show, as text.
 func (t *tree[N, E]) also(i int) string {
 	above := map[N]bool{}
 	for p := t.parent[i]; p >= 0; p = t.parent[p] {
@@ -107,8 +107,8 @@ func (t *tree[N, E]) also(i int) string {
 	return "  (also after " + strings.Join(names, ", ") + ")"
 }
 
-// text returns the label and the lines of a node. A label of several lines keeps its
-// first and gives the others to the lines, so that no text can break the drawing.
+// text returns the label and the lines of a node. All but the first line of a label become lines
+// of the node, so that no text can break the drawing.
 func (s Style[N]) text(n N) (label string, lines []string) {
 	label = fmt.Sprint(n)
 	if s.Label != nil {

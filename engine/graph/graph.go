@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// Graph is a directed graph over N whose edges carry an E, typically where the
-// edge comes from ("web.cue:12"). The zero value is not usable; call [New].
+// A Graph is a directed graph of nodes N. Each of its edges carries an E, typically the position
+// at which it is written ("web.cue:12"). The zero value is not usable; call [New].
 type Graph[N cmp.Ordered, E any] struct {
 	nodes []N
 	index map[N]int
-	// out[i] holds the edges of node i and in[i] those that end in it. Both are
-	// kept sorted, so that the order of AddEdge calls cannot reach a result.
+	// out[i] holds the edges of node i, and in[i] those that end in it. Both are sorted, so
+	// that no result depends on the order of AddEdge calls.
 	out, in [][]half[E]
 }
 
-// half is one edge as seen from one of its ends.
+// half is an edge as seen from one of its ends.
 type half[E any] struct {
 	node int // the other end
 	data E
-	text string // how data prints: the tie-break between parallel edges
+	text string // data as text, which orders parallel edges
 }
 
-// Edge says that From needs To, and why.
+// An Edge says that From needs To. Data is typically where that is written.
 type Edge[N cmp.Ordered, E any] struct {
 	From, To N
 	Data     E
@@ -34,7 +34,7 @@ func New[N cmp.Ordered, E any]() *Graph[N, E] {
 	return &Graph[N, E]{index: map[N]int{}}
 }
 
-// AddNode adds nodes in author order. A node that is there already keeps its place.
+// AddNode adds nodes in author order. A node that was added before keeps its place.
 func (g *Graph[N, E]) AddNode(nodes ...N) {
 	for _, n := range nodes {
 		if g.Has(n) {
@@ -47,20 +47,19 @@ func (g *Graph[N, E]) AddNode(nodes ...N) {
 	}
 }
 
-// AddEdge records that from needs to. Both must have been added; an edge to an
-// unknown node is an [*UnknownNodeError] and leaves the graph as it was. An edge from
-// a node to itself is accepted here and reported as a cycle by [Graph.Order].
-// Parallel edges are kept, each with its data.
+// AddEdge adds an edge: from needs to. It errors, and leaves the graph as it was, if one of them
+// was not added. An edge from a node to itself is accepted, and is a cycle. Parallel edges are
+// kept, each with its data.
 func (g *Graph[N, E]) AddEdge(from, to N, data E) error {
 	f, okFrom := g.index[from]
 	t, okTo := g.index[to]
+	text := fmt.Sprint(data)
 	switch {
 	case !okFrom:
-		return &UnknownNodeError[N, E]{Node: from, Edge: Edge[N, E]{from, to, data}}
+		return fmt.Errorf("%v -> %v%s: unknown node %v", from, to, origin(data), from)
 	case !okTo:
-		return &UnknownNodeError[N, E]{Node: to, Edge: Edge[N, E]{from, to, data}}
+		return fmt.Errorf("%v -> %v%s: unknown node %v", from, to, origin(data), to)
 	}
-	text := fmt.Sprint(data)
 	g.out[f] = insert(g.out[f], half[E]{t, data, text})
 	g.in[t] = insert(g.in[t], half[E]{f, data, text})
 	return nil
@@ -84,30 +83,3 @@ func (g *Graph[N, E]) Has(n N) bool {
 
 // Nodes returns all nodes in author order.
 func (g *Graph[N, E]) Nodes() []N { return slices.Clone(g.nodes) }
-
-// Edges returns all edges, by author order of From, then of To.
-func (g *Graph[N, E]) Edges() []Edge[N, E] {
-	var all []Edge[N, E]
-	for i, from := range g.nodes {
-		for _, h := range g.out[i] {
-			all = append(all, Edge[N, E]{from, g.nodes[h.node], h.data})
-		}
-	}
-	return all
-}
-
-// Between returns the data of the edges from one node to another.
-func (g *Graph[N, E]) Between(from, to N) []E {
-	f, okFrom := g.index[from]
-	t, okTo := g.index[to]
-	if !okFrom || !okTo {
-		return nil
-	}
-	var data []E
-	for _, h := range g.out[f] {
-		if h.node == t {
-			data = append(data, h.data)
-		}
-	}
-	return data
-}

@@ -169,9 +169,6 @@ func TestOrderReportsEveryCycleWithItsOrigins(t *testing.T) {
 			if diff := cmp.Diff(c.path, cycle.Path); diff != "" {
 				t.Errorf("%s\npath (-want +got):\n%s", c.reason, diff)
 			}
-			if got := cycle.Nodes(); len(got) != len(c.path) || got[0] != c.path[0].From {
-				t.Errorf("%s\nnodes: %v", c.reason, got)
-			}
 			if _, err := g.Tree(graph.Style[string]{}); err == nil {
 				t.Errorf("%s\ntree found no cycle", c.reason)
 			}
@@ -194,8 +191,7 @@ func TestAnEdgeToAnUnknownNodeIsRefused(t *testing.T) {
 			t.Parallel()
 			g := build(t, "web db")
 			err := g.AddEdge(c.from, c.to, "web.cue:1")
-			var unknown *graph.UnknownNodeError[string, string]
-			if !errors.As(err, &unknown) || err.Error() != c.want {
+			if err == nil || err.Error() != c.want {
 				t.Errorf("%s\nwant %s\ngot  %v", c.reason, c.want, err)
 			}
 			if len(g.Edges()) != 0 {
@@ -256,20 +252,6 @@ func TestNodesKeepTheirFirstPlace(t *testing.T) {
 	}
 	if g.Len() != 3 || !g.Has("c") || g.Has("d") {
 		t.Errorf("Len %d, Has(c) %v, Has(d) %v", g.Len(), g.Has("c"), g.Has("d"))
-	}
-}
-
-func TestBetweenReturnsTheDataOfParallelEdges(t *testing.T) {
-	t.Parallel()
-	g := build(t, "a b c", "a>b@written", "a>c@other", "a>b@inferred")
-	if diff := cmp.Diff([]string{"inferred", "written"}, g.Between("a", "b")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := g.Between("b", "a"); got != nil {
-		t.Errorf("edges have a direction, got %v", got)
-	}
-	if got := g.Between("a", "nope"); got != nil {
-		t.Errorf("unknown nodes have no edges, got %v", got)
 	}
 }
 

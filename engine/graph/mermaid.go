@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Mermaid writes the graph as a Mermaid flowchart, top to bottom in the order of a
-// rollout: an arrow leads from a node to what needs it. Parallel edges are one arrow. A
-// graph with cycles is written too: a picture is how they are understood.
+// Mermaid returns the graph as a Mermaid flowchart, top to bottom in the order of a rollout: an
+// arrow leads from a node to what needs it. Parallel edges become one arrow. It also draws a
+// graph with cycles, because a picture explains them best.
 func (g *Graph[N, E]) Mermaid(style Style[N]) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
@@ -32,5 +32,5 @@ func (g *Graph[N, E]) Mermaid(style Style[N]) string {
 	return b.String()
 }
 
-// mermaidText writes the characters that mean something inside a quoted Mermaid label as entities.
+// mermaidText escapes the characters that have a meaning in a quoted Mermaid label.
 var mermaidText = strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "&", "#amp;")

@@ -1,10 +1,13 @@
 package graph
 
-import "container/heap"
+import (
+	"errors"
+	"slices"
+)
 
-// Order returns all nodes, dependencies first. Of the nodes that may come next, the
-// one that the author wrote first does, so a file that is already in order stays so.
-// If there are cycles, the error joins one [*CycleError] for each.
+// Order returns all nodes, dependencies first. Of the nodes that may come next, the one that
+// was added first does, so a file that is already in order stays so. It errors if there are
+// cycles, and joins one [*CycleError] for each.
 func (g *Graph[N, E]) Order() ([]N, error) {
 	order, err := g.sort()
 	if err != nil {
@@ -17,41 +20,85 @@ func (g *Graph[N, E]) Order() ([]N, error) {
 	return nodes, nil
 }
 
-// sort is Kahn's algorithm with the author's order deciding between ready nodes.
+// sort is Kahn's algorithm; the node that was added first is taken from the ready ones.
 func (g *Graph[N, E]) sort() (order []int, err error) {
 	waits := make([]int, len(g.nodes))
-	ready := &lowest{}
-	for i := range g.nodes {
-		waits[i] = len(g.out[i])
-		if waits[i] == 0 {
-			heap.Push(ready, i)
+	var ready []int // ascending
+	for i, needed := range g.out {
+		if waits[i] = len(needed); waits[i] == 0 {
+			ready = append(ready, i)
 		}
 	}
-	for ready.Len() > 0 {
-		i := heap.Pop(ready).(int) //nolint:forcetypeassert // container/heap returns what was pushed
+	for len(ready) > 0 {
+		i := ready[0]
+		ready = ready[1:]
 		order = append(order, i)
 		for _, h := range g.in[i] {
 			if waits[h.node]--; waits[h.node] == 0 {
-				heap.Push(ready, h.node)
+				at, _ := slices.BinarySearch(ready, h.node)
+				ready = slices.Insert(ready, at, h.node)
 			}
 		}
 	}
-	if len(order) < len(g.nodes) {
-		return nil, g.cycles(waits)
+	if len(order) == len(g.nodes) {
+		return order, nil
 	}
-	return order, nil
+	var errs []error
+	for _, cycle := range g.Cycles() {
+		errs = append(errs, cycle)
+	}
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, errors.Join(errs...)
 }
 
-// lowest is a heap of node positions.
-type lowest []int
+// Cycles returns one cycle for each group of nodes that need each other, or none if the graph
+// has an order.
+func (g *Graph[N, E]) Cycles() []*CycleError[N, E] {
+	var cycles []*CycleError[N, E]
+	known := make([]bool, len(g.nodes))
+	for i := range g.nodes {
+		if known[i] {
+			continue
+		}
+		path := g.shortest(i)
+		if path == nil {
+			continue
+		}
+		cycles = append(cycles, &CycleError[N, E]{Path: path})
+		down, up := reach(i, g.out), reach(i, g.in)
+		for j := range known {
+			known[j] = known[j] || down[j] && up[j]
+		}
+	}
+	return cycles
+}
 
-func (l lowest) Len() int           { return len(l) }
-func (l lowest) Less(i, j int) bool { return l[i] < l[j] }
-func (l lowest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *lowest) Push(x any)        { *l = append(*l, x.(int)) } //nolint:forcetypeassert // sort pushes nothing else
-func (l *lowest) Pop() any {
-	last := len(*l) - 1
-	x := (*l)[last]
-	*l = (*l)[:last]
-	return x
+// shortest finds a shortest path from a node back to itself, breadth first.
+func (g *Graph[N, E]) shortest(start int) []Edge[N, E] {
+	type step struct {
+		from int
+		edge half[E]
+	}
+	came := make([]*step, len(g.nodes))
+	for todo := []int{start}; len(todo) > 0; todo = todo[1:] {
+		for _, h := range g.out[todo[0]] {
+			if came[h.node] != nil {
+				continue
+			}
+			came[h.node] = &step{todo[0], h}
+			todo = append(todo, h.node)
+		}
+	}
+	if came[start] == nil {
+		return nil
+	}
+	var path []Edge[N, E]
+	for at := start; len(path) == 0 || at != start; at = came[at].from {
+		s := came[at]
+		path = append(path, Edge[N, E]{g.nodes[s.from], g.nodes[at], s.edge.data})
+	}
+	slices.Reverse(path)
+	return path
 }

@@ -127,20 +127,20 @@ func (e Entry) fault() (field, problem string) {
 	if wrong := content.IsPathSegmentName(e.Namespace); len(wrong) > 0 {
 		return "namespace", fmt.Sprintf("%q %s", e.Namespace, wrong[0])
 	}
-	return e.wrongEnding()
+	return e.wrongFinish()
 }
 
-// wrongEnding returns what is wrong with what an entry says of an end.
-func (e Entry) wrongEnding() (field, problem string) {
+// wrongFinish returns what is wrong with what an entry says of an end.
+func (e Entry) wrongFinish() (field, problem string) {
 	switch e.Ended {
-	case NotEnded, Succeeded, Failed:
+	case NotFinished, Succeeded, Failed:
 	default:
 		return "ended", "is of a later version"
 	}
 	if e.Last == "" {
 		return "", ""
 	}
-	if problem := wrongWords(e.Last); problem != "" {
+	if problem := wrongShortStatus(e.Last); problem != "" {
 		return "last", problem
 	}
 	return "", ""
@@ -183,11 +183,11 @@ func printable(text string) bool {
 	return true
 }
 
-// wrongWords returns what is wrong with what is kept of a status, or "": anything but what
-// lastWords keeps. A package sees it as the status of the object.
-func wrongWords(text string) string {
-	if len(text) > maxWords {
-		return fmt.Sprintf("is longer than %d characters", maxWords)
+// wrongShortStatus returns what is wrong with what is kept of a status, or "": anything but what
+// shortStatus keeps. A package sees it as the status of the object.
+func wrongShortStatus(text string) string {
+	if len(text) > maxShortStatus {
+		return fmt.Sprintf("is longer than %d characters", maxShortStatus)
 	}
 	var said map[string]any
 	if json.Unmarshal([]byte(text), &said) != nil || said == nil {
@@ -206,7 +206,7 @@ func wrongWords(text string) string {
 	return ""
 }
 
-// areShort reports whether a value is a list of conditions as lastWords keeps them.
+// areShort reports whether a value is a list of conditions as shortStatus keeps them.
 func areShort(value any) bool {
 	list, ok := value.([]any)
 	return ok && !slices.ContainsFunc(list, func(c any) bool {

@@ -47,7 +47,7 @@ func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
 	case Predecessor:
 		return Action{Verb: WaitForDeletion, Reason: fmt.Sprintf("it belongs to a deleted %s of the same name and is about to be garbage-collected", owner.Kind)}
 	case Foreign:
-		return decideForeign(want, live, whose)
+		return decideAdoption(want, live, whose)
 	case Unproven:
 		return decideUnproven(live)
 	case OutOfReach:
@@ -58,7 +58,7 @@ func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
 	return Action{Verb: Refuse, Reason: fmt.Sprintf("unknown situation %s", situation)}
 }
 
-func decideForeign(want Desired, live *unstructured.Unstructured, whose string) Action {
+func decideAdoption(want Desired, live *unstructured.Unstructured, whose string) Action {
 	claim, claimed := ClaimOn(live)
 	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
 	switch {

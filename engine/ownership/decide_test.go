@@ -18,15 +18,18 @@ import (
 )
 
 var owner = ownership.Owner{
-	GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"},
-	Namespace:        "default", Name: "shop", UID: "1",
+	Ref: cluster.Ref{
+		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"},
+		Namespace:        "default", Name: "shop",
+	},
+	UID: "1",
 }
 
 // rendered is an object as a package renders it.
 func rendered(policy program.Policy) program.Object {
 	return program.Object{
 		Name:     "settings",
-		Identity: program.Identity{APIVersion: "v1", Kind: "ConfigMap", Name: "shop"},
+		Identity: cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "shop"},
 		Policy:   policy,
 		Manifest: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "shop"},
@@ -192,7 +195,7 @@ func TestDecide(t *testing.T) {
 
 func TestOwnersAreParsedBack(t *testing.T) {
 	t.Parallel()
-	for _, o := range []ownership.Owner{owner, {GroupVersionKind: owner.GroupVersionKind, Name: "cluster-wide"}} {
+	for _, o := range []ownership.Owner{owner, {Ref: cluster.Ref{GroupVersionKind: owner.GroupVersionKind, Name: "cluster-wide"}}} {
 		kind, key, ok := ownership.ParseOwner(o.String())
 		if !ok || kind != o.GroupKind() || key.Name != o.Name || key.Namespace != o.Namespace {
 			t.Errorf("%s was parsed as %v %v %v", o, kind, key, ok)

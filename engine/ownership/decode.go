@@ -75,7 +75,7 @@ func (d *decoder) entry(path string, v any) Entry {
 		Object: d.text(path, m, "object"), APIVersion: d.text(path, m, "apiVersion"), Kind: d.text(path, m, "kind"), Name: d.text(path, m, "name"),
 		Namespace: d.text(path, m, "namespace"), Digest: d.text(path, m, "digest"), UID: d.text(path, m, "uid"),
 		ClusterScoped: d.truth(path, m, "clusterScoped"), Orphan: d.truth(path, m, "orphan"),
-		Content: d.text(path, m, "content"), Ended: Ending(d.text(path, m, "ended")), Last: d.text(path, m, "last"),
+		Content: d.text(path, m, "content"), Ended: FinishState(d.text(path, m, "ended")), Last: d.text(path, m, "last"),
 	}
 }
 

@@ -49,8 +49,8 @@ type Entry struct {
 	// Content is the digest of what the object was last applied with but for its
 	// metadata, if it is of a kind that ends.
 	Content string `json:"content,omitempty"`
-	// Ended is how the object of that content has ended, if it has: see Ending.
-	Ended Ending `json:"ended,omitempty"`
+	// Ended is how the object of that content has ended, if it has: see FinishState.
+	Ended FinishState `json:"ended,omitempty"`
 	// Last is what its status said then, in short, as JSON.
 	Last string `json:"last,omitempty"`
 }
@@ -67,11 +67,7 @@ func (e Entry) Ref(ownerNamespace string) cluster.Ref {
 // RefOf returns the identity of an object that a package renders, in the namespace
 // of its owner unless it says otherwise or has none.
 func RefOf(o program.Object, ownerNamespace string, scope cluster.Scope) cluster.Ref {
-	ref := cluster.Ref{
-		GroupVersionKind: schema.FromAPIVersionAndKind(o.Identity.APIVersion, o.Identity.Kind),
-		Namespace:        o.Identity.Namespace,
-		Name:             o.Identity.Name,
-	}
+	ref := o.Identity
 	switch {
 	case scope == cluster.ClusterScoped:
 		ref.Namespace = ""

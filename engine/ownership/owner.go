@@ -49,10 +49,8 @@ const adopts = "true"
 
 // An Owner is the custom resource that objects belong to.
 type Owner struct {
-	schema.GroupVersionKind
-	Namespace string
-	Name      string
-	UID       types.UID
+	cluster.Ref
+	UID types.UID
 	// Reach is where its objects may be besides its namespace; nil is not known, as of a
 	// resource without its package.
 	Reach *program.Reach

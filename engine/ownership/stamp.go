@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
@@ -23,7 +24,7 @@ type Desired struct {
 	Key, Content string
 	Policy       program.Policy
 	// Position is where the package renders it.
-	Position program.Position
+	Position fault.Position
 }
 
 // Ref returns the object's identity.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 )
@@ -59,28 +60,28 @@ func parse(t *testing.T, text string) map[string]any {
 	return u.Object
 }
 
-func object(t *testing.T, name, manifest string) program.Object {
+func objectOf(t *testing.T, name, manifest string) program.Object {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: parse(t, manifest)}
 	return program.Object{
 		Name: name, Manifest: u.Object,
-		Identity: program.Identity{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()},
+		Identity: object.Ref{GroupVersionKind: u.GroupVersionKind(), Name: u.GetName()},
 	}
 }
 
 // rendered is a rendering: two components, one that should not exist, and a hook.
 func rendered(t *testing.T) []program.Component {
 	t.Helper()
-	open := object(t, "open", secret)
+	open := objectOf(t, "open", secret)
 	open.Patchable = map[string]bool{"data": true}
 	yes, no := program.Decision{Verdict: program.True}, program.Decision{Verdict: program.False}
 	return []program.Component{
-		{Name: "web", When: yes, Objects: []program.Object{object(t, "deployment", deployment), object(t, "secret", secret)}},
+		{Name: "web", When: yes, Objects: []program.Object{objectOf(t, "deployment", deployment), objectOf(t, "secret", secret)}},
 		{Name: "extra", When: yes, Missing: []string{"live.web"}, Objects: []program.Object{
-			object(t, "gadget", gadget), object(t, "role", role), {Name: "later"},
+			objectOf(t, "gadget", gadget), objectOf(t, "role", role), {Name: "later"},
 		}},
-		{Name: "off", When: no, Objects: []program.Object{object(t, "deployment", deployment)}},
-		{Name: "hooks.afterDeploy.note", When: yes, Objects: []program.Object{object(t, "job", gadget), open}},
+		{Name: "off", When: no, Objects: []program.Object{objectOf(t, "deployment", deployment)}},
+		{Name: "hooks.afterDeploy.note", When: yes, Objects: []program.Object{objectOf(t, "job", gadget), open}},
 	}
 }
 

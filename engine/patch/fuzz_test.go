@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/yaml"
@@ -48,7 +49,7 @@ func FuzzPatch(f *testing.F) {
 		}
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"patches": []any{made}}}}
 		asRead := &unstructured.Unstructured{Object: before}
-		o := program.Object{Name: "it", Manifest: before, Identity: program.Identity{APIVersion: asRead.GetAPIVersion(), Kind: asRead.GetKind(), Name: asRead.GetName()}}
+		o := program.Object{Name: "it", Manifest: before, Identity: object.Ref{GroupVersionKind: asRead.GroupVersionKind(), Name: asRead.GetName()}}
 		components := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{o}}}
 		after, _ := patch.Apply(components, []patch.Patch{patch.Parse(u)}, nil)
 		judge(t, before, after[0].Objects[0].Manifest)

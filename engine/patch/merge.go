@@ -18,7 +18,7 @@ import (
 
 // applyTo returns the manifest of an object with the change.
 func (c Change) applyTo(o program.Object) (map[string]any, error) {
-	kind := o.Identity.GroupVersionKind()
+	kind := o.Identity.GroupVersionKind
 	if err := c.checkAllowed(kind.GroupKind(), o.Patchable); err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ var secretKind = schema.GroupKind{Kind: "Secret"}
 // redactSecretError replaces the message of an error about a Secret, which may quote the
 // content.
 func redactSecretError(o program.Object, err error) error {
-	if o.Identity.GroupVersionKind().GroupKind() != secretKind {
+	if o.Identity.GroupKind() != secretKind {
 		return err
 	}
 	reason := Invalid

@@ -82,7 +82,7 @@ subjects: [{kind: ServiceAccount, name: shop}]
 // guarded applies one change to one object and returns the report.
 func guarded(t *testing.T, manifest, change string, open ...string) (map[string]any, patch.Report) {
 	t.Helper()
-	o := object(t, "it", manifest)
+	o := objectOf(t, "it", manifest)
 	for _, path := range open {
 		if o.Patchable == nil {
 			o.Patchable = map[string]bool{}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/program/syntax"
 )
 
 // What waits for an input waits for an object that somebody has to make. Its name and
@@ -57,7 +59,7 @@ func (i Input) absence(s Session) func(string) string {
 		object = namespace + "/" + object
 	}
 	object = fmt.Sprintf("%s %s (input %s)", i.Kind.Kind, object, i.Name)
-	path := Reference{Path: []string{"inputs", i.Name, "object"}}.String()
+	path := syntax.Reference{Path: []string{"inputs", i.Name, "object"}}.String()
 	if len(s.Inputs[i.Name].Objects) == 0 {
 		absent := path + notThere + ": " + object + " does not exist"
 		return strings.NewReplacer(path+notThere, absent, path+notSet, absent).Replace

@@ -4,19 +4,19 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/ast"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
-// What an expression waits for is found from the references in the text and from the data
-// that there are, and not from what CUE says: where it stopped tells which reference of
-// which expression it is, and the data tell how far that leads.
-
 // awaited is a reference that leads nowhere, for now.
+//
+// It is found from the references in the text and from the data, and not from what CUE
+// says: the place at which CUE stopped tells which reference of which expression it is,
+// and the data tell how far that leads.
 type awaited struct {
 	// Reference is the chain up to the first name that is not there.
-	Reference
+	syntax.Reference
 	// whole is all of the chain.
 	whole []string
 	// optional says that the name is of an optional field that nothing sets.
@@ -38,12 +38,12 @@ const notThere = " is not there yet"
 const notSet = " is optional, and not set"
 
 // awaits returns the reference without which a fault cannot be decided.
-func (p *Program) awaits(f Fault) (awaited, bool) {
-	for _, s := range p.index.selections[f.Origin] {
-		for n := s.from; n <= len(s.path); n++ {
-			if there, optional := exists(p.root(), s.path[:n]); !there {
-				r := Reference{Path: slices.Clone(s.path[:n]), Position: s.position}
-				return awaited{Reference: r, whole: s.path, optional: optional}, true
+func (p *Program) awaits(f fault.Fault) (awaited, bool) {
+	for _, s := range p.index.SelectionsAt(f.Origin) {
+		for n := s.Length; n <= len(s.Path); n++ {
+			if there, optional := exists(p.root(), s.Path[:n]); !there {
+				r := syntax.Reference{Path: slices.Clone(s.Path[:n]), Position: s.Position}
+				return awaited{Reference: r, whole: s.Path, optional: optional}, true
 			}
 		}
 	}
@@ -51,14 +51,14 @@ func (p *Program) awaits(f Fault) (awaited, bool) {
 }
 
 // absent returns the reference without which a fault cannot be decided, or none.
-func (p *Program) absent(f Fault) Reference {
+func (p *Program) absent(f fault.Fault) syntax.Reference {
 	a, _ := p.awaits(f)
 	return a.Reference
 }
 
 // lacks notes a reference that leads to something missing, if it is one.
-func (c *Component) lacks(r Reference) {
-	if len(r.Path) > 0 && !slices.ContainsFunc(c.Absent, r.is) {
+func (c *Component) lacks(r syntax.Reference) {
+	if len(r.Path) > 0 && !slices.ContainsFunc(c.Absent, r.Is) {
 		c.Absent = append(c.Absent, r)
 	}
 }
@@ -71,11 +71,11 @@ func (p *Program) root() cue.Value {
 	return p.static
 }
 
-// exists reports whether there is anything at a path, or else whether it leads to a field
-// that is optional.
+// exists reports whether there is anything at a path, or else whether the path leads to an
+// optional field.
 func exists(v cue.Value, path []string) (there, optional bool) {
 	for _, name := range path {
-		sel := label(name)
+		sel := syntax.Selector(name)
 		next := v.LookupPath(cue.MakePath(sel))
 		if !next.Exists() {
 			v, _ = v.Default()
@@ -89,40 +89,11 @@ func exists(v cue.Value, path []string) (there, optional bool) {
 	return true, false
 }
 
-// A selectedName is a place in the text at which a name is selected: the reference that it is
-// part of, and how long that is with the name.
-type selectedName struct {
-	path     []string
-	from     int
-	position Position
-}
-
-// addSelections records where each name of a reference is selected.
-func (x *index) addSelections(f found) {
-	root, names := selectors(f.chain)
-	names = names[:f.literal]
-	from := len(f.Path) - len(names)
-	for i, n := range append([]ast.Node{root}, names...) {
-		at := fault.OriginOf(n.Pos())
-		x.selections[at] = append(x.selections[at], selectedName{f.Path, max(from+i, 1), f.Position})
+// nameOf returns the name in a selector. One that is no name, as of a text that is no
+// path, is returned as it is written.
+func nameOf(sel cue.Selector) string {
+	if sel.LabelType() == cue.StringLabel {
+		return sel.Unquoted()
 	}
-}
-
-// selectors returns the name at which a chain starts, and what is selected behind it, as it
-// is written.
-func selectors(e ast.Expr) (root ast.Node, names []ast.Node) {
-	var all []ast.Node
-	for {
-		switch n := e.(type) {
-		case *ast.ParenExpr:
-			e = n.X
-		case *ast.SelectorExpr:
-			all, e = append(all, n.Sel), n.X
-		case *ast.IndexExpr:
-			all, e = append(all, n.Index), n.X
-		default:
-			slices.Reverse(all)
-			return e, all
-		}
-	}
+	return sel.String()
 }

@@ -15,6 +15,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
 	"operetta.dev/schemas"
 )
@@ -31,7 +32,7 @@ type builder struct {
 }
 
 // buildInstance returns the parsed package of a snapshot with all its imports.
-func buildInstance(s *source.Snapshot) (*build.Instance, Faults) {
+func buildInstance(s *source.Snapshot) (*build.Instance, fault.Faults) {
 	b := &builder{snapshot: s, context: build.NewContext()}
 	inst := b.instance(s.Dir())
 	if faults := b.addFiles(inst, s.Dir(), ""); len(faults) > 0 {
@@ -40,7 +41,7 @@ func buildInstance(s *source.Snapshot) (*build.Instance, Faults) {
 	if err := inst.Complete(); err != nil {
 		return nil, fault.Of(err, cue.Value{})
 	}
-	prune(inst)
+	syntax.Prune(inst)
 	return inst, nil
 }
 
@@ -104,7 +105,7 @@ func (b *builder) nearby(importPath string) string {
 
 // addFiles adds the files of a folder's package to an instance. Without a name,
 // the package is the one that is named as its folder, or the only one there.
-func (b *builder) addFiles(inst *build.Instance, dir, name string) Faults {
+func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults {
 	var files []*ast.File
 	for _, file := range b.snapshot.Files(dir) {
 		f, err := b.parse(file)
@@ -116,18 +117,18 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) Faults {
 		}
 	}
 	if name == "" {
-		var fault *Fault
-		if name, fault = b.choose(dir, files); fault != nil {
-			return Faults{*fault}
+		var wrong *fault.Fault
+		if name, wrong = b.choose(dir, files); wrong != nil {
+			return fault.Faults{*wrong}
 		}
 	}
-	var faults Faults
+	var faults fault.Faults
 	for _, f := range files {
 		if f.PackageName() != name {
 			continue
 		}
 		if a := fileAttribute(f, "extern"); a != nil {
-			faults = append(faults, Fault{
+			faults = append(faults, fault.Fault{
 				Position: fault.At(a.Pos()),
 				Message:  "@extern is not supported yet, so that what it should bring in would be missing",
 				Hint:     "write the data as CUE: cue import turns YAML, JSON and text into it",
@@ -138,7 +139,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) Faults {
 		}
 	}
 	if len(inst.Files) == 0 && len(faults) == 0 {
-		faults = Faults{{Message: fmt.Sprintf("no file in %s is of package %s", b.snapshot.Display(dir), name)}}
+		faults = fault.Faults{{Message: fmt.Sprintf("no file in %s is of package %s", b.snapshot.Display(dir), name)}}
 	}
 	return faults
 }
@@ -169,7 +170,7 @@ func withoutTexts(err error) error {
 }
 
 // choose returns the name of the package in a folder.
-func (b *builder) choose(dir string, files []*ast.File) (string, *Fault) {
+func (b *builder) choose(dir string, files []*ast.File) (string, *fault.Fault) {
 	var names []string
 	for _, f := range files {
 		name := f.PackageName()
@@ -185,12 +186,12 @@ func (b *builder) choose(dir string, files []*ast.File) (string, *Fault) {
 	case len(names) == 1:
 		return names[0], nil
 	case len(names) == 0:
-		return "", &Fault{
+		return "", &fault.Fault{
 			Message: "no file in " + b.snapshot.Display(dir) + " says which package it belongs to",
 			Hint:    "write package " + b.snapshot.Name() + " at the top of each file",
 		}
 	}
-	return "", &Fault{
+	return "", &fault.Fault{
 		Message: fmt.Sprintf("the folder %s holds several packages: %s", b.snapshot.Display(dir), strings.Join(names, ", ")),
 		Hint:    "move all but one into folders of their own",
 	}

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 )
 
 // component evaluates one component.
@@ -49,19 +51,19 @@ func (p *Program) component(name string, v cue.Value) Component {
 func (p *Program) noteNames(c *Component, v cue.Value) {
 	if f, wrong := p.nameFault(v.Path()); wrong {
 		f.Position = PositionOf(v)
-		p.note(c, Faults{f}, nil)
+		p.note(c, fault.Faults{f}, nil)
 	}
 	for name, o := range fields(p.part(c.Name, v, "objects")) {
 		if f, wrong := p.nameFault(o.Path()); wrong {
 			f.Position = p.placeOf(o, "objects", name)
-			p.note(c, Faults{f}, nil)
+			p.note(c, fault.Faults{f}, nil)
 		}
 	}
 }
 
 // part returns a part of a component, or a value that does not exist.
 func (p *Program) part(component string, v cue.Value, name string) cue.Value {
-	if !p.index.mayHave(name, component) {
+	if !p.index.MayHave(name, component) {
 		return cue.Value{}
 	}
 	return v.LookupPath(cue.MakePath(cue.Str(name)))
@@ -69,7 +71,7 @@ func (p *Program) part(component string, v cue.Value, name string) cue.Value {
 
 // note adds faults to a component: as what it misses if they come from what is
 // not there yet or from another component's faults, or else as its own.
-func (p *Program) note(c *Component, faults Faults, err error) {
+func (p *Program) note(c *Component, faults fault.Faults, err error) {
 	own, others := p.sorted(c.Name, faults)
 	if cue.IsIncomplete(err) {
 		own, others = nil, append(own, others...)
@@ -84,7 +86,7 @@ func (p *Program) note(c *Component, faults Faults, err error) {
 }
 
 // wait adds what a component waits for.
-func (p *Program) wait(c *Component, faults Faults) {
+func (p *Program) wait(c *Component, faults fault.Faults) {
 	for _, f := range faults {
 		if wrong, never := p.misspelt(f); never {
 			if wrong = p.placedFault(wrong); !slices.Contains(c.Faults, wrong) {
@@ -109,13 +111,13 @@ func (p *Program) wait(c *Component, faults Faults) {
 
 // missFrom notes the components that something missing would come from: the one whose
 // outputs it is, and the one whose live object they rest on.
-func (p *Program) missFrom(c *Component, f Fault) {
+func (p *Program) missFrom(c *Component, f fault.Fault) {
 	var from []string
 	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
 		from = append(from, nameOf(sels[1]))
 	}
 	if a, ok := p.awaits(f); ok {
-		if to, ok := a.dependency(); ok {
+		if to, ok := a.Dependency(); ok {
 			from = append(from, to)
 		}
 	}
@@ -137,7 +139,7 @@ func componentPath(name string) string {
 
 // sorted tells the faults of one component from those of others that it refers
 // to: a component is not wrong because the one that it waits for is.
-func (p *Program) sorted(component string, faults Faults) (own, others Faults) {
+func (p *Program) sorted(component string, faults fault.Faults) (own, others fault.Faults) {
 	for _, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
 		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && nameOf(sels[1]) != component {
@@ -168,11 +170,12 @@ func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
 	for to, v := range fields(dependsOn) {
 		out = append(out, p.edge(c, to, v))
 	}
-	for _, d := range p.edgesOf(c.Name) {
+	for _, d := range p.index.DerivedEdges(c.Name, p.home.Home) {
 		declared := slices.ContainsFunc(out, func(e Edge) bool { return e.To == d.To })
 		if !declared && p.uses(c.Name, d) {
-			d.FromData = d.If != "" || p.home.fromData(p.index)
-			out = append(out, d.Edge)
+			e := derivedEdge(d)
+			e.FromData = e.If != "" || p.home.FromData()
+			out = append(out, e)
 		}
 	}
 	return out
@@ -222,9 +225,9 @@ func (p *Program) render(c *Component, objects, policies cue.Value) {
 			if p.tally.manifest(o.Manifest); p.tally.over() {
 				return
 			}
-			o.Identity = identityIn(o.Manifest)
+			o.Identity = object.RefOf(&unstructured.Unstructured{Object: o.Manifest})
 		} else {
-			o.Identity = identityOf(v)
+			o.Identity = refOf(v)
 			p.noteObject(c, o, v, err)
 		}
 		if o.Identity.Kind != secretKind {
@@ -245,7 +248,7 @@ func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
 		p.note(c, cycles, nil)
 		return
 	}
-	var unset, missing Faults
+	var unset, missing fault.Faults
 	for _, f := range fault.Of(v.Validate(cue.Concrete(true)), v) {
 		if f.Code == fault.Unset && decided(v, f.Path) {
 			if f.Position.IsContract() {
@@ -281,9 +284,9 @@ func decided(v cue.Value, path string) bool {
 // cyclesIn returns the fields of a value that refer to themselves. They are
 // incomplete to CUE, because another value might yet decide them; in an object
 // none will.
-func cyclesIn(v cue.Value) Faults {
+func cyclesIn(v cue.Value) fault.Faults {
 	out := fault.Of(v.Validate(cue.DisallowCycles(true)), v)
-	out = slices.CompactFunc(out, func(a, b Fault) bool { return a.Path == b.Path })
+	out = slices.CompactFunc(out, func(a, b fault.Fault) bool { return a.Path == b.Path })
 	for i := range out {
 		out[i].Code, out[i].Origin = fault.Invalid, fault.Origin{}
 		out[i].Hint = "a name means the closest field of that name: quote the label of the field, or rename what it should refer to"
@@ -293,9 +296,9 @@ func cyclesIn(v cue.Value) Faults {
 
 // valueFaults returns why a value can never be part of an object: because it is
 // wrong by itself, or because the error of taking it as data says so.
-func valueFaults(v cue.Value, err error) Faults {
-	if fault, ok := errors.AsType[Fault](err); ok {
-		return Faults{fault}
+func valueFaults(v cue.Value, err error) fault.Faults {
+	if f, ok := errors.AsType[fault.Fault](err); ok {
+		return fault.Faults{f}
 	}
 	return fault.Of(v.Validate(), v)
 }
@@ -303,7 +306,7 @@ func valueFaults(v cue.Value, err error) Faults {
 // policy returns how an object is treated, and which fields of it are patchable.
 func (p *Program) policy(c *Component, object string, policies cue.Value) (out Policy, patchable map[string]bool) {
 	out = Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
-	if !policies.Exists() || !p.index.mayHave(object, c.Name, "policy") {
+	if !policies.Exists() || !p.index.MayHave(object, c.Name, "policy") {
 		return out, nil
 	}
 	policy := policies.LookupPath(cue.MakePath(cue.Str(object)))
@@ -331,7 +334,7 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) (out P
 
 // explained returns a fault of something that is not there yet with the whole
 // reference to it: CUE names only the field at which it ended.
-func (p *Program) explained(f Fault) Fault {
+func (p *Program) explained(f fault.Fault) fault.Fault {
 	if a, ok := p.awaits(f); ok {
 		f.Message = a.String()
 	}
@@ -340,8 +343,8 @@ func (p *Program) explained(f Fault) Fault {
 
 // positionOf returns where a member of a root field is written, or, failing that, where
 // CUE says its value comes from.
-func (p *Program) positionOf(v cue.Value, root, name string) Position {
-	if pos, ok := p.index.written(name, []string{root}); ok {
+func (p *Program) positionOf(v cue.Value, root, name string) fault.Position {
+	if pos := p.index.PositionOf(root, name); !pos.IsZero() {
 		return pos
 	}
 	return PositionOf(v)

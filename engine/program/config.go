@@ -47,12 +47,12 @@ func overlay(into, over map[string]any) {
 
 // configFaults returns what contradicts the package in the configuration. Each
 // fault names both places: the line of the package and the layer.
-func (p *Program) configFaults(v cue.Value, layers []Layer) Faults {
+func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 	if len(layers) == 0 {
 		return nil
 	}
 	if !p.configurable {
-		return Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", origins(layers, nil))}}
+		return fault.Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", origins(layers, nil))}}
 	}
 	if faults := p.lockedFaults(layers); len(faults) > 0 {
 		return faults
@@ -62,7 +62,7 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) Faults {
 		path := below(f.Path)
 		from := layers
 		if f.Code == fault.UnknownField {
-			faults[i].Position, faults[i].Hint = p.PositionOf("config"), p.configHint(path)
+			faults[i].Position, faults[i].Hint = p.index.PositionOf("config"), p.configHint(path)
 		} else if j := lastThatHolds(layers, path); j >= 0 {
 			from = layers[j : j+1] // it is over the others
 		}

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"operetta.dev/engine/program/syntax"
 )
 
 // A digest of a Secret tells what it holds to whoever can guess: passwords and PINs are
@@ -127,7 +129,7 @@ func with(m map[string]any, key string, value any) map[string]any {
 // the package refers to any. It comes before the secrets are taken out of a session: what
 // rests on a digest may be said.
 func (p *Program) digested(s Session) Session {
-	if !p.index.digests {
+	if !p.digests {
 		return s
 	}
 	out := s
@@ -150,8 +152,8 @@ func (p *Program) digested(s Session) Session {
 }
 
 // refersToDigests reports whether one of some references may lead to a digest.
-func refersToDigests(references []Reference) bool {
-	return slices.ContainsFunc(references, func(r Reference) bool {
+func refersToDigests(references []syntax.Reference) bool {
+	return slices.ContainsFunc(references, func(r syntax.Reference) bool {
 		at := map[string]int{"live": 3, "inputs": 3}[r.Path[0]]
 		if at == 0 {
 			return false

@@ -104,7 +104,7 @@ func (p *Program) read(v cue.Value, s Session) (r Rollout, err error) {
 // undecidedError says that it cannot be said which components there are.
 type undecidedError struct {
 	pkg    string
-	faults Faults
+	faults fault.Faults
 }
 
 // Error names the package and the faults.
@@ -117,9 +117,9 @@ func (e *undecidedError) Unwrap() error { return e.faults }
 
 // filling returns everything of a session that is filled into the package.
 func (p *Program) filling(s Session) map[string]any {
-	out := map[string]any{"cr": p.crValue(s.CR), "live": p.index.live.live(s.Live)}
-	if len(s.Inputs) > 0 {
-		out["inputs"] = p.inputValues(s.Inputs)
+	out := map[string]any{"cr": p.crValue(s.CR), "live": p.liveUsed.live(s.Live)}
+	if inputs := p.inputValues(s.Inputs); len(inputs) > 0 {
+		out["inputs"] = inputs
 	}
 	if len(s.Config) > 0 {
 		out["config"] = integral(merged(s.Config))
@@ -179,7 +179,7 @@ func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 
 // components evaluates every component, in the author's order. It returns faults
 // when there may be components that it cannot name.
-func (p *Program) components(root cue.Value) ([]Component, Faults) {
+func (p *Program) components(root cue.Value) ([]Component, fault.Faults) {
 	v := root.LookupPath(componentsPath)
 	var out []Component
 	for name, component := range fields(v) {
@@ -193,14 +193,14 @@ func (p *Program) components(root cue.Value) ([]Component, Faults) {
 		return nil, faults
 	}
 	slices.SortStableFunc(out, func(a, b Component) int {
-		return p.index.rank(a.Name) - p.index.rank(b.Name)
+		return p.index.Rank(a.Name) - p.index.Rank(b.Name)
 	})
 	return out, nil
 }
 
 // status evaluates the author's status field by field. An incomplete field is
 // left out: the engine keeps the rest.
-func (p *Program) status(v cue.Value) (map[string]any, Faults) {
+func (p *Program) status(v cue.Value) (map[string]any, fault.Faults) {
 	if !v.Exists() {
 		return nil, nil
 	}
@@ -221,7 +221,7 @@ func (p *Program) status(v cue.Value) (map[string]any, Faults) {
 	return out, faults
 }
 
-func (p *Program) requeueAfter(v cue.Value) (time.Duration, Faults) {
+func (p *Program) requeueAfter(v cue.Value) (time.Duration, fault.Faults) {
 	if !v.Exists() {
 		return 0, nil
 	}
@@ -232,7 +232,7 @@ func (p *Program) requeueAfter(v cue.Value) (time.Duration, Faults) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, Faults{{Position: fault.At(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
+		return 0, fault.Faults{{Position: fault.At(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
 	}
 	return d, nil
 }

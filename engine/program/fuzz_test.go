@@ -3,6 +3,7 @@ package program_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,11 +69,45 @@ func FuzzSession(f *testing.F) {
 		if diff := cmp.Diff(got, again); diff != "" {
 			t.Errorf("the same says two things (-first +second):\n%s", diff)
 		}
+		remembersNothingElse(t, p, s)
 	})
 }
 
+// remembersNothingElse evaluates a session after one that differs from it in one part, with a memo
+// and without: what is remembered of the other must not be said of this one.
+func remembersNothingElse(t *testing.T, p *program.Program, s program.Session) {
+	t.Helper()
+	s.CR = maps.Clone(s.CR)
+	meta, _ := s.CR["metadata"].(map[string]any)
+	meta = maps.Clone(meta)
+	meta["uid"] = "1"
+	s.CR["metadata"] = meta
+	want := outcomeOf(t, p, s)
+	secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"x": "eA=="}, "metadata": map[string]any{"resourceVersion": "2"}}
+	others := []func(*program.Session){
+		func(o *program.Session) { o.Live = map[string]map[string]map[string]any{"web": {"map": secret}} },
+		func(o *program.Session) { o.Live = nil },
+		func(o *program.Session) {
+			o.Inputs = map[string]program.Found{"settings": {Objects: []map[string]any{secret}}}
+		},
+		func(o *program.Session) { o.Config = nil },
+	}
+	which := len(want) % len(others) // one each time: evaluations are most of the cost
+	memo, other := program.NewMemo(p, 1), s
+	others[which](&other)
+	outcomeOf(t, memo, other)
+	if diff := cmp.Diff(want, outcomeOf(t, memo, s)); diff != "" {
+		t.Errorf("after session %d, which differs (-want +got):\n%s", which, diff)
+	}
+}
+
+// An evaluator is a program, or one that remembers.
+type evaluator interface {
+	Evaluate(s program.Session) (program.Rollout, error)
+}
+
 // outcomeOf returns what an evaluation comes to, as text.
-func outcomeOf(t *testing.T, p *program.Program, s program.Session) string {
+func outcomeOf(t *testing.T, p evaluator, s program.Session) string {
 	t.Helper()
 	r, err := p.Evaluate(s)
 	if problem, ok := errors.AsType[*program.PanicError](err); ok {

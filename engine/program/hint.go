@@ -2,16 +2,17 @@ package program
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast/astutil"
+
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // withHints adds to the faults of a whole package what to write instead.
-func (p *Program) withHints(faults Faults) Faults {
+func (p *Program) withHints(faults fault.Faults) fault.Faults {
 	for i, f := range faults {
 		switch {
 		case f.Hint != "":
@@ -28,7 +29,10 @@ func (p *Program) withHints(faults Faults) Faults {
 
 // namesInScope returns the names that any place of the package may use.
 func (p *Program) namesInScope() []string {
-	names := slices.Sorted(maps.Keys(p.index.fields))
+	var names []string
+	for _, m := range p.index.Fields() {
+		names = append(names, m.Name())
+	}
 	for _, f := range p.files {
 		for spec := range f.ImportSpecs() {
 			if info, err := astutil.ParseImportSpec(spec); err == nil {
@@ -40,7 +44,7 @@ func (p *Program) namesInScope() []string {
 }
 
 // noSuchField explains that a reference leads to a field that can never be there.
-func (p *Program) noSuchField(f Fault) Fault {
+func (p *Program) noSuchField(f fault.Fault) fault.Fault {
 	if a, ok := p.awaits(f); ok {
 		f.Message, f.Hint = a.Reference.String()+" does not exist", p.fieldHint(a.Path)
 	}
@@ -52,7 +56,7 @@ func (p *Program) fieldHint(path []string) string {
 	last := len(path) - 1
 	sels := make([]cue.Selector, last)
 	for i, name := range path[:last] {
-		sels[i] = label(name)
+		sels[i] = syntax.Selector(name)
 	}
 	return HintAmong(path[last], fieldNames(p.static.LookupPath(cue.MakePath(sels...))))
 }

@@ -27,14 +27,14 @@ type Input struct {
 	ReadBy []string
 	// Missing is why it cannot be said yet what to read, or "".
 	Missing  string
-	Position Position
+	Position fault.Position
 }
 
 // inputs returns what the package reads. An input whose identity is not known yet
 // says so, and is not read.
-func (p *Program) inputs(v cue.Value) ([]Input, Faults) {
+func (p *Program) inputs(v cue.Value) ([]Input, fault.Faults) {
 	var out []Input
-	var faults Faults
+	var faults fault.Faults
 	for name, in := range fields(v) {
 		i, wrong := p.input(name, in)
 		out = append(out, i)
@@ -44,9 +44,9 @@ func (p *Program) inputs(v cue.Value) ([]Input, Faults) {
 	return out, faults
 }
 
-func (p *Program) input(name string, v cue.Value) (Input, Faults) {
-	i := Input{Name: name, Position: p.positionOf(v, "inputs", name), ReadBy: p.index.readers(name)}
-	var faults Faults
+func (p *Program) input(name string, v cue.Value) (Input, fault.Faults) {
+	i := Input{Name: name, Position: p.positionOf(v, "inputs", name), ReadBy: p.index.Readers(name)}
+	var faults fault.Faults
 	read := func(field string) any {
 		part := v.LookupPath(cue.MakePath(cue.Str(field)))
 		if !part.Exists() {
@@ -69,7 +69,7 @@ func (p *Program) input(name string, v cue.Value) (Input, Faults) {
 	i.Namespace, i.Object = text(read("namespace")), text(read("name"))
 	i.Selector = labelsOf(read("selector"))
 	if len(faults) == 0 && i.Missing == "" && i.Object == "" && i.Selector == nil {
-		faults = append(faults, Fault{Position: i.Position, Path: "inputs." + name, Message: "it has neither a name nor a selector", Hint: "write name: for one object, or selector: for several"})
+		faults = append(faults, fault.Fault{Position: i.Position, Path: "inputs." + name, Message: "it has neither a name nor a selector", Hint: "write name: for one object, or selector: for several"})
 	}
 	if len(faults) > 0 {
 		i.Missing = faults[0].Message
@@ -107,12 +107,12 @@ func (p *Program) inputValues(found map[string]Found) map[string]any {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		f := found[name]
 		if !f.Several {
-			if part := p.index.inputs.below(name, "object"); part != nil && len(f.Objects) == 1 {
+			if part := p.inputsUsed.below(name, "object"); part != nil && len(f.Objects) == 1 {
 				out[name] = map[string]any{"object": part.of(withoutManagedFields(f.Objects[0]))}
 			}
 			continue
 		}
-		part := p.index.inputs.below(name, "objects")
+		part := p.inputsUsed.below(name, "objects")
 		if part == nil {
 			continue
 		}

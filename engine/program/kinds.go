@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/token"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/source"
 )
@@ -60,13 +62,9 @@ func (k *Kinds) fields(key string, schema cue.Value) typeFields {
 }
 
 // Of returns the type of a kind, if there is one.
-func (k *Kinds) Of(apiVersion, kind string) (cue.Value, bool) {
-	group, version, found := strings.Cut(apiVersion, "/")
-	if !found {
-		group, version = "core", apiVersion
-	}
-	group, _, _ = strings.Cut(group, ".") // networking.k8s.io is in networking
-	path := typesPath + group + "/" + version
+func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
+	group, _, _ := strings.Cut(cmp.Or(kind.Group, "core"), ".") // networking.k8s.io is in networking
+	path := typesPath + group + "/" + kind.Version
 	types, known := k.packages[path]
 	if !known {
 		if inst := k.builder.load(token.NoPos, path); inst != nil && inst.Err == nil {
@@ -77,9 +75,9 @@ func (k *Kinds) Of(apiVersion, kind string) (cue.Value, bool) {
 	if !types.Exists() {
 		return cue.Value{}, false
 	}
-	out := types.LookupPath(cue.MakePath(cue.Def("#" + kind)))
+	out := types.LookupPath(cue.MakePath(cue.Def("#" + kind.Kind)))
 	is := stringOr(out.LookupPath(cue.MakePath(cue.Str("apiVersion"))), "")
-	return out, out.Exists() && is == apiVersion
+	return out, out.Exists() && is == kind.GroupVersion().String()
 }
 
 // typed reports whether an object is made from a type of its kind: then its kind is

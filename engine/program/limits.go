@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
 )
 
 // Limits are what one custom resource may cost at most. The contract has the defaults, as
@@ -61,9 +63,9 @@ type LimitError struct {
 func (e *LimitError) Error() string { return e.Text }
 
 // readLimits returns the limits that the package sets, with what is wrong with them.
-func (p *Program) readLimits() (Limits, Faults) {
+func (p *Program) readLimits() (Limits, fault.Faults) {
 	var out Limits
-	var faults Faults
+	var faults fault.Faults
 	for _, l := range []struct {
 		name string
 		into *int
@@ -71,8 +73,8 @@ func (p *Program) readLimits() (Limits, Faults) {
 		v := p.static.LookupPath(cue.MakePath(cue.Str("limits"), cue.Str(l.name)))
 		n, err := v.Int64()
 		if err != nil && cue.IsIncomplete(err) { // what is wrong otherwise, CUE says
-			faults = append(faults, Fault{
-				Position: p.PositionOf("limits"), Path: "limits." + l.name,
+			faults = append(faults, fault.Fault{
+				Position: p.index.PositionOf("limits"), Path: "limits." + l.name,
 				Message: "a limit is a number that is written out, whatever the resource says",
 			})
 		}
@@ -243,7 +245,7 @@ func (p *Program) limitError() error {
 		return nil
 	}
 	in := ""
-	if len(p.index.bodies[t.most]) > 0 {
+	if slices.Contains(p.index.Components(), t.most) {
 		in = ", most of them in component " + t.most
 	}
 	bare := fmt.Sprintf("the package renders more objects for it than the limit, which is %d", t.limits.Objects)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
@@ -179,7 +180,7 @@ func TestResourceBeyondALimitIsInvalid(t *testing.T) {
 func TestLimitThatRestsOnTheResourceIsAFault(t *testing.T) {
 	t.Parallel()
 	_, err := program.Load(snapshot(t, head+"limits: objects: len(cr.metadata.name)\n"))
-	if faults, ok := errors.AsType[program.Faults](err); !ok || !strings.Contains(faults.Error(), "limits.objects: a limit is a number that is written out") {
+	if faults, ok := errors.AsType[fault.Faults](err); !ok || !strings.Contains(faults.Error(), "limits.objects: a limit is a number that is written out") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
 )
-
-// contractPath is the import path of the contract.
-const contractPath = "operetta.dev/schemas/operator"
 
 // A Program is a compiled operator package. It is immutable and safe for
 // concurrent use.
@@ -31,7 +31,7 @@ type Program struct {
 	static   cue.Value
 	contract cue.Value
 	files    []*ast.File
-	index    *index
+	index    *syntax.Index
 	// names is what the names of components, objects and the like match.
 	names *regexp.Regexp
 	// home is the component that is being evaluated.
@@ -49,6 +49,12 @@ type Program struct {
 	configurable bool
 	// locked is what of it only the administrator sets.
 	locked *locked
+	// crUsed, liveUsed and inputsUsed are what the package refers to of each.
+	crUsed, liveUsed, inputsUsed *projection
+	// digests says that the package may refer to the digest of what an object holds.
+	digests bool
+	// rests are the Secrets that objects rest on, by component and object.
+	rests *sync.Map
 	// literals are the secrets that the package itself has written.
 	literals []string
 }
@@ -109,7 +115,7 @@ func Load(s *source.Snapshot) (*Program, error) {
 // findContract finds the contract among the package's imports.
 func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	for _, imp := range inst.Dependencies() {
-		if imp.ImportPath == contractPath {
+		if imp.ImportPath == syntax.ContractPath {
 			p.contract = ctx.BuildInstance(imp)
 			p.names = namePattern(p.contract)
 		}
@@ -126,10 +132,10 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 
 // noOperator is the fault of a package that is some other CUE.
 func (p *Program) noOperator() error {
-	return Faults{{
-		Position: p.index.root,
+	return fault.Faults{{
+		Position: p.index.Root(),
 		Message:  "this package is not an operator: it does not embed the contract",
-		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", contractPath),
+		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", syntax.ContractPath),
 	}}
 }
 
@@ -138,6 +144,9 @@ func (p *Program) Name() string { return p.name }
 
 // Digest returns the digest of the package's files.
 func (p *Program) Digest() string { return p.digest }
+
+// Syntax returns what the text of the package says, before any evaluation.
+func (p *Program) Syntax() *syntax.Index { return p.index }
 
 // Meta returns what the package says about its custom resource.
 func (p *Program) Meta() Meta { return p.meta }
@@ -155,9 +164,9 @@ func (p *Program) GroupVersionKind() schema.GroupVersionKind {
 }
 
 // readMeta reads what the package says about its custom resource.
-func (p *Program) readMeta() (Meta, Faults) {
+func (p *Program) readMeta() (Meta, fault.Faults) {
 	var m Meta
-	var faults Faults
+	var faults fault.Faults
 	m.Group, faults = p.required("group", "for example group: \"example.com\"", faults)
 	m.Kind, faults = p.required("kind", "for example kind: \"Shop\"", faults)
 	versions, more := p.readVersions()
@@ -176,7 +185,7 @@ func (p *Program) readMeta() (Meta, Faults) {
 }
 
 // required returns a string field that every package must have.
-func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
+func (p *Program) required(name, hint string, faults fault.Faults) (string, fault.Faults) {
 	v := p.static.LookupPath(cue.MakePath(cue.Str(name)))
 	s, err := v.String()
 	if err == nil || !cue.IsIncomplete(err) { // what is wrong with it, CUE says
@@ -186,11 +195,11 @@ func (p *Program) required(name, hint string, faults Faults) (string, Faults) {
 }
 
 // lacking is the fault of a package without a field that it must have.
-func (p *Program) lacking(name, hint string) Fault {
-	return Fault{Position: p.index.root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
+func (p *Program) lacking(name, hint string) fault.Fault {
+	return fault.Fault{Position: p.index.Root(), Path: name, Message: "the package has no " + name, Hint: "write one, " + hint}
 }
 
-func (p *Program) readVersions() ([]VersionMeta, Faults) {
+func (p *Program) readVersions() ([]VersionMeta, fault.Faults) {
 	it, err := p.static.LookupPath(cue.MakePath(cue.Str("versions"))).Fields()
 	if err != nil {
 		return nil, fault.Of(err, p.static)
@@ -210,7 +219,7 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 		})
 	}
 	if len(out) == 0 {
-		return nil, Faults{p.lacking("versions", "for example versions: v1: spec: #Spec")}
+		return nil, fault.Faults{p.lacking("versions", "for example versions: v1: spec: #Spec")}
 	}
 	if len(out) == 1 {
 		out[0].Storage = true
@@ -222,8 +231,8 @@ func (p *Program) readVersions() ([]VersionMeta, Faults) {
 		}
 	}
 	if stored != 1 {
-		return nil, Faults{{
-			Position: p.index.root,
+		return nil, fault.Faults{{
+			Position: p.index.Root(),
 			Path:     "versions",
 			Message:  fmt.Sprintf("%d versions are the storage version", stored),
 			Hint:     "write storage: true in exactly one of them",

@@ -3,6 +3,8 @@ package program
 import (
 	"cuelang.org/go/cue"
 	"operetta.dev/engine/fieldpath"
+
+	"operetta.dev/engine/fault"
 )
 
 // Locate returns where the author writes a field of an object, or the nearest field
@@ -10,10 +12,10 @@ import (
 // server gives, such as spec.containers[0].image or spec.containers[name="web"].image.
 //
 // It evaluates the package, and is for what is wrong with an object.
-func (p *Program) Locate(s Session, component, object, path string) (at Position) {
+func (p *Program) Locate(s Session, component, object, path string) (at fault.Position) {
 	defer func() {
 		if recover() != nil { // as Evaluate does: see recovered
-			at = Position{}
+			at = fault.Position{}
 		}
 	}()
 	v := p.fill(p.filling(s)).LookupPath(cue.MakePath(cue.Str("components"), cue.Str(component), cue.Str("objects"), cue.Str(object)))

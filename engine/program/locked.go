@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // configAttribute marks what of the configuration only the administrator sets, as
@@ -24,7 +25,7 @@ const (
 type locked struct {
 	// all is everything, at and below the value.
 	all      bool
-	position Position
+	position fault.Position
 	fields   map[string]*locked
 	// others are of the fields of any other name, and of the elements of a list.
 	others *locked
@@ -145,34 +146,34 @@ func union(a, b *locked) *locked {
 
 // setBy returns the paths at which a value sets what only the administrator does, each
 // with where the package has the field. What replaces a struct or a list sets all in it.
-func (l *locked) setBy(value any, path []string) []Reference {
+func (l *locked) setBy(value any, path []string) []syntax.Reference {
 	if l == nil {
 		return nil
 	}
 	members, isStruct := value.(map[string]any)
 	if l.all || !isStruct {
-		return []Reference{{Path: slices.Clone(path), Position: l.position}}
+		return []syntax.Reference{{Path: slices.Clone(path), Position: l.position}}
 	}
-	var out []Reference
+	var out []syntax.Reference
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		out = append(out, cmp.Or(l.fields[name], l.others).setBy(members[name], append(path, name))...)
 		if l.fields[name] != nil {
 			out = append(out, l.others.setBy(members[name], append(path, name))...)
 		}
 	}
-	return slices.CompactFunc(out, func(a, b Reference) bool { return slices.Equal(a.Path, b.Path) })
+	return slices.CompactFunc(out, func(a, b syntax.Reference) bool { return slices.Equal(a.Path, b.Path) })
 }
 
 // lockedFaults returns what of the administrator's is set by whoever may write the custom
 // resource.
-func (p *Program) lockedFaults(layers []Layer) Faults {
-	var out Faults
+func (p *Program) lockedFaults(layers []Layer) fault.Faults {
+	var out fault.Faults
 	for _, l := range layers {
 		if !l.Tenant {
 			continue
 		}
 		for _, at := range p.locked.setBy(any(l.Values), []string{"config"}) {
-			out = append(out, Fault{
+			out = append(out, fault.Fault{
 				Position: at.Position,
 				Path:     at.String(),
 				Message:  "only the administrator sets this (set by " + l.Origin + ")",
@@ -187,7 +188,7 @@ func (p *Program) lockedFaults(layers []Layer) Faults {
 type Attribute struct {
 	// Name is before the parenthesis, and Contents within.
 	Name, Contents string
-	Position       Position
+	Position       fault.Position
 }
 
 // Attributes returns the attributes that are written in the package, by file and line.

@@ -3,10 +3,6 @@ package program
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/utils/lru"
 )
@@ -19,10 +15,11 @@ type Memo struct {
 	last *lru.Cache
 }
 
-// remembered is the last rollout of one custom resource.
+// remembered is the last rollout of one custom resource, and the digest of the view that it
+// was evaluated from.
 type remembered struct {
-	fingerprint string
-	rollout     Rollout
+	view    [sha256.Size]byte
+	rollout Rollout
 }
 
 // NewMemo returns a Memo that remembers so many custom resources, the least recently
@@ -34,63 +31,65 @@ func NewMemo(p *Program, resources int) *Memo {
 // Evaluate returns what Program.Evaluate returns. The rollout may be shared with
 // other callers, and must not be changed.
 func (m *Memo) Evaluate(s Session) (Rollout, error) {
-	uid, fingerprint := m.fingerprint(s)
-	if uid == "" {
+	meta, _ := s.CR["metadata"].(map[string]any)
+	uid := text(meta["uid"])
+	view, err := m.view(s)
+	if uid == "" || err != nil {
 		return m.Program.Evaluate(s)
 	}
 	if v, ok := m.last.Get(uid); ok {
-		if r, _ := v.(remembered); r.fingerprint == fingerprint {
+		if r, _ := v.(remembered); r.view == view {
 			return r.rollout, nil
 		}
 	}
 	out, err := m.Program.Evaluate(s)
 	if err == nil {
-		m.last.Add(uid, remembered{fingerprint, out})
+		m.last.Add(uid, remembered{view, out})
 	}
 	return out, err
 }
 
-// Version identifies what the package sees of a session but for the live objects.
+// Version identifies what the package sees of a session but for the live objects, or is ""
+// if the session is no JSON.
 func (p *Program) Version(s Session) string {
 	s.Live = nil
-	_, text := p.fingerprint(s)
-	sum := sha256.Sum256([]byte(text))
+	sum, err := p.view(s)
+	if err != nil {
+		return ""
+	}
 	return string(sum[:])
 }
 
-// fingerprint returns the resource's UID and a text that is equal for sessions that
-// evaluate alike: the resource as the package sees it, and of each live object which
-// one it is and its version. Either is "" when that cannot be told.
-func (p *Program) fingerprint(s Session) (uid, fingerprint string) {
-	cr := p.crValue(s.CR)
-	meta, _ := cr["metadata"].(map[string]any)
-	uid, _ = meta["uid"].(string)
-	text, err := json.Marshal(cr)
+// view returns a digest that is equal for sessions that evaluate alike, as it is over all that
+// an evaluation reads: what is filled into the package, which layer of configuration has what,
+// and of each object whether it is a Secret. It errors if that is no JSON.
+//
+// Neither the resourceVersion of an object nor a field that the package does not refer to is
+// part of it: a status that an API server writes again and again costs no evaluation.
+func (p *Program) view(s Session) (sum [sha256.Size]byte, err error) {
+	s = p.digested(s)
+	live, inputs := kindsOf(s)
+	data, err := json.Marshal([]any{p.filling(s), s.Config, live, inputs})
 	if err != nil {
-		return "", ""
+		return sum, err
 	}
-	// Inputs and configuration are few and small.
-	rest, err := json.Marshal([]any{p.inputValues(p.digested(s).Inputs), s.Config})
-	if err != nil {
-		return "", ""
-	}
-	var b strings.Builder
-	b.Write(text)
-	b.Write(rest)
-	for _, component := range slices.Sorted(maps.Keys(s.Live)) {
-		for _, object := range slices.Sorted(maps.Keys(s.Live[component])) {
-			meta, _ := s.Live[component][object]["metadata"].(map[string]any)
-			if meta["uid"] == nil || meta["resourceVersion"] == nil {
-				// It has no version, as it is gone or never was on a cluster.
-				whole, err := json.Marshal(s.Live[component][object])
-				if err != nil {
-					return "", ""
-				}
-				fmt.Fprintf(&b, "\n%s/%s %s", component, object, whole)
-				continue
-			}
-			fmt.Fprintf(&b, "\n%s/%s %v %v", component, object, meta["uid"], meta["resourceVersion"])
+	return sha256.Sum256(data), nil
+}
+
+// kindsOf returns what a session says of objects besides what is filled in: the kinds of the
+// live ones and of the inputs that were found. Messages hide what Secrets hold.
+func kindsOf(s Session) (live map[string]map[string]any, inputs map[string][]any) {
+	live, inputs = map[string]map[string]any{}, map[string][]any{}
+	for component, objects := range s.Live {
+		live[component] = map[string]any{}
+		for name, object := range objects {
+			live[component][name] = object["kind"]
 		}
 	}
-	return uid, b.String()
+	for name, found := range s.Inputs {
+		for _, object := range found.Objects {
+			inputs[name] = append(inputs[name], object["kind"])
+		}
+	}
+	return live, inputs
 }

@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"reflect"
 	"testing"
 	"testing/fstest"
 
@@ -20,13 +21,40 @@ kind:  "Shop"
 versions: v1: spec: size: int | *1
 cr: spec: versions.v1.spec
 live: _
+inputs: theme: {apiVersion: "v1", kind: "ConfigMap", name: "theme"}
 status: {
 	size:  cr.spec.size
 	ready: *live.web.deployment.status.readyReplicas | 0
+	theme: *inputs.theme.object.data.theme | "none"
 }
 `
 
-func TestAMemoForgetsWhatChanged(t *testing.T) {
+// memoSession is what one row of TestAMemoGoesByWhatThePackageSees evaluates.
+type memoSession struct {
+	uid, version string
+	size, ready  int64
+	unread       string // a field of the live object that the package does not refer to
+	kind         string // the kind of the live object
+	inputs       map[string]program.Found
+}
+
+func (s memoSession) session() program.Session {
+	return program.Session{
+		CR: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Shop",
+			"metadata": map[string]any{"name": "s", "uid": s.uid, "resourceVersion": s.version},
+			"spec":     map[string]any{"size": s.size},
+		},
+		Live: map[string]map[string]map[string]any{"web": {"deployment": {
+			"kind":     s.kind,
+			"metadata": map[string]any{"uid": "d", "resourceVersion": s.version},
+			"status":   map[string]any{"readyReplicas": s.ready, "conditions": []any{s.unread}},
+		}}},
+		Inputs: s.inputs,
+	}
+}
+
+func TestAMemoGoesByWhatThePackageSees(t *testing.T) {
 	t.Parallel()
 	snapshot, err := source.New(fstest.MapFS{"shop/shop.cue": &fstest.MapFile{Data: []byte(memoPackage)}}, "shop", nil)
 	if err != nil {
@@ -36,39 +64,46 @@ func TestAMemoForgetsWhatChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memo := program.NewMemo(p, 2)
-	session := func(uid string, size int64, version string, ready int64) program.Session {
-		return program.Session{
-			CR: map[string]any{
-				"apiVersion": "example.com/v1", "kind": "Shop",
-				"metadata": map[string]any{"name": "s", "uid": uid, "resourceVersion": "changes all the time"},
-				"spec":     map[string]any{"size": size},
-			},
-			Live: map[string]map[string]map[string]any{"web": {"deployment": {
-				"metadata": map[string]any{"uid": "d", "resourceVersion": version},
-				"status":   map[string]any{"readyReplicas": ready},
-			}}},
-		}
+	theme := func(text, version string) map[string]program.Found {
+		return map[string]program.Found{"theme": {Objects: []map[string]any{{
+			"kind": "ConfigMap", "metadata": map[string]any{"name": "theme", "resourceVersion": version}, "data": map[string]any{"theme": text, "other": version},
+		}}}}
 	}
+	shown := func(size, ready int64, theme string) map[string]any {
+		return map[string]any{"size": size, "ready": ready, "theme": theme}
+	}
+	memo := program.NewMemo(p, 2)
+	last := map[string]map[string]any{}
 	rows := []struct {
-		reason  string
-		session program.Session
-		want    map[string]any
+		reason     string
+		session    memoSession
+		remembered bool
+		want       map[string]any
 	}{
-		{"it is evaluated", session("a", 1, "1", 1), map[string]any{"size": int64(1), "ready": int64(1)}},
-		{"nothing that is visible changed: the last answer, though the content of this version differs", session("a", 1, "1", 9), map[string]any{"size": int64(1), "ready": int64(1)}},
-		{"the live object has another version", session("a", 1, "2", 9), map[string]any{"size": int64(1), "ready": int64(9)}},
-		{"the spec changed", session("a", 2, "2", 9), map[string]any{"size": int64(2), "ready": int64(9)}},
-		{"another resource has its own", session("b", 3, "2", 9), map[string]any{"size": int64(3), "ready": int64(9)}},
-		{"and the first is not forgotten", session("a", 2, "2", 0), map[string]any{"size": int64(2), "ready": int64(9)}},
+		{"it is evaluated first", memoSession{uid: "a", size: 1, version: "1", ready: 1}, false, shown(1, 1, "none")},
+		{"neither a version nor a field that nothing refers to counts", memoSession{uid: "a", size: 1, version: "2", ready: 1, unread: "x"}, true, shown(1, 1, "none")},
+		{"inputs that were not found are none", memoSession{uid: "a", size: 1, version: "2", ready: 1, inputs: map[string]program.Found{"theme": {}}}, true, shown(1, 1, "none")},
+		{"a field of the live object changed, and not its version", memoSession{uid: "a", size: 1, version: "2", ready: 9}, false, shown(1, 9, "none")},
+		{"the spec changed", memoSession{uid: "a", size: 2, version: "2", ready: 9}, false, shown(2, 9, "none")},
+		{"another resource has its own", memoSession{uid: "b", size: 2, version: "2", ready: 9}, false, shown(2, 9, "none")},
+		{"and the first is not forgotten", memoSession{uid: "a", size: 2, version: "3", ready: 9}, true, shown(2, 9, "none")},
+		{"an input was found", memoSession{uid: "a", size: 2, ready: 9, inputs: theme("dark", "1")}, false, shown(2, 9, "dark")},
+		{"what it has besides is not read", memoSession{uid: "a", size: 2, ready: 9, inputs: theme("dark", "2")}, true, shown(2, 9, "dark")},
+		{"its value changed", memoSession{uid: "a", size: 2, ready: 9, inputs: theme("light", "2")}, false, shown(2, 9, "light")},
+		{"messages hide what a Secret holds, so it counts whether there is one", memoSession{uid: "a", size: 2, ready: 9, kind: "Secret", inputs: theme("light", "2")}, false, shown(2, 9, "light")},
 	}
 	for _, row := range rows {
-		r, err := memo.Evaluate(row.session)
+		r, err := memo.Evaluate(row.session.session())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(row.want, r.Status); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 		}
+		same := reflect.ValueOf(r.Status).Pointer() == reflect.ValueOf(last[row.session.uid]).Pointer()
+		if same != row.remembered {
+			t.Errorf("%s: the answer was remembered: %v, want %v", row.reason, same, row.remembered)
+		}
+		last[row.session.uid] = r.Status
 	}
 }

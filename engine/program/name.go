@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-
 	"operetta.dev/engine/fault"
 )
 
@@ -25,16 +24,16 @@ func namePattern(contract cue.Value) *regexp.Regexp {
 // nameFault returns what is wrong with the name of a component, of an object or of
 // another member, if anything is. What is written is held against the contract when the
 // package is loaded; a name that is computed may be of any text.
-func (p *Program) nameFault(path cue.Path) (Fault, bool) {
+func (p *Program) nameFault(path cue.Path) (fault.Fault, bool) {
 	sels := path.Selectors()
 	if len(sels) == 0 || p.names == nil {
-		return Fault{}, false
+		return fault.Fault{}, false
 	}
 	last := sels[len(sels)-1]
 	if last.LabelType() != cue.StringLabel || p.names.MatchString(last.Unquoted()) {
-		return Fault{}, false
+		return fault.Fault{}, false
 	}
-	return Fault{Path: path.String(), Message: "is no name", Hint: "a name has to match " + p.names.String()}, true
+	return fault.Fault{Path: path.String(), Message: "is no name", Hint: "a name has to match " + p.names.String()}, true
 }
 
 // namedMembers are the parts of a component whose members have names of the author's.
@@ -53,8 +52,8 @@ func isNamed(path cue.Path) bool {
 
 // explainUnknown says of unknown fields what they are: names that are none, and
 // parameters of templates, which are one fault at the template, however often it is used.
-func (p *Program) explainUnknown(faults Faults) Faults {
-	var out Faults
+func (p *Program) explainUnknown(faults fault.Faults) fault.Faults {
+	var out fault.Faults
 	for _, f := range faults {
 		path := cue.ParsePath(f.Path)
 		if wrong, is := p.nameFault(path); is && isNamed(path) {
@@ -62,7 +61,7 @@ func (p *Program) explainUnknown(faults Faults) Faults {
 		} else if at, is := p.parameter(path); is {
 			name := path.Selectors()[len(path.Selectors())-1].Unquoted()
 			f.Position, f.Hint = at, "a component has no such part; a parameter of a template is a definition: write #"+name
-			if slices.ContainsFunc(out, func(o Fault) bool { return o.Position == at && o.Hint == f.Hint }) {
+			if slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Position == at && o.Hint == f.Hint }) {
 				continue
 			}
 		}
@@ -73,21 +72,18 @@ func (p *Program) explainUnknown(faults Faults) Faults {
 
 // parameter returns where a template declares an unknown part of a component, unless that
 // is a misspelled one.
-func (p *Program) parameter(path cue.Path) (Position, bool) {
+func (p *Program) parameter(path cue.Path) (fault.Position, bool) {
 	sels := path.Selectors()
 	if len(sels) != 3 || sels[0] != cue.Str("components") || sels[2].LabelType() != cue.StringLabel {
-		return Position{}, false
+		return fault.Position{}, false
 	}
 	if _, near := Nearest(sels[2].Unquoted(), p.Parts()); near {
-		return Position{}, false
+		return fault.Position{}, false
 	}
 	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
 	q := p.within(sels[1].Unquoted(), component)
-	declared, _, _ := p.index.membersOf(q.home.bodies, sels[2].Unquoted())
-	for _, m := range declared {
-		if at := fault.At(m.field.Label.Pos()); !q.home.holds(at) {
-			return at, true
-		}
+	if at := q.home.Parameters(sels[2].Unquoted()); len(at) > 0 {
+		return at[0], true
 	}
-	return Position{}, false
+	return fault.Position{}, false
 }

@@ -7,9 +7,9 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/format"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // Explain returns what a person needs to act on a predicate that does not hold:
@@ -85,7 +85,7 @@ func (p *Program) predicate(component, name string, v cue.Value) Predicate {
 
 // whyNever says of an unknown predicate that it stays so, if nothing but a person will
 // bring what it waits for.
-func (p *Program) whyNever(out *Predicate, faults Faults) {
+func (p *Program) whyNever(out *Predicate, faults fault.Faults) {
 	for _, f := range faults {
 		if wrong, never := p.misspelt(f); never {
 			out.Verdict, out.Detail = Broken, wrong.Message
@@ -105,7 +105,7 @@ func (p *Program) whyNever(out *Predicate, faults Faults) {
 func (p *Predicate) locate(expr cue.Value) {
 	if node := nodeOf(expr); node != nil {
 		p.Position = fault.At(node.Pos())
-		p.Source = sourceText(node)
+		p.Source = syntax.Source(node)
 	}
 }
 
@@ -133,14 +133,6 @@ func nodeOf(v cue.Value) ast.Expr {
 		return src
 	}
 	return nil
-}
-
-func sourceText(e ast.Expr) string {
-	b, err := format.Node(e)
-	if err != nil {
-		return ""
-	}
-	return strings.Join(strings.Fields(string(b)), " ")
 }
 
 // comparisons are the operators whose operands say why a condition is false.

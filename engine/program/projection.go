@@ -2,7 +2,8 @@ package program
 
 import (
 	"maps"
-	"slices"
+
+	"operetta.dev/engine/program/syntax"
 )
 
 // A projection is the part of some data that a package refers to: all of it, or
@@ -19,19 +20,18 @@ type projection struct {
 
 // project returns the part below a root that the package refers to, or has written
 // itself. What another package brings to the root may refer to anything.
-func (x *index) project(root string) *projection {
-	out := &projection{all: x.foreign}
-	for _, r := range x.references {
+func project(x *syntax.Index, root string) *projection {
+	out := &projection{all: x.Foreign()}
+	for _, r := range x.References() {
 		if r.Path[0] == root {
 			out.add(r.Path[1:])
 		}
 	}
-	for _, m := range x.fields[root] {
-		eachMember(m.value, nil, func(inner member) {
-			if root != "live" {
-				out.declare(nil, inner)
-			}
-		})
+	if root != "live" {
+		// A constraint on a field is as much a reference to it as an expression is.
+		for _, path := range x.Declared(root) {
+			out.add(path)
+		}
 	}
 	return out
 }
@@ -48,26 +48,6 @@ func (p *projection) add(path []string) {
 		p.fields[path[0]] = &projection{}
 	}
 	p.fields[path[0]].add(path[1:])
-}
-
-// declare adds what the package itself writes below a path: a constraint on a field is
-// as much a reference to it as an expression is.
-func (p *projection) declare(path []string, m member) {
-	switch {
-	case m.kind == embedded && m.value == nil: // three dots
-	case m.kind == named:
-		path = append(slices.Clone(path), m.name)
-		empty := true
-		eachMember(m.value, nil, func(inner member) {
-			empty = false
-			p.declare(path, inner)
-		})
-		if empty {
-			p.add(path)
-		}
-	default:
-		p.add(path)
-	}
 }
 
 // below returns the projection of a field of a field, or nil.

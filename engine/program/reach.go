@@ -9,6 +9,8 @@ import (
 
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Reach is what the package may own, and what it may read as inputs, beyond the
@@ -153,15 +155,10 @@ func (p *Program) readReach() Reach {
 
 // reachFaults finds a reach that the custom resource, or anything else that a package does
 // not have written, has a part in: whoever may write that would choose where objects are.
-func (p *Program) reachFaults() Faults {
-	r := newReferences(p.index)
-	r.follow, r.parameters = true, true
-	for _, m := range p.index.fields["reach"] {
-		r.member(m)
-	}
-	var out Faults
-	for _, f := range r.found {
-		out = append(out, Fault{
+func (p *Program) reachFaults() fault.Faults {
+	var out fault.Faults
+	for _, f := range p.index.FieldRestsOn("reach") {
+		out = append(out, fault.Fault{
 			Position: f.Position,
 			Path:     "reach",
 			Message:  "rests on " + f.String() + ", and it says where objects may be, whoever writes a custom resource",

@@ -174,7 +174,7 @@ components: {
 if cr.spec.name != _|_ {components: more: {}}
 `)
 	var got []string
-	for _, r := range p.References() {
+	for _, r := range p.Syntax().References() {
 		got = append(got, fmt.Sprintf("%d %s", r.Position.Line-headLines, r))
 	}
 	want := []string{

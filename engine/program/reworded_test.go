@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/test/reword"
@@ -66,7 +67,7 @@ func decided(t *testing.T, archive *txtar.Archive) any {
 	decode(t, file["inputs.yaml"], &session.Inputs)
 	decode(t, file["config.yaml"], &session.Config)
 	r, err := p.Evaluate(session)
-	if faults, ok := errors.AsType[program.Faults](err); ok {
+	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		return unsaid(t, map[string]any{"faults": faults})
 	}
 	return unsaid(t, map[string]any{"rollout": r, "failed": err != nil})

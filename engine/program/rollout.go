@@ -3,6 +3,10 @@ package program
 import (
 	"slices"
 	"time"
+
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A Rollout is what a package says to one session. It is plain data, so that it
@@ -10,10 +14,10 @@ import (
 type Rollout struct {
 	// Invalid is what is wrong with the custom resource. When it is not empty,
 	// nothing else is set.
-	Invalid Faults
+	Invalid fault.Faults
 	// Misconfigured is what contradicts the package in its configuration. When it
 	// is not empty, nothing else is set.
-	Misconfigured Faults
+	Misconfigured fault.Faults
 	// Inputs are what the package reads.
 	Inputs []Input
 	// Hooks run at the phases of the rollout.
@@ -23,7 +27,7 @@ type Rollout struct {
 	// Status are the author's status fields that could be evaluated.
 	Status map[string]any
 	// StatusFaults are the author's status fields that can never be.
-	StatusFaults Faults
+	StatusFaults fault.Faults
 	// Unstored says which of them are left out, as they are too large to be stored, or "".
 	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
@@ -45,7 +49,7 @@ type Component struct {
 	// Rendering says whether every object could be rendered.
 	Rendering Rendering
 	// Faults are why it is RenderedInvalid.
-	Faults Faults
+	Faults fault.Faults
 	// Missing is what it waits for when it is RenderedIncomplete.
 	Missing []string
 	// Unset are the fields of the spec among Missing that are optional and not set, such
@@ -53,7 +57,7 @@ type Component struct {
 	Unset []string
 	// Absent are the references that lead to what is missing, up to the first name that is
 	// not there.
-	Absent []Reference
+	Absent []syntax.Reference
 	// MissingFrom are the components from whose live objects or outputs that is, as far
 	// as is known.
 	MissingFrom []string
@@ -70,7 +74,7 @@ type Component struct {
 
 // AwaitsInput reports whether something is missing that an input would bring.
 func (c Component) AwaitsInput(name string) bool {
-	return slices.ContainsFunc(c.Absent, func(r Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
+	return slices.ContainsFunc(c.Absent, func(r syntax.Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
 }
 
 // What becomes of a component whose kinds are not served.
@@ -90,7 +94,7 @@ type Decision struct {
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.
-	Absent Reference
+	Absent syntax.Reference
 }
 
 // Rendering is how far the objects of a component could be rendered.
@@ -146,7 +150,7 @@ type Edge struct {
 	// Check is a further condition, or nil.
 	Check *Predicate
 	// Position is where the edge is written.
-	Position Position
+	Position fault.Position
 }
 
 // String returns where the edge is written, for the drawing of a cycle.
@@ -157,7 +161,7 @@ type Object struct {
 	// Name is its name within the component.
 	Name string
 	// Identity is known also of an object that is not complete yet.
-	Identity Identity
+	Identity object.Ref
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
 	// Secrets are those that it may rest on, as far as the text tells, for an object that
@@ -168,7 +172,7 @@ type Object struct {
 	Policy        Policy
 	// Patchable are the fields that a Patch may change although by default none does.
 	Patchable map[string]bool
-	Position  Position
+	Position  fault.Position
 }
 
 // A SecretRef is a Secret that a package reads, by the name of the input, or one of its
@@ -200,11 +204,11 @@ type Predicate struct {
 	Verdict Verdict
 	// Source is the condition as the author wrote it.
 	Source   string
-	Position Position
+	Position fault.Position
 	// Unset is the field of the spec without which it stays Unknown, or "".
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.
-	Absent Reference
+	Absent syntax.Reference
 	// Detail is what the verdict rests on: the actual and the wanted value of a
 	// false comparison, what is not there yet, or what is broken.
 	Detail string

@@ -13,6 +13,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // What a Secret holds must not reach a message: messages end up in the status of
@@ -32,7 +33,7 @@ const hidden = "not shown, because it comes from a Secret"
 const hiddenValue = fault.InvalidMessage + " (" + hidden + ")"
 
 // secretFields are the fields of a Secret that are secret.
-var secretFields = []string{"data", "stringData"}
+var secretFields = syntax.SecretFields
 
 // lastApplied is where kubectl keeps the whole content of an object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
@@ -44,7 +45,7 @@ func isSecret(object map[string]any) bool {
 	return kind == secretKind || kind == nil || kind == ""
 }
 
-const secretKind = "Secret"
+const secretKind = syntax.SecretKind
 
 // blind returns a session with other values in the place of the secret ones, and
 // whether there are any: those of Secrets that the package reads or owns, and those of
@@ -254,7 +255,7 @@ func (w witness) vouch(r Rollout) Rollout {
 func (w witness) vouchError(err error) error {
 	if undecided, ok := errors.AsType[*undecidedError](err); ok {
 		other, _ := errors.AsType[*undecidedError](w.err)
-		var said Faults
+		var said fault.Faults
 		if other != nil {
 			said = other.faults
 		}
@@ -289,7 +290,7 @@ func (w witness) component(c, said Component, stray func(Edge) bool) Component {
 	w.predicates(c.Failed, said.Failed)
 	for i, e := range c.Edges {
 		if stray(e) && !slices.ContainsFunc(said.Edges, func(o Edge) bool { return o.To == e.To }) {
-			c.Edges[i].To = computedName // there is no such component by either name
+			c.Edges[i].To = syntax.ComputedName // there is no such component by either name
 		}
 		if e.Check == nil {
 			continue
@@ -313,7 +314,7 @@ func (w witness) predicates(all, said []Predicate) {
 	for i, p := range all {
 		at := slices.IndexFunc(said, func(o Predicate) bool { return o.Name == p.Name })
 		if at < 0 {
-			all[i].Name = computedName
+			all[i].Name = syntax.ComputedName
 		}
 		known := at >= 0 && said[at].Detail == p.Detail
 		if p.Detail != "" && !w.said(p.Detail, known) {
@@ -323,10 +324,10 @@ func (w witness) predicates(all, said []Predicate) {
 }
 
 // faults returns faults without the messages that the witness does not know.
-func (w witness) faults(all, said Faults) Faults {
+func (w witness) faults(all, said fault.Faults) fault.Faults {
 	for i, f := range all {
 		if !w.said(f.Message+f.Hint, slices.Contains(said, f)) {
-			all[i] = Fault{Code: f.Code, Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
+			all[i] = fault.Fault{Code: f.Code, Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
 		}
 	}
 	return all

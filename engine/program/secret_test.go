@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/golden"
 )
@@ -140,7 +141,7 @@ func loaded(t *testing.T, source string) *program.Program {
 		if part := shown(strings.ReplaceAll(err.Error(), source, "")); part != "" {
 			t.Errorf("loading it shows %s: %v", part, err)
 		}
-		faults, _ := errors.AsType[program.Faults](err)
+		faults, _ := errors.AsType[fault.Faults](err)
 		for _, f := range faults {
 			lines[f.Position.Line-1] = ""
 		}

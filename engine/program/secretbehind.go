@@ -5,6 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/program/syntax"
 )
 
 // What an object that is no Secret is made of may come from one. Then its digest would
@@ -14,74 +18,45 @@ import (
 // secretsBehind returns the Secrets that an object of a component, or of a hook, may rest
 // on.
 func (p *Program) secretsBehind(component, object string) []SecretRef {
-	place := component + "/" + object
-	if known, ok := p.index.rests.Load(place); ok {
-		out, _ := known.([]SecretRef)
-		return out
-	}
-	out := p.behind(component, object)
-	if p.index.mayName(component, object) {
-		p.index.rests.Store(place, out) // of other names there may be any number
-	}
-	return out
-}
-
-// mayName reports whether the text has the names of a component and an object.
-func (x *index) mayName(component, object string) bool {
-	_, has := x.names["components."+component+".objects"].names[object]
-	return has
-}
-
-func (p *Program) behind(component, object string) []SecretRef {
-	s := &secretText{index: p.index}
-	from := s.component(component)
-	declared := s.under(s.under(from, "objects", 0), object, 0)
-	if len(from) == 0 || p.index.foreign {
-		return p.allSecrets()
-	}
-	if !s.foreign && len(declared) > 0 {
-		from = declared
-	}
-	return p.secretsOf(from)
-}
-
-// secretsOf returns the Secrets that some members may rest on.
-func (p *Program) secretsOf(members []member) []SecretRef {
-	r := newReferences(p.index)
-	r.follow, r.parameters = true, true
-	for _, m := range members {
-		r.member(m)
-	}
-	var out []SecretRef
-	for _, ref := range r.found {
-		out = append(out, p.secretsAt(ref.Path)...)
-	}
-	return sortedSecrets(out)
+	return p.remembered(component, object, "content", func() []SecretRef {
+		refs, shown := p.index.RestsOn(component, object)
+		if !shown {
+			return p.allSecrets()
+		}
+		return p.secretsIn(refs)
+	})
 }
 
 // namedBySecret reports whether the identity of an object may be made of what a Secret
-// holds. Where the text does not have it, the whole object counts.
+// holds.
 func (p *Program) namedBySecret(component, object string) bool {
-	place := "identity of " + component + "/" + object
-	if known, ok := p.index.rests.Load(place); ok {
-		return known == true
+	return len(p.remembered(component, object, "identity", func() []SecretRef {
+		return p.secretsIn(p.index.IdentityRestsOn(component, object))
+	})) > 0
+}
+
+// remembered returns what the text says of an object, and finds it once for each object
+// whose names the text has: of other names there may be any number.
+func (p *Program) remembered(component, object, what string, find func() []SecretRef) []SecretRef {
+	key := [3]string{component, object, what}
+	if known, ok := p.rests.Load(key); ok {
+		out, _ := known.([]SecretRef)
+		return out
 	}
-	s := &secretText{index: p.index}
-	declared := s.under(s.under(s.component(component), "objects", 0), object, 0)
-	meta := s.under(declared, "metadata", 0)
-	name := s.under(meta, "name", 0)
-	if len(name) == 0 {
-		name = meta
-	}
-	names := slices.Concat(s.under(declared, "apiVersion", 0), s.under(declared, "kind", 0), name, s.under(meta, "namespace", 0))
-	if s.foreign || p.index.foreign || len(name) == 0 {
-		names = declared
-	}
-	out := len(p.secretsOf(names)) > 0
-	if p.index.mayName(component, object) {
-		p.index.rests.Store(place, out)
+	out := find()
+	if what == "all" || !p.index.PositionOf("components", component, "objects", object).IsZero() {
+		p.rests.Store(key, out)
 	}
 	return out
+}
+
+// secretsIn returns the Secrets into whose content some references may lead.
+func (p *Program) secretsIn(refs []syntax.Reference) []SecretRef {
+	var out []SecretRef
+	for _, ref := range refs {
+		out = append(out, p.secretsAt(ref.Path)...)
+	}
+	return sortedSecrets(out)
 }
 
 // secretsAt returns the Secrets into whose content a reference may lead.
@@ -135,28 +110,36 @@ func (p *Program) maybeSecret(ref SecretRef) bool {
 	if ref.Input == "" {
 		path = []string{"components", ref.Component, "objects", ref.Object}
 	}
-	kind := (&copies{program: p}).kindOf(path, (&secretText{index: p.index}).at(path))
+	kind := p.KindAt(path)
 	return kind == "" || kind == secretKind
+}
+
+// KindAt returns the kind of the object or input at a path, or "" if that is not known
+// without a custom resource.
+func (p *Program) KindAt(path []string) string {
+	var sels []cue.Selector
+	for _, name := range append(slices.Clip(path), "kind") {
+		sels = append(sels, cue.Str(name))
+	}
+	return cmp.Or(stringOr(p.static.LookupPath(cue.MakePath(sels...)), ""), p.index.KindAt(path))
 }
 
 // allSecrets returns all Secrets of which the text has the names.
 func (p *Program) allSecrets() []SecretRef {
-	if known, ok := p.index.rests.Load(""); ok {
-		out, _ := known.([]SecretRef)
-		return out
-	}
-	var out []SecretRef
-	for name := range p.index.names["inputs"].names {
-		out = append(out, SecretRef{Input: name})
-	}
-	for _, component := range p.index.order {
-		for object := range p.index.names["components."+component+".objects"].names {
-			out = append(out, SecretRef{Component: component, Object: object})
+	return p.remembered("", "", "all", func() []SecretRef {
+		var out []SecretRef
+		inputs, _ := p.index.Names("inputs")
+		for _, name := range inputs {
+			out = append(out, SecretRef{Input: name})
 		}
-	}
-	out = slices.DeleteFunc(out, func(ref SecretRef) bool { return !p.maybeSecret(ref) })
-	p.index.rests.Store("", sortedSecrets(out))
-	return sortedSecrets(out)
+		for _, component := range p.index.Components() {
+			objects, _ := p.index.Names("components", component, "objects")
+			for _, object := range objects {
+				out = append(out, SecretRef{Component: component, Object: object})
+			}
+		}
+		return sortedSecrets(slices.DeleteFunc(out, func(ref SecretRef) bool { return !p.maybeSecret(ref) }))
+	})
 }
 
 func sortedSecrets(all []SecretRef) []SecretRef {

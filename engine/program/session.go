@@ -59,7 +59,7 @@ func (p *Program) crValue(cr map[string]any) map[string]any {
 		}
 	}
 	for _, k := range freeMetadata {
-		part := p.index.cr.below("metadata", k)
+		part := p.crUsed.below("metadata", k)
 		if v, ok := meta[k]; ok && part != nil {
 			seen[k] = part.of(v)
 		}

@@ -2,25 +2,21 @@ package program
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // vocabularyFaults returns the fields that the contract does not have. CUE accepts
 // them: what is written beside an embedding is not bound by its closedness, at any
 // depth, so that a misspelled dependOn would silently do nothing.
-func (p *Program) vocabularyFaults() Faults {
+func (p *Program) vocabularyFaults() fault.Faults {
 	controller := p.contract.LookupPath(cue.MakePath(cue.Def("#Controller")))
-	var members []member
-	for _, name := range slices.Sorted(maps.Keys(p.index.fields)) {
-		members = append(members, p.index.fields[name]...)
-	}
-	out := unknownMembers(nil, members, controller)
+	out := unknownMembers(nil, p.index.Fields(), controller)
 	// What comes from a reference is not written in place.
 	closed := controller.Unify(p.static)
 	for _, f := range fault.Of(closed.Validate(), closed) {
@@ -39,21 +35,21 @@ func (p *Program) vocabularyFaults() Faults {
 }
 
 // unknownMembers returns which members a closed schema does not have.
-func unknownMembers(at []cue.Selector, members []member, schema cue.Value) Faults {
-	var out Faults
+func unknownMembers(at []cue.Selector, members []syntax.Member, schema cue.Value) fault.Faults {
+	var out fault.Faults
 	for _, m := range members {
-		if m.name == "" || !isRegular(m.name) {
+		if !m.IsRegular() {
 			continue
 		}
-		name := cue.Str(m.name)
+		name := cue.Str(m.Name())
 		path := append(slices.Clone(at), name)
 		if !schema.Allows(name) {
-			out = append(out, Fault{
-				Position: fault.At(m.field.Label.Pos()),
+			out = append(out, fault.Fault{
+				Position: m.Position(),
 				Path:     cue.MakePath(path...).String(),
 				Code:     fault.UnknownField,
 				Message:  fault.UnknownFieldMessage,
-				Hint:     unknownHint(m.name, len(at) == 0, schema),
+				Hint:     unknownHint(m.Name(), len(at) == 0, schema),
 			})
 			continue
 		}
@@ -61,12 +57,9 @@ func unknownMembers(at []cue.Selector, members []member, schema cue.Value) Fault
 		if !below.Exists() {
 			below = schema.LookupPath(cue.MakePath(name.Optional()))
 		}
-		if below.IncompleteKind() != cue.StructKind {
-			continue
+		if below.IncompleteKind() == cue.StructKind {
+			out = append(out, unknownMembers(path, m.Members(), below)...)
 		}
-		var inner []member
-		eachMember(m.value, nil, func(m member) { inner = append(inner, m) })
-		out = append(out, unknownMembers(path, inner, below)...)
 	}
 	return out
 }
@@ -85,48 +78,6 @@ func unknownHint(name string, root bool, schema cue.Value) string {
 	}
 	return fmt.Sprintf("fields of your own are written _%s (hidden) or #%s (a definition); %s",
 		name, strings.ToUpper(name[:1])+name[1:], HintAmong(name, known))
-}
-
-// Names returns the names that the package writes below a path of its
-// components, such as components or components.web.outputs, and whether there
-// may be more that only an evaluation knows.
-func (p *Program) Names(path ...string) (names []string, open bool) {
-	m, ok := p.index.names[strings.Join(path, ".")]
-	if !ok {
-		return nil, true
-	}
-	return slices.Sorted(maps.Keys(m.names)), m.open || p.index.opaque
-}
-
-// PositionOf returns where a member below a path is written, such as components,
-// web, objects, service. It is empty for what only an evaluation knows.
-func (p *Program) PositionOf(path ...string) Position {
-	if len(path) == 1 {
-		for _, m := range p.index.fields[path[0]] {
-			return fault.At(m.field.Label.Pos())
-		}
-		return Position{}
-	}
-	last := len(path) - 1
-	pos, _ := p.index.written(path[last], path[:last])
-	return pos
-}
-
-// Edges returns the edges of a component as far as the text tells: those that are
-// written in dependsOn, which an evaluation may leave out, and those that follow
-// from references.
-func (p *Program) Edges(component string) []Edge {
-	var out []Edge
-	declared, _ := p.Names("components", component, "dependsOn")
-	for _, to := range declared {
-		out = append(out, Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.PositionOf("components", component, "dependsOn", to)})
-	}
-	for _, e := range p.textEdges(component) {
-		if !slices.Contains(declared, e.To) {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // Parts returns the parts that the contract has for a component.
@@ -155,6 +106,31 @@ func (p *Program) Template() []Component {
 
 // TemplateHooks returns the hooks of the package evaluated without any custom resource.
 func (p *Program) TemplateHooks() []Hook { return p.hooks(p.fill(nil)) }
+
+// Static returns what the package has at a path of its fields without a custom resource.
+func (p *Program) Static(path ...string) cue.Value {
+	sels := make([]cue.Selector, len(path))
+	for i, name := range path {
+		sels[i] = cue.Str(name)
+	}
+	return p.fill(nil).LookupPath(cue.MakePath(sels...))
+}
+
+// Locked reports whether only the administrator sets a field of the configuration.
+func (p *Program) Locked(path []string) bool {
+	l := p.locked
+	for _, name := range path {
+		if l == nil || l.all {
+			break
+		}
+		if next := l.fields[name]; next != nil {
+			l = next
+		} else {
+			l = l.others
+		}
+	}
+	return l != nil && l.all
+}
 
 // Nearest returns the candidate that a misspelled name most likely means: the
 // one at the smallest edit distance, if that is at most a third of its length, or one

@@ -22,10 +22,10 @@ import (
 //
 // It compares the values by itself. CUE v0.17.1 finds no unknown field in what a
 // comprehension adds to a list, and some of several faults hide others.
-func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out Faults) {
+func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			out = append(out, Fault{Message: fmt.Sprintf("with the complete Kubernetes types: the evaluator panicked: %v", cause)})
+			out = append(out, fault.Fault{Message: fmt.Sprintf("with the complete Kubernetes types: the evaluator panicked: %v", cause)})
 		}
 	}()
 	filling := map[string]any(nil)
@@ -35,14 +35,14 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out Faults) {
 	root := p.fill(filling)
 	judge := func(component string, v cue.Value) {
 		for name, object := range fields(v.LookupPath(cue.MakePath(cue.Str("objects")))) {
-			kind := identityOf(object)
-			schema, known := kinds.Of(kind.APIVersion, kind.Kind)
+			kind := refOf(object)
+			schema, known := kinds.Of(kind.GroupVersionKind)
 			if !known || !typed(object) {
 				continue
 			}
 			j := &typeJudge{
 				kinds:   kinds,
-				kind:    kind.APIVersion + " " + kind.Kind,
+				kind:    kind.GroupVersion().String() + " " + kind.Kind,
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),
@@ -85,11 +85,11 @@ type typeJudge struct {
 	// partial says that the object may be there already, so that what is required is set.
 	partial bool
 	// at is where the author wrote the closest thing around what is looked at.
-	at  Position
-	out Faults
+	at  fault.Position
+	out fault.Faults
 }
 
-func (j *typeJudge) report(f Fault, path []cue.Selector) {
+func (j *typeJudge) report(f fault.Fault, path []cue.Selector) {
 	f.Path = pathIn(path)
 	j.out = append(j.out, f)
 }
@@ -105,7 +105,7 @@ func (j *typeJudge) value(schema, v cue.Value, path []cue.Selector) {
 	switch {
 	case wanted == cue.TopKind, is == cue.BottomKind:
 	case wanted&is == 0:
-		j.report(Fault{Position: j.at, Message: fmt.Sprintf("invalid value %s (must be %v)", shown(v), wanted)}, path)
+		j.report(fault.Fault{Position: j.at, Message: fmt.Sprintf("invalid value %s (must be %v)", shown(v), wanted)}, path)
 	case is == cue.StructKind && wanted&cue.StructKind != 0:
 		j.structure(schema, v, path)
 	case is == cue.ListKind && wanted&cue.ListKind != 0:
@@ -162,7 +162,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 			if at.File == "" || at.IsContract() {
 				at = j.at
 			}
-			j.report(Fault{Code: fault.UnknownField, Position: at, Message: fault.UnknownFieldMessage, Hint: typeHint(name, known.names)}, below)
+			j.report(fault.Fault{Code: fault.UnknownField, Position: at, Message: fault.UnknownFieldMessage, Hint: typeHint(name, known.names)}, below)
 		}
 	}
 	if j.partial || !settledStruct(v) {
@@ -170,7 +170,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 	}
 	for _, name := range known.required {
 		if !set[name] {
-			j.report(Fault{Code: fault.Unset, Position: j.at, Message: fault.UnsetMessage}, append(slices.Clip(path), cue.Str(name)))
+			j.report(fault.Fault{Code: fault.Unset, Position: j.at, Message: fault.UnsetMessage}, append(slices.Clip(path), cue.Str(name)))
 		}
 	}
 }
@@ -251,7 +251,7 @@ func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 	}
 	whole := schema.FillPath(cue.Path{}, value)
 	for _, f := range fault.Of(whole.Validate(), whole) {
-		j.report(Fault{Code: f.Code, Position: j.at, Message: f.Message}, path)
+		j.report(fault.Fault{Code: f.Code, Position: j.at, Message: f.Message}, path)
 		return
 	}
 }

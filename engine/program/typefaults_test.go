@@ -17,13 +17,14 @@ import (
 	"cuelang.org/go/cue/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
 
 // typeFaults returns what the complete types find in a package, beside what is found
 // without them.
-func typeFaults(t *testing.T, files fstest.MapFS) (*program.Program, *program.Kinds, program.Faults) {
+func typeFaults(t *testing.T, files fstest.MapFS) (*program.Program, *program.Kinds, fault.Faults) {
 	t.Helper()
 	s, err := source.New(files, "shop", nil)
 	if err != nil {
@@ -93,9 +94,9 @@ const maxMutations = 40
 func compareMutations(t *testing.T, o program.Object) {
 	t.Helper()
 	var text strings.Builder
-	group, version, found := strings.Cut(o.Identity.APIVersion, "/")
+	group, version, found := strings.Cut(o.Identity.GroupVersion().String(), "/")
 	if !found {
-		group, version = "core", o.Identity.APIVersion
+		group, version = "core", o.Identity.GroupVersion().String()
 	}
 	group, _, _ = strings.Cut(group, ".")
 	text.WriteString(strings.Replace(head, "import ", fmt.Sprintf("import types \"operetta.dev/schemas/k8s/%s/%s\"\nimport ", group, version), 1))
@@ -115,7 +116,7 @@ func compareMutations(t *testing.T, o program.Object) {
 		fmt.Fprintf(&text, "components: all: objects: m%d: types.#%s & %s\n", i, o.Identity.Kind, data)
 	}
 	_, kinds, faults := typeFaults(t, fstest.MapFS{"shop/shop.cue": {Data: []byte(text.String())}})
-	schema, ok := kinds.Of(o.Identity.APIVersion, o.Identity.Kind)
+	schema, ok := kinds.Of(o.Identity.GroupVersionKind)
 	if !ok {
 		t.Fatalf("there is no type of %v", o.Identity)
 	}

@@ -4,71 +4,10 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/ast"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
-
-// A conditional is what a comprehension adds to the components. While it is not
-// decided, an evaluation shows nothing of it, and that must not look as if nobody
-// wanted it.
-type conditional struct {
-	// component is empty if only an evaluation knows the name.
-	component string
-	// parts are the parts of the component that it adds; anyPart stands for those
-	// that are not written out.
-	parts  []string
-	guards []span
-	// beyondCR says that the custom resource alone, which is known in full, does
-	// not decide it.
-	beyondCR bool
-}
-
-// anyPart is a part that is not known. It has to be taken for objects.
-const anyPart = ""
-
-// A span is a piece of a file.
-type span struct{ from, to Position }
-
-func spansOf(guards []ast.Clause) []span {
-	out := make([]span, len(guards))
-	for i, g := range guards {
-		out[i] = spanOf(g)
-	}
-	return out
-}
-
-func spanOf(n ast.Node) span {
-	return span{fault.At(n.Pos()), fault.At(n.End())}
-}
-
-func (s span) holds(p Position) bool {
-	return p.File == s.from.File && p.Line >= s.from.Line && p.Line <= s.to.Line
-}
-
-// conditionalOf returns what a member of components that is in a comprehension
-// adds.
-func (x *index) conditionalOf(m member) conditional {
-	out := conditional{component: m.name, beyondCR: x.beyondCR(m), guards: spansOf(m.guards)}
-	eachMember(m.value, nil, func(part member) {
-		switch {
-		case part.name == "":
-			out.parts = append(out.parts, anyPart)
-		case isRegular(part.name):
-			out.parts = append(out.parts, part.name)
-		}
-	})
-	return out
-}
-
-// beyondCR reports whether the existence of a member rests on more than the
-// custom resource.
-func (x *index) beyondCR(m member) bool {
-	r := newReferences(x)
-	r.follow = true
-	r.member(member{guards: m.guards, field: m.field})
-	return slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
-}
 
 // A settlement says whether the comprehensions in a struct are decided.
 type settlement string
@@ -87,7 +26,7 @@ const (
 
 // settlementOf returns whether the comprehensions in a struct are decided, and why
 // not.
-func settlementOf(v cue.Value) (settlement, Faults) {
+func settlementOf(v cue.Value) (settlement, fault.Faults) {
 	if !v.Exists() || v.Err() == nil {
 		return settled, nil
 	}
@@ -105,13 +44,13 @@ func settlementOf(v cue.Value) (settlement, Faults) {
 // ones as ones whose existence is not decided, and parts as incomplete ones. It
 // returns faults when it cannot tell, because the names are computed, or because
 // a comprehension is not undecided but wrong.
-func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, Faults) {
+func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, fault.Faults) {
 	if is, why := settlementOf(components); is == unsettled {
-		if at := slices.IndexFunc(why, p.index.hides); at >= 0 {
+		if at := slices.IndexFunc(why, func(f fault.Fault) bool { return p.index.Hides(f.Position) }); at >= 0 {
 			return nil, p.unlistable(why[at])
 		}
 	}
-	beside := slices.Concat(p.index.conditionals, p.index.rootGuards)
+	beside := slices.Concat(p.index.Conditionals(), p.index.RootGuards())
 	for _, v := range []cue.Value{root, components} {
 		is, why := settlementOf(v)
 		switch is {
@@ -121,11 +60,11 @@ func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Com
 			return nil, why
 		case unsettled, masked:
 		}
-		for _, c := range p.index.conditionals {
-			at := c.undecidedBy(why, is, beside)
+		for _, c := range p.index.Conditionals() {
+			at := undecidedBy(c, why, is, beside)
 			switch {
 			case at < 0:
-			case c.component == "":
+			case c.Component == "":
 				return nil, p.unlistable(why[at])
 			default:
 				evaluated = p.holdOne(evaluated, c, unplaced(why[at], is))
@@ -135,15 +74,9 @@ func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Com
 	return evaluated, nil
 }
 
-// hides reports whether what is not decided at a place may add components that the text
-// does not show.
-func (x *index) hides(f Fault) bool {
-	return len(x.conditionals) == 0 || slices.ContainsFunc(x.embeddings, func(s span) bool { return s.holds(f.Position) })
-}
-
 // unplaced returns why something is held without its path, if that is no field's but
 // that of the struct, which says nothing.
-func unplaced(why Fault, is settlement) Fault {
+func unplaced(why fault.Fault, is settlement) fault.Fault {
 	if is != masked {
 		why.Path = ""
 	}
@@ -152,48 +85,43 @@ func unplaced(why Fault, is settlement) Fault {
 
 // undecidedBy returns which of some faults leaves a conditional undecided, or -1. What
 // leaves another one undecided that is beside it does not count.
-func (c conditional) undecidedBy(faults Faults, is settlement, beside []conditional) int {
+func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, beside []syntax.Conditional) int {
 	if is == masked {
-		return map[bool]int{true: 0, false: -1}[c.beyondCR]
+		return map[bool]int{true: 0, false: -1}[c.BeyondCR]
 	}
 	for i, f := range faults {
 		// A fault that is in no guard is in what some guard refers to.
-		if c.guardedAt(f.Position) || !slices.ContainsFunc(beside, func(c conditional) bool { return c.guardedAt(f.Position) }) {
+		if c.GuardedAt(f.Position) || !slices.ContainsFunc(beside, func(c syntax.Conditional) bool { return c.GuardedAt(f.Position) }) {
 			return i
 		}
 	}
 	return -1
 }
 
-// guardedAt reports whether a position is in one of the guards.
-func (c conditional) guardedAt(at Position) bool {
-	return slices.ContainsFunc(c.guards, func(s span) bool { return s.holds(at) })
-}
-
 // unlistable is the fault of a package that computes the names of components from
 // what is not there yet, or has another package do so.
-func (p *Program) unlistable(why Fault) Faults {
+func (p *Program) unlistable(why fault.Fault) fault.Faults {
 	why = p.explained(why)
 	why.Path = "components"
 	why.Hint = "let the names of components depend on cr alone, and let when decide which of them there are"
-	return Faults{why}
+	return fault.Faults{why}
 }
 
-func (p *Program) holdOne(evaluated []Component, held conditional, missing Fault) []Component {
+func (p *Program) holdOne(evaluated []Component, held syntax.Conditional, missing fault.Fault) []Component {
 	why := p.explained(missing)
 	for i := range evaluated {
-		if c := &evaluated[i]; c.Name == held.component {
+		if c := &evaluated[i]; c.Name == held.Component {
 			p.missFrom(c, missing)
-			for _, part := range held.parts {
+			for _, part := range held.Parts {
 				p.holdPart(c, part, missing)
 			}
 			return evaluated
 		}
 	}
 	c := Component{
-		Name:      held.component,
+		Name:      held.Component,
 		When:      Decision{Verdict: Unknown, Detail: why.Located(), Absent: p.absent(missing)},
-		Edges:     p.textEdges(held.component),
+		Edges:     derivedEdges(p.index, held.Component),
 		Rendering: RenderedIncomplete,
 		Missing:   []string{why.Located()},
 	}
@@ -203,10 +131,10 @@ func (p *Program) holdOne(evaluated []Component, held conditional, missing Fault
 }
 
 // holdParts says that a comprehension in a component is not decided.
-func (p *Program) holdParts(c *Component, why Fault) {
-	parts := p.index.conditionalParts[c.Name]
+func (p *Program) holdParts(c *Component, why fault.Fault) {
+	parts := p.index.ConditionalParts(c.Name)
 	if len(parts) == 0 {
-		parts = []string{anyPart}
+		parts = []string{syntax.AnyPart}
 	}
 	p.missFrom(c, why)
 	for _, part := range parts {
@@ -215,7 +143,7 @@ func (p *Program) holdParts(c *Component, why Fault) {
 }
 
 // holdPart says that there may be more of a part of a component.
-func (p *Program) holdPart(c *Component, part string, missing Fault) {
+func (p *Program) holdPart(c *Component, part string, missing fault.Fault) {
 	why, absent := p.explained(missing), p.absent(missing)
 	unknown := Predicate{Name: part, Verdict: Unknown, Position: why.Position, Absent: absent, Detail: why.Text()}
 	switch part {
@@ -243,7 +171,7 @@ func (p *Program) holdPart(c *Component, part string, missing Fault) {
 // ownFaults returns what keeps a struct from being evaluated, as opposed to what
 // is wrong with one of its fields: typically a comprehension in it that refers to
 // what is not there yet.
-func ownFaults(v cue.Value) Faults {
+func ownFaults(v cue.Value) fault.Faults {
 	err := v.Err()
 	if err == nil || !v.Exists() {
 		return nil

@@ -13,30 +13,30 @@ import (
 
 // ValidateCR returns what is wrong with a custom resource by the package's
 // schema, each fault with the path and the bound.
-func (p *Program) ValidateCR(cr map[string]any) (faults Faults) {
+func (p *Program) ValidateCR(cr map[string]any) (faults fault.Faults) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			faults = Faults{{Message: fmt.Sprintf("the evaluator panicked: %v", cause)}}
+			faults = fault.Faults{{Message: fmt.Sprintf("the evaluator panicked: %v", cause)}}
 		}
 	}()
 	filling := map[string]any{"cr": p.crValue(cr)}
 	if err := p.overLimit(filling); err != nil {
-		return Faults{{Message: err.Error()}}
+		return fault.Faults{{Message: err.Error()}}
 	}
 	return p.invalid(filling)
 }
 
 // invalid returns what is wrong with the custom resource in what is filled into the
 // package: its schema may refer to the rest, such as a limit in the configuration.
-func (p *Program) invalid(filling map[string]any) Faults {
+func (p *Program) invalid(filling map[string]any) fault.Faults {
 	filling = maps.Clone(filling)
-	var out Faults
+	var out fault.Faults
 	// CUE reports some faults only where there are no others, so that a user would
 	// get them one after the other. What is known to be wrong is taken out.
 	for range maxRounds {
 		fresh := 0
 		for _, f := range p.crFaults(p.fill(filling).LookupPath(crPath)) {
-			known := slices.ContainsFunc(out, func(o Fault) bool { return o.Path == f.Path })
+			known := slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Path == f.Path })
 			if !known {
 				out = append(out, f)
 				fresh++
@@ -47,7 +47,7 @@ func (p *Program) invalid(filling map[string]any) Faults {
 			break
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Fault) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(out, func(a, b fault.Fault) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
@@ -55,7 +55,7 @@ func (p *Program) invalid(filling map[string]any) Faults {
 const maxRounds = 4
 
 // crFaults returns what is wrong with an evaluated custom resource.
-func (p *Program) crFaults(cr cue.Value) Faults {
+func (p *Program) crFaults(cr cue.Value) fault.Faults {
 	err := cr.Validate(cue.Concrete(true))
 	if err == nil {
 		return nil

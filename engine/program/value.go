@@ -55,8 +55,8 @@ func toGo(v cue.Value) (any, error) {
 }
 
 // unfit is the fault of a value that is complete and no data of Kubernetes.
-func unfit(v cue.Value, message string) Fault {
-	return Fault{Position: fault.At(v.Pos()), Path: v.Path().String(), Message: message}
+func unfit(v cue.Value, message string) fault.Fault {
+	return fault.Fault{Position: fault.At(v.Pos()), Path: v.Path().String(), Message: message}
 }
 
 func structToGo(v cue.Value) (any, error) {

@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/cuecontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
@@ -110,7 +111,7 @@ func TestHooksAreBoundedByTheDefinitionAsByWhoReadsThem(t *testing.T) {
 
 func TestAThousandObjectsThatWaitFitIntoAStatus(t *testing.T) {
 	t.Parallel()
-	owner := ownership.Owner{GroupVersionKind: shopKind, Namespace: "default", Name: "shop", UID: "uid"}
+	owner := ownership.Owner{Ref: cluster.Ref{GroupVersionKind: shopKind, Namespace: "default", Name: "shop"}, UID: "uid"}
 	memory := memory.New()
 	front := &unstructured.Unstructured{Object: settings("default", "front", nil)}
 	front.SetFinalizers([]string{"example.com/backup"})

@@ -24,7 +24,7 @@ func (s *state) config(ctx context.Context) (configuration, error) {
 	var out configuration
 	if s.ConfigMap.Name != "" {
 		from := program.Input{Name: "config", Kind: configMapKind, Namespace: s.ConfigMap.Namespace, Object: s.ConfigMap.Name}
-		found, err := rollout.Read(ctx, s.Cluster, from)
+		found, err := rollout.ReadInput(ctx, s.Cluster, from)
 		if err != nil {
 			return out, fmt.Errorf("%s: configuration: %w", s.owner, err)
 		}

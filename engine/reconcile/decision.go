@@ -39,11 +39,11 @@ func (l *Reconciler) Decide(ctx context.Context, key types.NamespacedName, p Pac
 	if err != nil {
 		return out, out.Redactor.Error(err)
 	}
-	out.Decision, err = s.engine(s.bounded(in)).Decide(ctx, in)
+	out.Decision, err = s.engine(s.limitEvaluations(in)).Decide(ctx, in)
 	out.Fault.Message = out.Redactor.Text(out.Fault.Message)
 	for i := range out.Components {
 		c := &out.Components[i]
-		c.Component, _ = s.expired(c.Component)
+		c.Component, _ = s.applyTimeout(c.Component)
 		c.Message = out.Redactor.Text(c.Message)
 	}
 	return out, out.Redactor.Error(err)

@@ -78,7 +78,7 @@ components: front: {
 		}
 		return nil
 	})
-	b.now = b.now.Add(rollout.RejectedAgain)
+	b.now = b.now.Add(rollout.RejectedRetryAfter)
 	b.steps()
 	b.expectEvents("it is offered again, and cannot be changed", "Deleted: Deleted ConfigMap default/settings of component web to create it anew",
 		"Created: Created ConfigMap default/settings of component web", "BecameReady: all components are verified: 2/2")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/rollout"
 )
@@ -15,7 +16,7 @@ import (
 // marked is a ConfigMap of somebody who knows the name of the bench's resource, and not its
 // UID.
 func marked(namespace, name string, marks map[string]string) map[string]any {
-	owner := ownership.Owner{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name}
+	owner := ownership.Owner{Ref: cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name}}
 	u := &unstructured.Unstructured{Object: settings(namespace, name, map[string]any{"text": "carol's"})}
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()

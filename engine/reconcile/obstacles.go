@@ -38,9 +38,7 @@ type below struct {
 	*state
 }
 
-var _ rollout.Obstacles = below{}
-
-// Of implements rollout.Obstacles.
+// Of returns why a workload is not ready, for rollout.Engine.PodProblem.
 func (b below) Of(ctx context.Context, workload *unstructured.Unstructured) string {
 	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
 	if len(labels) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
@@ -26,7 +27,7 @@ func (l *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p 
 	logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), fault)
 	err = fmt.Errorf("%s %s: %w", l.Kind.Kind, key, fault)
 	var failure error
-	if second := caught(func() { failure = l.sayInternal(ctx, key, p, redactor, fault) }); second != nil {
+	if second := caught(func() { failure = l.reportInternalError(ctx, key, p, redactor, fault) }); second != nil {
 		logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), second)
 	}
 	return 0, errors.Join(err, failure)
@@ -48,9 +49,9 @@ func logPanic(log logr.Logger, fault *rollout.PanicError) {
 	log.Error(nil, "the operator has a fault", "panic", fmt.Sprint(fault.Cause), "stack", string(fault.Stack))
 }
 
-// sayInternal says in the status of a resource that the operator has a fault. It reads
+// reportInternalError says in the status of a resource that the operator has a fault. It reads
 // nothing of the resource that it can do without: what is in there may have been the cause.
-func (l *Reconciler) sayInternal(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
+func (l *Reconciler) reportInternalError(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
 	cr, err := l.Resources.GetCached(ctx, l.ref(key))
 	if err != nil || cr == nil {
 		return err
@@ -61,8 +62,8 @@ func (l *Reconciler) sayInternal(ctx context.Context, key types.NamespacedName, 
 		redactor:   redactor,
 		program:    p,
 		cr:         cr,
-		owner:      ownership.Owner{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()},
+		owner:      ownership.Owner{Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID()},
 	}
 	s.before = ownStatus(cr)
-	return s.say(ctx, s.frozen(status.ReasonInternalError, fault.Error()))
+	return s.writeChanged(ctx, s.statusWithFault(status.ReasonInternalError, fault.Error()))
 }

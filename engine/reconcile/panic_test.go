@@ -180,7 +180,7 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 			return err
 		},
 		"without a package": func(b *bench, ctx context.Context, _ reconcile.Package) error {
-			_, err := b.life.StepUnserved(ctx, shopKey)
+			_, err := b.life.StepPackageMissing(ctx, shopKey)
 			return err
 		},
 	} {

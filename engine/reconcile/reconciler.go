@@ -31,12 +31,6 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Recorder makes events of a resource known to people.
-type Recorder interface {
-	// Record makes one event known.
-	Record(resource *unstructured.Unstructured, event rollout.Event)
-}
-
 // Package is the version of a package that resources are reconciled with.
 type Package interface {
 	rollout.Evaluator
@@ -74,9 +68,9 @@ type Reconciler struct {
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
 	Allow []string
-	// UnservedReach is where the objects of a resource may be whose package is not here; nil is
+	// ReachWithoutPackage is where the objects of a resource may be whose package is not here; nil is
 	// not known.
-	UnservedReach *program.Reach
+	ReachWithoutPackage *program.Reach
 	// Parallel is how many components of one resource are applied at once; 0 is a
 	// few, and 1 makes the order of writes the same every time.
 	Parallel int
@@ -96,13 +90,13 @@ type Reconciler struct {
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
 	NewSalt func() string
 
-	pace       pace
-	salts      salts
-	rejections rejections
-	obstacles  obstacles
-	limits     rateLimits
-	limited    limited
-	oversized  oversized
+	statusInterval   statusInterval
+	salts            salts
+	rejections       rejections
+	obstacles        obstacles
+	writeLimits      writeLimits
+	evaluationLimits evaluationLimits
+	refusedStatuses  refusedStatuses
 }
 
 // state is what one step works on.
@@ -114,7 +108,7 @@ type state struct {
 	before    map[string]any
 	owner     ownership.Owner
 	inventory ownership.Inventory
-	finished  map[string]rollout.Finish
+	finished  map[string]rollout.HookState
 	patches   []foundPatch
 	// redactor knows the Secrets that the step has come across.
 	redactor *redact.Redactor
@@ -128,7 +122,7 @@ func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Packa
 	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
 	if large, ok := errors.AsType[*statusTooLargeError](err); ok {
 		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
-		return rollout.RejectedAgain, nil
+		return rollout.RejectedRetryAfter, nil
 	}
 	return again, redactor.Error(err)
 }
@@ -147,13 +141,13 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	case err != nil:
 		return 0, err
 	case s == nil:
-		l.pace.forget(key)
+		l.statusInterval.forget(key)
 		l.rejections.forget(key)
 		l.salts.forget(key)
 		l.obstacles.settle(key, l.Now())
-		l.limits.forget(key)
-		l.limited.forget(key)
-		l.oversized.forget(key)
+		l.writeLimits.forget(key)
+		l.evaluationLimits.forget(key)
+		l.refusedStatuses.forget(key)
 		if l.Refer != nil {
 			l.Refer(key, nil)
 		}
@@ -183,7 +177,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 		program:    p,
 		cr:         cr,
 		owner: ownership.Owner{
-			GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(), Reach: l.UnservedReach,
+			Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID(), Reach: l.ReachWithoutPackage,
 		},
 	}
 	if p != nil {
@@ -197,7 +191,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 	if err := s.rebuild(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}
-	s.know()
+	s.allowNames()
 	return s, nil
 }
 
@@ -214,7 +208,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
-	if err := s.limits.rebuild(s.key(), s.Now()); err != nil {
+	if err := s.writeLimits.rebuild(s.key(), s.Now()); err != nil {
 		return err // somebody wipes it again and again
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
@@ -227,7 +221,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	for _, o := range skipped {
 		events = append(events, rollout.Event{Reason: "MarksIgnored", Warning: true, Message: fmt.Sprintf("Ignored the marks of %s: %s", o.Ref, o.Why)})
 	}
-	s.recordObjects(events)
+	s.recordObjectEvents(events)
 	return nil
 }
 
@@ -235,27 +229,27 @@ func (s *state) rebuild(ctx context.Context) error {
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	in, err := s.input(ctx)
 	if bad, ok := errors.AsType[*configError](err); ok {
-		return s.notBegun(ctx, status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}, nil)
+		return s.reportNotStarted(ctx, status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}, nil)
 	}
 	if err != nil {
-		return s.notBegun(ctx, rollout.Unanswered(err), err)
+		return s.reportNotStarted(ctx, rollout.ClusterFault(err), err)
 	}
-	bounded := s.bounded(in)
+	bounded := s.limitEvaluations(in)
 	result, failure := s.engine(bounded).Run(ctx, in)
-	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.again), s.obstacles.settle(s.key(), s.Now()))
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.obstacles.settle(s.key(), s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
-// notBegun reports a rollout that cannot begin: the running objects stay as they are.
-func (s *state) notBegun(ctx context.Context, fault status.Component, failure error) (time.Duration, error) {
-	result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
+// reportNotStarted reports a rollout that cannot begin: the running objects stay as they are.
+func (s *state) reportNotStarted(ctx context.Context, fault status.Component, failure error) (time.Duration, error) {
+	result := rollout.Result{Inventory: s.inventory, HookStates: s.finished}
 	result.Completion.Change = status.Unchanged
 	result.Completion.Fault = fault
 	return s.conclude(ctx, result, failure)
 }
 
-func (s *state) bounded(in rollout.Input) *bounded {
-	return &bounded{Package: s.program, s: s, cause: s.cause(in)}
+func (s *state) limitEvaluations(in rollout.Input) *limitedPackage {
+	return &limitedPackage{Package: s.program, s: s, cause: s.cause(in)}
 }
 
 func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
@@ -264,9 +258,8 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: p, Cluster: s.Cluster, Refer: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
-		Obstacles: below{s},
-		Ended:     s.Ended,
+		Package: p, Cluster: s.Cluster, WatchInputs: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		PodProblem: below{s}.Of, FinishedObject: s.Ended,
 	}
 }
 
@@ -278,13 +271,13 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	}
 	config, err := s.config(ctx)
 	in := rollout.Input{
-		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, Finished: s.finished, Asked: s.asked(),
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, HookStates: s.finished, Requested: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
-		Config: config.layers, ConfigInputs: config.inputs, Protect: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
-		Expire: func(c status.Component) status.Component { late, _ := s.expired(c); return late },
+		Config: config.layers, ConfigInputs: config.inputs, StoreWriteAhead: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
+		CheckTimeout: func(c status.Component) status.Component { late, _ := s.applyTimeout(c); return late },
 	}
-	s.limits.begin(s.key(), s.cause(in), s.Now())
-	in.Pacer = &pacer{&s.limits, s.key(), s.Now, map[string]bool{}}
+	s.writeLimits.begin(s.key(), s.cause(in), s.Now())
+	in.WriteBackoff = &objectBackoff{&s.writeLimits, s.key(), s.Now, map[string]bool{}}
 	return in, err
 }
 
@@ -293,7 +286,7 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	if large, ok := errors.AsType[*statusTooLargeError](failure); ok {
 		return 0, large
 	}
-	s.inventory, s.finished = result.Inventory, result.Finished
+	s.inventory, s.finished = result.Inventory, result.HookStates
 	for _, fault := range result.Panics {
 		logPanic(s.log, fault)
 	}
@@ -301,42 +294,17 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}
-	if result.Teardown {
+	if result.NeedsFinalizer {
 		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
 			return 0, err
 		}
 	}
-	due := earliest(result.RequeueAfter, s.expire(&result.Completion))
+	due := earliest(result.RequeueAfter, s.applyTimeouts(&result.Completion))
 	again, err := s.report(ctx, result)
 	if err != nil {
 		return due, errors.Join(failure, err)
 	}
 	return earliest(due, again), errors.Join(failure, s.reportPatches(ctx, result))
-}
-
-// expire turns components that have waited longer than their timeout into failed
-// ones, and returns when the next one will be.
-func (s *state) expire(c *status.Completion) time.Duration {
-	var next time.Duration
-	for i, comp := range c.Components {
-		late, left := s.expired(comp)
-		c.Components[i] = late
-		next = earliest(next, left)
-	}
-	return next
-}
-
-// expired returns a component that has had its time as a failed one, and any other
-// as it is, with the time that it has left, or 0 when there is no limit.
-func (s *state) expired(c status.Component) (status.Component, time.Duration) {
-	if c.Timeout == 0 || c.Done() || c.State == status.Failed {
-		return c, 0
-	}
-	now := s.Now()
-	if left := c.Timeout - now.Sub(status.Since(s.before, c, s.cr.GetGeneration(), now)); left > 0 {
-		return c, left
-	}
-	return c.TimedOut(), 0
 }
 
 // earliest returns the shorter of two waits, of which 0 is none.
@@ -349,21 +317,21 @@ func earliest(a, b time.Duration) time.Duration {
 
 // protect stores an inventory before its objects are written, and before that the
 // finalizer, if garbage collection would not do.
-func (s *state) protect(ctx context.Context, p rollout.Protection) error {
-	if p.Teardown {
+func (s *state) protect(ctx context.Context, p rollout.WriteAhead) error {
+	if p.NeedsFinalizer {
 		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
 			return err
 		}
 	}
-	if err := s.limits.protect(s.key(), s.Now()); err != nil {
+	if err := s.writeLimits.storeInventory(s.key(), s.Now()); err != nil {
 		return err
 	}
 	stored := s.inventory
-	s.inventory, s.finished = p.Inventory, p.Finished
+	s.inventory, s.finished = p.Inventory, p.HookStates
 	after := s.build(p.Preview)
 	if size := s.sizeWith(after); size > maxResource {
 		s.inventory = stored
-		return s.writeLess(ctx, fmt.Errorf("the resource would have %d bytes with it, and %d are the limit", size, maxResource))
+		return s.writeReducedStatus(ctx, fmt.Errorf("the resource would have %d bytes with it, and %d are the limit", size, maxResource))
 	}
 	return s.write(ctx, after)
 }

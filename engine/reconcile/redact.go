@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
@@ -12,9 +11,9 @@ import (
 // status of the resource, that of its patches, events, and the error that the queue
 // logs. The log of a step is behind the same redactor from the start.
 
-// know makes the names of a resource known that everybody may read, so that a Secret
+// allowNames makes the names of a resource known that everybody may read, so that a Secret
 // with such a value does not make its messages unreadable.
-func (s *state) know() {
+func (s *state) allowNames() {
 	s.redactor.AllowNames(s.owner.Kind, s.owner.Name, s.owner.Namespace)
 	for _, g := range s.inventory {
 		s.redactor.AllowNames(g.Component)
@@ -36,12 +35,6 @@ func (s *state) redacted(c status.Completion) status.Completion {
 		c.Own, _ = s.redactor.Data(c.Own).(map[string]any)
 	}
 	return c
-}
-
-// record makes an event known.
-func (s *state) record(e rollout.Event) {
-	e.Message = shorten(s.redactor.Text(e.Message))
-	s.Recorder.Record(s.cr, e)
 }
 
 // redactedReport returns what came of a patch without what Secrets hold.

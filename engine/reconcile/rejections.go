@@ -28,7 +28,7 @@ type resourceRejections struct {
 // rejection is what the API server has said to an attempt, until that is made again.
 type rejection struct {
 	attempt rollout.Attempt
-	refusal rollout.Refusal
+	refusal rollout.WriteFailure
 	until   time.Time
 }
 
@@ -49,22 +49,22 @@ func (s *state) rejected() rollout.Rejections {
 }
 
 // Recall implements rollout.Rejections.
-func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.Refusal, bool) {
+func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.of[m.key]
 	if of == nil || of.asked != m.asked {
-		return rollout.Refusal{}, false
+		return rollout.WriteFailure{}, false
 	}
 	before, ok := of.by[a.Ref]
 	if !ok || before.attempt != a || !m.now().Before(before.until) {
-		return rollout.Refusal{}, false
+		return rollout.WriteFailure{}, false
 	}
 	return before.refusal, true
 }
 
 // Keep implements rollout.Rejections.
-func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.Refusal) {
+func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.WriteFailure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
@@ -76,7 +76,7 @@ func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.Refusal) {
 		m.of[m.key] = of
 	}
 	maps.DeleteFunc(of.by, func(_ cluster.Ref, before rejection) bool { return !m.now().Before(before.until) }) // names may be new each time
-	of.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedAgain)}
+	of.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedRetryAfter)}
 }
 
 // forget drops what is remembered of a resource that is gone.

@@ -24,7 +24,7 @@ func TestWhatTheAPIServerRejectsIsOfferedAgainWhenSomethingHasChanged(t *testing
 			"that has nothing to do with it", func(b *bench) { b.remove("ConfigMap", "beside") }, 0,
 		},
 		"five minutes pass": {
-			"what rejected it may have changed", func(b *bench) { b.now = b.now.Add(rollout.RejectedAgain) }, 1,
+			"what rejected it may have changed", func(b *bench) { b.now = b.now.Add(rollout.RejectedRetryAfter) }, 1,
 		},
 		"the user changes the resource": {
 			"that may be the correction", func(b *bench) { act(b.t, b.memory, map[string]any{"size": int64(2)}) }, 1,

@@ -21,14 +21,14 @@ import (
 func (s *state) report(ctx context.Context, result rollout.Result) (time.Duration, error) {
 	before := s.before
 	after := s.build(result.Completion)
-	s.recordObjects(result.Events)
+	s.recordObjectEvents(result.Events)
 	weight := status.CompareSignificance(before, after)
-	wait := s.limits.status(s.key(), weight, s.Now())
+	wait := s.writeLimits.status(s.key(), weight, s.Now())
 	switch weight {
 	case status.NoChange:
 		return 0, nil
 	case status.ProgressOnly:
-		wait = max(wait, s.pace.wait(s.key(), s.Now()))
+		wait = max(wait, s.statusInterval.wait(s.key(), s.Now()))
 	case status.StateOnly, status.Substance:
 	}
 	if wait > 0 {
@@ -37,7 +37,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	if err := s.write(ctx, after); err != nil {
 		return 0, err
 	}
-	s.limits.reported(s.key(), weight, s.Now())
+	s.writeLimits.reported(s.key(), weight, s.Now())
 	s.recordTransition(before, after)
 	if result.Detail != "" {
 		s.log.Error(nil, "evaluation failed", "detail", result.Detail)
@@ -102,21 +102,21 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		// Another process may run the package after all. What it wrote is newer.
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
-	if s.oversized.recall(s.key(), s.sized(), s.Now()) {
+	if s.refusedStatuses.refused(s.key(), s.statusSizeCause(), s.Now()) {
 		return &statusTooLargeError{errors.New("it was refused lately")}
 	}
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
-		return s.writeLess(ctx, wrong) // nobody could read it again
+		return s.writeReducedStatus(ctx, wrong) // nobody could read it again
 	}
 	err := s.Resources.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {
-		return s.writeLess(ctx, err)
+		return s.writeReducedStatus(ctx, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
 	s.before = after
-	s.pace.wrote(s.key(), s.Now())
+	s.statusInterval.wrote(s.key(), s.Now())
 	return nil
 }
 
@@ -133,51 +133,6 @@ func (s *state) identity() *unstructured.Unstructured {
 	u.SetName(s.owner.Name)
 	u.SetUID(s.owner.UID)
 	return u
-}
-
-// recordObjects records what happened to objects, one event for each kind of
-// thing that happened: eight created objects are one event that names them.
-func (s *state) recordObjects(happened []rollout.Event) {
-	var order []string
-	messages := map[string][]string{}
-	warn := map[string]bool{}
-	for _, e := range happened {
-		if _, seen := messages[e.Reason]; !seen {
-			order = append(order, e.Reason)
-		}
-		warn[e.Reason] = warn[e.Reason] || e.Warning
-		messages[e.Reason] = append(messages[e.Reason], e.Message)
-	}
-	for _, reason := range order {
-		text := status.List(messages[reason])
-		s.log.Info(reason, "objects", text)
-		s.record(rollout.Event{Reason: reason, Message: text, Warning: warn[reason]})
-	}
-}
-
-// maxEvent is what the API server accepts of an event's text.
-const maxEvent = 1024
-
-func shorten(text string) string { return status.Shorten(text, maxEvent) }
-
-// recordTransition records that the resource became ready, or failed.
-func (s *state) recordTransition(before, after map[string]any) {
-	from, to := status.PhaseOf(before), status.PhaseOf(after)
-	if from == to {
-		return
-	}
-	message := ""
-	if ready := status.Condition(after, status.ConditionReady); ready != nil {
-		message = ready.Message
-	}
-	s.log.Info("phase", "from", from, "to", to, "message", message)
-	switch to {
-	case status.PhaseReady:
-		s.record(rollout.Event{Reason: "BecameReady", Message: message})
-	case status.PhaseFailed:
-		s.record(rollout.Event{Reason: "Failed", Message: message, Warning: true})
-	case status.PhaseCreated, status.PhaseReconciling, status.PhaseWaiting, status.PhaseScaling, status.PhaseDeleting:
-	}
 }
 
 // ownStatus returns what is the engine's of a resource's status. A status that was not

@@ -49,19 +49,19 @@ func (s *state) loadState() error {
 func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
-	after := s.frozen(status.ReasonStatusUnreadable, message)
+	after := s.statusWithFault(status.ReasonStatusUnreadable, message)
 	if deleting {
 		return unreadableAgain, s.reportDeletionBlocked(ctx, after, message)
 	}
-	if err := s.say(ctx, after); err != nil {
+	if err := s.writeChanged(ctx, after); err != nil {
 		return 0, err
 	}
 	return unreadableAgain, nil
 }
 
-// frozen returns the status of a resource that a fault has stopped. What the engine goes by
+// statusWithFault returns the status of a resource that a fault has stopped. What the engine goes by
 // stays as it is, whatever it is.
-func (s *state) frozen(reason status.Reason, message string) map[string]any {
+func (s *state) statusWithFault(reason status.Reason, message string) map[string]any {
 	after := s.build(status.Completion{
 		Change: status.Unchanged, Deleting: s.cr.GetDeletionTimestamp() != nil,
 		Fault: status.Component{State: status.Failed, Reason: reason, Message: message},
@@ -75,8 +75,8 @@ func (s *state) frozen(reason status.Reason, message string) map[string]any {
 	return after
 }
 
-// say writes a status if it says something new.
-func (s *state) say(ctx context.Context, after map[string]any) error {
+// writeChanged writes a status if it says something new.
+func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
 	before := s.before
 	if status.Same(before, after) {
 		return nil
@@ -107,7 +107,7 @@ func decodeInventory(s map[string]any) (ownership.Inventory, error) {
 }
 
 // encodeHooks returns the hooks as JSON values, sorted by name.
-func encodeHooks(finished map[string]rollout.Finish) []any {
+func encodeHooks(finished map[string]rollout.HookState) []any {
 	var out []any
 	for _, name := range slices.Sorted(maps.Keys(finished)) {
 		hook := map[string]any{"name": name, "state": string(finished[name].State)}
@@ -120,7 +120,7 @@ func encodeHooks(finished map[string]rollout.Finish) []any {
 }
 
 // decodeHooks reads the hooks of a status.
-func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
+func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
 	path := "status." + fieldHooks
 	all, ok := s[fieldHooks].([]any)
 	if !ok && s[fieldHooks] != nil {
@@ -129,7 +129,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 	if len(all) > crd.MaxHooks {
 		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
-	out := map[string]rollout.Finish{}
+	out := map[string]rollout.HookState{}
 	for i, h := range all {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		m, ok := h.(map[string]any)
@@ -139,7 +139,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 		name, _ := m["name"].(string)
 		digest, _ := m["digest"].(string)
 		state, _ := m["state"].(string)
-		finish := rollout.Finish{Digest: digest, State: status.State(state)}
+		finish := rollout.HookState{Digest: digest, State: status.State(state)}
 		if field, problem := wrongHook(name, finish); problem != "" {
 			return nil, &corruptStatusError{at + "." + field, problem, remedyHooks}
 		}
@@ -150,7 +150,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.Finish, error) {
 
 // wrongHook returns the field of a hook that cannot be, and what is wrong with it; "" is
 // nothing.
-func wrongHook(name string, f rollout.Finish) (field, problem string) {
+func wrongHook(name string, f rollout.HookState) (field, problem string) {
 	switch {
 	case name == "":
 		return "name", "is missing"

@@ -48,7 +48,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 	result, failure := rollout.Teardown(ctx, s.Cluster, s.owner, s.inventory)
 	s.inventory = result.Inventory
 	if failure == nil && s.inventory.Len() == 0 {
-		s.recordObjects(result.Events)
+		s.recordObjectEvents(result.Events)
 		return 0, s.setFinalizer(ctx, finalizerAbsent)
 	}
 	again, err := s.report(ctx, result)
@@ -73,29 +73,29 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		err = nil // the annotation is nothing; it would be a way round the hooks otherwise
 	case ok:
 		// Without its configuration the package has no say.
-		return true, 0, s.begun(ctx, rollout.Result{Inventory: s.inventory, Finished: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
+		return true, 0, s.recordDeletionBegun(ctx, rollout.Result{Inventory: s.inventory, HookStates: s.finished, Events: []rollout.Event{rollout.HooksSkipped(bad.Error())}})
 	}
 	if err != nil {
-		result := rollout.Result{Inventory: s.inventory, Finished: s.finished}
-		result.Completion.Fault = rollout.Unanswered(err)
-		return s.stuck(ctx, result, err)
+		result := rollout.Result{Inventory: s.inventory, HookStates: s.finished}
+		result.Completion.Fault = rollout.ClusterFault(err)
+		return s.reportHooksPending(ctx, result, err)
 	}
-	bounded := s.bounded(in)
+	bounded := s.limitEvaluations(in)
 	result, done, failure := s.engine(bounded).BeforeDelete(ctx, in)
-	if done && bounded.doubtful != "" {
+	if done && bounded.maybeTransient != "" {
 		// What a hook saves is lost without it, so a slow machine is given a second try.
-		result = rollout.Result{Inventory: s.inventory, Finished: s.finished, RequeueAfter: bounded.again}
-		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationLimit, Message: bounded.doubtful}
-		return s.stuck(ctx, result, nil)
+		result = rollout.Result{Inventory: s.inventory, HookStates: s.finished, RequeueAfter: bounded.retryAfter}
+		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationLimit, Message: bounded.maybeTransient}
+		return s.reportHooksPending(ctx, result, nil)
 	}
 	if done {
-		return true, 0, s.begun(ctx, result)
+		return true, 0, s.recordDeletionBegun(ctx, result)
 	}
-	return s.stuck(ctx, result, failure)
+	return s.reportHooksPending(ctx, result, failure)
 }
 
-// stuck reports what keeps the hooks before deletion from ending.
-func (s *state) stuck(ctx context.Context, result rollout.Result, failure error) (bool, time.Duration, error) {
+// reportHooksPending reports what keeps the hooks before deletion from ending.
+func (s *state) reportHooksPending(ctx context.Context, result rollout.Result, failure error) (bool, time.Duration, error) {
 	result.Completion.Deleting, result.Completion.Change = true, status.Unchanged
 	if fault := &result.Completion.Fault; fault.Reason != "" {
 		fault.Message = fmt.Sprintf("the hooks before deletion cannot run: %s; %s", fault.Message, s.withoutHooks())
@@ -104,20 +104,20 @@ func (s *state) stuck(ctx context.Context, result rollout.Result, failure error)
 	return false, again, err
 }
 
-// begun notes that the objects may go, before the first one does: a hook must not
+// recordDeletionBegun notes that the objects may go, before the first one does: a hook must not
 // run again, and none be reported as skipped again, because a crash has forgotten it.
-func (s *state) begun(ctx context.Context, result rollout.Result) error {
-	s.inventory, s.finished = result.Inventory, maps.Clone(result.Finished)
+func (s *state) recordDeletionBegun(ctx context.Context, result rollout.Result) error {
+	s.inventory, s.finished = result.Inventory, maps.Clone(result.HookStates)
 	if s.finished == nil {
-		s.finished = map[string]rollout.Finish{}
+		s.finished = map[string]rollout.HookState{}
 	}
-	s.finished[deletionBegun] = rollout.Finish{State: status.Verified}
+	s.finished[deletionBegun] = rollout.HookState{State: status.Verified}
 	result.Completion.Deleting = true
 	err := s.write(ctx, s.build(result.Completion))
 	if _, never := errors.AsType[*statusTooLargeError](err); err != nil && !never { // that must not keep it for ever
 		return err
 	}
-	s.recordObjects(result.Events)
+	s.recordObjectEvents(result.Events)
 	return nil
 }
 

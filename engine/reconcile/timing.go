@@ -12,10 +12,10 @@ const (
 	// unreadableAgain is when a status that cannot be read is read again: a person may correct
 	// it, which changes no generation.
 	unreadableAgain = time.Minute
-	// unservedGracePeriod is how long the deletion of a resource is left to another process that
+	// packageMissingGracePeriod is how long the deletion of a resource is left to another process that
 	// may serve its package. A running rollout of such a process has to end before the first
 	// object is deleted, or it would create one that no inventory has.
-	unservedGracePeriod = 10 * time.Second
+	packageMissingGracePeriod = 10 * time.Second
 )
 
 // Evaluations that take too long.
@@ -45,19 +45,19 @@ var (
 // begins anew.
 var (
 	// objectLimit is for each object: five corrections in a minute are at once.
-	objectLimit = rateLimit{allowed: 5, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
+	objectLimit = burstBackoff{allowed: 5, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
 	// stateLimit is for what a status says at once: that something became ready, or
 	// failed.
-	stateLimit = rateLimit{allowed: 10, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
+	stateLimit = burstBackoff{allowed: 10, window: time.Minute, first: 5 * time.Second, last: 5 * time.Minute, quiet: 30 * time.Second}
 	// progressLimit is for the rest of a status, on top of progressEvery. Twenty in a row
 	// are a minute of progress.
-	progressLimit = rateLimit{allowed: 20, window: 90 * time.Second, first: 6 * time.Second, last: time.Minute, quiet: 30 * time.Second}
+	progressLimit = burstBackoff{allowed: 20, window: 90 * time.Second, first: 6 * time.Second, last: time.Minute, quiet: 30 * time.Second}
 	// storeLimit is for what the engine goes by. It follows from all else that has a
 	// limit, but for a spec that changes all the time, and a status that others wipe.
-	storeLimit = rateLimit{allowed: 120, window: time.Minute, first: time.Second, last: 10 * time.Second, quiet: 30 * time.Second}
+	storeLimit = burstBackoff{allowed: 120, window: time.Minute, first: time.Second, last: 10 * time.Second, quiet: 30 * time.Second}
 	// causeLimit is for beginning anew: what changes a resource so often is no person.
-	causeLimit = rateLimit{allowed: 10, window: time.Minute, first: time.Minute, last: time.Minute, quiet: time.Minute}
+	causeLimit = burstBackoff{allowed: 10, window: time.Minute, first: time.Minute, last: time.Minute, quiet: time.Minute}
 	// evaluationLimit is for evaluations of one resource that turn out to be beyond a limit:
 	// whoever changes what it asks for has it evaluated at once, five times in ten minutes.
-	evaluationLimit = rateLimit{allowed: 5, window: 10 * time.Minute, first: time.Minute, last: time.Hour, quiet: time.Hour}
+	evaluationLimit = burstBackoff{allowed: 5, window: 10 * time.Minute, first: time.Minute, last: time.Hour, quiet: time.Hour}
 )

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/graph"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
@@ -15,7 +16,7 @@ func Static(p *program.Program) Output {
 	out := Output{Components: undecided(p.Template())}
 	order, err := out.dag().Order()
 	if err != nil {
-		out.Faults = program.Faults{{Path: "components", Message: err.Error(), Hint: "remove one of the dependencies"}}
+		out.Faults = fault.Faults{{Path: "components", Message: err.Error(), Hint: "remove one of the dependencies"}}
 		return out
 	}
 	byName := out.byName()
@@ -42,8 +43,8 @@ func (o Output) Tree() (string, error) { return o.dag().Tree(o.style()) }
 func (o Output) Mermaid() string { return o.dag().Mermaid(o.style()) }
 
 // dag returns the graph of the components; each edge carries where it is written.
-func (o Output) dag() *graph.Graph[string, program.Position] {
-	g := graph.New[string, program.Position]()
+func (o Output) dag() *graph.Graph[string, fault.Position] {
+	g := graph.New[string, fault.Position]()
 	components := o.byName()
 	for _, c := range o.Components {
 		if _, shown := components[c.Name]; shown {

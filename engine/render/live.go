@@ -54,7 +54,7 @@ func (v *view) fill(p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	v.owner = ownership.Owner{GroupVersionKind: p.GroupVersionKind(), Namespace: put.GetNamespace(), Name: put.GetName(), UID: put.GetUID()}
+	v.owner = ownership.Owner{Ref: cluster.Ref{GroupVersionKind: p.GroupVersionKind(), Namespace: put.GetNamespace(), Name: put.GetName()}, UID: put.GetUID()}
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (v *view) identify() {
 	if v.cr.GetUID() != "" {
 		return
 	}
-	name := ownership.Owner{GroupVersionKind: v.resource.GroupVersionKind, Namespace: v.resource.Namespace, Name: v.resource.Name}.String()
+	name := ownership.Owner{Ref: v.resource}.String()
 	for _, m := range v.in.Manifests {
 		annotations := (&unstructured.Unstructured{Object: m}).GetAnnotations()
 		if uid := annotations[ownership.UIDMark]; uid != "" && annotations[ownership.OwnerAnnotation] == name {
@@ -163,7 +163,7 @@ func (v *view) serve(manifest map[string]any) bool {
 // placeOne takes what was given for one object as that object. As long as the object is
 // not complete, it has only what was given.
 func (v *view) placeOne(component string, o program.Object, manifest *unstructured.Unstructured) (bool, error) {
-	kind := o.Identity.GroupVersionKind()
+	kind := o.Identity.GroupVersionKind
 	scope, err := v.world.Scope(kind)
 	if err != nil || !o.Identity.Known() {
 		return false, nil //nolint:nilerr // the decision says so
@@ -296,7 +296,7 @@ func (v *view) unmatched(d reconcile.Decision) []string {
 	for _, c := range d.Rollout.Components {
 		for _, o := range c.Objects {
 			names[c.Name+"."+o.Name] = true
-			if scope, err := v.world.Scope(o.Identity.GroupVersionKind()); err == nil && o.Identity.Known() {
+			if scope, err := v.world.Scope(o.Identity.GroupVersionKind); err == nil && o.Identity.Known() {
 				matched[ownership.RefOf(o, v.resource.Namespace, scope).Identity()] = true
 			}
 		}

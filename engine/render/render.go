@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
@@ -38,7 +39,7 @@ type Output struct {
 	CR map[string]any
 	// Invalid is what is wrong with the custom resource. When it is not empty,
 	// nothing else is set.
-	Invalid program.Faults
+	Invalid fault.Faults
 	// Components are all components, dependencies first, and then the hooks whose phase has
 	// come. There are none when the resource or the package is wrong as a whole.
 	Components []rollout.DecidedComponent
@@ -46,7 +47,7 @@ type Output struct {
 	Hooks []program.Hook
 	// Faults are what is wrong with the package as far as this custom resource
 	// shows, in the order of the components.
-	Faults program.Faults
+	Faults fault.Faults
 	// Unmet are the predicates beside a broken one that do not hold either: the status names
 	// the broken one alone.
 	Unmet []string
@@ -168,7 +169,7 @@ func unmet(d reconcile.Decision) []string {
 }
 
 // faultsOf returns what is wrong with the package, or with the resource as it sees it.
-func faultsOf(d reconcile.Decision) program.Faults {
+func faultsOf(d reconcile.Decision) fault.Faults {
 	faults := d.Rollout.Misconfigured
 	for _, c := range d.Components {
 		faults = append(faults, componentFaults(c)...)
@@ -177,28 +178,28 @@ func faultsOf(d reconcile.Decision) program.Faults {
 		faults = append(faults, h.Component.Faults...)
 	}
 	faults = append(faults, d.Rollout.StatusFaults...)
-	if len(faults) == 0 && d.Fault.Message != "" {
-		faults = append(faults, program.Fault{Message: d.Fault.Message})
+	if len(faults) == 0 && !d.Fault.IsZero() {
+		faults = append(faults, fault.Fault{Message: d.Fault.Message})
 	}
 	return faults
 }
 
 // componentFaults returns what is wrong with the package in one component. Conditions that
 // can never be decided are wrong before their time has come.
-func componentFaults(c rollout.DecidedComponent) program.Faults {
+func componentFaults(c rollout.DecidedComponent) fault.Faults {
 	if c.State == status.Excluded {
 		return nil
 	}
-	var faults program.Faults
+	var faults fault.Faults
 	switch {
 	case c.Reason == status.ReasonInvalidObject && len(c.Source.Faults) > 0:
 		faults = append(faults, c.Source.Faults...)
 	case c.Reason == status.ReasonPredicateBroken && c.Source.When.Verdict == program.Broken:
-		faults = append(faults, program.Fault{Path: "components." + c.Name + ".when", Message: c.Source.When.Detail})
+		faults = append(faults, fault.Fault{Path: "components." + c.Name + ".when", Message: c.Source.When.Detail})
 	case c.Reason == status.ReasonPredicateBroken:
 	case c.Reason == status.ReasonObjectFailed: // that is the cluster's, and not the package's
 	case c.State == status.Failed, c.Reason == status.ReasonKindNotServed:
-		faults = append(faults, program.Fault{Path: "components." + c.Name, Message: c.Message})
+		faults = append(faults, fault.Fault{Path: "components." + c.Name, Message: c.Message})
 	}
 	for _, e := range c.Source.Edges {
 		if e.Check != nil {
@@ -211,11 +212,11 @@ func componentFaults(c rollout.DecidedComponent) program.Faults {
 }
 
 // broken returns a fault for each predicate that can never be decided.
-func broken(prefix string, predicates ...program.Predicate) program.Faults {
-	var faults program.Faults
+func broken(prefix string, predicates ...program.Predicate) fault.Faults {
+	var faults fault.Faults
 	for _, p := range predicates {
 		if p.Verdict == program.Broken {
-			faults = append(faults, program.Fault{Position: p.Position, Path: prefix + p.Name, Message: p.Source + " can never be decided: " + p.Detail})
+			faults = append(faults, fault.Fault{Position: p.Position, Path: prefix + p.Name, Message: p.Source + " can never be decided: " + p.Detail})
 		}
 	}
 	return faults
@@ -223,13 +224,13 @@ func broken(prefix string, predicates ...program.Predicate) program.Faults {
 
 // once leaves out what was said before about the same field: a broken predicate, for
 // one, is a fault of its own and makes its component invalid.
-func once(faults program.Faults) program.Faults {
+func once(faults fault.Faults) fault.Faults {
 	type place struct {
-		program.Position
+		fault.Position
 		path string
 	}
 	seen := map[place]bool{}
-	var out program.Faults
+	var out fault.Faults
 	for _, f := range faults {
 		at := place{f.Position, f.Path}
 		if seen[at] {
@@ -243,7 +244,7 @@ func once(faults program.Faults) program.Faults {
 
 // redacted returns faults that show nothing of the Secrets. What is rendered is as it is:
 // it was asked for.
-func redacted(d reconcile.Decision, faults program.Faults) program.Faults {
+func redacted(d reconcile.Decision, faults fault.Faults) fault.Faults {
 	for i, f := range faults {
 		faults[i].Path, faults[i].Message, faults[i].Hint = d.Redactor.Text(f.Path), d.Redactor.Text(f.Message), d.Redactor.Text(f.Hint)
 	}

@@ -318,8 +318,8 @@ func TestAHookWaitsForWhatItRequires(t *testing.T) {
 func (w *world) beforeDelete() (rollout.Result, bool, error) {
 	e := &rollout.Engine{Package: w.program, Cluster: w.cluster}
 	result, done, err := e.BeforeDelete(context.Background(), rollout.Input{
-		Owner: w.owner, CR: w.cr(), Inventory: w.inventory, Finished: w.finished,
-		Protect: func(_ context.Context, p rollout.Protection) error {
+		Owner: w.owner, CR: w.cr(), Inventory: w.inventory, HookStates: w.finished,
+		StoreWriteAhead: func(_ context.Context, p rollout.WriteAhead) error {
 			if !p.Preview.Deleting {
 				w.t.Error("the status says that the resource is not being deleted")
 			}
@@ -327,7 +327,7 @@ func (w *world) beforeDelete() (rollout.Result, bool, error) {
 			return nil
 		},
 	})
-	w.inventory, w.finished = result.Inventory, result.Finished
+	w.inventory, w.finished = result.Inventory, result.HookStates
 	return result, done, err
 }
 

@@ -161,7 +161,7 @@ func TestALayerIsAppliedSideBySideAndBounded(t *testing.T) {
 			e := &rollout.Engine{Package: w.program, Cluster: b, Parallel: parallel}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			if _, err := e.Run(ctx, rollout.Input{Owner: w.owner, CR: w.cr(), Protect: func(context.Context, rollout.Protection) error { return nil }}); err != nil {
+			if _, err := e.Run(ctx, rollout.Input{Owner: w.owner, CR: w.cr(), StoreWriteAhead: func(context.Context, rollout.WriteAhead) error { return nil }}); err != nil {
 				t.Fatal(err)
 			}
 			if got := b.most.Load(); got != int64(parallel) {

@@ -108,7 +108,7 @@ components: beside: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: 
 	if text := message(result, "large"); !strings.Contains(text, "which is too large") {
 		t.Errorf("it says %q", text)
 	}
-	if result.RequeueAfter != rollout.RejectedAgain {
+	if result.RequeueAfter != rollout.RejectedRetryAfter {
 		t.Errorf("it is offered again after %s", result.RequeueAfter)
 	}
 }

@@ -50,7 +50,7 @@ func comesFirst(d ownership.Desired) bool { return rankOf(d.Ref().GroupKind()) =
 // kind wait until it is written and served.
 func defines(c program.Component, kind schema.GroupKind) bool {
 	return slices.ContainsFunc(c.Objects, func(o program.Object) bool {
-		if o.Identity.GroupVersionKind().GroupKind() != definitionKind {
+		if o.Identity.GroupKind() != definitionKind {
 			return false
 		}
 		group, _, _ := unstructured.NestedString(o.Manifest, "spec", "group")

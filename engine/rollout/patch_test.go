@@ -266,7 +266,7 @@ func TestAPatchIsKnownBeforeTheFirstWrite(t *testing.T) {
 	w := newWorld(t, patchable)
 	w.mustRun()
 	var previews [][]string
-	w.protect = func(_ context.Context, p rollout.Protection) error {
+	w.protect = func(_ context.Context, p rollout.WriteAhead) error {
 		previews = append(previews, p.Preview.Patches)
 		return nil
 	}

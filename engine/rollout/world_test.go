@@ -47,7 +47,7 @@ type world struct {
 	spec      map[string]any
 	owner     ownership.Owner
 	inventory ownership.Inventory
-	finished  map[string]rollout.Finish
+	finished  map[string]rollout.HookState
 	patches   []patch.Patch
 	subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// ended is what the engine is told of objects that have ended and are gone.
@@ -55,7 +55,7 @@ type world struct {
 	// asked says that somebody asks for each rollout.
 	asked bool
 	// protect is called with what is stored before a write, if it is set.
-	protect func(context.Context, rollout.Protection) error
+	protect func(context.Context, rollout.WriteAhead) error
 	// protects counts how often the inventory was stored before a write.
 	protects int
 }
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, body string) *world {
 func newResource(t *testing.T, site *clustertest.Site, name string) *world {
 	t.Helper()
 	w := &world{t: t, site: site, cluster: site, spec: map[string]any{}}
-	w.owner = ownership.Owner{GroupVersionKind: shopKind, Namespace: site.Namespace, Name: name}
+	w.owner = ownership.Owner{Ref: cluster.Ref{GroupVersionKind: shopKind, Namespace: site.Namespace, Name: name}}
 	w.owner.UID = site.Put("person", object(shopKind, site.Namespace, name)).GetUID()
 	w.wrote()
 	return w
@@ -134,15 +134,15 @@ func (w *world) cr() map[string]any {
 
 // run runs one rollout and keeps its inventory, as the controller does.
 func (w *world) run() (rollout.Result, error) {
-	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4, Subsystem: w.subsystem, Ended: w.ended}
+	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4, Subsystem: w.subsystem, FinishedObject: w.ended}
 	ctx, cancel := w.deadline()
 	defer cancel()
 	result, err := e.Run(ctx, rollout.Input{
 		Owner: w.owner, CR: w.cr(), Inventory: w.inventory,
-		Finished: w.finished,
-		Asked:    w.asked,
-		Patches:  w.patches,
-		Protect: func(ctx context.Context, p rollout.Protection) error {
+		HookStates: w.finished,
+		Requested:  w.asked,
+		Patches:    w.patches,
+		StoreWriteAhead: func(ctx context.Context, p rollout.WriteAhead) error {
 			if w.protect != nil {
 				if err := w.protect(ctx, p); err != nil {
 					return err
@@ -153,7 +153,7 @@ func (w *world) run() (rollout.Result, error) {
 			return nil
 		},
 	})
-	w.inventory, w.finished = result.Inventory, result.Finished
+	w.inventory, w.finished = result.Inventory, result.HookStates
 	return result, err
 }
 

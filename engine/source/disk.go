@@ -68,20 +68,35 @@ func (d *disk) Open(name string) (fs.File, error) {
 			return nil, err
 		}
 	}
-	// If a pipe has replaced the file since Stat, opening it must not wait for a writer.
-	f, err := d.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := f.Stat()
-	if err == nil && !os.SameFile(info, opened) {
-		err = &LimitError{name, "it was replaced while it was read"}
-	}
-	if err != nil {
-		_ = f.Close()
+	f, _, err := openSame(d.root, name, info)
+	switch {
+	case errors.Is(err, errReplaced):
+		return nil, &LimitError{name, err.Error()}
+	case err != nil:
 		return nil, err
 	}
 	return f, nil
+}
+
+var errReplaced = errors.New("it was replaced while it was read")
+
+// openSame opens the file that info describes. It errors with errReplaced when there is another
+// one by now.
+func openSame(root *os.Root, name string, info fs.FileInfo) (*os.File, fs.FileInfo, error) {
+	// If a pipe has replaced the file, opening it must not wait for a writer.
+	f, err := root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil && !os.SameFile(info, opened) {
+		err = errReplaced
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, opened, nil
 }
 
 // Stat describes a file or folder, or the target of a link.
@@ -111,20 +126,14 @@ func (d *disk) ReadFile(name string) ([]byte, error) {
 	if err == nil {
 		err = checkRegular(name, info)
 	}
-	if err == nil && info.Size() > maxFileSize {
-		err = tooLargeError(name, maxFileSize)
-	}
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1)) // it may have grown since Stat
-	if err != nil {
-		return nil, err
-	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if len(data) > maxFileSize {
 		return nil, tooLargeError(name, maxFileSize)
 	}
-	return data, nil
+	return data, err
 }
 
 // ReadDir returns the entries of a folder, sorted by name.

@@ -135,18 +135,12 @@ func (k *LastGood) readFile(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a file")
 	}
-	f, err := k.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	f, opened, err := openSame(k.root, name, info)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	opened, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !os.SameFile(info, opened):
-		return nil, errors.New("it was replaced while it was read")
-	case opened.Size() > maxLastGood:
+	if opened.Size() > maxLastGood {
 		return nil, fmt.Errorf("it has %d bytes, and at most %d are read", opened.Size(), maxLastGood)
 	}
 	if err := checkExclusiveOwner(opened); err != nil {

@@ -59,12 +59,12 @@ func Build(in Input) map[string]any {
 		out["components"] = list
 	}
 	out["componentsReady"] = c.tally()
-	if c.Fault.Reason != "" && len(c.Components) == 0 {
+	if !c.Fault.IsZero() && len(c.Components) == 0 {
 		// Nobody has looked at the objects: they are as they were.
 		keep(out, in.Before, func(field string) bool {
 			return slices.Contains([]string{"components", "componentsReady", "patches"}, field)
 		})
-		for _, was := range known(in.Before, in.Generation) {
+		for _, was := range previousComponents(in.Before, in.Generation) {
 			in.Completion.Components = append(in.Completion.Components, was.Component)
 		}
 	}
@@ -130,7 +130,7 @@ func conditions(in Input, phase Phase) []any {
 		reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
 		stalledReason, stalledMessage = in.Completion.stalled()
 	case PhaseDeleting:
-		if in.Completion.stuck() {
+		if in.Completion.needsPerson() {
 			reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
 			stalledReason, stalledMessage = in.Completion.stalled()
 		}

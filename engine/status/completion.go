@@ -122,6 +122,9 @@ type Component struct {
 	Healthy bool
 }
 
+// IsZero reports whether there is no component, as in the Fault of a Completion without one.
+func (c Component) IsZero() bool { return c.State == "" && c.Reason == "" }
+
 // Cause returns the reason of a component apart from having had its time.
 func (c Component) Cause() Reason {
 	if c.Reason == ReasonTimedOut {
@@ -198,13 +201,13 @@ type Completion struct {
 	Own map[string]any
 }
 
-// stuck reports whether a person has to act before a deletion goes on.
-func (c Completion) stuck() bool { return c.stopped() || c.anyIn(Failed) }
+// needsPerson reports whether a person has to act before a deletion goes on.
+func (c Completion) needsPerson() bool { return c.stopped() || c.anyIn(Failed) }
 
 // Ready reports whether everything that should be there is healthy and nothing
 // else is left.
 func (c Completion) Ready() bool {
-	if c.Deleting || c.Planned || c.Fault.Reason != "" || c.Pruning != "" {
+	if c.Deleting || c.Planned || !c.Fault.IsZero() || c.Pruning != "" {
 		return false
 	}
 	for _, comp := range c.Components {
@@ -253,7 +256,7 @@ func (c Completion) unsettled() []Component {
 // summary returns reason and message of the resource as a whole.
 func (c Completion) summary() (Reason, string) {
 	switch {
-	case c.Fault.Reason != "":
+	case !c.Fault.IsZero():
 		return c.Fault.Reason, c.Fault.Message
 	case c.Ready():
 		return ReasonReady, "all components are verified: " + c.tally()
@@ -281,7 +284,7 @@ func (c Completion) stalled() (Reason, string) {
 }
 
 // stopped reports whether what is wrong with the whole does not pass by itself.
-func (c Completion) stopped() bool { return c.Fault.Reason != "" && c.Fault.State != Retrying }
+func (c Completion) stopped() bool { return !c.Fault.IsZero() && c.Fault.State != Retrying }
 
 // about says what is wrong with the first of some components, which ones wait for
 // it, and that there are more.

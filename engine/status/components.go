@@ -8,9 +8,9 @@ import (
 
 // components returns what the status says of each component.
 func components(in Input, all []Component) []any {
-	blocks, limit := blockingOf(all), room(len(all))
+	blocks, limit := blockingOf(all), messageLimit(len(all))
 	before := map[string]previousComponent{}
-	for _, was := range known(in.Before, in.Generation) {
+	for _, was := range previousComponents(in.Before, in.Generation) {
 		before[was.Name] = was
 	}
 	var out []any
@@ -100,7 +100,7 @@ func names(all []string) string {
 // it has the same one of it for the same generation of the spec, or now. What has
 // waited for one thing has its time for the next one all the same.
 func Since(before map[string]any, c Component, generation int64, now time.Time) time.Time {
-	for _, was := range known(before, generation) {
+	for _, was := range previousComponents(before, generation) {
 		if was.Name == c.Name {
 			return was.transitionTime(c, now)
 		}
@@ -122,9 +122,9 @@ func (s previousComponent) transitionTime(c Component, now time.Time) time.Time 
 	return s.since
 }
 
-// known returns what a status says of components, if it is about the same generation
+// previousComponents returns what a status says of components, if it is about the same generation
 // of the spec.
-func known(before map[string]any, generation int64) []previousComponent {
+func previousComponents(before map[string]any, generation int64) []previousComponent {
 	if observed, _ := before["observedGeneration"].(int64); observed != generation {
 		return nil
 	}

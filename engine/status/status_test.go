@@ -88,7 +88,7 @@ func TestConditionsHaveATimeWhateverWasThere(t *testing.T) {
 	for name, s := range map[string]map[string]any{
 		"a reconcile":      status.Build(status.Input{Before: timeless, Generation: 1, Now: now, Completion: status.Completion{Components: []status.Component{component("a", status.Applied)}}}),
 		"a pause":          status.Paused(timeless, 1, now),
-		"a broken package": status.NotServed(timeless, 1, now, "x"),
+		"a broken package": status.PackageBroken(timeless, 1, now, "x"),
 	} {
 		for _, c := range s["conditions"].([]any) {
 			if m, _ := c.(map[string]any); m["lastTransitionTime"] != "1970-01-01T00:16:40Z" {

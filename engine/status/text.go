@@ -48,7 +48,7 @@ func List(texts []string) string {
 	return strings.Join(texts, "; ")
 }
 
-// room returns how long the message of each of some components may be.
-func room(components int) int {
+// messageLimit returns how long the message of each of some components may be.
+func messageLimit(components int) int {
 	return min(MaxMessage, max(minMessage, maxMessages/max(1, components)))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/verify"
 	"operetta.dev/test/readiness"
@@ -103,7 +104,7 @@ func TestAPolicySaysHowMuchIsAskedOfAnObject(t *testing.T) {
 func TestPredicates(t *testing.T) {
 	t.Parallel()
 	p := func(name string, v program.Verdict) program.Predicate {
-		return program.Predicate{Name: name, Verdict: v, Source: "a >= b", Detail: "is 1, wanted >= 3", Position: program.Position{File: "f.cue", Line: 7}}
+		return program.Predicate{Name: name, Verdict: v, Source: "a >= b", Detail: "is 1, wanted >= 3", Position: fault.Position{File: "f.cue", Line: 7}}
 	}
 	rows := map[string]struct {
 		reason         string

@@ -8,12 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // kindsOf returns what an object or an input may be: what the text says, and each of those
 // among which somebody else chooses. It is freely if they choose as they like.
-func (v *view) kindsOf(w program.Written) (kinds []string, freely bool) {
+func (v *view) kindsOf(w syntax.Written) (kinds []string, freely bool) {
 	kinds = slices.Clone(w.Kinds)
 	for _, o := range w.Outside("kind") {
 		if o.Cut {
@@ -40,7 +42,7 @@ func textsAt(schema cue.Value, path []string, depth int) []string {
 	switch {
 	case depth > maxDepth:
 		return nil
-	case len(path) > 0 && path[0] == program.Each:
+	case len(path) > 0 && path[0] == syntax.Each:
 		var out []string
 		for _, m := range members(schema) {
 			out = append(out, textsAt(m, path[1:], depth+1)...)
@@ -70,15 +72,15 @@ func textsAt(schema cue.Value, path []string, depth int) []string {
 // reads finds inputs that are read where the package does not say that it reads them, for
 // each kind that they may be. One whose namespace is not written out is judged by who
 // decides about that.
-func reads(v *view) program.Faults {
+func reads(v *view) fault.Faults {
 	if v.Meta().ClusterScoped {
 		return nil
 	}
-	_, inputs, _ := v.Written()
-	var out program.Faults
+	_, inputs, _ := v.Syntax().Written()
+	var out fault.Faults
 	for _, s := range v.samples {
 		for _, i := range s.rollout.Inputs {
-			at := slices.IndexFunc(inputs, func(w program.Written) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
+			at := slices.IndexFunc(inputs, func(w syntax.Written) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
 			if at < 0 || !inputs[at].Says(i.Namespace, "namespace") {
 				continue
 			}
@@ -88,16 +90,16 @@ func reads(v *view) program.Faults {
 			}
 		}
 	}
-	return slices.CompactFunc(out.Sorted(), func(a, b program.Fault) bool { return a == b })
+	return out.Sorted()
 }
 
 // readable returns a fault if an input may not be read as an object of a kind.
-func (v *view) readable(s sample, i program.Input, kind schema.GroupKind) program.Faults {
+func (v *view) readable(s sample, i program.Input, kind schema.GroupKind) fault.Faults {
 	beyond, is := errors.AsType[*program.OutOfReachError](v.Reach().MayRead(s.namespace, kind, i.Namespace))
 	if !is || v.scopes.of(kind) == cluster.ClusterScoped {
 		return nil
 	}
-	return program.Faults{{
+	return fault.Faults{{
 		Position: i.Position,
 		Path:     joined("inputs", i.Name, "namespace"),
 		Message:  "the " + kind.Kind + " is read in another namespace than that of the custom resource",

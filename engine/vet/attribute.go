@@ -5,22 +5,23 @@ import (
 	"slices"
 	"strings"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
 // attributes finds misspelled attributes: CUE takes any, and one that means nothing leaves
 // open what its author has locked.
-func attributes(v *view) program.Faults {
-	var out program.Faults
+func attributes(v *view) fault.Faults {
+	var out fault.Faults
 	for _, a := range v.Attributes() {
-		fault := program.Fault{Position: a.Position, Path: "@" + a.Name}
+		f := fault.Fault{Position: a.Position, Path: "@" + a.Name}
 		known := attributeWords[a.Name]
 		near, misspelled := program.Nearest(a.Name, attributeNames)
 		switch {
 		case a.Name == "crd": // the generator of definitions reads it
 			continue
 		case known == nil && misspelled:
-			fault.Message, fault.Hint = "there is no such attribute", fmt.Sprintf("did you mean @%s?", near)
+			f.Message, f.Hint = "there is no such attribute", fmt.Sprintf("did you mean @%s?", near)
 		case known == nil:
 			continue // somebody else's
 		default:
@@ -28,10 +29,10 @@ func attributes(v *view) program.Faults {
 			if len(wrong) == 0 {
 				continue
 			}
-			fault.Message = fmt.Sprintf("%q means nothing", strings.TrimSpace(wrong[0]))
-			fault.Hint = "there is @" + a.Name + "(" + strings.Join(known, ") and @"+a.Name+"(") + ")"
+			f.Message = fmt.Sprintf("%q means nothing", strings.TrimSpace(wrong[0]))
+			f.Hint = "there is @" + a.Name + "(" + strings.Join(known, ") and @"+a.Name+"(") + ")"
 		}
-		out = append(out, fault)
+		out = append(out, f)
 	}
 	return out
 }

@@ -5,20 +5,21 @@ import (
 
 	"cuelang.org/go/cue"
 
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // comparisons finds == and != between values that can never be equal, because they
 // are of different types. CUE compares any two.
-func comparisons(v *view) program.Faults {
+func comparisons(v *view) fault.Faults {
 	schema := v.CRSchema()
-	var out program.Faults
-	for _, c := range v.Comparisons() {
+	var out fault.Faults
+	for _, c := range v.Syntax().Comparisons() {
 		left, right := kindOf(schema, c.Left), kindOf(schema, c.Right)
 		if left == 0 || right == 0 || left&right != 0 {
 			continue
 		}
-		out = append(out, program.Fault{
+		out = append(out, fault.Fault{
 			Position: c.Position,
 			Message:  fmt.Sprintf("%s compares %v with %v, which are never equal", c.Source, left, right),
 			Hint:     "write both sides as values of one type; quotes make a string",
@@ -28,7 +29,7 @@ func comparisons(v *view) program.Faults {
 }
 
 // kindOf returns what kinds an operand may be of, or 0 when that is not known.
-func kindOf(schema cue.Value, o program.Operand) cue.Kind {
+func kindOf(schema cue.Value, o syntax.Operand) cue.Kind {
 	if o.Kind != 0 {
 		return o.Kind
 	}

@@ -9,13 +9,14 @@ import (
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/token"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
 // defaults finds defaults that do not fit their types. CUE says nothing of either:
 // in `int & <=10 | *50` the default is one more alternative, and in
 // `<=10 & (*50 | int)` it is dropped.
-func defaults(v *view) program.Faults {
+func defaults(v *view) fault.Faults {
 	d := &defaultRule{seen: map[string]bool{}}
 	spec, _ := fieldOf(v.CRSchema(), "spec")
 	d.walk(spec, 0)
@@ -24,7 +25,7 @@ func defaults(v *view) program.Faults {
 }
 
 type defaultRule struct {
-	out  program.Faults
+	out  fault.Faults
 	seen map[string]bool
 }
 
@@ -137,7 +138,7 @@ func (d *defaultRule) report(field cue.Value, message string) {
 		return
 	}
 	d.seen[path] = true
-	d.out = append(d.out, program.Fault{
+	d.out = append(d.out, fault.Fault{
 		Position: program.PositionOf(field),
 		Path:     path,
 		Message:  message,

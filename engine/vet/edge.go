@@ -5,18 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/graph"
 	"operetta.dev/engine/program"
 )
 
 // edges finds edges to components that do not exist, and from one to itself. An
 // edge that follows from a reference has the rule of references.
-func edges(v *view) program.Faults {
-	known, open := v.Names("components")
-	var out program.Faults
+func edges(v *view) fault.Faults {
+	known, open := v.Syntax().Names("components")
+	var out fault.Faults
 	for _, c := range v.named() {
 		for _, e := range v.edgesOf(c) {
-			f := program.Fault{Position: e.Position, Path: joined("components", c, "dependsOn", e.To)}
+			f := fault.Fault{Position: e.Position, Path: joined("components", c, "dependsOn", e.To)}
 			switch {
 			case e.Origin != program.Declared:
 				continue
@@ -35,15 +36,15 @@ func edges(v *view) program.Faults {
 
 // hookEdges finds dependencies of hooks. The engine runs a hook when its phase has come,
 // and an author who orders hooks of a phase relies on more.
-func hookEdges(v *view) program.Faults {
+func hookEdges(v *view) fault.Faults {
 	hooks := v.TemplateHooks()
 	for _, s := range v.samples {
 		hooks = append(hooks, s.rollout.Hooks...)
 	}
-	var out program.Faults
+	var out fault.Faults
 	for _, h := range hooks {
 		for _, e := range h.Component.Edges {
-			f := program.Fault{
+			f := fault.Fault{
 				Position: e.Position,
 				Path:     joined(append(strings.SplitN(h.Component.Name, ".", 3), "dependsOn", e.To)...),
 				Message:  "a hook depends on nothing: it runs when its phase has come, beside the other hooks of it",
@@ -58,8 +59,8 @@ func hookEdges(v *view) program.Faults {
 }
 
 // cycles finds components that wait for each other.
-func cycles(v *view) program.Faults {
-	g := graph.New[string, program.Position]()
+func cycles(v *view) fault.Faults {
+	g := graph.New[string, fault.Position]()
 	names := v.named()
 	g.AddNode(names...)
 	for _, from := range names {
@@ -71,15 +72,15 @@ func cycles(v *view) program.Faults {
 				continue // the conditions of a circle's edges may exclude each other
 			}
 			if err := g.AddEdge(from, e.To, e.Position); err != nil {
-				return program.Faults{{Position: e.Position, Message: err.Error()}}
+				return fault.Faults{{Position: e.Position, Message: err.Error()}}
 			}
 		}
 	}
 	_, err := g.Order()
-	var out program.Faults
+	var out fault.Faults
 	for _, one := range split(err) {
-		if cycle, ok := errors.AsType[*graph.CycleError[string, program.Position]](one); ok {
-			out = append(out, program.Fault{
+		if cycle, ok := errors.AsType[*graph.CycleError[string, fault.Position]](one); ok {
+			out = append(out, fault.Fault{
 				Position: cycle.Path[0].Data,
 				Path:     joined("components", cycle.Path[0].From),
 				Message:  cycle.Error(),
@@ -116,7 +117,7 @@ func (v *view) named() []string {
 	for _, c := range v.template {
 		out = append(out, c.Name)
 	}
-	known, _ := v.Names("components")
+	known, _ := v.Syntax().Names("components")
 	for _, name := range known {
 		if !slices.Contains(out, name) {
 			out = append(out, name)
@@ -134,7 +135,7 @@ func (v *view) edgesOf(component string) []program.Edge {
 			out = append(out, c.Edges...)
 		}
 	}
-	for _, e := range v.Edges(component) {
+	for _, e := range program.EdgesIn(v.Syntax(), component) {
 		if !slices.ContainsFunc(out, func(o program.Edge) bool { return o.To == e.To }) {
 			out = append(out, e)
 		}

@@ -9,36 +9,38 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/crd"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // growth warns of what a user can make an evaluation spend without limit: whoever may create one
 // resource takes the time and the memory from all others with it. It does not know what
 // live objects and inputs hold.
-func growth(v *view) program.Faults {
-	var out program.Faults
-	for _, g := range v.Growths(limitsOfSpec, limitsOfConfig) {
+func growth(v *view) fault.Faults {
+	given := map[string]syntax.Given{"cr": {Schema: v.CRSchema(), Limits: limitsOfSpec}, "config": {Schema: v.ConfigSchema(), Limits: limitsOfConfig}}
+	var out fault.Faults
+	for _, g := range v.Syntax().Growths(given) {
 		message, warned := judge(g)
 		if !warned {
 			continue
 		}
-		out = append(out, program.Fault{Position: g.Position, Path: g.Amount.From, Message: message, Hint: limitHint(g)})
+		out = append(out, fault.Fault{Position: g.Position, Path: g.Amount.From, Message: message, Hint: limitHint(g)})
 	}
 	return out
 }
 
 // limitsOfSpec returns the limits that the definition has for a field.
-func limitsOfSpec(schema cue.Value, within int) program.Interval {
-	return program.Interval(crd.LimitsOf(schema, within))
+func limitsOfSpec(schema cue.Value, within int) syntax.Interval {
+	return syntax.Interval(crd.LimitsOf(schema, within))
 }
 
 // limitsOfConfig returns the limits that the author has written. A configuration is stored where
 // nothing else limits it, but in a single ConfigMap or annotation: one loop over all that
 // fits into it is cheap, and one loop in another is not.
-func limitsOfConfig(schema cue.Value, _ int) program.Interval {
-	out := program.Interval(crd.DeclaredLimitsOf(schema))
+func limitsOfConfig(schema cue.Value, _ int) syntax.Interval {
+	out := syntax.Interval(crd.DeclaredLimitsOf(schema))
 	if schema.IncompleteKind()&cue.NumberKind == 0 {
-		out.High = min(out.High, program.MaxGrowth)
+		out.High = min(out.High, syntax.MaxGrowth)
 	}
 	return out
 }
@@ -46,7 +48,7 @@ func limitsOfConfig(schema cue.Value, _ int) program.Interval {
 const template = "text/template.Execute"
 
 // judge says what is wrong with a growth, if it is too large.
-func judge(g program.Growth) (string, bool) {
+func judge(g syntax.Growth) (string, bool) {
 	what := path.Base(g.Function)
 	switch {
 	case g.Function == template:
@@ -67,11 +69,11 @@ func limitOf(function string) float64 {
 	case "json.Unmarshal", "json.UnmarshalStream", "yaml.Unmarshal", "yaml.UnmarshalStream":
 		return 1 << 16
 	}
-	return program.MaxGrowth
+	return syntax.MaxGrowth
 }
 
 // limitHint says how to limit the field that a growth rests on.
-func limitHint(g program.Growth) string {
+func limitHint(g syntax.Growth) string {
 	kind := g.Amount.Kind
 	switch {
 	case g.Function == template:

@@ -6,7 +6,10 @@ import (
 	"slices"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // identities finds objects that two places of a package render, which would undo
@@ -14,18 +17,17 @@ import (
 //
 // It looks at evaluations, because most names depend on the custom resource. When
 // none could be made up, it knows the names that do not.
-func identities(v *view) program.Faults {
+func identities(v *view) fault.Faults {
 	evaluated := v.samples
 	if len(evaluated) == 0 {
 		evaluated = []sample{{rollout: program.Rollout{Components: v.template}}}
 	}
-	var out program.Faults
+	var out fault.Faults
 	for _, s := range evaluated {
-		first := map[program.Identity]placed{}
+		first := map[object.Ref]placed{}
 		for _, o := range s.objects() {
 			out = append(out, v.reachable(s, o)...)
-			key := o.Identity
-			key.APIVersion = key.GroupVersionKind().Group // one object in all its versions
+			key := o.Identity.Identity() // one object in all its versions
 			if key.Namespace == "" {
 				key.Namespace = s.namespace
 			}
@@ -65,8 +67,8 @@ func (s sample) objects() []placed {
 	return out
 }
 
-func duplicate(first, second placed) program.Fault {
-	return program.Fault{
+func duplicate(first, second placed) fault.Fault {
+	return fault.Fault{
 		Position: second.Position,
 		Path:     second.path(),
 		Message:  fmt.Sprintf("is the same %s as %s (%s)", second.Identity.Kind, first.path(), first.Position),
@@ -76,8 +78,8 @@ func duplicate(first, second placed) program.Fault {
 
 // reachable finds an object outside the namespace of its custom resource, in a
 // package that says that there are none.
-func (v *view) reachable(s sample, o placed) program.Faults {
-	kind, namespace := o.Identity.GroupVersionKind().GroupKind(), o.Identity.Namespace
+func (v *view) reachable(s sample, o placed) fault.Faults {
+	kind, namespace := o.Identity.GroupKind(), o.Identity.Namespace
 	everywhere := v.scopes.of(kind) == cluster.ClusterScoped
 	if v.Meta().ClusterScoped || namespace == "" && !everywhere {
 		return nil
@@ -90,7 +92,7 @@ func (v *view) reachable(s sample, o placed) program.Faults {
 	case !is:
 		return nil
 	case everywhere:
-		return program.Faults{{
+		return fault.Faults{{
 			Position: o.Position,
 			Path:     o.path(),
 			Message:  "the object is in no namespace, and its custom resource is in one",
@@ -103,7 +105,7 @@ func (v *view) reachable(s sample, o placed) program.Faults {
 		beyond.Namespace = "team-*"
 		hint = "leave the namespace out, or say which ones there may be, as in " + beyond.Hint()
 	}
-	return program.Faults{{
+	return fault.Faults{{
 		Position: o.Position,
 		Path:     o.path("metadata", "namespace"),
 		Message:  "the object is in another namespace than its custom resource",
@@ -113,6 +115,6 @@ func (v *view) reachable(s sample, o placed) program.Faults {
 
 // says reports whether the package has a namespace written in one of its objects.
 func (v *view) says(namespace string) bool {
-	objects, _, _ := v.Written()
-	return slices.ContainsFunc(objects, func(o program.Written) bool { return o.Says(namespace, "metadata", "namespace") })
+	objects, _, _ := v.Syntax().Written()
+	return slices.ContainsFunc(objects, func(o syntax.Written) bool { return o.Says(namespace, "metadata", "namespace") })
 }

@@ -25,7 +25,7 @@ func Kinds(p *program.Program) []schema.GroupKind {
 	var out []schema.GroupKind
 	for _, c := range components {
 		for _, o := range c.Objects {
-			if kind := o.Identity.GroupVersionKind().GroupKind(); o.Identity.APIVersion != "" && kind.Kind != "" && !slices.Contains(out, kind) {
+			if kind := o.Identity.GroupKind(); o.Identity.Version != "" && kind.Kind != "" && !slices.Contains(out, kind) {
 				out = append(out, kind)
 			}
 		}

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/program"
 )
 
 // patchables finds fields that a package opens to patches, and that no patch ever changes.
-func patchables(v *view) program.Faults {
-	var out program.Faults
+func patchables(v *view) fault.Faults {
+	var out fault.Faults
 	for _, c := range v.template {
 		for _, o := range c.Objects {
 			for _, path := range slices.Sorted(maps.Keys(o.Patchable)) {

@@ -5,15 +5,16 @@ import (
 
 	"cuelang.org/go/cue"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
 // references finds references that lead nowhere: in a part that is not evaluated
 // yet, or into an open struct, CUE takes them for what may still come.
-func references(v *view) program.Faults {
+func references(v *view) fault.Faults {
 	schema := v.CRSchema()
-	var out program.Faults
-	for _, r := range v.References() {
+	var out fault.Faults
+	for _, r := range v.Syntax().References() {
 		at, known := 0, []string(nil)
 		switch r.Path[0] {
 		case "cr":
@@ -31,7 +32,7 @@ func references(v *view) program.Faults {
 		if at == 0 {
 			continue
 		}
-		f := program.Fault{Position: r.Position, Path: joined(r.Path[:at+1]...), Message: "does not exist"}
+		f := fault.Fault{Position: r.Position, Path: joined(r.Path[:at+1]...), Message: "does not exist"}
 		if f.Hint = program.HintAmong(r.Path[at], known); f.Hint == "" {
 			f.Hint = "there is nothing in " + joined(r.Path[:at]...)
 		}

@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strings"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // rendering finds what makes a component invalid without any custom resource: a
 // field that nobody sets, or one that refers to itself.
-func rendering(v *view) program.Faults {
-	var out program.Faults
+func rendering(v *view) fault.Faults {
+	var out fault.Faults
 	for _, c := range v.template {
 		for _, f := range c.Faults {
 			if f.Hint == "" && strings.HasSuffix(f.Path, ".metadata.name") {
@@ -27,14 +29,14 @@ func rendering(v *view) program.Faults {
 
 // waitsForItself finds components that are not applied until one of their own
 // objects is there.
-func waitsForItself(v *view) program.Faults {
-	var out program.Faults
+func waitsForItself(v *view) fault.Faults {
+	var out fault.Faults
 	for _, c := range v.template {
-		report := func(absent program.Reference, at program.Position, path ...string) {
+		report := func(absent syntax.Reference, at fault.Position, path ...string) {
 			if !slices.Equal(absent.Path, []string{"live", c.Name}) {
 				return
 			}
-			out = append(out, program.Fault{
+			out = append(out, fault.Fault{
 				Position: at,
 				Path:     joined(append([]string{"components", c.Name}, path...)...),
 				Message:  "waits for its own objects, which are not applied as long as it waits",
@@ -48,7 +50,7 @@ func waitsForItself(v *view) program.Faults {
 			report(r.Absent, r.Position, "requires", r.Name)
 		}
 		if c.When.Verdict == program.Unknown {
-			report(c.When.Absent, v.PositionOf("components", c.Name, "when"), "when")
+			report(c.When.Absent, v.Syntax().PositionOf("components", c.Name, "when"), "when")
 		}
 	}
 	return out

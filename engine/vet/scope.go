@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
@@ -44,20 +45,20 @@ func (s Scopes) withOwn(p *program.Program, samples []sample) Scopes {
 
 // unknownKinds asks the author where the objects of a kind live that is not Kubernetes' own:
 // in no namespace, the package would have to say that it reaches there.
-func unknownKinds(v *view) program.Faults {
+func unknownKinds(v *view) fault.Faults {
 	if v.Meta().ClusterScoped {
 		return nil
 	}
 	asked := map[schema.GroupKind]bool{}
-	var out program.Faults
+	var out fault.Faults
 	for _, s := range v.samples {
 		for _, o := range s.objects() {
-			kind := o.Identity.GroupVersionKind().GroupKind()
+			kind := o.Identity.GroupKind()
 			if v.scopes.of(kind) != "" || o.Identity.Namespace != "" || asked[kind] {
 				continue
 			}
 			asked[kind] = true
-			out = append(out, program.Fault{
+			out = append(out, fault.Fault{
 				Position: o.Position, Path: o.path(),
 				Message: fmt.Sprintf("where objects of kind %s live is not known here", kind),
 				Hint:    "give its CustomResourceDefinition with -f",

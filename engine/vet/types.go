@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -16,10 +17,10 @@ import (
 // Each object is held against the type of its kind: as the package alone tells it, and as
 // the samples render it. What else is made from these types, such as a template that
 // nothing uses, is found as stock cue vet finds it: by compiling the package with them.
-func Types(s *source.Snapshot, known program.Faults) program.Faults {
+func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	complete, err := s.Complete()
 	if err != nil {
-		return program.Faults{{Message: err.Error()}}
+		return fault.Faults{{Message: err.Error()}}
 	}
 	p, _, err := program.Suspect(s)
 	if err != nil {
@@ -30,21 +31,21 @@ func Types(s *source.Snapshot, known program.Faults) program.Faults {
 	for _, s := range samples(p) {
 		found = append(found, beside(p.TypeFaults(kinds, &s.session), found)...)
 	}
-	found = slices.DeleteFunc(found, func(f program.Fault) bool {
-		return slices.ContainsFunc(known, func(k program.Fault) bool { return k.Path == f.Path && k.Code == f.Code })
+	found = slices.DeleteFunc(found, func(f fault.Fault) bool {
+		return slices.ContainsFunc(known, func(k fault.Fault) bool { return k.Path == f.Path && k.Code == f.Code })
 	})
 	found = append(found, beside(compiled(complete), found, known)...)
 	return merged(found)
 }
 
 // compiled returns the faults of a package that is compiled with the complete types.
-func compiled(complete *source.Snapshot) program.Faults {
+func compiled(complete *source.Snapshot) fault.Faults {
 	p, found, err := program.Suspect(complete)
-	if faults, ok := errors.AsType[program.Faults](err); ok {
+	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		return faults
 	}
 	if err != nil {
-		return program.Faults{{Message: "with the complete Kubernetes types: " + err.Error()}}
+		return fault.Faults{{Message: "with the complete Kubernetes types: " + err.Error()}}
 	}
 	for i, f := range found {
 		if near, ok := p.Similar(f); ok {
@@ -56,7 +57,7 @@ func compiled(complete *source.Snapshot) program.Faults {
 
 // beside returns the faults that others do not have: of the same field, or of a field
 // around it. CUE reports a struct that should not be there at its inner fields.
-func beside(faults program.Faults, others ...program.Faults) program.Faults {
+func beside(faults fault.Faults, others ...fault.Faults) fault.Faults {
 	known := map[string]bool{}
 	for _, o := range slices.Concat(others...) {
 		known[o.Path] = true
@@ -66,13 +67,13 @@ func beside(faults program.Faults, others ...program.Faults) program.Faults {
 		}
 	}
 	delete(known, "")
-	return slices.DeleteFunc(slices.Clone(faults), func(f program.Fault) bool {
+	return slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool {
 		return known[f.Path] || within(f.Path, known) || !rendered(f) && inTemplate(f, known)
 	})
 }
 
 // inTemplate reports whether a fault of a definition is known of what is made from it.
-func inTemplate(f program.Fault, known map[string]bool) bool {
+func inTemplate(f fault.Fault, known map[string]bool) bool {
 	below := belowObjects(f.Path)
 	return below != "" && (known[below+" "+f.Position.String()] || within(below, known))
 }
@@ -95,17 +96,17 @@ func belowObjects(path string) string {
 
 // A site is what faults share that are one: a field in a line of the text.
 type site struct {
-	position   program.Position
+	position   fault.Position
 	name, text string
 }
 
 // merged returns each fault once that several places of a package share, such as two
 // components that are made from one template.
-func merged(faults program.Faults) program.Faults {
-	var out program.Faults
+func merged(faults fault.Faults) fault.Faults {
+	var out fault.Faults
 	first := map[site]int{}
 	others := map[int][]string{}
-	seen := map[program.Fault]bool{}
+	seen := map[fault.Fault]bool{}
 	for _, f := range faults {
 		is := site{f.Position, last(f.Path), f.Message}
 		i, known := first[is]
@@ -125,7 +126,7 @@ func merged(faults program.Faults) program.Faults {
 }
 
 // rendered reports whether a fault is one of a component or hook.
-func rendered(f program.Fault) bool {
+func rendered(f fault.Fault) bool {
 	return strings.HasPrefix(f.Path, "components.") || strings.HasPrefix(f.Path, "hooks.")
 }
 

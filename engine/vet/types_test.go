@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
@@ -55,7 +56,7 @@ componets: {}
 		t.Fatal(err)
 	}
 	_, err = program.Load(s)
-	known, ok := errors.AsType[program.Faults](err)
+	known, ok := errors.AsType[fault.Faults](err)
 	if !ok {
 		t.Fatalf("the package is wrong, and loading it says %v", err)
 	}

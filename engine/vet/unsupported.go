@@ -1,7 +1,7 @@
 package vet
 
 import (
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
 )
 
 // A gap is something that the contract has and the engine does not act on yet. It
@@ -11,15 +11,15 @@ type gap struct {
 	what string
 	hint string
 	// find returns where a package uses it.
-	find func(v *view) program.Faults
+	find func(v *view) fault.Faults
 }
 
 var gaps = []gap{
 	{
 		what: "more than one version",
 		hint: "keep one entry in versions",
-		find: func(v *view) program.Faults {
-			var out program.Faults
+		find: func(v *view) fault.Faults {
+			var out fault.Faults
 			for i, version := range v.Meta().Versions {
 				if i > 0 {
 					out = append(out, v.at("versions", version.Name))
@@ -31,10 +31,10 @@ var gaps = []gap{
 	{
 		what: "conversion between versions",
 		hint: "keep one version, and no convert",
-		find: func(v *view) program.Faults {
-			var out program.Faults
+		find: func(v *view) fault.Faults {
+			var out fault.Faults
 			for _, version := range v.Meta().Versions {
-				if at := v.at("versions", version.Name, "convert"); at.Position != (program.Position{}) {
+				if at := v.at("versions", version.Name, "convert"); !at.Position.IsZero() {
 					out = append(out, at)
 				}
 			}
@@ -44,8 +44,8 @@ var gaps = []gap{
 }
 
 // unsupported finds uses of what the engine does not act on yet.
-func unsupported(v *view) program.Faults {
-	var out program.Faults
+func unsupported(v *view) fault.Faults {
+	var out fault.Faults
 	for _, g := range gaps {
 		for _, f := range g.find(v) {
 			f.Message, f.Hint = g.what+" is not supported yet", g.hint
@@ -56,6 +56,6 @@ func unsupported(v *view) program.Faults {
 }
 
 // at returns a fault with the path and position of something that is written.
-func (v *view) at(path ...string) program.Fault {
-	return program.Fault{Position: v.PositionOf(path...), Path: joined(path...)}
+func (v *view) at(path ...string) fault.Fault {
+	return fault.Fault{Position: v.Syntax().PositionOf(path...), Path: joined(path...)}
 }

@@ -8,7 +8,8 @@ import (
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A danger is a field of an object with which whoever decides about it does what only the
@@ -35,12 +36,12 @@ var dangers = slices.Concat([]danger{
 	{word: "secretType", kinds: []string{"Secret"}, path: []string{"type"}, allows: "has a Secret that Kubernetes fills with the token of any ServiceAccount of the namespace"},
 	{word: "rbac", kinds: bindings, path: []string{"roleRef", "kind"}, allows: "binds roles of the whole cluster"},
 	{word: "rbac", kinds: bindings, path: []string{"roleRef", "name"}, allows: "binds any role that the operator may bind", named: []string{"Role", "ClusterRole"}},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", program.Each, "kind"}, allows: "gives the role to whomever they like"},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", program.Each, "namespace"}, allows: "gives the role to a ServiceAccount of another namespace"},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", program.Each, "name"}, allows: "gives the role to whomever they like", named: []string{"ServiceAccount"}},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "kind"}, allows: "gives the role to whomever they like"},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "namespace"}, allows: "gives the role to a ServiceAccount of another namespace"},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "name"}, allows: "gives the role to whomever they like", named: []string{"ServiceAccount"}},
 	{word: "rbac", kinds: []string{"Role", "ClusterRole"}, path: []string{"rules"}, allows: "writes the rules of a role, up to all that the operator may do"},
 	{word: "rbac", kinds: []string{"ClusterRole"}, path: []string{"aggregationRule"}, allows: "puts any roles together in one"},
-	{word: "webhook", kinds: webhooks, path: []string{"webhooks", program.Each, "clientConfig"}, allows: "has the API server send objects of others to an address of their choice"},
+	{word: "webhook", kinds: webhooks, path: []string{"webhooks", syntax.Each, "clientConfig"}, allows: "has the API server send objects of others to an address of their choice"},
 	{word: "webhook", kinds: []string{"CustomResourceDefinition"}, path: []string{"spec", "conversion"}, allows: "has the API server send objects of others to an address of their choice"},
 	{word: "webhook", kinds: []string{"APIService"}, path: []string{"spec", "service"}, allows: "has the API server send requests of others to a Service of their choice"},
 	{word: "csr", kinds: []string{"CertificateSigningRequest"}, path: []string{"spec"}, allows: "asks for a certificate of whatever identity with the operator's name"},
@@ -64,7 +65,7 @@ var podSpecs = []struct {
 
 // podDangers are those of pods, wherever a kind has them.
 func podDangers() []danger {
-	each := program.Each
+	each := syntax.Each
 	var out []danger
 	for _, at := range podSpecs {
 		add := func(word, allows string, truth bool, path ...string) {
@@ -88,8 +89,8 @@ func podDangers() []danger {
 
 // untrusted finds where a field with which more can be done than its author may mean comes
 // from whoever writes the custom resource, its annotations, an input or a live object.
-func untrusted(v *view) program.Faults {
-	objects, inputs, wholes := v.Written()
+func untrusted(v *view) fault.Faults {
+	objects, inputs, wholes := v.Syntax().Written()
 	d := dangers[0]
 	out := v.exposed(wholes, danger{word: d.word, allows: "has the operator make whatever objects"})
 	for _, o := range objects {
@@ -112,8 +113,8 @@ func untrusted(v *view) program.Faults {
 }
 
 // cuts warns, once, that names lead further than they are followed.
-func cuts(v *view) program.Faults {
-	objects, inputs, origins := v.Written()
+func cuts(v *view) fault.Faults {
+	objects, inputs, origins := v.Syntax().Written()
 	for _, o := range objects {
 		for _, d := range dangers {
 			if d.isOf(o) {
@@ -125,11 +126,11 @@ func cuts(v *view) program.Faults {
 		origins = append(origins, i.Outside("kind")...)
 		origins = append(origins, i.Outside("namespace")...)
 	}
-	at := slices.IndexFunc(origins, func(o program.Outside) bool { return o.Cut })
+	at := slices.IndexFunc(origins, func(o syntax.Outside) bool { return o.Cut })
 	if at < 0 {
 		return nil
 	}
-	return program.Faults{{
+	return fault.Faults{{
 		Position: origins[at].At,
 		Path:     origins[at].Field,
 		Message:  "what it is made of leads through more names than vet follows, so that it is not judged whether somebody else decides about it",
@@ -139,16 +140,16 @@ func cuts(v *view) program.Faults {
 
 // An exposure is a danger in a field.
 type exposure struct {
-	program.Fault
+	fault.Fault
 
 	word string
 }
 
 // distinct returns one fault for each field and word, as each word has to be written. Whoever
 // decides about the kind decides about all, and the word for that is the only one.
-func distinct(exposures []exposure) program.Faults {
+func distinct(exposures []exposure) fault.Faults {
 	type key struct {
-		at         program.Position
+		at         fault.Position
 		path, word string
 	}
 	seen := map[key]bool{}
@@ -157,7 +158,7 @@ func distinct(exposures []exposure) program.Faults {
 			seen[key{e.Position, e.Path, ""}] = true
 		}
 	}
-	var out program.Faults
+	var out fault.Faults
 	for _, e := range exposures {
 		k := key{e.Position, e.Path, e.word}
 		if seen[k] || e.word != kindWord && seen[key{e.Position, e.Path, ""}] {
@@ -175,8 +176,8 @@ const kindWord = "kind"
 // isOf reports whether an object has the field. One whose kind somebody chooses among those that
 // the schema names may be of any kind, as far as the text tells; what is all of spec says nothing
 // of such a one. Where any kind is meant, there is no more to say.
-func (d danger) isOf(o program.Written) bool {
-	isMeant := func(from program.Outside) bool { return slices.Contains(from.Meant, kindWord) }
+func (d danger) isOf(o syntax.Written) bool {
+	isMeant := func(from syntax.Outside) bool { return slices.Contains(from.Meant, kindWord) }
 	if from := o.Outside("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
 		return len(d.path) > 1 || d.path[0] != "spec"
 	}
@@ -185,7 +186,7 @@ func (d danger) isOf(o program.Written) bool {
 
 // opens reports whether the package reaches, for what an object or an input may be, into
 // namespaces that it does not have written.
-func (v *view) opens(w program.Written) bool {
+func (v *view) opens(w syntax.Written) bool {
 	kinds, freely := v.kindsOf(w)
 	return slices.ContainsFunc(v.Reach().Kinds(), func(k schema.GroupKind) bool {
 		return (freely || slices.Contains(kinds, k.Kind)) && v.Reach().Open(k)
@@ -194,7 +195,7 @@ func (v *view) opens(w program.Written) bool {
 
 // exposedNamespace finds namespaces that somebody else chooses, where the package reaches
 // into namespaces that it does not have written. One that it makes itself is its own.
-func (v *view) exposedNamespace(o program.Written) []exposure {
+func (v *view) exposedNamespace(o syntax.Written) []exposure {
 	d := danger{word: "namespace", path: []string{"metadata", "namespace"}, named: []string{"Namespace"}, allows: "has such objects in whatever namespace the reach of the package lets in"}
 	if !v.opens(o) || v.Meta().ClusterScoped || v.ownNames(o, d) {
 		return nil
@@ -204,7 +205,7 @@ func (v *view) exposedNamespace(o program.Written) []exposure {
 
 // exposed returns a fault for each origin that somebody else may fill with what they like,
 // unless the author says that it is meant.
-func (v *view) exposed(origins []program.Outside, d danger) []exposure {
+func (v *view) exposed(origins []syntax.Outside, d danger) []exposure {
 	var out []exposure
 	for _, o := range origins {
 		if o.Cut || slices.Contains(o.Meant, d.word) {
@@ -214,7 +215,7 @@ func (v *view) exposed(origins []program.Outside, d danger) []exposure {
 		if !open {
 			continue
 		}
-		out = append(out, exposure{word: d.word, Fault: program.Fault{
+		out = append(out, exposure{word: d.word, Fault: fault.Fault{
 			Position: o.At,
 			Path:     o.Field,
 			Message:  fmt.Sprintf("comes from %s: whoever may write %s %s", o.Reference, who, d.allows),
@@ -226,7 +227,7 @@ func (v *view) exposed(origins []program.Outside, d danger) []exposure {
 
 // whoWrites returns what somebody has to be able to write to decide about a value, and
 // whether they may decide as they like.
-func (v *view) whoWrites(o program.Outside, truth bool) (who string, open bool) {
+func (v *view) whoWrites(o syntax.Outside, truth bool) (who string, open bool) {
 	path := slices.Concat(o.Path, o.Below)
 	switch {
 	case path[0] == "config":
@@ -244,7 +245,7 @@ func (v *view) whoWrites(o program.Outside, truth bool) (who string, open bool) 
 		spec, _ := fieldOf(v.CRSchema(), "spec")
 		return strings.TrimPrefix(o.Reference.String(), "cr."), o.Key || isOpen(spec, path[2:], truth, 0)
 	case path[1] == "metadata" && len(path) > 2:
-		return strings.TrimPrefix(o.Reference.String(), "cr."), slices.Contains([]string{"name", "labels", "annotations", program.Each}, path[2])
+		return strings.TrimPrefix(o.Reference.String(), "cr."), slices.Contains([]string{"name", "labels", "annotations", syntax.Each}, path[2])
 	}
 	return "", false
 }
@@ -266,7 +267,7 @@ func isOpen(schema cue.Value, path []string, truth bool, depth int) bool {
 	switch {
 	case depth > maxDepth:
 		return true
-	case len(path) > 0 && path[0] == program.Each:
+	case len(path) > 0 && path[0] == syntax.Each:
 		return slices.ContainsFunc(members(schema), func(m cue.Value) bool { return isOpen(m, path[1:], truth, depth+1) }) || isAny(schema)
 	case len(path) > 0:
 		if next, ok := fieldOf(schema, path[0]); ok {
@@ -337,7 +338,7 @@ func namesOf(s sample, kinds []string) map[string]bool {
 
 // ownNames reports whether what a field names is, in all samples that have the field, an
 // object that the package makes itself.
-func (v *view) ownNames(o program.Written, d danger) bool {
+func (v *view) ownNames(o syntax.Written, d danger) bool {
 	if len(d.named) == 0 {
 		return false
 	}
@@ -368,7 +369,7 @@ func valuesAt(value any, path []string) []string {
 		}
 	case []any:
 		var out []string
-		if len(path) > 0 && path[0] == program.Each {
+		if len(path) > 0 && path[0] == syntax.Each {
 			for _, element := range v {
 				out = append(out, valuesAt(element, path[1:])...)
 			}

@@ -3,11 +3,13 @@ package vet
 import (
 	"slices"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 )
 
 // rules are all that is looked for.
-var rules = []func(*view) program.Faults{
+var rules = []func(*view) fault.Faults{
 	references,
 	edges,
 	hookEdges,
@@ -25,25 +27,25 @@ var rules = []func(*view) program.Faults{
 }
 
 // warned are all that is warned of: what is right and probably not meant.
-var warned = []func(*view) program.Faults{
+var warned = []func(*view) fault.Faults{
 	copies,
 	growth,
 	cuts,
 }
 
 // Package returns what is wrong with a package, by position.
-func Package(p *program.Program) program.Faults { return newView(p, nil).apply(rules) }
+func Package(p *program.Program) fault.Faults { return newView(p, nil).apply(rules) }
 
 // Warnings returns what is right and probably not meant, by position. Each is a line of the
 // author's, in the form of a fault.
-func Warnings(p *program.Program) program.Faults { return newView(p, nil).apply(warned) }
+func Warnings(p *program.Program) fault.Faults { return newView(p, nil).apply(warned) }
 
 // All returns what Package and Warnings do, for the price of one of them, and asks the author
 // for the definitions of the kinds of which nobody says where their objects live: a cluster
 // would know. The scopes are of the kinds whose definitions were given.
-func All(p *program.Program, given Scopes) (faults, warnings, unknown program.Faults) {
+func All(p *program.Program, given Scopes) (faults, warnings, unknown fault.Faults) {
 	v := newView(p, given)
-	return v.apply(rules), v.apply(warned), v.apply([]func(*view) program.Faults{unknownKinds})
+	return v.apply(rules), v.apply(warned), v.apply([]func(*view) fault.Faults{unknownKinds})
 }
 
 func newView(p *program.Program, given Scopes) *view {
@@ -52,8 +54,8 @@ func newView(p *program.Program, given Scopes) *view {
 }
 
 // apply returns what some rules find, by position.
-func (v *view) apply(rules []func(*view) program.Faults) program.Faults {
-	var out program.Faults
+func (v *view) apply(rules []func(*view) fault.Faults) fault.Faults {
+	var out fault.Faults
 	for _, rule := range rules {
 		out = append(out, rule(v)...)
 	}
@@ -74,9 +76,9 @@ type view struct {
 // missing reports whether a name cannot be there below a path of the text, and
 // which names are.
 func (v *view) missing(name string, path ...string) (known []string, missing bool) {
-	known, open := v.Names(path...)
+	known, open := v.Syntax().Names(path...)
 	return known, !open && !slices.Contains(known, name)
 }
 
 // joined returns a path in CUE's notation.
-func joined(path ...string) string { return program.Reference{Path: path}.String() }
+func joined(path ...string) string { return syntax.Reference{Path: path}.String() }

@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"verify", "status"},
 	{"program"},
 	{"graph", "fieldpath"},
-	{"source", "redact", "fault"},
+	{"source", "redact", "fault", "object"},
 }
 
 // layerOf returns the layer of a package of the engine, or -1.

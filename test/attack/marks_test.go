@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/test/harness"
 )
@@ -15,7 +16,7 @@ import (
 // withOwnerMarks adds the owner labels of a resource to an object, as far as an attacker knows them who
 // may not read the resource.
 func withOwnerMarks(u *unstructured.Unstructured, p *harness.TestPackage, namespace, name string, marks map[string]string) *unstructured.Unstructured {
-	owner := ownership.Owner{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}
+	owner := ownership.Owner{Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}}
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
 	delete(annotations, ownership.UIDMark)

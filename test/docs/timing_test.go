@@ -113,7 +113,7 @@ func spelled(expr string) string {
 		}
 		return n + " " + map[string]string{"Millisecond": "ms", "Second": "s", "Minute": "min", "Hour": "h"}[m[2]]
 	})
-	for _, prefix := range []string{"rateLimit", "[]time.Duration"} {
+	for _, prefix := range []string{"burstBackoff", "[]time.Duration"} {
 		if rest, is := strings.CutPrefix(expr, prefix+"{"); is {
 			return strings.TrimSuffix(rest, "}")
 		}

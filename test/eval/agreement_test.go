@@ -202,7 +202,7 @@ func compareAt(t *testing.T, what string, p *program.Program, ref cluster.Ref, s
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	if diff := cmp.Diff(texts(decided.Components), texts(rendered.Components)); diff != "" && len(rendered.Invalid) == 0 && decided.Fault.Message == "" {
+	if diff := cmp.Diff(texts(decided.Components), texts(rendered.Components)); diff != "" && len(rendered.Invalid) == 0 && decided.Fault.IsZero() {
 		t.Errorf("%s: render says something else than the dry run (-dry run +render):\n%s", what, diff)
 	}
 	compareStep(t, what, w, ref, rendered)

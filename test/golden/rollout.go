@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 )
 
@@ -52,7 +53,7 @@ func (w *writer) yaml(depth int, v any) {
 	w.linef(depth, "%s", b)
 }
 
-func (w *writer) faults(title string, faults program.Faults) {
+func (w *writer) faults(title string, faults fault.Faults) {
 	if len(faults) > 0 {
 		w.linef(0, "%s:", title)
 		w.linef(1, "%v", faults)

@@ -1,16 +1,15 @@
-// Package diff says, field by field and for people, what a write changes of an object.
+// Package diff compares two states of an object field by field, for people to read.
 //
-//	m := &diff.Mask{}             what must not be shown
-//	m.Learn(secrets...)           and is known from here on
-//	m.Fields(before, after)       what differs
+//	m := &diff.Mask{}             // masks the values of Secrets
+//	m.Learn(secrets...)
+//	m.Fields(before, after)       // the fields that differ
 //
-// What nobody asked about is left out: the status, what the API server counts and notes
-// by itself, and the engine's own marks. Values are quoted, without control characters,
-// and long ones are cut around the place where they differ.
+// It leaves out the status, the metadata that the API server maintains, and the engine's own
+// labels and annotations. Values are quoted and have no control characters; long ones are
+// truncated around the first difference.
 package diff
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -20,11 +19,11 @@ import (
 	"operetta.dev/engine/ownership"
 )
 
-// A Field is one field that differs, with its values as they are shown.
+// A Field is a field that differs, with its values as text to show.
 type Field struct {
-	// Path is where it is: spec.template.spec.containers[name="web"].image.
+	// Path is its path, such as spec.template.spec.containers[name=web].image.
 	Path string
-	// Before and After are its values; "" is none.
+	// Before and After are its values, or "" if there is none.
 	Before, After string
 }
 
@@ -38,8 +37,8 @@ func orNone(value string) string {
 	return value
 }
 
-// Fields returns what differs between two states of an object, in order; either may be
-// nil, when all of the other is returned. Secrets among them are learned.
+// Fields returns the fields that differ between two states of an object, in order. If one state
+// is nil, it returns all fields of the other. It learns the values of a Secret first.
 func (m *Mask) Fields(before, after *unstructured.Unstructured) []Field {
 	m.Learn(before, after)
 	c := &comparison{mask: m, created: before == nil, secret: isSecret(before) || isSecret(after)}
@@ -47,23 +46,23 @@ func (m *Mask) Fields(before, after *unstructured.Unstructured) []Field {
 	return c.fields
 }
 
-// comparison is that of two states of one object.
+// A comparison compares two states of one object.
 type comparison struct {
 	mask            *Mask
 	created, secret bool
 	fields          []Field
 }
 
-// unasked is the metadata that the API server keeps by itself.
-var unasked = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
+// serverMetadata is the metadata that the API server maintains.
+var serverMetadata = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
-// lastApplied is kubectl's copy of a manifest.
+// lastApplied is the annotation in which kubectl keeps a copy of the manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// ownMarks begins the names of the engine's annotations and labels.
+// ownMarks is the prefix of the engine's annotations and labels.
 const ownMarks = "operetta.dev/"
 
-// relevant returns what is compared of an object.
+// relevant returns the part of an object that is compared.
 func (c *comparison) relevant(u *unstructured.Unstructured) any {
 	if u == nil {
 		return nil
@@ -76,11 +75,11 @@ func (c *comparison) relevant(u *unstructured.Unstructured) any {
 	if all, ok := out["metadata"].(map[string]any); ok {
 		meta = maps.Clone(all)
 	}
-	for _, field := range append([]string{"name", "namespace"}, unasked...) {
+	for _, field := range append([]string{"name", "namespace"}, serverMetadata...) {
 		delete(meta, field)
 	}
 	if c.created {
-		delete(meta, "ownerReferences") // it has its owner's
+		delete(meta, "ownerReferences") // a created object always refers to its owner
 	}
 	for _, field := range []string{"annotations", "labels"} {
 		all, _ := meta[field].(map[string]any)
@@ -98,7 +97,7 @@ func (c *comparison) relevant(u *unstructured.Unstructured) any {
 	return out
 }
 
-// compare notes what differs at a path.
+// compare adds the fields that differ at a path and below it.
 func (c *comparison) compare(at path, before, after any) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return
@@ -109,25 +108,16 @@ func (c *comparison) compare(at path, before, after any) {
 	y, isListB := after.([]any)
 	switch {
 	case (isMapA || before == nil) && (isMapB || after == nil) && len(a)+len(b) > 0:
-		for _, k := range slices.Compact(slices.Sorted(chain(maps.Keys(a), maps.Keys(b)))) {
+		both := map[string]any{}
+		maps.Copy(both, a)
+		maps.Copy(both, b)
+		for _, k := range slices.Sorted(maps.Keys(both)) {
 			c.compare(at.field(k), a[k], b[k])
 		}
 	case (isListA || before == nil) && (isListB || after == nil) && len(x)+len(y) > 0 && structs(x) && structs(y):
 		c.compareItems(at, x, y)
 	default:
-		c.note(at, before, after)
-	}
-}
-
-func chain(sequences ...iter.Seq[string]) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, seq := range sequences {
-			for s := range seq {
-				if !yield(s) {
-					return
-				}
-			}
-		}
+		c.add(at, before, after)
 	}
 }
 
@@ -136,8 +126,8 @@ func structs(list []any) bool {
 	return !slices.ContainsFunc(list, func(item any) bool { _, ok := item.(map[string]any); return !ok })
 }
 
-// compareItems compares two lists of structs: by what tells their items apart, or else by
-// their order.
+// compareItems compares two lists of structs: by the field that identifies their items, or else
+// by index.
 func (c *comparison) compareItems(at path, before, after []any) {
 	key, found := keyOf(before, after)
 	if !found {
@@ -160,11 +150,11 @@ func (c *comparison) compareItems(at path, before, after []any) {
 		return out
 	}
 	a, b := byName(before), byName(after)
-	moved := len(c.fields)
+	unchanged := len(c.fields)
 	for _, name := range names {
 		c.compare(at.item(key, name), a[name], b[name])
 	}
-	if len(c.fields) == moved {
+	if len(c.fields) == unchanged {
 		c.fields = append(c.fields, Field{Path: at.String(), Before: "(an order)", After: "(another order)"})
 	}
 }
@@ -176,17 +166,18 @@ func item(list []any, i int) any {
 	return nil
 }
 
-// keyOf returns the field that tells the items of both lists apart, if there is one.
+// keyOf returns the field that identifies the items of both lists, if there is one.
 func keyOf(lists ...[]any) (string, bool) {
 	for _, key := range []string{"name", "containerPort", "port", "mountPath", "key", "type", "uid", "topologyKey", "ip"} {
-		if !slices.ContainsFunc(lists, func(list []any) bool { return !tellsApart(key, list) }) {
+		if !slices.ContainsFunc(lists, func(list []any) bool { return !identifies(key, list) }) {
 			return key, true
 		}
 	}
 	return "", false
 }
 
-func tellsApart(key string, list []any) bool {
+// identifies reports whether each item of a list has another value of a field.
+func identifies(key string, list []any) bool {
 	seen := map[any]bool{}
 	for _, entry := range list {
 		m, _ := entry.(map[string]any)
@@ -203,8 +194,8 @@ func tellsApart(key string, list []any) bool {
 	return true
 }
 
-// note notes one field.
-func (c *comparison) note(at path, before, after any) {
+// add adds one field.
+func (c *comparison) add(at path, before, after any) {
 	f := Field{Path: c.mask.Text(at.String())}
 	switch {
 	case c.secret && (at.begins("data") || at.begins("stringData")):

@@ -16,25 +16,24 @@ import (
 	"operetta.dev/engine/redact"
 )
 
-// mask stands for what is not shown.
-const mask = "***"
+// mask replaces a value that is not shown.
+const mask = redact.Mask
 
-// A Mask hides what Secrets hold, wherever else it is written. The zero Mask knows none.
-// It is safe for concurrent use.
+// A Mask masks the values of Secrets wherever else they occur. It is stricter than a
+// [redact.Redactor], which leaves common words and short numbers in messages: a diff has to mask
+// them too. The zero Mask knows no Secret. It is safe for concurrent use.
 type Mask struct {
 	mu    sync.Mutex
 	known map[string]bool
-	// redactor finds parts of the values as well: lines, and fields of JSON.
+	// redactor also finds parts of the values: lines, and fields of JSON.
 	redactor *redact.Redactor
 	replacer *strings.Replacer
 }
 
-// shortest is how much of a text has to be a Secret's for it to be hidden: what is
-// shorter is found everywhere.
-const shortest = 4
+// minLength is the minimum length of a value that is masked: shorter ones occur everywhere.
+const minLength = 4
 
-// Learn makes the mask hide the values of Secrets: as they are, and encoded. Other
-// objects, and nil, say nothing to it.
+// Learn adds the values of Secrets, verbatim and in base64. It ignores other objects, and nil.
 func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +60,7 @@ func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
 
 func (m *Mask) add(value string) {
 	for _, v := range []string{value, strings.TrimSpace(value)} {
-		if len(v) < shortest || m.known[v] {
+		if len(v) < minLength || m.known[v] {
 			continue
 		}
 		if m.known == nil {
@@ -86,11 +85,11 @@ func values(u *unstructured.Unstructured, field string) []string {
 	return out
 }
 
-// Text returns a text as it may be shown: without what Secrets hold, and without what a
-// terminal would act on.
+// Text returns a text without the values of Secrets, and without characters that a terminal would
+// act on.
 func (m *Mask) Text(text string) string { return Printable(m.hide(text)) }
 
-// hide returns a text without what Secrets hold.
+// hide returns a text without the values of Secrets.
 func (m *Mask) hide(text string) string {
 	if m == nil {
 		return text
@@ -111,8 +110,8 @@ func (m *Mask) hide(text string) string {
 	return m.redactor.Text(m.replacer.Replace(text))
 }
 
-// Printable returns a text with everything escaped that is no visible character: a
-// terminal acts on some of it.
+// Printable returns a text in which everything but visible characters is escaped, because a
+// terminal acts on some of the others.
 func Printable(text string) string {
 	if !strings.ContainsFunc(text, invisible) && utf8.ValidString(text) {
 		return text
@@ -123,15 +122,15 @@ func Printable(text string) string {
 
 func invisible(r rune) bool { return r != ' ' && !strconv.IsGraphic(r) }
 
-// longest is how many characters of a value are shown, and lead how many of those that
-// come before the first that differs.
 const (
-	longest = 80
-	lead    = 20
+	// maxShown is the maximum number of characters of a value that are shown.
+	maxShown = 80
+	// maxLead is how many of them may precede the first difference.
+	maxLead = 20
 )
 
-// pair returns two values as they are shown, from where they begin to differ if they are
-// long. A nil is "".
+// pair returns two values as text. Long texts begin shortly before the first difference. A nil is
+// "".
 func (m *Mask) pair(before, after any) (string, string) {
 	a, isTextA := before.(string)
 	b, isTextB := after.(string)
@@ -143,12 +142,13 @@ func (m *Mask) pair(before, after any) (string, string) {
 		return mask, mask + " (another)"
 	}
 	from := 0
-	if max(len(a), len(b)) > longest {
-		from = max(0, common(a, b)-lead)
+	if max(len(a), len(b)) > maxShown {
+		from = max(0, common(a, b)-maxLead)
 	}
 	return excerpt(a, from), excerpt(b, from)
 }
 
+// one returns a value as text. A nil is "".
 func (m *Mask) one(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -157,13 +157,13 @@ func (m *Mask) one(value any) string {
 		return excerpt(m.hide(v), 0)
 	}
 	text := Printable(encode(m.masked(value)))
-	if runes := []rune(text); len(runes) > longest {
-		return string(runes[:longest]) + "…"
+	if runes := []rune(text); len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
 	}
 	return text
 }
 
-// masked returns a value without what Secrets hold.
+// masked returns a value without the values of Secrets.
 func (m *Mask) masked(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -184,7 +184,7 @@ func (m *Mask) masked(value any) any {
 	return value
 }
 
-// common returns how many bytes two texts begin with that are the same, up to a rune.
+// common returns the length of the common prefix of two texts, in bytes.
 func common(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -193,7 +193,7 @@ func common(a, b string) int {
 	return n
 }
 
-// excerpt returns a text in quotes, or a part of it that begins near a byte.
+// excerpt returns a text in quotes, from about a byte on and truncated.
 func excerpt(text string, from int) string {
 	for from > 0 && from < len(text) && !utf8.RuneStart(text[from]) {
 		from--
@@ -209,11 +209,11 @@ func excerpt(text string, from int) string {
 	return out + strconv.QuoteToGraphic(shown)
 }
 
-// cut returns where the longest part of a text ends that is shown.
+// cut returns the index at which a text is truncated.
 func cut(text string) int {
 	n := 0
 	for i := range text {
-		if n == longest {
+		if n == maxShown {
 			return i
 		}
 		n++
@@ -221,7 +221,7 @@ func cut(text string) int {
 	return len(text)
 }
 
-// show returns a key as part of a path.
+// show returns the key of an item as part of a path.
 func show(value any) string {
 	if text, ok := value.(string); ok && plain.MatchString(text) {
 		return text

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A path leads to a field: names, each as it is written behind the one before.
+// A path is the path of a field.
 type path []step
 
 // A step is one element of a path.
 type step struct {
-	name string // of a field
-	text string
+	name string // the name of a field, or ""
+	text string // what it adds to the text of the path
 }
 
 var plain = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
@@ -35,7 +35,7 @@ func (p path) and(s step) path { return append(slices.Clip(p), s) }
 
 func (p path) begins(name string) bool { return len(p) > 0 && p[0].name == name }
 
-// String returns the path as a person writes it.
+// String returns the path as text, such as spec.ports[name=http].port.
 func (p path) String() string {
 	var out strings.Builder
 	for _, s := range p {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
@@ -72,7 +73,7 @@ func TestWhatIsMarkedAsNotSupportedIsRefused(t *testing.T) {
 	for path, text := range uses {
 		t.Run(path, func(t *testing.T) {
 			faults := vet.Package(load(t, text))
-			refused := slices.ContainsFunc(faults, func(f program.Fault) bool { return strings.HasSuffix(f.Message, " is not supported yet") })
+			refused := slices.ContainsFunc(faults, func(f fault.Fault) bool { return strings.HasSuffix(f.Message, " is not supported yet") })
 			if !refused {
 				t.Errorf("it is not refused, there are only %v", faults)
 			}

@@ -1,0 +1,339 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
+
+// workshop is a controller of four workers with lanes, in a bubble of synctest. What a
+// step does is in the name of its resource: hang, slow, fail, panic, or else nothing. That of
+// one that turns or is edited hangs the second time, the latter as it is changed during the first.
+type workshop struct {
+	t        *testing.T
+	fair     *fairQueue
+	running  *runningReconciles
+	enqueuer enqueuer
+	release  chan struct{}
+	stop     context.CancelFunc
+	ended    chan error
+	log      strings.Builder
+
+	mu    sync.Mutex
+	taken map[string]int
+}
+
+func openWorkshop(t *testing.T) *workshop {
+	t.Helper()
+	w := &workshop{t: t, running: newRunningReconciles(5 * time.Minute), release: make(chan struct{}), ended: make(chan error, 1), taken: map[string]int{}}
+	w.fair = newFairQueue(w.running, "Shop", 4)
+	p := newBackoffReconciler(w.reconcile, w.running, "Shop", w.fair)
+	logs := funcr.New(func(_, line string) { w.log.WriteString(line + "\n") }, funcr.Options{})
+	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
+		Reconciler: p, RateLimiter: p, NewQueue: w.fair.newQueue, MaxConcurrentReconciles: 4, SkipNameValidation: new(true),
+		LogConstructor: func(req *ctrl.Request) logr.Logger {
+			if req == nil {
+				return logr.Discard()
+			}
+			return logs.WithValues("Shop", req.NamespacedName)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Watch(&w.enqueuer); err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(t.Context())
+	go func() { w.ended <- c.Start(ctx) }()
+	synctest.Wait()
+	return w
+}
+
+func (w *workshop) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	w.mu.Lock()
+	w.taken[key.Name]++
+	w.mu.Unlock()
+	what, _, _ := strings.Cut(key.Name, "-")
+	first := w.took(key.Name) == 1
+	switch what {
+	case "turn", "edit":
+		switch {
+		case !first:
+			<-w.release
+		case what == "edit":
+			w.fair.forgetSpeed(ctrl.Request{NamespacedName: key})
+			w.enqueuer.enqueueAfter(key, 0)
+		}
+	case "hang", "late":
+		<-w.release
+		if what == "late" {
+			return 0, errors.New("refused")
+		}
+	case "slow":
+		runningOf(ctx).evaluating.Add(int64(2 * time.Second))
+		<-time.After(2 * time.Second)
+	case "writes":
+		for range 20 {
+			<-time.After(time.Second)
+			runningOf(ctx).noteAnswer()
+		}
+	case "panic":
+		panic("a value")
+	}
+	return 0, nil
+}
+
+// close ends the controller, and the steps with it.
+func (w *workshop) close() {
+	w.t.Helper()
+	began := time.Now()
+	w.stop()
+	if err := <-w.ended; err != nil {
+		w.t.Error(err)
+	}
+	if took := time.Since(began); took > stopPatience {
+		w.t.Errorf("it took %s to end", took)
+	}
+	close(w.release)
+	synctest.Wait()
+}
+
+// wake wakes resources as their events do: somebody has changed them.
+func (w *workshop) wake(namespace, what string, n int) {
+	for i := range n {
+		key := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("%s-%d", what, i)}
+		w.fair.forgetSpeed(ctrl.Request{NamespacedName: key})
+		w.enqueuer.enqueueAfter(key, 0)
+	}
+}
+
+// again wakes a resource that nobody has changed.
+func (w *workshop) again(namespace, name string) {
+	w.enqueuer.enqueueAfter(types.NamespacedName{Namespace: namespace, Name: name}, 0)
+}
+
+// took returns how many steps were taken of the resources whose names begin so.
+func (w *workshop) took(what string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, name := range slices.Sorted(maps.Keys(w.taken)) {
+		if strings.HasPrefix(name, what) {
+			n += w.taken[name]
+		}
+	}
+	return n
+}
+
+func (w *workshop) expect(reason, what string, want int) {
+	w.t.Helper()
+	synctest.Wait()
+	if got := w.took(what); got != want {
+		w.t.Errorf("%s: %d steps of %s were taken, want %d", reason, got, what, want)
+	}
+}
+
+func TestHangingResourcesLeaveWorkersToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("bob", "known", 1)
+		w.expect("it is there before", "known", 1)
+		w.wake("alice", "hang", 4)
+		w.expect("1d: one worker is left to what is known", "hang", 3)
+		w.again("bob", "known-0")
+		w.expect("1d: what was quick goes on", "known", 2)
+		w.wake("bob", "new", 20)
+		w.expect("what is new waits until the hanging ones have lost their workers", "new", 0)
+		<-time.After(detachAfter + time.Second)
+		w.expect("1d: and is served then", "new", 20)
+		w.expect("the fourth has a worker now", "hang", 4)
+		w.wake("alice", "good", 3)
+		<-time.After(detachAfter + time.Second)
+		w.expect("what is new beside it waits for that one alone", "good", 3)
+		w.wake("alice", "hang", 4)
+		<-time.After(time.Minute)
+		w.expect("none is begun again while its step goes on", "hang", 4)
+		if err := w.running.check(nil); err != nil {
+			t.Errorf("it is ill before the limit: %v", err)
+		}
+		<-time.After(5 * time.Minute)
+		if err := w.running.check(nil); !errors.Is(err, errHung) {
+			t.Errorf("8: it is not ill after the limit: %v", err)
+		}
+		for i := range 4 {
+			if n := strings.Count(w.log.String(), fmt.Sprintf(`"a step is slow: what it works on may be too large, or its evaluation may never end" "Shop"={"name"="hang-%d" "namespace"="alice"}`, i)); n > 1 {
+				t.Errorf("the log names hang-%d %d times", i, n)
+			}
+		}
+		if n := strings.Count(w.log.String(), "a step is slow"); n != 4 {
+			t.Errorf("the log tells of %d slow steps, not 4:\n%s", n, w.log.String())
+		}
+	})
+}
+
+func TestTooManyHangingResourcesLeaveOthersTheirWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("bob", "known", 5)
+		w.expect("they are there before", "known", 5)
+		w.wake("alice", "hang", 100)
+		<-time.After(time.Hour)
+		w.expect("so many go on without a worker, and one of her namespace has one", "hang", maxDetached+1)
+		w.wake("bob", "new", 20)
+		w.wake("bob", "known", 5)
+		w.expect("who did nothing is served at once", "new", 20)
+		w.expect("also after a change", "known", 10)
+	})
+}
+
+func TestAChangeDuringAStepIsDoubtedAfterIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("bob", "known", 1)
+		w.expect("it is there before", "known", 1)
+		w.wake("alice", "edit", 8)
+		synctest.Wait()
+		if n := len(w.running.running); n != 3 {
+			t.Errorf("%d steps hang, and one worker is left to what is known: the change was not in the step that was quick", n)
+		}
+		w.again("bob", "known-0")
+		w.expect("what was quick goes on", "known", 2)
+	})
+}
+
+func TestWhatWasQuickAndHangsLeavesWorkersToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("bob", "known", 5)
+		w.wake("alice", "turn", 9)
+		w.expect("they are quick", "turn", 9)
+		for i := range 9 {
+			w.again("alice", fmt.Sprintf("turn-%d", i)) // an object of theirs has changed, which others may write
+		}
+		<-time.After(time.Minute)
+		w.expect("so many go on without a worker, and one of her namespace has one", "turn", 9+maxDetached+1)
+		w.wake("bob", "new", 20)
+		w.wake("bob", "known", 5)
+		w.expect("who did nothing is served at once", "new", 20)
+		w.expect("also what was quick", "known", 10)
+	})
+}
+
+func TestWhatAStepReturnsIsActedUponAlsoWithoutItsWorker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		w.wake("alice", "late", 1)
+		<-time.After(detachAfter + time.Second)
+		w.again("alice", "late-0") // while its step goes on
+		w.expect("it is begun once", "late", 1)
+		close(w.release)
+		<-time.After(time.Second / 2)
+		w.expect("it was woken meanwhile", "late", 2)
+		<-time.After(time.Hour)
+		if n := w.took("late"); n < 10 || n > 30 {
+			t.Errorf("what failed was tried %d times in an hour, and should be with backoff", n)
+		}
+		if w.running.detached != 0 || len(w.running.running) != 0 || len(w.fair.assigned) != 0 || len(w.fair.parked) != 0 {
+			t.Errorf("something is left behind: %d, %d, %d, %d", w.running.detached, len(w.running.running), len(w.fair.assigned), len(w.fair.parked))
+		}
+		w.release = make(chan struct{})
+		w.close()
+	})
+}
+
+func TestSlowResourcesShareAWorker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("alice", "slow", 30)
+		<-time.After(20*time.Second + time.Millisecond)
+		w.expect("what is new has three workers", "slow", 30)
+		w.wake("alice", "slow", 30)
+		<-time.After(20*time.Second + time.Millisecond)
+		w.expect("what is known to be slow has one", "slow", 41)
+		w.wake("alice", "new", 50)
+		w.expect("and the others have theirs", "new", 50)
+		<-time.After(time.Minute)
+		w.expect("each has its turn", "slow", 60)
+	})
+}
+
+func TestManyWritesKeepTheirWorker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("bob", "writes", 1)
+		<-time.After(detachAfter + 5*time.Second)
+		if w.running.detached != 0 {
+			t.Error("a step that the API server answers has lost its worker")
+		}
+		<-time.After(time.Minute)
+		if diff := cmp.Diff("", w.log.String()); diff != "" {
+			t.Errorf("the log tells of it (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAPanicOfAStepIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		w.wake("alice", "panic", 1)
+		<-time.After(3*time.Second + time.Millisecond)
+		w.expect("with backoff", "panic", 3)
+		if said := w.log.String(); !strings.Contains(said, "fair_queue_test.go") || strings.Contains(said, "a value") {
+			t.Errorf("the log has what it panicked with, or not where: %s", said)
+		}
+	})
+}
+
+func TestWhatWaitsForAWorkerKeepsItsPriority(t *testing.T) {
+	t.Parallel()
+	l := newFairQueue(newRunningReconciles(0), "Shop", 4)
+	for _, name := range []string{"1", "2", "3"} {
+		if !l.admit(request(name), 0) {
+			t.Fatalf("%s gets no worker", name)
+		}
+	}
+	const low = -100
+	for _, p := range []parked{{request("a"), low}, {request("b"), 0}, {request("c"), low}, {request("d"), low}, {request("b"), low}, {request("d"), 0}} {
+		if l.admit(p.request, p.priority) {
+			t.Errorf("%s gets the worker that is left to what is quick", p.request)
+		}
+	}
+	want := []parked{{request("b"), 0}, {request("d"), 0}, {request("a"), low}, {request("c"), low}}
+	if diff := cmp.Diff(want, l.parked, cmp.AllowUnexported(parked{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(l.priorities) != len(l.parked) {
+		t.Errorf("%d priorities are known of %d that wait", len(l.priorities), len(l.parked))
+	}
+}

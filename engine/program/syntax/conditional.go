@@ -1,0 +1,200 @@
+package syntax
+
+import (
+	"maps"
+	"slices"
+
+	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
+)
+
+// A Conditional is what a comprehension adds to the components, or to the hooks. While it
+// is undecided, an evaluation shows nothing of it, and that must not look as if nobody
+// wanted it.
+type Conditional struct {
+	// Component is empty if only an evaluation knows the name.
+	Component string
+	// Parts are the parts of the component that it adds; AnyPart stands for those
+	// whose names are not literal.
+	Parts []string
+	// BeyondCR says that the custom resource alone, which is known in full, does
+	// not decide it.
+	BeyondCR bool
+
+	guards []span
+}
+
+// AnyPart is a part whose name is not known. It has to be taken for objects.
+const AnyPart = ""
+
+// A span is a piece of a file.
+type span struct{ from, to fault.Position }
+
+func spansOf(guards []ast.Clause) []span {
+	out := make([]span, len(guards))
+	for i, g := range guards {
+		out[i] = spanOf(g)
+	}
+	return out
+}
+
+func spanOf(n ast.Node) span { return span{fault.At(n.Pos()), fault.At(n.End())} }
+
+func (s span) holds(p fault.Position) bool {
+	return p.File == s.from.File && p.Line >= s.from.Line && p.Line <= s.to.Line
+}
+
+// GuardedAt reports whether a position is in one of the guards.
+func (c Conditional) GuardedAt(at fault.Position) bool {
+	return slices.ContainsFunc(c.guards, func(s span) bool { return s.holds(at) })
+}
+
+// conditionalOf returns what a member of components that is in a comprehension adds.
+func (x *Index) conditionalOf(m Member) Conditional {
+	out := Conditional{Component: m.name, BeyondCR: x.beyondCR(m), guards: spansOf(m.guards)}
+	for _, part := range m.Members() {
+		switch {
+		case part.name == "":
+			out.Parts = append(out.Parts, AnyPart)
+		case isRegular(part.name):
+			out.Parts = append(out.Parts, part.name)
+		}
+	}
+	return out
+}
+
+// beyondCR reports whether the existence of a member rests on more than the custom
+// resource.
+func (x *Index) beyondCR(m Member) bool {
+	r := newReferences(x)
+	r.follow = true
+	r.member(Member{guards: m.guards, field: m.field})
+	return slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
+}
+
+// Conditionals returns what comprehensions add to the components.
+func (x *Index) Conditionals() []Conditional { return x.conditionals }
+
+// RootGuards returns the comprehensions at the root, whatever they add.
+func (x *Index) RootGuards() []Conditional { return x.rootGuards }
+
+// ConditionalParts returns which parts comprehensions within a component add to it.
+func (x *Index) ConditionalParts(component string) []string { return x.conditionalParts[component] }
+
+// Hides reports whether a comprehension at a place may add components that the text
+// does not show.
+func (x *Index) Hides(at fault.Position) bool {
+	return len(x.conditionals) == 0 || slices.ContainsFunc(x.embeddings, func(s span) bool { return s.holds(at) })
+}
+
+// A Place is a struct in which a hook may be written, each in the one before it. Each may
+// have comprehensions.
+type Place int
+
+// The structs in which a hook may be written.
+const (
+	InRoot Place = iota
+	InHooks
+	InPhase
+	hookPlaces
+)
+
+// Additions are what the comprehensions in a struct add to the hooks of a phase.
+type Additions struct {
+	Conditionals []Conditional
+	// Embeds says that there is more in the struct than its text shows.
+	Embeds bool
+}
+
+// HookName returns the name of the component that a hook of a phase is: no component has
+// one like it.
+func HookName(phase, hook string) string { return "hooks." + phase + "." + hook }
+
+// addHooks records what is written below hooks, which are components of a name that
+// is their path.
+func (x *Index) addHooks(hooks Member) {
+	for _, phase := range hooks.Members() {
+		switch phase.kind {
+		case pattern:
+		case named:
+			for _, hook := range phase.Members() {
+				x.addHook(phase.name, [hookPlaces]Member{hooks, phase, hook}, 0)
+			}
+		case dynamic, embedded:
+			x.hooksEmbed = true
+		}
+	}
+}
+
+// addHook records one member of a phase, with the members that it is in.
+func (x *Index) addHook(phase string, in [hookPlaces]Member, depth int) {
+	if x.hooks[phase] == nil {
+		x.hooks[phase] = &[hookPlaces]Additions{}
+	}
+	at, hook := x.hooks[phase], in[InPhase]
+	name := ""
+	switch hook.kind {
+	case pattern:
+		return
+	case embedded:
+		at[InPhase].Embeds = true
+		for _, d := range x.behind(hook, depth) {
+			in[InPhase] = d
+			x.addHook(phase, in, depth+1)
+		}
+		return
+	case named:
+		name = HookName(phase, hook.name)
+		x.addParts(name, hook)
+		x.homes[name] = append(x.homes[name], hook)
+	case dynamic:
+		x.homes[ComputedName] = append(x.homes[ComputedName], hook)
+	}
+	for place, m := range in {
+		if len(m.guards) > 0 || Place(place) == InPhase && hook.kind == dynamic {
+			c := x.conditionalOf(Member{name: name, field: hook.field, value: hook.value, guards: m.guards})
+			at[place].Conditionals = append(at[place].Conditionals, c)
+		}
+	}
+}
+
+// HookAdditions returns what the comprehensions in a struct add to the hooks of a phase.
+func (x *Index) HookAdditions(phase string, in Place) Additions {
+	var out Additions
+	if at := x.hooks[phase]; at != nil {
+		out = at[in]
+	}
+	out.Embeds = out.Embeds || in == InHooks && x.hooksEmbed
+	return out
+}
+
+// HookGuards returns what is conditional in the struct that a phase's hooks are in, also
+// for other phases.
+func (x *Index) HookGuards(phase string, in Place) []Conditional {
+	if in == InPhase {
+		return x.HookAdditions(phase, in).Conditionals
+	}
+	var out []Conditional
+	if in == InRoot {
+		out = append(out, x.rootGuards...)
+	}
+	for _, p := range slices.Sorted(maps.Keys(x.hooks)) {
+		out = append(out, x.hooks[p][in].Conditionals...)
+	}
+	return out
+}
+
+// HasHooks reports whether the package writes hooks.
+func (x *Index) HasHooks() bool { return len(x.fields["hooks"]) > 0 }
+
+// MayHaveHooks reports whether there may be hooks of a phase, as far as the text tells.
+func (x *Index) MayHaveHooks(phase string) bool {
+	may := x.foreign
+	for _, hooks := range x.fields["hooks"] {
+		for _, m := range hooks.Members() {
+			may = may || m.kind == dynamic || m.kind == embedded || m.name == phase
+		}
+	}
+	return may
+}

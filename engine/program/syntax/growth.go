@@ -1,0 +1,130 @@
+package syntax
+
+import (
+	"slices"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
+)
+
+// A Growth is a place in the text of a package where the cost of an evaluation grows with
+// what a user gives.
+type Growth struct {
+	Position fault.Position
+	// Source is what is written there.
+	Source string
+	// Function is what is called, such as list.Range, with the path of its package, or "for".
+	Function string
+	// Amount is how much there is to do at most: numbers, elements, characters, bits.
+	Amount Amount
+}
+
+// argument says which argument of a function is what its cost grows with; it is that of the result
+// for the others of growing.
+var argument = map[string]int{
+	"math/bits.Lsh":           1,
+	"encoding/json.Unmarshal": 0, "encoding/json.UnmarshalStream": 0,
+	"encoding/yaml.Unmarshal": 0, "encoding/yaml.UnmarshalStream": 0,
+	"text/template.Execute": 0,
+}
+
+// growing are the functions whose cost is that of their result.
+var growing = []string{"list.Range", "list.Repeat", "strings.Repeat"}
+
+// A Limiter returns the limits of a field that is in so many lists and maps.
+type Limiter func(schema cue.Value, within int) Interval
+
+// A Given is something that a user gives: a schema, and what limits the fields of it.
+type Given struct {
+	Schema cue.Value
+	Limits Limiter
+}
+
+// Growths returns where the cost of an evaluation grows with what users give, by position,
+// as far as the text tells. Users give the root fields of the names in given.
+func (x *Index) Growths(given map[string]Given) []Growth {
+	s := &sizes{
+		index:   x,
+		roots:   given,
+		results: resultsOfFunctions(),
+		found:   map[ast.Expr][]origin{}, parts: map[part][]origin{}, known: map[ast.Expr]Amount{},
+	}
+	var out []Growth
+	for _, f := range x.files {
+		around := []Amount{constant(1)}
+		ast.Walk(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				out = append(out, s.growthOf(n)...)
+			case *ast.Comprehension:
+				loop, all := s.growthOfLoop(n, around[len(around)-1])
+				out, around = append(out, loop...), append(around, all)
+			}
+			return true
+		}, func(n ast.Node) {
+			if _, ok := n.(*ast.Comprehension); ok {
+				around = around[:len(around)-1]
+			}
+		})
+	}
+	slices.SortStableFunc(out, func(a, b Growth) int { return fault.Compare(a.Position, b.Position) })
+	return out
+}
+
+// growthOf returns how a call grows.
+func (s *sizes) growthOf(e *ast.CallExpr) []Growth {
+	name := function(e.Fun)
+	at, byArgument := argument[name]
+	var amount Amount
+	switch {
+	case byArgument && at < len(e.Args):
+		amount = s.of(e.Args[at])
+	case slices.Contains(growing, name):
+		amount = s.of(e)
+	}
+	if amount.From == "" {
+		return nil
+	}
+	return []Growth{{Position: fault.At(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
+}
+
+// growthOfLoop returns how a comprehension grows within others, and how much there is to do
+// in it. A source that a loop or a function makes and that is too large is a growth of its own.
+func (s *sizes) growthOfLoop(c *ast.Comprehension, around Amount) ([]Growth, Amount) {
+	all, own := around, false
+	for _, clause := range c.Clauses {
+		f, ok := clause.(*ast.ForClause)
+		if !ok {
+			continue
+		}
+		source := s.of(f.Source).count()
+		if source.made && source.High > MaxGrowth {
+			continue
+		}
+		all, own = multiply(all, source), own || source.From != ""
+	}
+	if !own || around.Beyond(MaxGrowth) {
+		return nil, all
+	}
+	return []Growth{{Position: fault.At(c.Pos()), Source: loopText(c), Function: "for", Amount: all}}, all
+}
+
+// MaxGrowth is how many steps an evaluation may take in one place: some thousands are done in
+// a second, and the time grows faster than their number.
+const MaxGrowth = 10_000
+
+// loopText returns the clauses of a comprehension as they are written.
+func loopText(c *ast.Comprehension) string {
+	text := ""
+	for _, clause := range c.Clauses {
+		if f, ok := clause.(*ast.ForClause); ok {
+			if text != "" {
+				text += " "
+			}
+			text += "for " + f.Value.Name + " in " + Source(f.Source)
+		}
+	}
+	return text
+}

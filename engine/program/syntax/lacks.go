@@ -1,0 +1,150 @@
+package syntax
+
+import (
+	"fmt"
+	"slices"
+
+	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
+)
+
+// HoldsData reports whether an object is, by the text, of a kind to whose data the
+// cluster adds nothing.
+func (x *Index) HoldsData(component, object string) bool {
+	at, _ := x.at(x.bodies[component], "objects", object, "kind")
+	return len(at) > 0 && !slices.ContainsFunc(at, func(m Member) bool {
+		lit, ok := m.value.(*ast.BasicLit)
+		return !ok || lit.Value != `"ConfigMap"` && lit.Value != `"Secret"`
+	})
+}
+
+// Lacks returns the index of the first name of an object's path that is not written for
+// the object, and the names that are written beside it; path begins with the object's
+// name. The index is 0 when nothing is missing, or when the text does not show all.
+func (x *Index) Lacks(component string, path []string) (at int, known []string) {
+	if len(x.anyBody) > 0 || x.opaque {
+		return 0, nil
+	}
+	within, all := x.at(x.bodies[component], "objects")
+	for i, name := range path {
+		next, shown, names := x.membersOf(within, name)
+		switch {
+		case !all || !shown:
+			return 0, nil
+		case len(next) == 0 && i > 0:
+			return i, names
+		case len(next) == 0:
+			return 0, nil // there is no such object, which the check says
+		}
+		within = next
+	}
+	return 0, nil
+}
+
+// at returns what is written at a path below some members, and whether that is all.
+func (x *Index) at(within []Member, path ...string) ([]Member, bool) {
+	for _, name := range path {
+		next, all, _ := x.membersOf(within, name)
+		if !all || len(next) == 0 {
+			return next, false
+		}
+		within = next
+	}
+	return within, true
+}
+
+// membersOf returns the members of a name below others, also those that templates bring,
+// whether the text shows all members, and their names.
+func (x *Index) membersOf(within []Member, name string) (out []Member, all bool, names []string) {
+	all = len(within) > 0
+	var look func(m Member, depth int)
+	look = func(m Member, depth int) {
+		switch {
+		case depth > maxAliases:
+			all = false
+		case m.kind == named:
+			if m.name == name {
+				out = append(out, m)
+			}
+			if isRegular(m.name) && !slices.Contains(names, m.name) {
+				names = append(names, m.name)
+			}
+		case m.kind == embedded && m.value != nil:
+			shown := x.standsFor(m.value, depth)
+			if len(shown) == 0 && !x.isContract(m.value) {
+				all = false
+			}
+			for _, at := range shown {
+				eachMember(at.value, nil, func(d Member) { look(d, depth+1) })
+			}
+		default:
+			all = false // computed names, patterns, three dots
+		}
+	}
+	for _, m := range within {
+		eachMember(m.value, nil, func(d Member) { look(d, 0) })
+	}
+	return out, all, names
+}
+
+// Needs reports whether a component comes to a reference, whatever live objects and inputs
+// say. One that has another name where it is used is asked for by its path.
+func (x *Index) Needs(r Reference) bool {
+	if needed, known := x.needed[placeOf(r)]; known {
+		return needed
+	}
+	return x.needed[placeOf(Reference{Path: r.Path})]
+}
+
+// addNeeded records the fields of the spec that a component refers to, whatever live
+// objects and inputs say.
+func (x *Index) addNeeded(all []found) {
+	for _, f := range all {
+		if len(f.Path) < 3 || f.Path[0] != "cr" {
+			continue
+		}
+		for n := 3; n <= len(f.Path); n++ {
+			for _, at := range []fault.Position{f.Position, {}} {
+				key := placeOf(Reference{Path: f.Path[:n], Position: at})
+				before, known := x.needed[key]
+				x.needed[key] = !f.beyondCR && (before || !known)
+			}
+		}
+	}
+}
+
+// addReaders records which inputs a component refers to.
+func (x *Index) addReaders(component string, all []found) {
+	for _, f := range all {
+		if len(f.Path) > 1 && f.Path[0] == "inputs" && !slices.Contains(x.readBy[f.Path[1]], component) {
+			x.readBy[f.Path[1]] = append(x.readBy[f.Path[1]], component)
+		}
+	}
+}
+
+// Readers returns the components that refer to an input, or none if that is not all or
+// their names are computed.
+func (x *Index) Readers(input string) []string {
+	by := x.readBy[input]
+	if x.opaque || x.fields["hooks"] != nil || slices.Contains(by, "") {
+		return nil
+	}
+	return by
+}
+
+// placeOf returns what tells a reference from all others.
+func placeOf(r Reference) string { return fmt.Sprint(r.Position, " ", r.Path) }
+
+// restsOnMore reports whether a clause rests on more than the custom resource.
+func (x *Index) restsOnMore(c ast.Clause) bool {
+	if more, known := x.clauses[c]; known {
+		return more
+	}
+	x.clauses[c] = true // while it is looked at
+	r := newReferences(x)
+	r.follow = true
+	r.walk(c)
+	x.clauses[c] = r.beyond || slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
+	return x.clauses[c]
+}

@@ -1,0 +1,258 @@
+package syntax
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
+)
+
+// A Copy is a place at which the package copies what a Secret holds.
+type Copy struct {
+	Kind     CopyKind
+	Position fault.Position
+	// Path is the field that gets the copy, and From leads to the Secret.
+	Path, From string
+}
+
+// A CopyKind says what becomes of what a Secret holds.
+type CopyKind string
+
+// What becomes of what a Secret holds.
+const (
+	CopyOfValue  CopyKind = "Value"
+	CopyOfDigest CopyKind = "Digest"
+	// CopyAsName is a copy into the name of a component, which everything says.
+	CopyAsName CopyKind = "Name"
+)
+
+// Copies returns where the package copies what a Secret holds into a status, or into an
+// object that is no Secret, as it is or as a digest, as far as the text tells. kindAt
+// returns the kind of the object or input at a path, or "".
+func (x *Index) Copies(kindAt func(path []string) string) []Copy {
+	c := &copies{index: x, kindAt: kindAt}
+	for _, m := range x.fields["status"] {
+		eachMember(m.value, m.guards, func(d Member) { c.visit([]string{"status"}, d, nil) })
+	}
+	for _, component := range x.order {
+		c.objects(component, []string{"components", component})
+	}
+	for _, phase := range slices.Sorted(maps.Keys(x.hooks)) {
+		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase, 0) {
+			eachMember(m.value, m.guards, func(hook Member) {
+				if hook.kind == named {
+					c.objects(HookName(phase, hook.name), []string{"hooks", phase, hook.name})
+				}
+			})
+		}
+	}
+	for _, m := range x.homes[ComputedName] {
+		c.name(m)
+	}
+	return c.found
+}
+
+// name looks at the computed name of a component or a hook, which is said everywhere.
+func (c *copies) name(m Member) {
+	if m.field == nil {
+		return
+	}
+	r := newReferences(c.index)
+	r.follow, r.skip = true, noValue
+	used := map[string]bool{}
+	ast.Walk(m.field.Label, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			used[id.Name] = true
+		}
+		return true
+	}, nil)
+	for _, g := range m.guards {
+		if loop, ok := g.(*ast.ForClause); ok && loop.Value != nil && used[loop.Value.Name] {
+			r.clause(g)
+		}
+	}
+	r.inside(m.field.Label)
+	if from, ok := c.first(r.found, c.secret); ok {
+		c.found = append(c.found, Copy{CopyAsName, m.Position(), "components", from})
+	}
+}
+
+// copies looks for what is copied.
+type copies struct {
+	index  *Index
+	kindAt func(path []string) string
+	found  []Copy
+}
+
+// objects looks at the objects of a component.
+func (c *copies) objects(component string, path []string) {
+	s := &secretText{index: c.index}
+	for _, objects := range s.under(s.component(component), "objects", 0) {
+		eachMember(objects.value, objects.guards, func(o Member) {
+			if o.kind != named {
+				return // of which kind it is only an evaluation can tell
+			}
+			at := slices.Concat(path, []string{"objects", o.name})
+			switch c.kindAt(at) {
+			case "":
+			case SecretKind:
+				c.visit(at, o, SecretFields)
+			default:
+				c.visit(at, o, nil)
+			}
+		})
+	}
+}
+
+// visit looks at a member and below it, but not at those of some names, nor at what is
+// hidden in an object that has such: it may be for those.
+func (c *copies) visit(path []string, m Member, but []string) {
+	at := path
+	if m.kind == named && m.name != path[len(path)-1] {
+		at = slices.Concat(path, []string{m.name})
+	}
+	if lit, ok := m.value.(*ast.StructLit); ok {
+		eachDecl(lit.Elts, m.guards, func(d Member) {
+			if d.kind == named && (slices.Contains(but, d.name) || len(but) > 0 && !isRegular(d.name)) {
+				return
+			}
+			c.visit(at, d, nil)
+		})
+		return
+	}
+	if len(but) > 0 {
+		eachMember(m.value, m.guards, func(d Member) {
+			if d.kind == named && isRegular(d.name) && !slices.Contains(but, d.name) {
+				c.visit(at, d, nil)
+			}
+		})
+		return
+	}
+	c.leaf(at, m)
+}
+
+// leaf reports a member whose value has what a Secret holds, or a digest of that.
+func (c *copies) leaf(path []string, m Member) {
+	var digests []*ast.CallExpr
+	r := newReferences(c.index)
+	r.follow, r.skip = true, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if ok && isDigest(call) {
+			digests = append(digests, call)
+			return true
+		}
+		return noValue(n)
+	}
+	r.member(m)
+	if from, ok := c.first(r.found, c.secret); ok {
+		c.report(CopyOfValue, path, m, from)
+		return
+	}
+	for _, call := range digests {
+		inside := newReferences(c.index)
+		inside.follow, inside.skip = true, noValue
+		for _, arg := range call.Args {
+			inside.walk(arg)
+		}
+		if from, ok := c.first(inside.found, c.secretOrSpec); ok {
+			c.report(CopyOfDigest, path, m, from)
+			return
+		}
+	}
+}
+
+// report notes a copy.
+func (c *copies) report(kind CopyKind, path []string, m Member, from string) {
+	c.found = append(c.found, Copy{kind, m.Position(), Reference{Path: path}.String(), from})
+}
+
+// first returns the first of some references that leads into a Secret.
+func (c *copies) first(all []found, leads func(Reference) (string, bool)) (string, bool) {
+	for _, ref := range all {
+		if from, ok := leads(ref.Reference); ok {
+			return from, true
+		}
+	}
+	return "", false
+}
+
+// secretOrSpec is secret, also for a field of the spec that Secrets are made of.
+func (c *copies) secretOrSpec(r Reference) (string, bool) {
+	if from, ok := c.secret(r); ok {
+		return from, true
+	}
+	for _, path := range c.index.secretSpec {
+		n := min(len(path), len(r.Path))
+		if n > len(WholeSpec) && slices.Equal(path[:n], r.Path[:n]) {
+			return Reference{Path: r.Path}.String(), true
+		}
+	}
+	return "", false
+}
+
+// secret returns how the package comes to the Secret that a reference leads into, if it
+// does.
+func (c *copies) secret(r Reference) (string, bool) {
+	var of []string
+	var below int
+	switch {
+	case len(r.Path) > 2 && r.Path[0] == "inputs" && strings.HasPrefix(r.Path[2], "object"):
+		of, below = []string{"inputs", r.Path[1]}, 3
+		if r.Path[2] == "objects" {
+			below = 4
+		}
+	case len(r.Path) > 2 && r.Path[0] == "live":
+		of, below = []string{"components", r.Path[1], "objects", r.Path[2]}, 3
+	case len(r.Path) > 3 && r.Path[0] == "components" && r.Path[2] == "objects":
+		of, below = r.Path[:4], 4
+	default:
+		return "", false
+	}
+	content := len(r.Path) <= below || slices.Contains(SecretFields, r.Path[below])
+	if !content || c.kindAt(of) != SecretKind {
+		return "", false
+	}
+	return Reference{Path: r.Path[:min(below+1, len(r.Path))]}.String(), true
+}
+
+// isDigest reports whether a call makes a digest.
+func isDigest(call *ast.CallExpr) bool {
+	root, _, _ := flatten(call.Fun)
+	if root == nil {
+		return false
+	}
+	spec, imported := root.Node.(*ast.ImportSpec)
+	return imported && strings.HasPrefix(spec.Path.Value, `"crypto/`)
+}
+
+// noValue reports whether nothing of the values in an expression is in its own: it is a
+// condition, a comparison or a length, or runs through keys.
+func noValue(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.IfClause:
+		return true
+	case *ast.ForClause:
+		return n.Value == nil || n.Value.Name == "_"
+	case *ast.BinaryExpr:
+		return slices.Contains(truths, n.Op)
+	case *ast.CallExpr:
+		root, _, _ := flatten(n.Fun)
+		return root != nil && root.Name == "len"
+	}
+	return false
+}
+
+// truths are the operators that make no more of their operands than true or false.
+var truths = []token.Token{
+	token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ, token.MAT, token.NMAT, token.LAND, token.LOR,
+}
+
+// isCondition reports whether an expression is the condition of a comprehension.
+func isCondition(n ast.Node) bool {
+	_, ok := n.(*ast.IfClause)
+	return ok
+}

@@ -1,0 +1,57 @@
+package rollout
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"operetta.dev/engine/ownership"
+)
+
+// changedTogether reports whether several objects are written, one of them because its
+// rendering has changed. Then all are written or none: a Service whose selector was changed
+// for pods that are refused has no endpoints.
+func changedTogether(steps []step) bool {
+	writes, changed := 0, false
+	for _, s := range steps {
+		if s.writes() {
+			writes++
+		}
+		changed = changed || s.action.Verb == ownership.Update
+	}
+	return changed && writes > 1
+}
+
+// dryRun asks the API server whether it would accept the writes of some steps, but for the
+// first few, and returns what it would refuse.
+func (ap applier) dryRun(ctx context.Context, steps []step, unasked int) application {
+	var out application
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !s.writes() })
+	dry := ap.Cluster.DryRun()
+	for i, s := range steps {
+		if said, ok := ap.knownRejection(s); ok {
+			out = out.refused(said)
+			continue
+		}
+		if i < unasked || s.onlyMarks() {
+			continue
+		}
+		if _, err := s.send(ctx, dry); ap.wouldBeRefused(ctx, s, err) {
+			out = out.refused(ap.writeFailure(ctx, s, err))
+		}
+	}
+	return out
+}
+
+// wouldBeRefused reports whether the error of a dry run means that the write itself would be
+// refused. A dry run can also fail for reasons of its own: a webhook that supports none, a
+// namespace that the same component creates.
+func (ap applier) wouldBeRefused(ctx context.Context, s step, err error) bool {
+	switch {
+	case apierrors.IsBadRequest(err):
+		return false
+	case apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == "recreateOnImmutable":
+		return ap.Cluster.Probe(ctx, s.want.Manifest) != nil
+	}
+	return isRejection(err) || apierrors.IsForbidden(err)
+}

@@ -1,0 +1,166 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// growInventory finds what the inventory has to have before the first write: all that may be
+// applied now or later in this rollout. An object that is not complete yet is added as soon as
+// its identity is known, so that most rollouts store the inventory once.
+func (r *run) growInventory(ctx context.Context) error {
+	r.grown = r.grownInventory(ctx)
+	return r.checkInventory(r.grown)
+}
+
+// storeInventory stores what growInventory has found. A crash could lose an object that is
+// written and not in the inventory.
+func (r *run) storeInventory(ctx context.Context) error { return r.storeBeforeWrite(ctx, r.grown) }
+
+// grownInventory returns the inventory with what is to be applied.
+func (pr *progress) grownInventory(ctx context.Context) ownership.Inventory {
+	grown := pr.inventory
+	for _, c := range pr.rollout.Components {
+		if !pr.mayBeApplied(c) {
+			continue
+		}
+		grown = grown.With(c.Name, pr.deletedAfter(c.Name), pr.entries(ctx, c))
+	}
+	return grown.Linked(pr.graph.Dependencies).Ordered(pr.graph.Nodes())
+}
+
+// entries returns the inventory's entries of a component's objects. An object has none while
+// its scope is unknown because its kind is not served, and if no inventory can hold it, which
+// fails its component.
+func (ev *evaluated) entries(ctx context.Context, c program.Component) []ownership.Entry {
+	var out []ownership.Entry
+	for _, o := range c.Objects {
+		scope, err := ev.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
+		if !o.Identity.Known() || err != nil {
+			continue
+		}
+		if e := ownership.EntryOf(o, ev.in.Owner.Namespace, scope); e.Check() == nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// deletedAfter returns the components that are deleted after one. As long as its objects are
+// not as the package renders them now, what they depended on before belongs to that.
+func (pr *progress) deletedAfter(component string) []string {
+	out := pr.dependencies(component)
+	if pr.desired[component] != nil && pr.inSync(component) {
+		return out
+	}
+	for _, g := range pr.inventory {
+		for _, to := range g.DependsOn {
+			if g.Component == component && !slices.Contains(out, to) {
+				out = append(out, to)
+			}
+		}
+	}
+	return out
+}
+
+// relinked returns the inventory with the edges of what was applied, which may be fewer than
+// before.
+func (pr *progress) relinked() ownership.Inventory {
+	if pr.graph == nil {
+		return pr.inventory
+	}
+	out := pr.inventory
+	for _, c := range pr.rollout.Components {
+		if o := pr.outcomes[c.Name]; o.State == status.Verified || o.State == status.Applied {
+			out = out.With(c.Name, pr.dependencies(c.Name), nil)
+		}
+	}
+	return out.Linked(pr.graph.Dependencies)
+}
+
+// dependencies returns what a component depends on. In place of a component without objects
+// it returns what that one depends on. A hook depends on nothing.
+func (ev *evaluated) dependencies(component string) []string {
+	return ownership.NearestMatching(component, ev.graph.Dependencies(component), ev.graph.Dependencies, func(name string) bool {
+		c, _ := ev.component(name)
+		return len(c.Objects) > 0
+	})
+}
+
+// maxInventory is how many bytes of a status its inventory may take. The API server accepts
+// 1.5 MiB for the whole resource, and others may have written most of that.
+const maxInventory = 512 << 10
+
+// storeBeforeWrite stores a changed inventory before the first write of what is new in it.
+func (r *run) storeBeforeWrite(ctx context.Context, grown ownership.Inventory) error {
+	if grown.Equal(r.inventory) {
+		return nil
+	}
+	if err := r.checkInventory(grown); err != nil {
+		return err
+	}
+	ahead := WriteAhead{Inventory: grown, NeedsFinalizer: r.needsFinalizer(grown), Preview: r.preview(ctx), HookStates: r.hookStates()}
+	if err := r.in.StoreWriteAhead(ctx, ahead); err != nil {
+		return err
+	}
+	r.inventory = grown
+	return nil
+}
+
+// checkInventory returns a stopError if the status has no room for a changed inventory, or if
+// the engine could not read it back.
+func (r *run) checkInventory(grown ownership.Inventory) error {
+	if grown.Equal(r.inventory) {
+		return nil
+	}
+	// An inventory that is too large already may change, and a hook may run before it goes.
+	if size := grown.Size(); size > max(maxInventory, r.inventory.Size()) && !r.deleting {
+		return stop(status.ReasonStatusTooLarge, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
+	}
+	if err := grown.Check(); err != nil {
+		return stop(status.ReasonStatusTooLarge, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
+	}
+	return nil
+}
+
+// needsFinalizer reports whether garbage collection would not do for an inventory: its objects
+// are deleted in an order, an owner reference does not reach them, or a hook runs before.
+func (hk *hooks) needsFinalizer(inventory ownership.Inventory) bool {
+	return inventory.NeedsTeardown() || slices.ContainsFunc(hk.rollout.Hooks, func(h program.Hook) bool { return h.Phase == program.BeforeDelete })
+}
+
+// mayBeApplied reports whether a component is applied in this rollout once the components that
+// it depends on are.
+func (pr *progress) mayBeApplied(c program.Component) bool {
+	_, excluded := pr.excluded[c.Name]
+	_, done := pr.outcomes[c.Name]
+	if excluded || done || c.When.Verdict != program.True || c.Rendering == program.RenderedInvalid {
+		return false
+	}
+	return !slices.ContainsFunc(c.Requires, func(p program.Predicate) bool { return p.Verdict != program.True })
+}
+
+// preview returns the status before the first write: a component that is in sync is judged,
+// and any other one is being applied or waits.
+func (r *run) preview(ctx context.Context) status.Completion {
+	patches := effective(r.patchReports())
+	if r.deleting {
+		return status.Completion{Components: r.components(), Change: status.Changed, Deleting: true, Patches: patches}
+	}
+	p := *r.progress // the rollout goes on from its own outcomes
+	p.outcomes, p.judged = maps.Clone(p.outcomes), maps.Clone(p.judged)
+	p.forecast(ctx, func(ctx context.Context, c program.Component) status.Component {
+		if !p.inSync(c.Name) {
+			return inProgress(c.Name)
+		}
+		p.judged[c.Name] = true
+		return p.judge(ctx, c)
+	})
+	return status.Completion{Components: p.components(), Change: status.Changed, Own: r.rollout.Status, Planned: true, Patches: patches}
+}

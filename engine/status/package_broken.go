@@ -1,0 +1,82 @@
+package status
+
+import (
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The reasons of the condition PackageBroken.
+const (
+	// brokenLastGood: the last good version of the package goes on.
+	brokenLastGood = "LastGoodVersion"
+	// brokenUnserved: nothing is reconciled.
+	brokenUnserved = "NotServed"
+	// brokenAsking: a process asks whether another one serves the resource. That one
+	// answers by taking the condition away.
+	brokenAsking = "Asking"
+)
+
+// PackageBroken returns a status that says that the package is wrong and no version of it is
+// served. Everything that an earlier version has observed stays as it was; the generation
+// is that which nobody has acted upon.
+func PackageBroken(before map[string]any, generation int64, now time.Time, fault string) map[string]any {
+	message := "the package is wrong, and nothing is reconciled until that is mended: " + fault
+	out := withConditions(before, generation, now,
+		metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(ReasonPackageBroken), Message: message},
+		metav1.Condition{Type: ConditionReconciling, Status: metav1.ConditionFalse, Reason: string(PhaseFailed)},
+		metav1.Condition{Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: string(ReasonPackageBroken), Message: message},
+		metav1.Condition{Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenUnserved, Message: fault},
+	)
+	out["phase"] = string(PhaseFailed)
+	if _, known := out["observedGeneration"]; known {
+		out["observedGeneration"] = generation // one that was lost says that more was
+	}
+	return out
+}
+
+// AskWhetherServed returns a status that asks whether another process serves the resource. Nothing
+// else of it changes.
+func AskWhetherServed(before map[string]any, generation int64, now time.Time) map[string]any {
+	return withConditions(before, generation, now, metav1.Condition{
+		Type: ConditionPackageBroken, Status: metav1.ConditionUnknown, Reason: brokenAsking,
+		Message: "the package of a process is wrong, and it asks whether another one serves the resource",
+	})
+}
+
+// Disputed reports whether a status says, or asks whether, nobody serves the resource.
+// Whoever does has another answer.
+func Disputed(s map[string]any) bool {
+	c := Condition(s, ConditionPackageBroken)
+	return c != nil && (c.Reason == brokenUnserved || c.Reason == brokenAsking)
+}
+
+// Outline returns the little of a status by which its changes are told: whether there is an
+// inventory, and whether it is Disputed.
+func Outline(s map[string]any) map[string]any {
+	out := map[string]any{}
+	if _, has := s["inventory"]; has {
+		out["inventory"] = []any{}
+	}
+	if c := Condition(s, ConditionPackageBroken); c != nil {
+		out["conditions"] = []any{map[string]any{"type": c.Type, "reason": c.Reason}}
+	}
+	return out
+}
+
+// outdated is the condition of a resource that the last good version of a package serves.
+func outdated(in Input) metav1.Condition {
+	return metav1.Condition{
+		Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenLastGood,
+		Message: "the last good version " + in.Digest + " serves, as the present one is wrong: " + in.PackageFault,
+	}
+}
+
+func cloned(before map[string]any) map[string]any {
+	out := maps.Clone(before)
+	if out == nil {
+		out = map[string]any{}
+	}
+	return out
+}
