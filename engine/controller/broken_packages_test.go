@@ -12,7 +12,6 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/reconcile"
-	"operetta.dev/engine/rollout"
 )
 
 // memoryStore holds resources whose statuses are written as they are.
@@ -34,10 +33,6 @@ func (s *memoryStore) ApplyStatus(_ context.Context, u *unstructured.Unstructure
 	s.of[nameOf(u)].Object["status"] = u.DeepCopy().Object["status"]
 	return nil
 }
-
-type silent struct{}
-
-func (silent) Record(*unstructured.Unstructured, rollout.Event) {}
 
 func nameOf(u *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
@@ -66,7 +61,7 @@ func newKiosk(t *testing.T) *kiosk {
 		u.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		k.store.of[nameOf(u)] = u
 	}
-	l := &reconcile.Reconciler{Kind: kind, Resources: k.store, Recorder: silent{}, Now: func() time.Time { return k.at }}
+	l := &reconcile.Reconciler{Kind: kind, Resources: k.store, Recorder: unrecorded{}, Now: func() time.Time { return k.at }}
 	k.brokenReporter = newBrokenReporter(l, func() string { return k.wrong }, func() { k.elsewhere++ })
 	k.now = func() time.Time { return k.at }
 	return k

@@ -106,7 +106,7 @@ func (p *Patches) ask(ctx context.Context) (availability, error) {
 	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
 	defer cancel()
 	_, err := cluster.List(ctx, p.direct, cluster.Selection{Kind: patch.Kind, Namespace: p.namespace, Limit: 1})
-	why, none := WithoutPatches(err)
+	why, none := withoutPatches(err)
 	if err != nil && !none {
 		return "", err
 	}
@@ -130,9 +130,9 @@ func (p *Patches) ask(ctx context.Context) (availability, error) {
 	return p.state, nil
 }
 
-// WithoutPatches reports whether the error of a list says that there are no Patches for this operator,
+// withoutPatches reports whether the error of a list says that there are no Patches for this operator,
 // and why.
-func WithoutPatches(err error) (string, bool) {
+func withoutPatches(err error) (string, bool) {
 	switch {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 		return "the cluster does not serve them", true
