@@ -244,9 +244,9 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return s.reportNotStarted(ctx, rollout.ClusterFault(err), err)
 	}
-	bounded := s.limitEvaluations(in)
-	result, failure := s.engine(bounded).Run(ctx, in)
-	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.memory.podProblems.endStep(s.Now()))
+	limited := s.limitEvaluations(in)
+	result, failure := s.engine(limited).Run(ctx, in)
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, limited.retryAfter), s.memory.podProblems.endStep(s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 

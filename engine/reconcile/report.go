@@ -98,7 +98,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		// conflict.
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
-	if s.memory.refusedStatus.refused(s.request(), s.Now()) {
+	if refused := s.memory.refusedStatus; refused.request == s.request() && s.Now().Before(refused.until) {
 		return &statusTooLargeError{errors.New("it was refused lately")}
 	}
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {

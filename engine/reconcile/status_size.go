@@ -23,20 +23,11 @@ func (e *statusTooLargeError) Error() string {
 // Unwrap returns the error of the API server.
 func (e *statusTooLargeError) Unwrap() error { return e.cause }
 
-// A refusedStatus is what the API server refused as too large: what the status was about, and
-// until when it is not tried again.
+// A refusedStatus is what was requested when the API server refused a status as too large, and
+// until when that is not tried again.
 type refusedStatus struct {
-	about string
-	until time.Time
-}
-
-// refused reports whether a status about something was refused lately.
-func (r *refusedStatus) refused(about string, now time.Time) bool {
-	return r.about == about && now.Before(r.until)
-}
-
-func (r *refusedStatus) remember(about string, now time.Time) {
-	r.about, r.until = about, now.Add(rollout.RejectedRetryAfter)
+	request string
+	until   time.Time
 }
 
 // maxResource is how many bytes of one resource an API server stores, unless its etcd is configured
@@ -56,7 +47,7 @@ func (s *state) sizeWith(after map[string]any) int {
 // writeReducedStatus writes a status that says why another one could not be stored. It keeps the
 // state in the stored status. It errors with a statusTooLargeError in any case.
 func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
-	s.memory.refusedStatus.remember(s.request(), s.Now())
+	s.memory.refusedStatus = refusedStatus{s.request(), s.Now().Add(rollout.RejectedRetryAfter)}
 	tooLarge := &statusTooLargeError{refused}
 	in := s.statusInput(status.Completion{
 		Fault:    status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: statusTooLargeText},

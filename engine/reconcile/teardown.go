@@ -69,12 +69,12 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		result.Completion.Fault = rollout.ClusterFault(err)
 		return s.reportHooksPending(ctx, result, err)
 	}
-	bounded := s.limitEvaluations(in)
-	result, done, failure := s.engine(bounded).BeforeDelete(ctx, in)
-	if done && bounded.transient != nil {
+	limited := s.limitEvaluations(in)
+	result, done, failure := s.engine(limited).BeforeDelete(ctx, in)
+	if done && limited.transient != nil {
 		// A skipped hook may lose data, so one slow evaluation is retried.
-		result = rollout.Result{Inventory: s.inventory, HookStates: s.hookStates, RequeueAfter: bounded.retryAfter}
-		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationTooSlow, Message: bounded.transient.Text}
+		result = rollout.Result{Inventory: s.inventory, HookStates: s.hookStates, RequeueAfter: limited.retryAfter}
+		result.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonEvaluationTooSlow, Message: limited.transient.Text}
 		return s.reportHooksPending(ctx, result, nil)
 	}
 	if done {
