@@ -34,15 +34,9 @@ type Program struct {
 	index    *syntax.Index
 	// names and hookNames match what the contract accepts as names.
 	names, hookNames *regexp.Regexp
-	// home is the component that is being evaluated.
-	home home
-	// decisions are of what is being evaluated; they are nil where only the text counts.
-	decisions  *decisions
-	importPath string
-	meta       Meta
-	limits     Limits
-	// tally counts what is being rendered; it is nil where only the text counts.
-	tally *tally
+	importPath       string
+	meta             Meta
+	limits           Limits
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable says that it takes configuration.
