@@ -22,50 +22,37 @@ const maxDepth = 128
 func (c Change) cost(manifest map[string]any) int {
 	text, _ := json.Marshal(manifest) // no error: it was decoded from JSON
 	change, _ := json.Marshal(c.StrategicMerge)
-	items, longest := countItems(c.StrategicMerge)
-	items += len(c.Operations)
+	patch, object := shapeOf(c.StrategicMerge), shapeOf(manifest)
+	items := patch.items + len(c.Operations)
 	for _, o := range c.Operations {
 		change = append(change, o.Value...)
 	}
-	has, other := countItems(manifest)
-	return len(text) + len(change) + itemCost*(items+has) + comparisonCost*items*max(longest, other)
+	return len(text) + len(change) + itemCost*(items+object.items) + comparisonCost*items*max(patch.longest, object.longest)
 }
 
-// countItems returns the total number of items in the lists of a value, and the length of the
-// longest list.
-func countItems(v any) (total, longest int) {
-	each := func(inner any) {
-		n, long := countItems(inner)
-		total, longest = total+n, max(longest, long)
+// shape is how large a value is: the total number of items in its lists, the length of its longest
+// list, and its nesting depth.
+type shape struct{ items, longest, depth int }
+
+func shapeOf(v any) shape {
+	var out shape
+	add := func(inner any) {
+		s := shapeOf(inner)
+		out = shape{out.items + s.items, max(out.longest, s.longest), max(out.depth, s.depth)}
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, inner := range v {
-			each(inner)
+			add(inner)
 		}
 	case []any:
 		for _, inner := range v {
-			each(inner)
+			add(inner)
 		}
-		total, longest = total+len(v), max(longest, len(v))
-	}
-	return total, longest
-}
-
-// depthOf returns the nesting depth of a value.
-func depthOf(v any) int {
-	deep := 0
-	switch v := v.(type) {
-	case map[string]any:
-		for _, inner := range v {
-			deep = max(deep, depthOf(inner))
-		}
-	case []any:
-		for _, inner := range v {
-			deep = max(deep, depthOf(inner))
-		}
+		out.items, out.longest = out.items+len(v), max(out.longest, len(v))
 	default:
-		return 0
+		return shape{}
 	}
-	return deep + 1
+	out.depth++
+	return out
 }

@@ -89,7 +89,7 @@ const maxObjectSize = 256 << 10
 // checkSize errors if a change has made an object too large or too deep: many patches could
 // fill the memory.
 func checkSize(before, after map[string]any) error {
-	if depth := depthOf(after); depth > maxDepth && depth > depthOf(before) {
+	if depth := shapeOf(after).depth; depth > maxDepth && depth > shapeOf(before).depth {
 		return changeErrorf(Invalid, "it nests the object deeper than %d levels", maxDepth)
 	}
 	text, err := json.Marshal(after)

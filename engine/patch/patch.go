@@ -39,15 +39,16 @@ type Target struct {
 // A Change changes one object: by exactly one of StrategicMerge and Operations.
 type Change struct {
 	// Address is the object's component and its name there: component.object.
-	Address string
+	Address string `json:"address"`
 	// APIVersion and Kind are those of the object, or empty. If they are set and the object is
 	// of another kind, the change is left out. The version of the API does not matter.
-	APIVersion, Kind string
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 	// StrategicMerge is a strategic merge patch, or a JSON merge patch (RFC 7386) for a kind
 	// that is not built into Kubernetes.
-	StrategicMerge map[string]any
+	StrategicMerge map[string]any `json:"strategicMerge"`
 	// Operations are those of a JSON patch (RFC 6902).
-	Operations []Operation
+	Operations []Operation `json:"json6902"`
 }
 
 // patchSpec is the spec of a Patch as it is written.
@@ -57,17 +58,8 @@ type patchSpec struct {
 		Kind       string `json:"kind"`
 		Name       string `json:"name"`
 	} `json:"target"`
-	Order   int64        `json:"order"`
-	Patches []changeSpec `json:"patches"`
-}
-
-// changeSpec is one item of spec.patches.
-type changeSpec struct {
-	Address        string         `json:"address"`
-	APIVersion     string         `json:"apiVersion"`
-	Kind           string         `json:"kind"`
-	StrategicMerge map[string]any `json:"strategicMerge"`
-	JSON6902       []Operation    `json:"json6902"`
+	Order   int64    `json:"order"`
+	Patches []Change `json:"patches"`
 }
 
 // Parse reads a Patch. If the Patch is invalid, the field Invalid says why. The schema of the
@@ -102,14 +94,14 @@ func Parse(u *unstructured.Unstructured) Patch {
 			p.Invalid = c.Address + ": there are two changes with this address"
 		}
 		seen[c.Address] = true
-		p.Changes = append(p.Changes, Change{c.Address, c.APIVersion, c.Kind, c.StrategicMerge, c.JSON6902})
 	}
+	p.Changes = s.Patches
 	return p
 }
 
 // invalid returns why a change is invalid for every object, or "".
-func (c changeSpec) invalid() string {
-	if (c.StrategicMerge == nil) == (c.JSON6902 == nil) {
+func (c Change) invalid() string {
+	if (c.StrategicMerge == nil) == (c.Operations == nil) {
 		return "set exactly one of strategicMerge and json6902"
 	}
 	if (c.APIVersion == "") != (c.Kind == "") {

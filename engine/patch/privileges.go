@@ -113,9 +113,9 @@ func (f privileges) addField(path []string, name string, v any) {
 	case f.hasRoutingFields && name == "match" && isText: // an expression, as Traefik has it: Host(`a.example.com`)
 		f.addValue(at, v)
 	case isList && f.hostByItem[name] != "":
-		f.addHosts(at, list, f.hostByItem[name])
+		f.addItems(at, list, f.hostByItem[name])
 	case isList && strings.HasSuffix(name, "ontainers"):
-		f.addContainers(at, list)
+		f.addItems(at, list, "securityContext")
 	case isList && (name == "volumes" || strings.HasSuffix(name, "Volumes")):
 		f.addVolumes(at, list)
 	default:
@@ -143,32 +143,19 @@ func (f privileges) addKeyedStrings(path []string, v any) {
 	}
 }
 
-// addContainers records the privileges of containers. It records a security context also for
-// containers without one: a container that a patch adds must be confined like the others.
-func (f privileges) addContainers(path []string, list []any) {
-	for i, step := range itemSteps(list) {
-		at, container := append(slices.Clone(path), step), mapOf(list[i])
-		for _, name := range slices.Sorted(maps.Keys(container)) {
-			if name != "securityContext" {
-				f.addField(at, name, container[name])
-			}
-		}
-		text, _ := json.Marshal(container["securityContext"]) // no error: it was decoded from JSON
-		f.record(append(at, "securityContext"), string(text)).isSecurityContext = true
-	}
-}
-
-// addHosts records the hosts of a list, also of an item that has none.
-func (f privileges) addHosts(path []string, list []any, field string) {
+// addItems records the privileges of items that give privileges also without a field: an item
+// without a host receives the requests of all hosts, and a container that a patch adds must be
+// confined like the others.
+func (f privileges) addItems(path []string, list []any, field string) {
 	for i, step := range itemSteps(list) {
 		at, item := append(slices.Clone(path), step), mapOf(list[i])
-		text, _ := json.Marshal(item[field]) // no error: it was decoded from JSON
-		f.record(append(slices.Clone(at), field), string(text))
 		for _, name := range slices.Sorted(maps.Keys(item)) {
 			if name != field {
 				f.addField(at, name, item[name])
 			}
 		}
+		text, _ := json.Marshal(item[field]) // no error: it was decoded from JSON
+		f.record(append(at, field), string(text)).isSecurityContext = field == "securityContext"
 	}
 }
 

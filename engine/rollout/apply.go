@@ -140,11 +140,11 @@ func (ap applier) appliedBefore(d ownership.Desired) bool {
 // not hold the objects of others.
 func (ap applier) step(ctx context.Context, component string, d ownership.Desired) (step, error) {
 	s := step{want: d, live: ap.live[component][d.Object]}
-	if ap.over(d) {
+	if ap.finished(d) {
 		s.action = ownership.Action{Verb: ownership.Keep}
 		return s, nil
 	}
-	if s.live == nil && ap.delayOf(component, d.Object, Wanted).Wait > 0 {
+	if s.live == nil && ap.delayOf(d, Wanted).Wait > 0 {
 		s.action, s.delayed = ownership.Action{Verb: ownership.Create}, true
 		return s, nil
 	}
@@ -157,7 +157,7 @@ func (ap applier) step(ctx context.Context, component string, d ownership.Desire
 	}
 	s.action = ownership.Decide(d, s.live, ap.in.Owner)
 	err := ap.resolveOwnership(ctx, &s)
-	s.delayed = ap.mustWait(s)
+	s.delayed = needOf(s.action.Verb) == Wanted && ap.delayOf(d, Wanted).Wait > 0
 	return s, err
 }
 
@@ -285,4 +285,22 @@ func (ap applier) recreate(ctx context.Context, s step, out *application, refuse
 	out.recreated = append(out.recreated, s.want)
 	out.outcome = waiting(s.want.Component, status.ReasonObjectGoing, fmt.Sprintf("%s: it is deleted to be created anew: %v", s.want.Ref(), refused))
 	return nil
+}
+
+// onlyMarks reports whether a step writes nothing but the marks of an object.
+func (s step) onlyMarks() bool {
+	return s.live != nil && s.action.Verb == ownership.Repair && s.want.Policy.Apply == "createOnly"
+}
+
+// mark writes the marks of an object whose policy leaves its content as it is.
+func (ap applier) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	live, err := ap.Cluster.GetLive(ctx, s.want.Ref())
+	if err != nil {
+		return nil, err
+	}
+	if live == nil || live.GetUID() != s.live.GetUID() {
+		return nil, fmt.Errorf("%s: it was replaced while it was being marked", s.want.Ref())
+	}
+	ownership.Remark(live, s.want)
+	return ap.Cluster.Replace(ctx, live)
 }

@@ -12,38 +12,37 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Decision is what a rollout would do now, as far as that is known before its first
-// write: what the cluster answers may let it go further.
+// A Decision is what a rollout would do, as far as that is known before its first write: what the
+// API server returns for one layer may allow the next.
 type Decision struct {
-	// Fault is what is wrong with the resource or the package as a whole; no component is
-	// decided then, unless it is about the status alone.
+	// Fault is what is wrong with the resource or the package as a whole. No component is decided
+	// then, unless the fault is about the status fields only.
 	Fault status.Component
-	// Rollout is what was evaluated last, with the patches.
+	// Rollout is the result of the last evaluation, with the patches.
 	Rollout program.Rollout
-	// Components are decided dependencies first, and the hooks whose phase has come after
-	// them.
+	// Components are in the order of dependencies, followed by the hooks whose phase has come.
 	Components []DecidedComponent
-	// Patches are what the patches have changed.
+	// Patches are the results of the patches.
 	Patches []patch.Report
 }
 
-// A DecidedComponent is a component and what becomes of it.
+// A DecidedComponent is a component and what a rollout would do about it.
 type DecidedComponent struct {
-	// Component is what the status would say of it.
+	// Component is what the status would say.
 	status.Component
-	// Source is what the package says of it.
+	// Source is the component as it was evaluated.
 	Source program.Component
-	// Objects are its objects in the order in which they are written; there are none while
-	// one of them is incomplete or wrong.
+	// Objects are in the order in which they are written. There are none while one of them is
+	// incomplete or invalid.
 	Objects []DecidedObject
 }
 
-// A DecidedObject is an object as it is wanted, and what to do about it.
+// A DecidedObject is a desired object and what a rollout would do about it.
 type DecidedObject struct {
 	ownership.Desired
 	// Live is the object as it was observed, or nil.
 	Live *unstructured.Unstructured
-	// Action is what is done about it; its Verb is empty while its component waits for its turn.
+	// Action has no Verb while the component waits.
 	Action ownership.Action
 }
 
@@ -106,7 +105,7 @@ func (pr *progress) forecastApply(ctx context.Context, c program.Component) (sta
 		return waiting(c.Name, status.ReasonKindNotServed, awaited), steps
 	}
 	for _, s := range steps {
-		if d := ap.delayOf(c.Name, s.want.Object, needOf(s.action.Verb)); d.Times > 0 {
+		if d := ap.delayOf(s.want, needOf(s.action.Verb)); d.Times > 0 {
 			return keepsChanging(s, d), steps
 		}
 	}
@@ -183,7 +182,7 @@ func (pr *progress) decided(ctx context.Context, steps map[string][]step) []Deci
 	return out
 }
 
-// decidedObject returns an object with the step that is about it, if one is.
+// decidedObject returns an object with its step, if it has one.
 func decidedObject(want ownership.Desired, live *unstructured.Unstructured, steps []step) DecidedObject {
 	out := DecidedObject{Desired: want, Live: live}
 	for _, s := range steps {

@@ -11,15 +11,13 @@ import (
 	"operetta.dev/engine/verify"
 )
 
-// An object that has ended and is gone, such as a Job that removes itself, counts as
-// being there as long as the package wants just what it did. It is in the inventory,
-// with how it ended. What ended and went between two rollouts is known from what the
-// watch said last, which Engine.Ended returns.
+// An object that has finished and is gone, such as a Job with a TTL, counts as existing as long as
+// the package renders the content that it ran with. The inventory says how it finished. If it
+// finished and went between two rollouts, Engine.FinishedObject has its last watch event.
 //
-// What has failed counts only if it removes itself: whoever deletes another one asks
-// for a new one.
+// A failed object counts only if it has a TTL: whoever deletes another one wants a new one.
 
-// gone is an object that has ended and is not there any more.
+// gone is an object that has finished and does not exist any more.
 type gone struct {
 	place
 	entry ownership.Entry
@@ -27,8 +25,8 @@ type gone struct {
 	seen *unstructured.Unstructured
 }
 
-// remember finds the objects of the inventory that have ended and are gone, or about
-// to be.
+// findFinished finds the objects of the inventory that have finished and are gone, or are being
+// deleted.
 func (obs *observed) findFinished() {
 	obs.gone = map[cluster.Ref]gone{}
 	for _, g := range obs.inventory {
@@ -38,11 +36,11 @@ func (obs *observed) findFinished() {
 			}
 			ref := e.Ref(obs.in.Owner.Namespace)
 			live := obs.live[g.Component][e.Object]
-			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == ownership.NotFinished) {
+			if live != nil && (live.GetDeletionTimestamp() == nil || finishState(live) == ownership.NotFinished) {
 				continue
 			}
 			if last := obs.lastSeen(ref, live); last != nil && e.Ended == ownership.NotFinished {
-				obs.inventory = obs.inventory.WithFinished(obs.in.Owner.Namespace, last, ending(last))
+				obs.inventory = obs.inventory.WithFinished(obs.in.Owner.Namespace, last, finishState(last))
 				e, _, _ = obs.inventory.Find(ref, obs.in.Owner.Namespace)
 			}
 			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && obs.in.Requested) {
@@ -54,14 +52,8 @@ func (obs *observed) findFinished() {
 	}
 }
 
-// isGone reports whether an object that is about to go counts as gone.
-func (obs *observed) isGone(u *unstructured.Unstructured) bool {
-	_, known := obs.gone[cluster.RefOf(u).Identity()]
-	return known
-}
-
-// lastSeen returns the last state of an object of the resource that has ended and is
-// gone, or nil. One that is about to go is there to be seen.
+// lastSeen returns the last state of an object of the resource that has finished and is gone or
+// being deleted, or nil.
 func (obs *observed) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if live != nil {
 		return live
@@ -76,8 +68,8 @@ func (obs *observed) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) 
 	return last
 }
 
-// ending returns how an object has ended, as the inventory keeps it.
-func ending(u *unstructured.Unstructured) ownership.FinishState {
+// finishState returns how an object has finished, as the inventory keeps it.
+func finishState(u *unstructured.Unstructured) ownership.FinishState {
 	switch health := verify.Completion(u); {
 	case health == verify.Ready:
 		return ownership.Succeeded
@@ -87,19 +79,19 @@ func ending(u *unstructured.Unstructured) ownership.FinishState {
 	return ownership.NotFinished
 }
 
-// endings returns the inventory with how the objects have ended that are there.
+// withFinished returns the inventory with how the live objects have finished.
 func (obs *observed) withFinished(inventory ownership.Inventory) ownership.Inventory {
 	for u := range obs.live.all() {
 		if ownership.MayFinish(u.GroupVersionKind().GroupKind()) {
-			inventory = inventory.WithFinished(obs.in.Owner.Namespace, u, ending(u))
+			inventory = inventory.WithFinished(obs.in.Owner.Namespace, u, finishState(u))
 		}
 	}
 	return inventory
 }
 
-// updateFinished compares what has ended with what the package wants by now, and reports
-// whether the package sees something else than before: what ended with other content is
-// forgotten, and what another component has taken over is seen there.
+// updateFinished compares the finished objects that are gone with what is rendered now. It forgets
+// an object that ran with other content, and moves one that another component renders now. It
+// reports whether the package sees something else by that.
 func (ev *evaluated) updateFinished(ctx context.Context) bool {
 	changed := false
 	for _, c := range ev.rollout.Components {
@@ -110,7 +102,7 @@ func (ev *evaluated) updateFinished(ctx context.Context) bool {
 			case !g.entry.Ran(o.Manifest, ev.keyOf(c.Name, o)):
 				delete(ev.gone, g.ref.Identity())
 				changed = true
-			case !ev.renders(ctx, g.place): // it has moved here
+			case !ev.renders(ctx, g.place):
 				g.component, g.object = c.Name, o.Name
 				ev.gone[g.ref.Identity()] = g
 				changed = true
@@ -128,8 +120,8 @@ func (ev *evaluated) renders(ctx context.Context, p place) bool {
 	})
 }
 
-// over reports whether an object that has ended and is gone has the content that is wanted.
-func (obs *observed) over(d ownership.Desired) bool {
+// finished reports whether an object has finished with the desired content and is gone.
+func (obs *observed) finished(d ownership.Desired) bool {
 	g, known := obs.gone[d.Ref().Identity()]
 	return known && obs.live[d.Component][d.Object] == nil && g.entry.Ran(d.Manifest.Object, d.Key)
 }

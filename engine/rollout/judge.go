@@ -13,7 +13,7 @@ import (
 	"operetta.dev/engine/verify"
 )
 
-// judge says how healthy an applied component is.
+// judge returns the outcome of an applied component.
 func (pr *progress) judge(ctx context.Context, c program.Component) status.Component {
 	out := status.Component{Name: c.Name, State: status.Verified, Reason: status.ReasonVerified}
 	for _, o := range c.Objects {
@@ -42,15 +42,15 @@ func (pr *progress) judge(ctx context.Context, c program.Component) status.Compo
 		if out.State == status.Verified {
 			out.State, out.Reason, out.Message = status.Applied, status.ReasonNotReady, j.Message
 		} else {
-			out.Message += "; " + j.Message // the author's words beside the kind's own
+			out.Message += "; " + j.Message
 		}
 	case verify.Ready:
 	}
 	return out
 }
 
-// untouched returns the outcome of a component whose gate is closed, and which runs
-// healthily and as it should all the same.
+// untouched returns the outcome of a component whose gate is closed. It may be healthy and in sync
+// all the same.
 func (pr *progress) untouched(ctx context.Context, c program.Component, blocked status.Component) status.Component {
 	waits := blocked.State == status.Waiting && blocked.Reason == status.ReasonDependency
 	if waits && len(pr.desired[c.Name]) > 0 && pr.inSync(c.Name) {
@@ -59,8 +59,8 @@ func (pr *progress) untouched(ctx context.Context, c program.Component, blocked 
 	return blocked
 }
 
-// health judges an object. The resource of another operator is ready when that has
-// said so of its present generation.
+// health judges an object. The resource of another operator is ready when that operator has
+// reported Ready for its present generation.
 func (pr *progress) health(ctx context.Context, live *unstructured.Unstructured, policy string) verify.Judgement {
 	j := verify.Object(live, policy)
 	if j.Health == verify.Progressing && live != nil && pr.PodProblem != nil {
@@ -82,7 +82,7 @@ func (pr *progress) health(ctx context.Context, live *unstructured.Unstructured,
 	return j
 }
 
-// objectText names an object that may not be there.
+// objectText names an object that may not exist.
 func (pr *progress) objectText(component string, o program.Object) string {
 	if u := pr.live[component][o.Name]; u != nil {
 		return cluster.RefOf(u).String()
@@ -90,18 +90,14 @@ func (pr *progress) objectText(component string, o program.Object) string {
 	return "object " + o.Name
 }
 
-// healthOf judges an object of a component, which may be gone.
+// healthOf judges an object, which may have finished and be gone.
 func (pr *progress) healthOf(ctx context.Context, c program.Component, o program.Object) verify.Judgement {
 	live := pr.live[c.Name][o.Name]
-	if g, known := pr.gone[pr.refOf(ctx, o).Identity()]; known && live == nil {
-		return goneWell(g, o.Policy.Verify)
-	}
-	return pr.health(ctx, live, o.Policy.Verify)
-}
-
-// goneWell judges an object that has ended and is gone.
-func goneWell(g gone, policy string) verify.Judgement {
-	if g.entry.Ended == ownership.Succeeded || policy != "ready" {
+	g, gone := pr.gone[pr.refOf(ctx, o).Identity()]
+	switch {
+	case !gone || live != nil:
+		return pr.health(ctx, live, o.Policy.Verify)
+	case g.entry.Ended == ownership.Succeeded || o.Policy.Verify != "ready":
 		return verify.Judgement{Health: verify.Ready}
 	}
 	return verify.Judgement{Health: verify.Failed, Message: fmt.Sprintf("the %s has failed, and has removed itself; "+

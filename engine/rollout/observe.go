@@ -125,7 +125,12 @@ func readError(failures []error) error {
 // others under its names.
 func (obs *observed) see(component, object string, u *unstructured.Unstructured) {
 	situation, _ := ownership.Classify(u, obs.in.Owner)
-	if (situation != ownership.Owned && situation != ownership.Terminating) || (situation == ownership.Terminating && obs.isGone(u)) {
+	visible := situation == ownership.Owned
+	if situation == ownership.Terminating {
+		_, finished := obs.gone[cluster.RefOf(u).Identity()]
+		visible = !finished
+	}
+	if !visible {
 		delete(obs.live[component], object)
 		return
 	}

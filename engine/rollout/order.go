@@ -10,16 +10,16 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// The order of kinds within a component, as kubectl, Helm and Flux have it: what others
-// live in comes first, what acts on the writes of others last. Between them is the
-// author's order.
+// The order of kinds within a component, as kubectl, Helm and Flux have it: first Namespaces and
+// definitions, which others need, and last webhooks and aggregated APIs, which act on the writes of
+// others. Between them is the author's order.
 const (
 	first = iota
 	between
 	last
 )
 
-// rankOf returns the place of a kind in the order.
+// rankOf returns the rank of a kind in the order.
 func rankOf(kind schema.GroupKind) int {
 	switch {
 	case kind == schema.GroupKind{Kind: "Namespace"}, kind == definitionKind:
@@ -32,9 +32,9 @@ func rankOf(kind schema.GroupKind) int {
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// byKind returns objects in the order in which they are written. CUE puts what comes from
-// if and for before the fields beside it, so that the author's order alone would write a
-// Namespace after its content.
+// byKind returns objects in the order in which they are written. The author's order alone does not
+// suffice: CUE puts the fields of if and for before those beside them, so a Namespace could come
+// after its content.
 func byKind(want []ownership.Desired) []ownership.Desired {
 	out := slices.Clone(want)
 	slices.SortStableFunc(out, func(a, b ownership.Desired) int {
@@ -43,11 +43,11 @@ func byKind(want []ownership.Desired) []ownership.Desired {
 	return out
 }
 
-// comesFirst reports whether the other objects of a component may rest on one.
+// comesFirst reports whether the other objects of a component may need one.
 func comesFirst(d ownership.Desired) bool { return rankOf(d.Ref().GroupKind()) == first }
 
-// defines reports whether a component has the definition of a kind: the objects of that
-// kind wait until it is written and served.
+// defines reports whether a component renders the definition of a kind. The objects of that kind
+// wait until it is written and served.
 func defines(c program.Component, kind schema.GroupKind) bool {
 	return slices.ContainsFunc(c.Objects, func(o program.Object) bool {
 		if o.Identity.GroupKind() != definitionKind {

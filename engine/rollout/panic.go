@@ -7,22 +7,22 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A PanicError is a panic of a part of a rollout. Others do their work all the same, and
-// the rollout is tried again.
+// A PanicError is a panic in a part of a rollout. The other parts go on, and the rollout is
+// retried.
 type PanicError struct {
-	// Cause is what the part panicked with, and Stack where. Both are for a log: a cause may
-	// quote values.
+	// Cause is the value of the panic, and Stack its stack. Both are for the log only: a cause
+	// may quote values.
 	Cause any
 	Stack []byte
 }
 
-// Error says that there is more to be found in the log.
+// Error refers to the log.
 func (e *PanicError) Error() string {
 	return "the operator has a fault that this resource brings to light; its log says where"
 }
 
-// guarded does something, and returns a panic in it as a PanicError. Each goroutine of a
-// rollout needs a guard of its own: a panic that nobody recovers there ends the process.
+// guarded calls do, and returns a panic in it as a PanicError. Each goroutine of a rollout needs
+// it: a panic that nobody recovers ends the process.
 func guarded(do func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -32,8 +32,8 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-// panicked returns the outcome of a component that an operator's fault has stopped, and
-// whether the error is one.
+// panicked records a panic, and returns the outcome of the component that it has stopped and
+// whether the error is a panic.
 func (r *run) panicked(name string, err error) (status.Component, bool) {
 	fault, ok := errors.AsType[*PanicError](err)
 	if !ok {

@@ -100,7 +100,7 @@ func (pr *progress) unapplied(p patch.ChangedObject) patch.UnmatchedChange {
 // holds reports whether an object exists with the desired content. What a successful hook has
 // left behind may be gone.
 func (pr *progress) holds(d ownership.Desired) bool {
-	if pr.over(d) {
+	if pr.finished(d) {
 		return true
 	}
 	live := pr.live[d.Component][d.Object]

@@ -12,25 +12,25 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// prune deletes what the inventory holds and the package no longer renders.
+// prune deletes what the inventory has and the package no longer renders.
 //
-// An evaluation that renders nothing at all deletes nothing, unless a component says
-// so by its when: a package that lost its components or their objects by mistake must
-// not take the running ones with it.
+// An evaluation that renders nothing at all deletes nothing unless the when of a component is
+// false: a package that lost its components or their objects by mistake must not delete the
+// running ones.
 func (r *run) prune(ctx context.Context) error {
-	doomed := r.toDelete(ctx)
-	if len(doomed) == 0 {
+	unwanted := r.unwanted(ctx)
+	if len(unwanted) == 0 {
 		return nil
 	}
 	if r.rendersNothing() {
 		return stop(status.ReasonPruneRefused, fmt.Sprintf("the package renders no object, and %d exist; they are left alone", r.inventory.Len()))
 	}
-	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, doomed: doomed}
-	d.deletePass(ctx)
+	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, unwanted: unwanted}
+	d.run(ctx)
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
-	r.requeueAfter = sooner(r.requeueAfter, d.again)
+	r.requeueAfter = sooner(r.requeueAfter, d.requeueAfter)
 	r.result.Completion.Pruning = d.message()
 	r.result.Completion.Refused = len(d.refused) > 0
 	if len(d.events) > 0 {
@@ -39,16 +39,15 @@ func (r *run) prune(ctx context.Context) error {
 	return nil
 }
 
-// rendersNothing reports whether there is neither an object nor a component that was
-// switched off.
+// rendersNothing reports whether there is neither a rendered object nor an excluded component.
 func (ev *evaluated) rendersNothing() bool {
 	return len(ev.excluded) == 0 && !slices.ContainsFunc(ev.rollout.Components, func(c program.Component) bool { return len(c.Objects) > 0 })
 }
 
-// toDelete returns the entries to delete. What a component does not render any
-// more goes only after the component was applied: create before delete. What another
-// one renders has moved, and stays also as long as that may not be applied.
-func (pr *progress) toDelete(ctx context.Context) map[ownership.Entry]bool {
+// unwanted returns the entries to delete. An object that its component no longer renders is
+// deleted only after the component was applied: create before delete. An object that another
+// component renders has moved, and stays even while that component may not be applied.
+func (pr *progress) unwanted(ctx context.Context) map[ownership.Entry]bool {
 	out := map[ownership.Entry]bool{}
 	rendered := pr.rendered(ctx)
 	for _, g := range pr.inventory {
@@ -64,7 +63,7 @@ func (pr *progress) toDelete(ctx context.Context) map[ownership.Entry]bool {
 	return out
 }
 
-// rendered returns the objects of all components that should exist.
+// rendered returns the identities of the objects of all components that should exist.
 func (ev *evaluated) rendered(ctx context.Context) map[cluster.Ref]bool {
 	out := map[cluster.Ref]bool{}
 	for _, c := range ev.rollout.Components {
@@ -80,14 +79,13 @@ func (ev *evaluated) rendered(ctx context.Context) map[cluster.Ref]bool {
 	return out
 }
 
-// unlisted reports whether a component that the evaluation does not show may be a hook
-// all the same.
+// unlisted reports whether a component that the evaluation does not list may be a hook whose name
+// is not known yet.
 func (ev *evaluated) unlisted(component string) bool {
 	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.StandsFor(component) })
 }
 
-// rendersNoMore reports whether a component that was applied in this rollout has
-// left an object out.
+// rendersNoMore reports whether a component was applied in this rollout without an object.
 func (pr *progress) rendersNoMore(c program.Component, e ownership.Entry) bool {
 	o := pr.outcomes[c.Name]
 	if c.Rendering != program.RenderedComplete || (o.State != status.Verified && o.State != status.Applied) {
@@ -97,26 +95,25 @@ func (pr *progress) rendersNoMore(c program.Component, e ownership.Entry) bool {
 	return !slices.ContainsFunc(pr.desired[c.Name], func(d ownership.Desired) bool { return d.Ref().Identity() == ref })
 }
 
-// Teardown deletes everything in an inventory, dependents first, and returns what
-// is left of it. It needs no package. It errors when the cluster refused a
-// deletion, which is then to be tried again.
+// Teardown deletes everything in an inventory, dependents first, and returns what is left of it.
+// It needs no package. It errors when the cluster refused a deletion; retry it then.
 func Teardown(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inventory ownership.Inventory) (Result, error) {
-	doomed := map[ownership.Entry]bool{}
+	unwanted := map[ownership.Entry]bool{}
 	for _, g := range inventory {
 		for _, e := range g.Objects {
-			doomed[e] = true
+			unwanted[e] = true
 		}
 	}
-	d := &deletion{cluster: c, owner: owner, inventory: inventory, doomed: doomed, teardown: true}
-	d.deletePass(ctx)
-	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.again}
+	d := &deletion{cluster: c, owner: owner, inventory: inventory, unwanted: unwanted, teardown: true}
+	d.run(ctx)
+	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.requeueAfter}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
 	out.Completion.Components = d.components()
 	return out, errors.Join(d.failures...)
 }
 
-// components returns what is left of each component: first those that something
-// holds, which is what a person has to look at, then those that wait for them.
+// components returns the components that are left: first those that something holds, which a
+// person has to look at, then those that wait for them.
 func (d *deletion) components() []status.Component {
 	var held, later []status.Component
 	for _, g := range d.inventory {
@@ -124,8 +121,8 @@ func (d *deletion) components() []status.Component {
 		switch {
 		case d.refused[g.Component]:
 			c.Reason = status.ReasonDeleteFailed
-		case len(d.later[g.Component]) > 0:
-			c.Reason, c.WaitsFor = status.ReasonObjectGoing, d.later[g.Component]
+		case len(d.blocked[g.Component]) > 0:
+			c.Reason, c.WaitsFor = status.ReasonObjectGoing, d.blocked[g.Component]
 			later = append(later, c)
 			continue
 		}

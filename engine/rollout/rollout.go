@@ -1,21 +1,30 @@
-// Package rollout runs one custom resource's package once: it observes, evaluates,
-// applies what may be applied, judges what is healthy, deletes what is no longer
-// wanted, and returns what came of it. It knows no controller and no queue, and
-// keeps nothing between runs.
+// Package rollout runs the package of one custom resource once: it observes, evaluates, applies
+// what may be applied, judges what is healthy, deletes what is no longer wanted, and returns the
+// result. It knows no controller and no queue, and keeps nothing between two rollouts.
 //
-//	observe -> evaluate -> decide -> protect -> deploy -> afterDeploy -> afterVerify -> prune -> Result
+//	observe -> evaluate -> plan -> stamp -> store inventory -> deploy -> hooks -> prune -> Result
 //
-//	observe   the live objects that the inventory names
-//	evaluate  the package over the resource and those, until no more are found
-//	decide    the order, and which components are excluded
-//	protect   the inventory is stored, before the first write
-//	deploy    layer by layer: gate, apply, evaluate again, verify
-//	after...  the hooks of that phase
-//	prune     what left the rendering, dependents first
+//	observe   read the live objects of the inventory
+//	evaluate  evaluate the package over the resource and those, until it names no others
+//	plan      order the components, and find out which are excluded
+//	stamp     give the objects digest, marks and owner; find duplicates
+//	store     write the inventory to the status before the first write
+//	deploy    layer by layer: gate, apply, evaluate again, judge
+//	hooks     those after deploy, then those after verify
+//	prune     delete what is no longer rendered, dependents first
 //
-// Teardown deletes everything in an inventory; it needs no package.
+// Each phase has a type that sees only what the phases before have found out:
 //
-// Each phase is a short method on run, which is the state of one rollout.
+//	observed   what the cluster has: live objects, inputs, inventory
+//	evaluated  what the package says of that: rendering, patches, graph, exclusions
+//	progress   how far the components are: desired objects, outcomes
+//	hooks      which hooks run, and how they ended
+//	run        what the rollout has done: events, requeue, result
+//
+// An applier writes the objects of one component. It sees observed only and changes nothing, so
+// several run at the same time. Engine.Decide shares the phases before the first write.
+//
+// Teardown deletes everything in an inventory and needs no package.
 package rollout
 
 import (
@@ -37,8 +46,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// An Evaluator evaluates a package. A program.Program is one; others may bound
-// or move the work.
+// An Evaluator evaluates a package. A program.Program is one; others bound the work.
 type Evaluator interface {
 	// Evaluate returns what Program.Evaluate returns.
 	Evaluate(program.Session) (program.Rollout, error)
@@ -48,22 +56,20 @@ type Evaluator interface {
 type Engine struct {
 	Package Evaluator
 	Cluster cluster.Cluster
-	// WatchInputs says which inputs a resource refers to now, so that a change of one leads to
-	// another rollout of the resource. What it has read it refers to until then; nil wakes
-	// nobody.
+	// WatchInputs replaces the inputs whose changes enqueue the resource. It may be nil.
 	WatchInputs func(owner types.NamespacedName, inputs []program.Input)
 	// Reach is where the objects of a resource may be.
 	Reach program.Reach
-	// Parallel is how many components are applied at once; at least one is.
+	// Parallel is how many components are applied at the same time; 0 is one.
 	Parallel int
-	// Subsystem reports whether a kind is a custom resource that reports Ready: one
-	// without a status is then not taken for ready. It may be nil.
+	// Subsystem reports whether a kind is that of a package, whose resources report Ready: one
+	// without a status is not ready yet. It may be nil.
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
 	// PodProblem returns what keeps the pods of a workload from being ready, or "". Each
 	// rollout calls it, so it must not cost a request each time. It may be nil.
 	PodProblem func(ctx context.Context, workload *unstructured.Unstructured) string
-	// FinishedObject returns the last state of an object that has ended and is gone, if the watch
-	// has told of it lately; nil, also as a function, is none.
+	// FinishedObject returns the last state of an object that has finished and is gone, if a watch
+	// event has told of it lately, or nil. It may be nil.
 	FinishedObject func(cluster.Ref) *unstructured.Unstructured
 }
 
@@ -74,68 +80,66 @@ type Input struct {
 	CR map[string]any
 	// Inventory is what the resource has written so far.
 	Inventory ownership.Inventory
-	// HookStates are the hooks that have run, by name.
+	// HookStates are how the hooks have ended.
 	HookStates HookStates
-	// Requested says that a person has asked for this rollout.
+	// Requested says that a person has asked for this rollout: failed Jobs that are gone run again.
 	Requested bool
 	// Patches change what the package renders, in any order.
 	Patches []patch.Patch
-	// Config are the layers of configuration, the weakest first, and ConfigInputs
-	// what they were read from.
+	// Config are the layers of configuration, the weakest first, and ConfigInputs the objects
+	// that they were read from.
 	Config       []program.Layer
 	ConfigInputs []program.Input
-	// StoreWriteAhead stores what has to be known before the first write.
+	// StoreWriteAhead stores what must survive a crash after the first write.
 	StoreWriteAhead func(context.Context, WriteAhead) error
 	// Rejections remembers what the API server has rejected; nil remembers nothing.
 	Rejections Rejections
-	// Salts knows the salts of the resource's Secrets; nil gives all of them a fixed one, as
-	// in a dry run.
+	// Salts has the salts of the resource's Secrets; nil gives all of them a fixed one, as in a dry
+	// run.
 	Salts Salts
-	// Redactor is made to know the Secrets that the rollout comes across; it may be nil.
+	// Redactor learns the Secrets that the rollout reads or renders; it may be nil.
 	Redactor *redact.Redactor
-	// WriteBackoff keeps objects from being written for ever; nil lets them.
+	// WriteBackoff delays objects that are written again and again; nil delays none.
 	WriteBackoff WriteBackoff
-	// CheckTimeout returns an outcome as one that is TimedOut when the component has had
-	// its time; nil never does.
+	// CheckTimeout returns an outcome as TimedOut if the component's timeout has passed; nil
+	// never does.
 	CheckTimeout func(status.Component) status.Component
 }
 
-// A WriteAhead is what is stored before something is written.
+// A WriteAhead is what is stored before the first write.
 type WriteAhead struct {
 	Inventory ownership.Inventory
-	// NeedsFinalizer says that the resource must not go before its objects were deleted.
+	// NeedsFinalizer says that the resource must exist until its objects are deleted.
 	NeedsFinalizer bool
-	// Preview is what is about to happen.
-	Preview status.Completion
-	// HookStates are the hooks as Result has them.
+	// Preview is the status before the first write.
+	Preview    status.Completion
 	HookStates HookStates
 }
 
-// A HookState is how a hook ended. One that is Waiting has not run and comes before the
-// deletion of its resource: whoever deletes the objects without the package has to know.
+// A HookState is how a hook ended. A hook before deletion is Waiting until it runs, so that a
+// deletion without the package knows of it.
 type HookState struct {
-	// Digest is the content that it ran with.
+	// Digest is that of the content that it ran with.
 	Digest string
 	State  status.State
 }
 
-// Result is what came of a rollout.
+// Result is the result of a rollout.
 type Result struct {
 	Completion status.Completion
 	Inventory  ownership.Inventory
-	// Patches are what came of the patches; without an evaluation there are none.
+	// Patches are the results of the patches; without an evaluation there are none.
 	Patches []patch.Report
-	// RequeueAfter is when to come again without an event; 0 is never.
+	// RequeueAfter is when to reconcile again without an event; 0 is never.
 	RequeueAfter time.Duration
 	// Events are what happened, in the past tense.
-	Events []Event
-	// HookStates are the hooks that have run, and those before deletion, by name.
+	Events     []Event
 	HookStates HookStates
-	// NeedsFinalizer says that the resource must not go before its objects were deleted.
+	// NeedsFinalizer says that the resource must exist until its objects are deleted.
 	NeedsFinalizer bool
-	// Detail is for the log, and too long for a status: where the evaluator failed.
+	// Detail is where the evaluator panicked. It is for the log, too long for a status.
 	Detail string
-	// Panics are the faults of the operator that the rollout has met.
+	// Panics are the panics of the rollout.
 	Panics []*PanicError
 }
 
@@ -147,8 +151,8 @@ type Event struct {
 	Warning bool
 }
 
-// Run rolls a package out once. The result is valid also with an error, which
-// says that the cluster refused something and that it should be tried again.
+// Run rolls a package out once. It errors when the cluster refused something, and should be retried
+// then; the result is valid also with an error.
 func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 	r := newRun(e, in)
 	r.through(ctx, append(r.readOnlyPhases(), r.storeInventory, r.deploy, r.afterDeploy, r.afterVerify, r.prune)...)
@@ -163,8 +167,7 @@ func (r *run) readOnlyPhases() []phase {
 	return []phase{r.observe, r.evaluate, r.plan, r.stampAll, r.growInventory}
 }
 
-// run is the state of one rollout: what the phases before have found out, each in a type of
-// its own, and what the rollout has done so far.
+// run is one rollout: what the phases have found out, and what it has done so far.
 type run struct {
 	hooks
 	result Result

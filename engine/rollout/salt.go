@@ -10,23 +10,23 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// The digests of what a Secret holds are made with keys: the own Secrets of a resource
-// have a salt, which is chosen once and kept in an annotation; the Secrets that a package
-// reads have their UID. An object that is no Secret and may rest on some has a key made
-// of theirs, so that it lives as long as they do, whether the object is there or not.
+// A digest of what a Secret holds is made with a key, or its content could be guessed. The key of
+// a resource's own Secret is a salt, which is chosen once and kept in an annotation; that of a
+// Secret that the package reads is its UID. The key of another object that may contain parts of
+// Secrets is made of their keys, so it stays the same as long as they exist.
 
-// Salts knows the salts of the Secrets of one resource. It is safe for concurrent use.
+// Salts has the salts of the Secrets of one resource. It is safe for concurrent use.
 type Salts interface {
-	// Salt returns the salt of a Secret, by component and object: the one that it has on
-	// the cluster, or, if that is "", one that stays the same from then on.
+	// Salt returns the salt of a Secret, by component and object: the live one, or if that is
+	// "", one that stays the same from then on.
 	Salt(component, object, live string) string
-	// Input returns the keys of the Secrets that an input has found or, if it finds none
-	// now, of those that it found last: what rests on a Secret that is gone is still
-	// recognised as what was last applied, and so is repaired while it waits.
+	// Input returns the keys of the Secrets that an input has found or, if it finds none now,
+	// those that it found last: an object that was made from a Secret that is gone is still
+	// known by its digest, and so its drift is repaired while it waits.
 	Input(name string, found []string) []string
 }
 
-// saltOf returns the salt that a Secret has or is given.
+// saltOf returns the salt of a Secret.
 func (obs *observed) saltOf(component, object string) string {
 	live := ownership.SaltOf(obs.live[component][object])
 	if obs.in.Salts != nil {
@@ -38,8 +38,7 @@ func (obs *observed) saltOf(component, object string) string {
 	return program.FixedSalt
 }
 
-// keyOf returns what the digests of an object of a component are made with, or "" if it
-// rests on no Secret.
+// keyOf returns the key of the digests of an object, or "" if it contains nothing of a Secret.
 func (ev *evaluated) keyOf(component string, o program.Object) string {
 	if isSecret(o) {
 		return ev.saltOf(component, o.Name)
@@ -47,8 +46,8 @@ func (ev *evaluated) keyOf(component string, o program.Object) string {
 	return combined(ev.keysBehind(o))
 }
 
-// keyOfHook returns what the names of a hook's objects are made with, or "" if none of
-// them is a Secret or rests on one.
+// keyOfHook returns the key of the names of a hook's objects, or "" if they contain nothing of a
+// Secret.
 func (ev *evaluated) keyOfHook(c program.Component) string {
 	var keys []string
 	for _, o := range c.Objects {
@@ -62,8 +61,8 @@ func (ev *evaluated) keyOfHook(c program.Component) string {
 
 func isSecret(o program.Object) bool { return o.Identity.Kind == "Secret" }
 
-// keysBehind returns the keys of the Secrets that an object may rest on, as far as they
-// are there.
+// keysBehind returns the keys of the Secrets of which an object may contain parts, as far as they
+// exist.
 func (ev *evaluated) keysBehind(o program.Object) []string {
 	var out []string
 	for _, ref := range o.Secrets {
@@ -83,8 +82,8 @@ func (ev *evaluated) keysBehind(o program.Object) []string {
 	return out
 }
 
-// ownKey returns the key of an own Secret that an object rests on. One that has no salt
-// may never get one, such as one that is only ever created.
+// ownKey returns the key of a Secret of the resource: its UID if it exists without a salt, which
+// it may never get, such as one with the policy createOnly.
 func (ev *evaluated) ownKey(ref program.SecretRef) string {
 	live := ev.live[ref.Component][ref.Object]
 	if c, _ := ev.component(ref.Component); live == nil && slices.ContainsFunc(c.Objects, func(o program.Object) bool { return o.Name == ref.Object && isSecret(o) }) {
@@ -99,7 +98,7 @@ func (ev *evaluated) ownKey(ref program.SecretRef) string {
 	return program.InputKeyOf(live.Object)
 }
 
-// combined returns one key made of several, or "" of none.
+// combined returns one key made of several, or "" if there are none.
 func combined(keys []string) string {
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 	if len(keys) == 0 {

@@ -16,7 +16,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A WriteFailure is an object that could not be written, and what was said about it.
+// A WriteFailure is an object that could not be written, and why.
 type WriteFailure struct {
 	Kind    FailureKind
 	Message string
@@ -25,22 +25,22 @@ type WriteFailure struct {
 	err  error
 }
 
-// FailureKind says what to do about a refusal.
+// FailureKind says what to do about a failed write.
 type FailureKind string
 
 // The kinds of failures.
 const (
-	// Rejected: the API server says that the object itself is wrong. The same object will
-	// be rejected again, so that offering it again is noise.
+	// Rejected: the API server says that the object itself is wrong. It would reject the same
+	// object again.
 	Rejected FailureKind = "Rejected"
 	// KindNotServed: the object's kind is not served.
 	KindNotServed FailureKind = "KindNotServed"
-	// Transient: anything else, which is tried again with backoff.
+	// Transient: anything else, which is retried with backoff.
 	Transient FailureKind = "Transient"
 )
 
-// An Attempt is one write of one object. Another content, another object under the same
-// name and a change of the object's spec by somebody make it another attempt.
+// An Attempt is one write of one object. Other content, another object of the same name, and
+// somebody's change of the object's spec make it another attempt.
 type Attempt struct {
 	Ref        cluster.Ref
 	Digest     string
@@ -51,7 +51,7 @@ type Attempt struct {
 // Rejections remembers what the API server has rejected, between the rollouts of a resource.
 // It is safe for concurrent use.
 type Rejections interface {
-	// Recall returns what was said to the very same attempt, if that is worth no other.
+	// Recall returns what was said to the very same attempt, if that is not to be repeated yet.
 	Recall(a Attempt) (WriteFailure, bool)
 	// Keep remembers what was said to an attempt.
 	Keep(a Attempt, said WriteFailure)
@@ -67,17 +67,7 @@ func (s step) attempt() Attempt {
 }
 
 // writes reports whether a step writes something.
-func (s step) writes() bool {
-	if s.delayed {
-		return false
-	}
-	switch s.action.Verb {
-	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
-		return true
-	case ownership.Keep, ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
-	}
-	return false
-}
+func (s step) writes() bool { return !s.delayed && needOf(s.action.Verb) == Wanted }
 
 // knownRejection returns what the API server has said to the same write before.
 func (ap applier) knownRejection(s step) (WriteFailure, bool) {
@@ -89,35 +79,34 @@ func (ap applier) knownRejection(s step) (WriteFailure, bool) {
 	return said, ok
 }
 
-// knownRejectionError says that a write was not tried, as the API server has rejected the same
-// one before.
+// knownRejectionError says that a write was not tried because the API server has rejected the
+// same one before.
 type knownRejectionError struct{ said WriteFailure }
 
 // Error says what the API server has said.
 func (e *knownRejectionError) Error() string { return e.said.Message }
 
-// refusal returns what an error says about the object of a step, and remembers it if it
-// is worth remembering.
+// writeFailure returns the failure that an error of a step is, and remembers a rejection.
 func (ap applier) writeFailure(ctx context.Context, s step, err error) WriteFailure {
-	if recalled, ok := errors.AsType[*knownRejectionError](err); ok {
-		return recalled.said
+	if known, ok := errors.AsType[*knownRejectionError](err); ok {
+		return known.said
 	}
-	out := WriteFailure{Kind: Transient, Message: err.Error(), want: s.want, err: err}
+	out := WriteFailure{Kind: Rejected, want: s.want, err: err}
 	switch {
-	case cluster.IsKindNotServed(err):
-		// Its definition was there when the rollout began.
+	case cluster.IsKindNotServed(err): // its definition existed when the rollout began
 		out.Kind, out.Message = KindNotServed, fmt.Sprintf("object %s: %v", s.want.Object, err)
+		return out
 	case cluster.IsTooLarge(s.want.Manifest, err):
-		out.Kind, out.Message = Rejected, fmt.Sprintf("%v: it has %d bytes, which is too large", err, cluster.SizeOf(s.want.Manifest.Object))
-		if ap.in.Rejections != nil {
-			ap.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: ap.in.Redactor.Text(out.Message)})
-		}
+		out.Message = fmt.Sprintf("%v: it has %d bytes, which is too large", err, cluster.SizeOf(s.want.Manifest.Object))
 	case isRejection(err):
-		out.Kind, out.Message = Rejected, ap.rejectionText(s.want, err)+ap.remedy(ctx, s, err)
-		if ap.in.Rejections != nil {
-			// What is repeated later may be about a Secret that nobody knows any more.
-			ap.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: ap.in.Redactor.Text(out.Message)})
-		}
+		out.Message = ap.rejectionText(s.want, err) + ap.remedy(ctx, s, err)
+	default:
+		out.Kind, out.Message = Transient, err.Error()
+		return out
+	}
+	if ap.in.Rejections != nil {
+		// The text is repeated by later rollouts, which may not know the Secret in it any more.
+		ap.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: Rejected, Message: ap.in.Redactor.Text(out.Message)})
 	}
 	return out
 }
@@ -128,28 +117,28 @@ func isRejection(err error) bool {
 	return contradicts || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// isAnswer reports whether an error is about the object that was written. Where the API
-// server cannot be reached, the next object would only wait for the same.
+// isAnswer reports whether an error is about the object that was written. If the API server does
+// not answer, the next object would only wait for the same.
 func isAnswer(err error) bool {
 	var answer apierrors.APIStatus
 	_, recalled := errors.AsType[*knownRejectionError](err)
 	return recalled || errors.As(err, &answer) || isRejection(err) || cluster.IsKindNotServed(err)
 }
 
-// maxProblem bounds what is shown of one field. The API server quotes the whole value of
+// maxProblem bounds the text about one field, in bytes. The API server quotes the whole value of
 // a field, such as the template of a Job.
 const maxProblem = 160
 
-// maxProblems bounds how many fields of one object are shown. There may be thousands, and
-// each of them costs an evaluation of the package to find its line.
+// maxProblems bounds how many fields of one object are named. There may be thousands, and each
+// costs an evaluation of the package to find its line.
 const maxProblems = 10
 
-// rejectionText says what is wrong with an object, field by field, with the lines that
-// render them.
+// rejectionText says what is wrong with an object, field by field, with the lines of the package
+// that render them.
 func (ap applier) rejectionText(d ownership.Desired, err error) string {
 	var faults []string
 	add := func(path, problem string) {
-		text := status.Shorten(ap.in.Redactor.Text(problem), maxProblem) // of a value that was cut, not all would be found
+		text := status.Shorten(ap.in.Redactor.Text(problem), maxProblem) // the redactor does not find a value that was cut
 		if path != "" {
 			text = path + ": " + text
 		}
@@ -169,8 +158,8 @@ func (ap applier) rejectionText(d ownership.Desired, err error) string {
 	return text
 }
 
-// fieldsOf returns the fields that an error names. What the API server says about a
-// Secret may quote its content, and is left out.
+// fieldsOf returns the fields that an error names, or none for a Secret: the API server may quote
+// its content.
 func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 	if e, ok := errors.AsType[*cluster.SchemaError](err); ok {
 		return e.Fields
@@ -186,7 +175,7 @@ func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 	return out
 }
 
-// A Locator says where a package writes a field of an object.
+// A Locator finds where a package writes a field of an object.
 type Locator interface {
 	// Locate returns where a field of a rendered object is written, or as much of its
 	// path as is written anywhere.
@@ -203,8 +192,8 @@ func (ap applier) locate(d ownership.Desired, path string) fault.Position {
 	return d.Position
 }
 
-// remedy says what to do about a change that is rejected, where the same object would be
-// accepted as a new one.
+// remedy says what to do about an update that is rejected if the API server would accept the
+// same object as a new one.
 func (ap applier) remedy(ctx context.Context, s step, err error) string {
 	if s.live == nil || !apierrors.IsInvalid(err) || ap.Cluster.Probe(ctx, s.want.Manifest) != nil {
 		return ""
@@ -212,39 +201,30 @@ func (ap applier) remedy(ctx context.Context, s step, err error) string {
 	return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
 }
 
-// refused returns the application with one more refusal.
-func (a application) refused(r WriteFailure) application {
-	a.failures = append(a.failures, r)
+// refused returns the application with one more failure.
+func (a application) refused(f WriteFailure) application {
+	a.failures = append(a.failures, f)
 	return a
 }
 
-// concluded sets the outcome of a component by what was refused: what a person has to
-// mend comes before what is tried again.
+// concluded returns the application with the outcome that follows from its failures. What a
+// person has to mend comes before what is retried.
 func (a application) concluded(component string) application {
 	if a.outcome.Name != "" {
 		return a
 	}
-	messages := func(kind FailureKind) string {
-		var out []string
-		for _, r := range a.failures {
-			if r.Kind == kind {
-				out = append(out, r.Message)
-			}
-		}
-		return strings.Join(out, "; ")
+	said := map[FailureKind][]string{}
+	for _, f := range a.failures {
+		said[f.Kind] = append(said[f.Kind], f.Message)
 	}
-	for _, c := range []struct {
-		kind    FailureKind
-		outcome func(message string) status.Component
-	}{
-		{Rejected, func(m string) status.Component { return failed(component, status.ReasonObjectRejected, m) }},
-		{Transient, func(m string) status.Component { return retrying(component, m) }},
-		{KindNotServed, func(m string) status.Component { return waiting(component, status.ReasonKindNotServed, m) }},
-	} {
-		if text := messages(c.kind); text != "" {
-			a.outcome = c.outcome(text)
-			break
-		}
+	text := func(kind FailureKind) string { return strings.Join(said[kind], "; ") }
+	switch {
+	case said[Rejected] != nil:
+		a.outcome = failed(component, status.ReasonObjectRejected, text(Rejected))
+	case said[Transient] != nil:
+		a.outcome = retrying(component, text(Transient))
+	case said[KindNotServed] != nil:
+		a.outcome = waiting(component, status.ReasonKindNotServed, text(KindNotServed))
 	}
 	return a
 }
