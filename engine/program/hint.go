@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -51,6 +52,34 @@ func (p *Program) fieldsBeside(path []string) []string {
 		v = v.LookupPath(cue.MakePath(syntax.Selector(name)))
 	}
 	return fieldNames(v)
+}
+
+// covered reports whether some faults, which are unknown fields, say what another one does:
+// CUE finds an unknown struct once more in each of its fields.
+func covered(by fault.Faults, other fault.Fault) bool {
+	return other.Code == fault.UnknownField && slices.ContainsFunc(by, func(f fault.Fault) bool {
+		return other.Path == f.Path || strings.HasPrefix(other.Path, f.Path+".")
+	})
+}
+
+// Similar returns, for a fault that says that a closed struct does not have a field, which
+// field was probably meant.
+func (p *Program) Similar(f fault.Fault) (hint string, ok bool) {
+	name, known, ok := unknownField(p.static, f)
+	return typeHint(name, known), ok
+}
+
+// unknownField returns, for a fault that says that a closed struct does not have a field, the
+// name of the field, and the other fields of the struct as v has it.
+func unknownField(v cue.Value, f fault.Fault) (name string, others []string, ok bool) {
+	sels := cue.ParsePath(f.Path).Selectors()
+	last := len(sels) - 1
+	if f.Code != fault.UnknownField || last < 0 || sels[last].LabelType() != cue.StringLabel {
+		return "", nil, false
+	}
+	name = sels[last].Unquoted()
+	others = slices.DeleteFunc(fieldNames(v.LookupPath(cue.MakePath(sels[:last]...))), func(k string) bool { return k == name })
+	return name, others, true
 }
 
 // fieldNames returns the fields of a struct, also those that it only allows.

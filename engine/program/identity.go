@@ -15,7 +15,7 @@ func refOf(v cue.Value) object.Ref {
 		GroupVersionKind: schema.FromAPIVersionAndKind(at(cue.Str("apiVersion")), at(cue.Str("kind"))),
 		Name:             at(cue.Str("metadata"), cue.Str("name")),
 	}
-	namespace := v.LookupPath(cue.MakePath(cue.Str("metadata"), cue.Str("namespace")))
+	namespace := lookup(v, "metadata", "namespace")
 	if namespace.Exists() {
 		out.Namespace = stringOr(namespace, "")
 		if out.Namespace == "" {

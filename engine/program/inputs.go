@@ -48,7 +48,7 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	i := Input{Name: name, Position: e.positionOf(v, "inputs", name), ReadBy: e.index.Readers(name)}
 	var faults fault.Faults
 	read := func(field string) any {
-		part := v.LookupPath(cue.MakePath(cue.Str(field)))
+		part := lookup(v, field)
 		if !part.Exists() {
 			return nil
 		}

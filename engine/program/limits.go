@@ -70,7 +70,7 @@ func (p *Program) readLimits() (Limits, fault.Faults) {
 		name string
 		into *int
 	}{{"objects", &out.Objects}, {"fields", &out.Fields}, {"bytes", &out.Bytes}} {
-		v := p.static.LookupPath(cue.MakePath(cue.Str("limits"), cue.Str(l.name)))
+		v := lookup(p.static, "limits", l.name)
 		n, err := v.Int64()
 		if err != nil && cue.IsIncomplete(err) { // what is wrong otherwise, CUE says
 			faults = append(faults, fault.Fault{

@@ -21,15 +21,10 @@ func (p *Program) vocabularyFaults() fault.Faults {
 	closed := controller.Unify(p.static)
 	for _, f := range fault.Of(closed.Validate(), closed) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
-		sels := cue.ParsePath(f.Path).Selectors()
-		if f.Code != fault.UnknownField || covered(out, f) || len(sels) == 0 || sels[len(sels)-1].LabelType() != cue.StringLabel {
-			continue
+		if name, known, ok := unknownField(closed, f); ok && !covered(out, f) {
+			f.Hint = HintAmong(name, known)
+			out = append(out, f)
 		}
-		last := len(sels) - 1
-		name := sels[last].Unquoted()
-		known := fieldNames(closed.LookupPath(cue.MakePath(sels[:last]...)))
-		f.Hint = HintAmong(name, slices.DeleteFunc(known, func(k string) bool { return k == name }))
-		out = append(out, f)
 	}
 	return p.explainUnknown(out)
 }

@@ -34,7 +34,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	}
 	root := p.fill(filling)
 	judge := func(component string, v cue.Value) {
-		for name, object := range fields(v.LookupPath(cue.MakePath(cue.Str("objects")))) {
+		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
 			schema, known := kinds.Of(kind.GroupVersionKind)
 			if !known || !typed(object) {
@@ -60,7 +60,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 		if !hooks.Exists() {
 			break
 		}
-		for name, hook := range fields(hooks.LookupPath(cue.MakePath(cue.Str(string(phase))))) {
+		for name, hook := range fields(lookup(hooks, string(phase))) {
 			judge(phase.hook(name), hook)
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 // adopts reports whether a component takes over an object that somebody else has made. It
 // then may render a few fields of it.
 func adopts(component cue.Value, object string) bool {
-	policy := component.LookupPath(cue.MakePath(cue.Str("policy"), cue.Str(object)))
+	policy := lookup(component, "policy", object)
 	return policy.Exists() && boolAt(policy, "adopt", false)
 }
 

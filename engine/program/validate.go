@@ -44,14 +44,12 @@ func (p *Program) crFaults(cr cue.Value) fault.Faults {
 	if err == nil {
 		return nil
 	}
-	faults := fault.Of(err, cr)
+	faults, schema := fault.Of(err, cr), p.CRSchema()
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")
-		if sels := cue.ParsePath(f.Path).Selectors(); f.Code == fault.UnknownField && len(sels) > 0 && sels[len(sels)-1].LabelType() == cue.StringLabel {
-			last := len(sels) - 1
-			beside := p.CRSchema().LookupPath(cue.MakePath(sels[:last]...))
-			f.Hint = HintAmong(sels[last].Unquoted(), fieldNames(beside))
+		if name, known, ok := unknownField(schema, f); ok {
+			f.Hint = HintAmong(name, known)
 		}
 		faults[i] = f
 	}
