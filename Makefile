@@ -74,7 +74,7 @@ bench: go ## the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: mutate
-mutate: go ## change the engine in 300 places and see whether its tests notice (an hour)
+mutate: go ## change the engine in 300 places and see whether its tests notice (a quarter of an hour)
 	@go run ./test/mutate
 
 .PHONY: generate

@@ -105,17 +105,17 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 		kind := p.GroupVersionKind()
 		reads := map[types.NamespacedName][]program.Input{}
 		w.operators = append(w.operators, operator{kind, p, &reconcile.Reconciler{
-			Kind:      kind,
-			Resources: w.Cluster,
-			Cluster:   knownKinds{w.Cluster},
-			Refer:     func(owner types.NamespacedName, inputs []program.Input) { reads[owner] = inputs },
-			Recorder:  recorder{w},
-			Now:       func() time.Time { return w.now },
-			ConfigMap: config,
-			Patches:   w.Cluster,
-			Parallel:  1,
-			NewSalt:   func() string { return program.FixedSalt },
-			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
+			Kind:        kind,
+			Resources:   w.Cluster,
+			Cluster:     knownKinds{w.Cluster},
+			WatchInputs: func(owner types.NamespacedName, inputs []program.Input) { reads[owner] = inputs },
+			Recorder:    recorder{w},
+			Now:         func() time.Time { return w.now },
+			ConfigMap:   config,
+			Patches:     w.Cluster,
+			Parallel:    1,
+			NewSalt:     func() string { return program.FixedSalt },
+			Subsystem:   func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
 		}, reads})
 	}
 	return w

@@ -53,6 +53,8 @@ const (
 type LimitError struct {
 	// Evaluated says that it took an evaluation to find out.
 	Evaluated bool
+	// TooSlow says that the evaluation took too long, which may be the fault of the machine.
+	TooSlow bool
 	// Text says which limit, with figures.
 	Text string
 	// bare is Text without what may come from a Secret, if that is another text.

@@ -12,6 +12,7 @@ import (
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
@@ -32,11 +33,11 @@ type Program struct {
 	contract cue.Value
 	files    []*ast.File
 	index    *syntax.Index
-	// names is what the names of components, objects and the like match.
-	names      *regexp.Regexp
-	importPath string
-	meta       Meta
-	limits     Limits
+	// names and hookNames match what the contract accepts as names.
+	names, hookNames *regexp.Regexp
+	importPath       string
+	meta             Meta
+	limits           Limits
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable says that it takes configuration.
@@ -112,7 +113,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	for _, imp := range inst.Dependencies() {
 		if imp.ImportPath == syntax.ContractPath {
 			p.contract = ctx.BuildInstance(imp)
-			p.names = namePattern(p.contract)
+			p.names, p.hookNames = namePattern(p.contract, "#Name"), namePattern(p.contract, "#HookName")
 		}
 	}
 	if lookup(p.static, "scope").Exists() {

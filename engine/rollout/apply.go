@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,12 +16,18 @@ import (
 	"operetta.dev/engine/verify"
 )
 
+// applier writes the objects of one component. Several run at the same time, so it changes
+// nothing of the rollout and returns what it did.
+type applier struct{ *observed }
+
+func (obs *observed) applier() applier { return applier{obs} }
+
 // An application is what applying one component did.
 type application struct {
 	writes []write
 	// settled are the objects that are now as they are wanted.
 	settled []ownership.Desired
-	// found are the objects that are as they are wanted, and that the caches did not have.
+	// found are the objects that are as they are wanted and were missing from the cache.
 	found []step
 	// recreated are the objects that were deleted to be created anew.
 	recreated []ownership.Desired
@@ -30,10 +35,10 @@ type application struct {
 	outcome status.Component
 	// failures are the objects that could not be written.
 	failures []WriteFailure
-	// keepsChanging is the outcome of a component one of whose objects was written too often,
-	// and resume when to look at it again.
+	// keepsChanging is the outcome if an object was written too often, and requeueAfter when
+	// to look at it again.
 	keepsChanging status.Component
-	resume        time.Duration
+	requeueAfter  time.Duration
 }
 
 // A write is one object that was written.
@@ -50,73 +55,74 @@ type step struct {
 	want   ownership.Desired
 	live   *unstructured.Unstructured
 	action ownership.Action
-	// held says that the object was written too often, and must wait.
-	held bool
+	// delayed says that the object was written too often, and must wait.
+	delayed bool
 }
 
-// apply applies one component. All its objects are judged before the first is
-// written: a component that may not have one of them gets none.
+// apply applies one component. It decides about all objects before it writes the first: a
+// component that may not have one of them gets none. When several are changed together, the
+// API server is asked about all but the first, whose refusal leaves nothing half written.
 //
-// When the gate is closed, only what was applied before is repaired, towards the
-// very same manifest.
-func (r *run) apply(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) application {
-	steps, blocked := r.steps(ctx, want, c, closed)
+// When the gate is closed, it only repairs what was applied before, towards the same manifest.
+func (ap applier) apply(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) application {
+	steps, blocked := ap.steps(ctx, want, c, closed)
 	if blocked.outcome.Name != "" {
 		return blocked
 	}
-	if refused := r.probe(ctx, steps); len(refused.failures) > 0 {
-		return refused.concluded(c.Name)
+	if changedTogether(steps) {
+		if refused := ap.dryRun(ctx, steps, 1); len(refused.failures) > 0 {
+			return refused.concluded(c.Name)
+		}
 	}
-	return r.performAll(ctx, c.Name, steps)
+	return ap.performAll(ctx, c.Name, steps)
 }
 
-// steps returns what to do about the objects of a component, and writes nothing. What keeps
-// all of them from being written is the outcome of the application.
-func (r *run) steps(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) ([]step, application) {
+// steps returns what to do about the objects of a component, and writes nothing. If one of
+// them keeps all from being written, the application has an outcome.
+func (ap applier) steps(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) ([]step, application) {
 	var out application
 	var steps []step
 	for _, d := range byKind(want) {
-		if closed && !r.appliedBefore(d) {
+		if closed && !ap.appliedBefore(d) {
 			continue
 		}
-		s, err := r.step(ctx, c.Name, d)
+		s, err := ap.step(ctx, c.Name, d)
 		if err != nil {
-			return steps, out.refused(r.writeFailure(ctx, step{want: d}, err)).concluded(c.Name)
+			return steps, out.refused(ap.writeFailure(ctx, step{want: d}, err)).concluded(c.Name)
 		}
 		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
 			return append(steps, s), out
 		}
 		if closed && s.action.Verb == ownership.Adopt {
-			continue // to take what is somebody else's is more than repair
+			continue // an adoption is more than a repair
 		}
 		steps = append(steps, s)
 	}
-	holdTogether(steps)
+	delayTogether(steps)
 	return steps, out
 }
 
-// performAll carries out the steps of a component. An object that is refused keeps the
-// others from being written where they rest on it, where they are changed together, and
-// where the API server does not answer at all.
-func (r *run) performAll(ctx context.Context, component string, steps []step) application {
+// performAll carries out the steps of a component. It stops at an object that is refused if the
+// others need that one, if they are changed together, or if the API server does not answer.
+func (ap applier) performAll(ctx context.Context, component string, steps []step) application {
 	var out application
 	for _, s := range steps {
-		err := r.performUnlessDelayed(ctx, s, &out)
+		err := ap.performUnlessDelayed(ctx, s, &out)
 		if apierrors.IsAlreadyExists(err) {
-			// Somebody was faster, and is asked whether that was the same resource.
-			if s, err = r.step(ctx, component, s.want); err == nil {
+			// Somebody else was faster; the owner of that object may be the same resource.
+			if s, err = ap.step(ctx, component, s.want); err == nil {
 				if refused, ok := blockedOutcome(component, s); ok {
 					out.outcome = refused
 					return out
 				}
-				err = r.performUnlessDelayed(ctx, s, &out)
+				err = ap.performUnlessDelayed(ctx, s, &out)
 			}
 		}
 		if err == nil {
 			continue
 		}
-		out = out.refused(r.writeFailure(ctx, s, err))
+		out = out.refused(ap.writeFailure(ctx, s, err))
 		if comesFirst(s.want) || changedTogether(steps) || !isAnswer(err) {
 			break
 		}
@@ -125,38 +131,37 @@ func (r *run) performAll(ctx context.Context, component string, steps []step) ap
 }
 
 // appliedBefore reports whether exactly this manifest was applied before.
-func (r *run) appliedBefore(d ownership.Desired) bool {
-	e, _, ok := r.in.Inventory.Find(d.Ref(), r.in.Owner.Namespace)
+func (ap applier) appliedBefore(d ownership.Desired) bool {
+	e, _, ok := ap.in.Inventory.Find(d.Ref(), ap.in.Owner.Namespace)
 	return ok && e.Digest == d.Digest
 }
 
-// step decides about one object. One that seems absent is looked for on the API
-// server: a cache may lag, or may not hold the objects of others.
-func (r *run) step(ctx context.Context, component string, d ownership.Desired) (step, error) {
-	s := step{want: d, live: r.live[component][d.Object]}
-	if r.over(d) {
+// step decides about one object. One that seems absent is read live: the cache may lag, and may
+// not hold the objects of others.
+func (ap applier) step(ctx context.Context, component string, d ownership.Desired) (step, error) {
+	s := step{want: d, live: ap.live[component][d.Object]}
+	if ap.over(d) {
 		s.action = ownership.Action{Verb: ownership.Keep}
 		return s, nil
 	}
-	if s.live == nil && r.delayOf(component, d.Object, Wanted).Wait > 0 {
-		s.action, s.held = ownership.Action{Verb: ownership.Create}, true
+	if s.live == nil && ap.delayOf(component, d.Object, Wanted).Wait > 0 {
+		s.action, s.delayed = ownership.Action{Verb: ownership.Create}, true
 		return s, nil
 	}
 	if s.live == nil {
-		u, err := r.Cluster.GetLive(ctx, d.Ref())
+		u, err := ap.Cluster.GetLive(ctx, d.Ref())
 		if err != nil {
 			return s, err
 		}
 		s.live = u
 	}
-	s.action = ownership.Decide(d, s.live, r.in.Owner)
-	err := r.resolveOwnership(ctx, &s)
-	s.held = r.mustWait(s)
+	s.action = ownership.Decide(d, s.live, ap.in.Owner)
+	err := ap.resolveOwnership(ctx, &s)
+	s.delayed = ap.mustWait(s)
 	return s, err
 }
 
-// blockedOutcome returns the outcome of a component one of whose objects cannot be
-// written.
+// blockedOutcome returns the outcome of a component if an object must not be written.
 func blockedOutcome(component string, s step) (status.Component, bool) {
 	message := s.want.Ref().String() + ": " + s.action.Reason
 	switch s.action.Verb {
@@ -169,7 +174,7 @@ func blockedOutcome(component string, s step) (status.Component, bool) {
 	return status.Component{}, false
 }
 
-// complaint is what an object that is being deleted says of what holds it.
+// complaint returns what an object that is being deleted says in its status of what holds it.
 func complaint(live *unstructured.Unstructured) string {
 	if text := verify.NotReadyMessage(live); text != "" {
 		return "; it says: " + text
@@ -178,13 +183,13 @@ func complaint(live *unstructured.Unstructured) string {
 }
 
 // perform carries out one step.
-func (r *run) perform(ctx context.Context, s step, out *application) error {
-	if said, ok := r.knownRejection(s); ok {
+func (ap applier) perform(ctx context.Context, s step, out *application) error {
+	if said, ok := ap.knownRejection(s); ok {
 		return &knownRejectionError{said}
 	}
 	switch s.action.Verb {
 	case ownership.Keep:
-		if s.live != nil && r.live[s.want.Component][s.want.Object] == nil {
+		if s.live != nil && ap.live[s.want.Component][s.want.Object] == nil {
 			out.found = append(out.found, s)
 		}
 		if s.live == nil || s.live.GetAnnotations()[ownership.AppliedMark] == s.want.Digest { // not so with createOnly
@@ -195,9 +200,9 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 		return nil
 	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
-	result, err := r.write(ctx, s)
+	result, err := ap.write(ctx, s)
 	if apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == "recreateOnImmutable" {
-		return r.recreate(ctx, s, out, err)
+		return ap.recreate(ctx, s, out, err)
 	}
 	if err != nil {
 		return err
@@ -209,25 +214,25 @@ func (r *run) perform(ctx context.Context, s step, out *application) error {
 	return nil
 }
 
-// write applies or replaces one object: exactly the one that was judged, or none.
-func (r *run) write(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+// write applies or replaces one object: the very one that step decided about, or none.
+func (ap applier) write(ctx context.Context, s step) (*unstructured.Unstructured, error) {
 	if s.live == nil || s.want.Policy.Apply == "replace" {
-		return s.send(ctx, r.Cluster)
+		return s.send(ctx, ap.Cluster)
 	}
 	if s.onlyMarks() {
-		return r.mark(ctx, s)
+		return ap.mark(ctx, s)
 	}
 	if s.action.Verb == ownership.Adopt {
-		if err := r.removeForeignController(ctx, s); err != nil {
+		if err := ap.removeForeignController(ctx, s); err != nil {
 			return nil, err
 		}
 	}
 	if fields := ownership.ReplicasToHandOver(s.want, s.live); fields != nil {
-		if err := r.Cluster.HandOver(ctx, fields); err != nil {
+		if err := ap.Cluster.HandOver(ctx, fields); err != nil {
 			return nil, err
 		}
 	}
-	return s.send(ctx, r.Cluster)
+	return s.send(ctx, ap.Cluster)
 }
 
 // send sends the manifest of a step to a cluster.
@@ -241,47 +246,43 @@ func (s step) send(ctx context.Context, to cluster.Cluster) (*unstructured.Unstr
 		return to.Apply(ctx, manifest)
 	}
 	manifest.SetResourceVersion(s.live.GetResourceVersion())
-	manifest.SetFinalizers(s.live.GetFinalizers()) // somebody else's work depends on them
+	manifest.SetFinalizers(s.live.GetFinalizers()) // other controllers depend on theirs
 	return to.Replace(ctx, manifest)
 }
 
-// removeForeignController takes the reference to another controller off an object that is adopted: an
-// object has one at most, and an apply does not take away what others wrote. The marks
-// change with it, or an owner that goes by them would put its reference back at once.
-// Most often that owner is a resource of the engine, and the apply does it all.
-func (r *run) removeForeignController(ctx context.Context, s step) error {
-	live, err := r.Cluster.GetLive(ctx, s.want.Ref())
+// removeForeignController removes the owner reference to another controller from an adopted
+// object: an object has one controller at most, and an apply does not remove what others wrote.
+// The marks change in the same write, or an owner that goes by them would put its reference
+// back at once. If that owner is a resource of the engine, the apply does all of it.
+func (ap applier) removeForeignController(ctx context.Context, s step) error {
+	live, err := ap.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
 		return err
 	}
 	refs := live.GetOwnerReferences()
 	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return ref.Controller != nil && *ref.Controller && ref.UID != r.in.Owner.UID && !ownership.Drops(live, ref.UID)
+		return ref.Controller != nil && *ref.Controller && ref.UID != ap.in.Owner.UID && !ownership.Drops(live, ref.UID)
 	})
 	if len(kept) == len(refs) {
 		return nil
 	}
 	live.SetOwnerReferences(kept)
-	ownership.Mark(live, r.in.Owner)
-	_, err = r.Cluster.Replace(ctx, live)
+	ownership.Mark(live, ap.in.Owner)
+	_, err = ap.Cluster.Replace(ctx, live)
 	return err
 }
 
-// recreate deletes an object whose change the API server refuses, to create it
-// anew in a later rollout. It does so only when the manifest itself is right: a
-// mistake in it must not cost the running object.
-func (r *run) recreate(ctx context.Context, s step, out *application, refused error) error {
-	if err := r.Cluster.Probe(ctx, s.want.Manifest); err != nil {
+// recreate deletes an object whose update the API server refuses; a later rollout creates it
+// anew. It does so only if a new object with this manifest would be accepted: a mistake in the
+// manifest must not cost the running object.
+func (ap applier) recreate(ctx context.Context, s step, out *application, refused error) error {
+	if err := ap.Cluster.Probe(ctx, s.want.Manifest); err != nil {
 		return refused
 	}
-	if err := r.Cluster.Delete(ctx, s.want.Ref(), s.live.GetUID()); err != nil {
+	if err := ap.Cluster.Delete(ctx, s.want.Ref(), s.live.GetUID()); err != nil {
 		return err
 	}
 	out.recreated = append(out.recreated, s.want)
 	out.outcome = waiting(s.want.Component, status.ReasonObjectGoing, fmt.Sprintf("%s: it is deleted to be created anew: %v", s.want.Ref(), refused))
 	return nil
-}
-
-func equal(a, b *unstructured.Unstructured) bool {
-	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }

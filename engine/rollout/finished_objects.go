@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,48 +29,48 @@ type gone struct {
 
 // remember finds the objects of the inventory that have ended and are gone, or about
 // to be.
-func (r *run) findFinished() {
-	r.gone = map[cluster.Ref]gone{}
-	for _, g := range r.inventory {
+func (obs *observed) findFinished() {
+	obs.gone = map[cluster.Ref]gone{}
+	for _, g := range obs.inventory {
 		for _, e := range g.Objects {
 			if !ownership.MayFinish(e.Ref("").GroupKind()) {
 				continue
 			}
-			ref := e.Ref(r.in.Owner.Namespace)
-			live := r.live[g.Component][e.Object]
+			ref := e.Ref(obs.in.Owner.Namespace)
+			live := obs.live[g.Component][e.Object]
 			if live != nil && (live.GetDeletionTimestamp() == nil || ending(live) == ownership.NotFinished) {
 				continue
 			}
-			if last := r.lastSeen(ref, live); last != nil && e.Ended == ownership.NotFinished {
-				r.inventory = r.inventory.WithFinished(r.in.Owner.Namespace, last, ending(last))
-				e, _, _ = r.inventory.Find(ref, r.in.Owner.Namespace)
+			if last := obs.lastSeen(ref, live); last != nil && e.Ended == ownership.NotFinished {
+				obs.inventory = obs.inventory.WithFinished(obs.in.Owner.Namespace, last, ending(last))
+				e, _, _ = obs.inventory.Find(ref, obs.in.Owner.Namespace)
 			}
-			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && r.in.Requested) {
+			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && obs.in.Requested) {
 				continue
 			}
-			delete(r.live[g.Component], e.Object)
-			r.gone[ref.Identity()] = gone{place{g.Component, e.Object, ref}, e, e.Remembered(r.in.Owner.Namespace)}
+			delete(obs.live[g.Component], e.Object)
+			obs.gone[ref.Identity()] = gone{place{g.Component, e.Object, ref}, e, e.Remembered(obs.in.Owner.Namespace)}
 		}
 	}
 }
 
 // isGone reports whether an object that is about to go counts as gone.
-func (r *run) isGone(u *unstructured.Unstructured) bool {
-	_, known := r.gone[cluster.RefOf(u).Identity()]
+func (obs *observed) isGone(u *unstructured.Unstructured) bool {
+	_, known := obs.gone[cluster.RefOf(u).Identity()]
 	return known
 }
 
 // lastSeen returns the last state of an object of the resource that has ended and is
 // gone, or nil. One that is about to go is there to be seen.
-func (r *run) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstructured.Unstructured {
+func (obs *observed) lastSeen(ref cluster.Ref, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if live != nil {
 		return live
 	}
-	if r.FinishedObject == nil {
+	if obs.FinishedObject == nil {
 		return nil
 	}
-	last := r.FinishedObject(ref)
-	if situation, _ := ownership.Classify(last, r.in.Owner); situation != ownership.Owned && situation != ownership.Terminating {
+	last := obs.FinishedObject(ref)
+	if situation, _ := ownership.Classify(last, obs.in.Owner); situation != ownership.Owned && situation != ownership.Terminating {
 		return nil
 	}
 	return last
@@ -89,31 +88,31 @@ func ending(u *unstructured.Unstructured) ownership.FinishState {
 }
 
 // endings returns the inventory with how the objects have ended that are there.
-func (r *run) endings(inventory ownership.Inventory) ownership.Inventory {
-	for _, u := range r.live.all() {
+func (obs *observed) withFinished(inventory ownership.Inventory) ownership.Inventory {
+	for u := range obs.live.all() {
 		if ownership.MayFinish(u.GroupVersionKind().GroupKind()) {
-			inventory = inventory.WithFinished(r.in.Owner.Namespace, u, ending(u))
+			inventory = inventory.WithFinished(obs.in.Owner.Namespace, u, ending(u))
 		}
 	}
 	return inventory
 }
 
-// compareGone compares what has ended with what the package wants by now, and reports
+// updateFinished compares what has ended with what the package wants by now, and reports
 // whether the package sees something else than before: what ended with other content is
 // forgotten, and what another component has taken over is seen there.
-func (r *run) compareGone(ctx context.Context) bool {
+func (ev *evaluated) updateFinished(ctx context.Context) bool {
 	changed := false
-	for _, c := range r.rollout.Components {
+	for _, c := range ev.rollout.Components {
 		for _, o := range c.Objects {
-			g, known := r.gone[r.refOf(ctx, o).Identity()]
+			g, known := ev.gone[ev.refOf(ctx, o).Identity()]
 			switch {
 			case !known || c.Rendering != program.RenderedComplete:
-			case !g.entry.Ran(o.Manifest, r.keyOf(c.Name, o)):
-				delete(r.gone, g.ref.Identity())
+			case !g.entry.Ran(o.Manifest, ev.keyOf(c.Name, o)):
+				delete(ev.gone, g.ref.Identity())
 				changed = true
-			case !r.renders(ctx, g.place): // it has moved here
+			case !ev.renders(ctx, g.place): // it has moved here
 				g.component, g.object = c.Name, o.Name
-				r.gone[g.ref.Identity()] = g
+				ev.gone[g.ref.Identity()] = g
 				changed = true
 			}
 		}
@@ -122,33 +121,15 @@ func (r *run) compareGone(ctx context.Context) bool {
 }
 
 // renders reports whether the package still renders an object at a place.
-func (r *run) renders(ctx context.Context, p place) bool {
-	c, _ := r.component(p.component)
+func (ev *evaluated) renders(ctx context.Context, p place) bool {
+	c, _ := ev.component(p.component)
 	return slices.ContainsFunc(c.Objects, func(o program.Object) bool {
-		return o.Name == p.object && r.refOf(ctx, o).Identity() == p.ref.Identity()
+		return o.Name == p.object && ev.refOf(ctx, o).Identity() == p.ref.Identity()
 	})
 }
 
 // over reports whether an object that has ended and is gone has the content that is wanted.
-func (r *run) over(d ownership.Desired) bool {
-	g, known := r.gone[d.Ref().Identity()]
-	return known && r.live[d.Component][d.Object] == nil && g.entry.Ran(d.Manifest.Object, d.Key)
-}
-
-// healthOf judges an object of a component, which may be gone.
-func (r *run) healthOf(ctx context.Context, c program.Component, o program.Object) verify.Judgement {
-	live := r.live[c.Name][o.Name]
-	if g, known := r.gone[r.refOf(ctx, o).Identity()]; known && live == nil {
-		return goneWell(g, o.Policy.Verify)
-	}
-	return r.health(ctx, live, o.Policy.Verify)
-}
-
-// goneWell judges an object that has ended and is gone.
-func goneWell(g gone, policy string) verify.Judgement {
-	if g.entry.Ended == ownership.Succeeded || policy != "ready" {
-		return verify.Judgement{Health: verify.Ready}
-	}
-	return verify.Judgement{Health: verify.Failed, Message: fmt.Sprintf("the %s has failed, and has removed itself; "+
-		"it runs again when its content changes, or when the annotation operetta.dev/reconcile-at is set to something else", g.ref.Kind)}
+func (obs *observed) over(d ownership.Desired) bool {
+	g, known := obs.gone[d.Ref().Identity()]
+	return known && obs.live[d.Component][d.Object] == nil && g.entry.Ran(d.Manifest.Object, d.Key)
 }

@@ -10,22 +10,26 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// gate returns what keeps a component from being applied, if anything does. The
-// order of the questions is the order in which a person would ask them: should it
-// exist, is it right, what does it wait for.
-func (r *run) gate(c program.Component) (status.Component, bool) {
-	for _, ask := range []func(program.Component) (status.Component, bool){
-		r.gateExistence, r.gateFaults, r.gateSpec, r.gateEdges, r.gateRequirements, r.gateRendering,
-	} {
-		if blocked, ok := ask(c); ok {
+// gate returns what keeps a component from being applied, if anything does. The order of the
+// gates is that in which a person would ask: should it exist, is it valid, what does it wait
+// for.
+func (pr *progress) gate(c program.Component) (status.Component, bool) {
+	return firstBlocking(c, pr.gateExistence, pr.gateFaults, pr.gateSpec, pr.gateEdges, pr.gateRequirements, pr.gateRendering)
+}
+
+// firstBlocking returns the outcome that the first gate gives which is closed, and whether one
+// is.
+func firstBlocking(c program.Component, gates ...func(program.Component) (status.Component, bool)) (status.Component, bool) {
+	for _, gate := range gates {
+		if blocked, closed := gate(c); closed {
 			return blocked, true
 		}
 	}
 	return status.Component{}, false
 }
 
-func (r *run) gateExistence(c program.Component) (status.Component, bool) {
-	if why, gone := r.excluded[c.Name]; gone {
+func (pr *progress) gateExistence(c program.Component) (status.Component, bool) {
+	if why, gone := pr.excluded[c.Name]; gone {
 		return status.Component{Name: c.Name, State: status.Excluded, Reason: status.ReasonExcluded, Message: why}, true
 	}
 	switch c.When.Verdict {
@@ -42,20 +46,20 @@ func (r *run) gateExistence(c program.Component) (status.Component, bool) {
 	return status.Component{}, false
 }
 
-// gateFaults stops a component that is wrong, and one that was refused before.
-func (r *run) gateFaults(c program.Component) (status.Component, bool) {
+// gateFaults blocks a component that is invalid or has an outcome already.
+func (pr *progress) gateFaults(c program.Component) (status.Component, bool) {
 	if c.Rendering == program.RenderedInvalid {
 		return failed(c.Name, status.ReasonInvalidObject, oneLine(c.Faults.Error())), true
 	}
-	if o, ok := r.outcomes[c.Name]; ok {
+	if o, ok := pr.outcomes[c.Name]; ok {
 		return o, true
 	}
 	return status.Component{}, false
 }
 
-// gateSpec stops a component that needs a field of the spec which nobody has set: what it
-// waits for does not come by itself.
-func (r *run) gateSpec(c program.Component) (status.Component, bool) {
+// gateSpec blocks a component that needs a field of the spec which nobody has set. That is a
+// failure and no wait: somebody has to set it.
+func (pr *progress) gateSpec(c program.Component) (status.Component, bool) {
 	if c.Rendering == program.RenderedIncomplete && len(c.Unset) > 0 {
 		return unset(c.Name, status.List(c.Missing), c.Unset...), true
 	}
@@ -77,26 +81,26 @@ func repairs(blocked status.Component) bool {
 	return blocked.State == status.Waiting || blocked.Reason == status.ReasonFieldNotSet
 }
 
-func (r *run) gateEdges(c program.Component) (status.Component, bool) {
+func (pr *progress) gateEdges(c program.Component) (status.Component, bool) {
 	for _, e := range c.Edges {
-		if _, gone := r.excluded[e.To]; gone {
+		if _, gone := pr.excluded[e.To]; gone {
 			continue // it is optional, or c would be excluded
 		}
-		up, known := r.outcomes[e.To]
+		up, known := pr.outcomes[e.To]
 		if !known && e.Origin == program.Derived {
-			continue // the rendering says what is missing
+			continue // gateRendering names what is missing
 		}
 		if !known {
 			return dependsOnNothing(c.Name, e), true
 		}
 		if up.State == status.Excluded {
-			continue // it was skipped, and counts as not being there
+			continue // its kind is not served and it is skipped, as if it did not exist
 		}
 		if e.Check != nil && e.Check.Verdict == program.Broken {
 			return failed(c.Name, status.ReasonPredicateBroken, fmt.Sprintf("the check on %s cannot be decided: %s", e.To, e.Check.Explain())), true
 		}
-		if !r.reached(up, e.Until) {
-			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for %s to be %s: %s", e.To, e.Until, status.Shorten(r.in.Redactor.Text(up.Message), status.MaxMessage))), true
+		if !pr.reached(up, e.Until) {
+			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for %s to be %s: %s", e.To, e.Until, status.Shorten(pr.in.Redactor.Text(up.Message), status.MaxMessage))), true
 		}
 		if e.Check != nil && e.Check.Verdict != program.True {
 			return waiting(c.Name, status.ReasonDependency, fmt.Sprintf("waiting for the check on %s: %s", e.To, e.Check.Explain())), true
@@ -105,7 +109,7 @@ func (r *run) gateEdges(c program.Component) (status.Component, bool) {
 	return status.Component{}, false
 }
 
-// dependsOnNothing says that an edge leads to no component.
+// dependsOnNothing is the outcome of a component that depends on one that does not exist.
 func dependsOnNothing(name string, e program.Edge) status.Component {
 	reason := status.ReasonInvalidPackage
 	if e.Computed {
@@ -114,19 +118,19 @@ func dependsOnNothing(name string, e program.Edge) status.Component {
 	return failed(name, reason, fmt.Sprintf("it depends on %s, which is not a component (%s)", e.To, e.Position))
 }
 
-// reached reports whether a component is as far as an edge to it asks. One that was
-// applied and then turned out to be unhealthy was applied nevertheless.
-func (r *run) reached(up status.Component, until program.Until) bool {
+// reached reports whether a component is as far as an edge to it asks. A component that was
+// applied and then failed was applied nevertheless.
+func (pr *progress) reached(up status.Component, until program.Until) bool {
 	switch until {
 	case program.UntilVerified:
 		return up.State == status.Verified
 	case program.UntilApplied:
-		return up.State == status.Verified || up.State == status.Applied || (up.State == status.Failed && r.judged[up.Name])
+		return up.State == status.Verified || up.State == status.Applied || (up.State == status.Failed && pr.judged[up.Name])
 	}
 	return false
 }
 
-func (r *run) gateRequirements(c program.Component) (status.Component, bool) {
+func (pr *progress) gateRequirements(c program.Component) (status.Component, bool) {
 	for _, p := range c.Requires {
 		switch p.Verdict {
 		case program.True:
@@ -139,14 +143,14 @@ func (r *run) gateRequirements(c program.Component) (status.Component, bool) {
 	return status.Component{}, false
 }
 
-func (r *run) gateRendering(c program.Component) (status.Component, bool) {
+func (pr *progress) gateRendering(c program.Component) (status.Component, bool) {
 	if c.Rendering != program.RenderedIncomplete {
 		return status.Component{}, false
 	}
 	missing := slices.Clone(c.Missing)
-	for _, name := range slices.Sorted(maps.Keys(r.unread)) {
+	for _, name := range slices.Sorted(maps.Keys(pr.unread)) {
 		if c.AwaitsInput(name) {
-			missing = append(missing, "input "+name+": "+r.unread[name])
+			missing = append(missing, "input "+name+": "+pr.unread[name])
 		}
 	}
 	return waiting(c.Name, status.ReasonValue, "waiting for "+status.List(missing)), true
@@ -154,18 +158,18 @@ func (r *run) gateRendering(c program.Component) (status.Component, bool) {
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
 
-// waitsFor returns the components that are not as far as the edges of one ask, which
-// has not been applied for that reason. The gate names the first; a person who wants
-// to know what a component blocks needs them all.
-func (r *run) waitsFor(c program.Component, o status.Component) []string {
+// waitsFor returns the components that keep one from being applied because they are not as far
+// as its edges ask. The gate names the first; a person who looks for what a component blocks
+// needs all.
+func (pr *progress) waitsFor(c program.Component, o status.Component) []string {
 	if o.Cause() != status.ReasonDependency {
 		return nil
 	}
 	var out []string
 	for _, e := range c.Edges {
-		up, known := r.outcomes[e.To]
-		_, gone := r.excluded[e.To]
-		if known && !gone && up.State != status.Excluded && !r.passes(up, e) && !slices.Contains(out, e.To) {
+		up, known := pr.outcomes[e.To]
+		_, gone := pr.excluded[e.To]
+		if known && !gone && up.State != status.Excluded && !pr.passes(up, e) && !slices.Contains(out, e.To) {
 			out = append(out, e.To)
 		}
 	}
@@ -173,6 +177,6 @@ func (r *run) waitsFor(c program.Component, o status.Component) []string {
 }
 
 // passes reports whether an edge lets its component be applied.
-func (r *run) passes(up status.Component, e program.Edge) bool {
-	return r.reached(up, e.Until) && (e.Check == nil || e.Check.Verdict == program.True)
+func (pr *progress) passes(up status.Component, e program.Edge) bool {
+	return pr.reached(up, e.Until) && (e.Check == nil || e.Check.Verdict == program.True)
 }

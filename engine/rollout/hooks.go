@@ -10,86 +10,63 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// afterDeploy runs the hooks that follow the deploy phase.
-func (r *run) afterDeploy(ctx context.Context) error {
-	phase, come := r.phaseAfterDeploy()
-	if !come {
-		return nil
-	}
-	return r.runHooks(ctx, phase)
+// hooks decides which hooks run, and knows how they ended.
+type hooks struct {
+	*progress
+	states HookStates
 }
 
-// phaseAfterDeploy returns the hooks that follow the deploy phase: those of success when
-// every component was applied, those of failure when one could not be. While
-// components merely wait, neither is the case.
-func (r *run) phaseAfterDeploy() (program.Phase, bool) {
-	switch {
-	case r.anyFailed(func(component string) bool { return !r.judged[component] }):
-		return program.AfterDeployUnsuccessful, true
-	case !r.anyIn(status.Waiting, status.Held, status.Retrying):
-		return program.AfterDeploy, true
-	}
-	return "", false
-}
+// afterDeploy runs the hooks that follow the deploy phase.
+func (r *run) afterDeploy(ctx context.Context) error { return r.runHooks(ctx, r.phaseAfterDeploy()) }
 
 // afterVerify runs the hooks that follow the verify phase.
-func (r *run) afterVerify(ctx context.Context) error {
-	phase, come := r.phaseAfterVerify()
-	if !come {
-		return nil
-	}
-	return r.runHooks(ctx, phase)
-}
+func (r *run) afterVerify(ctx context.Context) error { return r.runHooks(ctx, r.phaseAfterVerify()) }
 
-// phaseAfterVerify returns the hooks that follow the verify phase: those of success when
-// every component and the hooks before are verified, those of failure when a
-// component that was applied has failed, or one was not ready in time.
-func (r *run) phaseAfterVerify() (program.Phase, bool) {
-	r.expire()
+// noPhase is the phase of no hook.
+const noPhase program.Phase = ""
+
+// phaseAfterDeploy returns which hooks follow the deploy phase: those of success when every
+// component was applied, those of failure when one could not be. While components merely
+// wait, none do.
+func (hk *hooks) phaseAfterDeploy() program.Phase {
 	switch {
-	case r.anyFailed(func(component string) bool { return r.judged[component] }):
-		return program.AfterVerifyUnsuccessful, true
-	case !r.anyIn(status.Failed, status.Waiting, status.Held, status.Applied, status.Retrying):
-		return program.AfterVerify, true
+	case hk.anyFailed(func(component string) bool { return !hk.judged[component] }):
+		return program.AfterDeployUnsuccessful
+	case !hk.anyIn(status.Waiting, status.Held, status.Retrying):
+		return program.AfterDeploy
 	}
-	return "", false
+	return noPhase
 }
 
-// expire finds the components that have had their time.
-func (r *run) expire() {
-	if r.in.CheckTimeout == nil {
+// phaseAfterVerify returns which hooks follow the verify phase: those of success when every
+// component and the hooks before are verified, those of failure when a component that was
+// applied has failed or timed out.
+func (hk *hooks) phaseAfterVerify() program.Phase {
+	hk.checkTimeouts()
+	switch {
+	case hk.anyFailed(func(component string) bool { return hk.judged[component] }):
+		return program.AfterVerifyUnsuccessful
+	case !hk.anyIn(status.Failed, status.Waiting, status.Held, status.Applied, status.Retrying):
+		return program.AfterVerify
+	}
+	return noPhase
+}
+
+// checkTimeouts fails the components that have timed out.
+func (pr *progress) checkTimeouts() {
+	if pr.in.CheckTimeout == nil {
 		return
 	}
-	for _, c := range r.rollout.Components {
-		o, ok := r.outcomes[c.Name]
+	for _, c := range pr.rollout.Components {
+		o, ok := pr.outcomes[c.Name]
 		if o.Timeout = c.Timeout; !ok {
 			continue
 		}
-		if late := r.in.CheckTimeout(o); late.Reason == status.ReasonTimedOut {
-			r.outcomes[c.Name] = late
-			r.judged[c.Name] = true
+		if late := pr.in.CheckTimeout(o); late.Reason == status.ReasonTimedOut {
+			pr.outcomes[c.Name] = late
+			pr.judged[c.Name] = true
 		}
 	}
-}
-
-// anyFailed reports whether one of some components has failed.
-func (r *run) anyFailed(which func(component string) bool) bool {
-	for name, o := range r.outcomes {
-		if o.State == status.Failed && r.graph.Has(name) && which(name) {
-			return true
-		}
-	}
-	return false
-}
-
-// anyIn reports whether an outcome has one of some states.
-func (r *run) anyIn(states ...status.State) bool {
-	for _, o := range r.outcomes {
-		if slices.Contains(states, o.State) {
-			return true
-		}
-	}
-	return false
 }
 
 // runHooks runs the hooks of a phase, each once for its content.
@@ -105,94 +82,14 @@ func (r *run) runHooks(ctx context.Context, phase program.Phase) error {
 	return nil
 }
 
-// runHook applies a hook's objects under names that say its content, and notes
-// how it ended.
-func (r *run) runHook(ctx context.Context, c program.Component) error {
-	named, digest, due := r.decideHook(ctx, c)
+// runHook applies the objects of a hook that is due, and keeps how it ended.
+func (r *run) runHook(ctx context.Context, hook program.Component) error {
+	c, digest, due := r.decideHook(ctx, hook)
 	if !due {
 		return nil
 	}
-	return r.performHook(ctx, named, digest)
-}
-
-// decideHook returns a hook under names that say its content, with the digest of that, and
-// whether it is to be run. One that has succeeded with this content is not run again, also
-// when its objects are gone since; one that failed is, once they are.
-func (r *run) decideHook(ctx context.Context, c program.Component) (program.Component, string, bool) {
-	if why, off := program.Excluded([]program.Component{c}, nil)[c.Name]; off {
-		r.excluded[c.Name] = why
-		return c, "", false
-	}
-	if blocked, closed := r.gateHook(c); closed {
-		r.outcomes[c.Name] = blocked
-		return c, "", false
-	}
-	named, digest, err := r.named(ctx, c)
-	if err != nil {
-		r.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
-		return c, "", false
-	}
-	if done, ok := r.finished[c.Name]; ok && done.Digest == digest && done.State == status.Verified {
-		r.stamp(ctx, named) // what it left is wanted, and not pruned
-		r.outcomes[c.Name] = hookOutcome(c.Name, done.State, "")
-		return c, "", false
-	}
-	return named, digest, true
-}
-
-// named returns a hook with names that say its content, and the digest of that. One that
-// rests on a Secret and was run before there were keys is not run again for its new
-// names, nor while it runs under those of before. One that has a Secret keeps those until
-// its content changes, as the key would go with that Secret.
-func (r *run) named(ctx context.Context, c program.Component) (program.Component, string, error) {
-	key := r.keyOfHook(c)
-	named, digest, err := ownership.ByContent(c, key)
-	if key == "" || err != nil {
-		return named, digest, err
-	}
-	before, plain, err := ownership.ByContent(c, "")
-	if err != nil {
-		return named, digest, err
-	}
-	if done := r.finished[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, isSecret) {
-		r.finished[c.Name] = HookState{Digest: digest, State: done.State}
-		return named, digest, nil
-	}
-	for _, o := range before.Objects {
-		if _, _, runs := r.inventory.Find(r.refOf(ctx, o), r.in.Owner.Namespace); runs {
-			return before, plain, nil
-		}
-	}
-	return named, digest, nil
-}
-
-// gateHook asks of a hook what is asked of a component, but for its edges: its
-// phase is what it waits for.
-func (r *run) gateHook(c program.Component) (status.Component, bool) {
-	delete(r.outcomes, c.Name)
-	for _, ask := range []func(program.Component) (status.Component, bool){
-		r.gateExistence, r.gateFaults, r.gateRequirements, r.gateRendering,
-	} {
-		if blocked, ok := ask(c); ok {
-			return blocked, true
-		}
-	}
-	return status.Component{}, false
-}
-
-// remains names the objects of a hook.
-func (r *run) remains(ctx context.Context, c program.Component) string {
-	names := make([]string, len(c.Objects))
-	for i, o := range c.Objects {
-		names[i] = r.refOf(ctx, o).String()
-	}
-	return strings.Join(names, ", ")
-}
-
-// performHook applies a hook and judges it.
-func (r *run) performHook(ctx context.Context, c program.Component, digest string) error {
-	r.outcomes[c.Name] = status.Component{Name: c.Name, State: status.Applied, Reason: status.ReasonHooksRunning, Message: "being run"}
-	if err := r.recordBeforeWrite(ctx, r.inventory.With(c.Name, nil, r.entries(ctx, c))); err != nil {
+	r.outcomes[c.Name] = hookOutcome(c.Name, status.Applied, "being run")
+	if err := r.storeBeforeWrite(ctx, r.inventory.With(c.Name, nil, r.entries(ctx, c))); err != nil {
 		return err
 	}
 	delete(r.outcomes, c.Name)
@@ -202,52 +99,110 @@ func (r *run) performHook(ctx context.Context, c program.Component, digest strin
 	if _, err := r.look(ctx, r.placesOf(ctx, c)); err != nil {
 		return err
 	}
-	r.collect([]string{c.Name}, []application{r.apply(ctx, r.desired[c.Name], c, false)})
+	r.collect(c.Name, r.applier().apply(ctx, r.desired[c.Name], c, false))
 	if r.outcomes[c.Name].Name != "" {
 		return nil
 	}
 	o := r.judgeHook(ctx, c)
-	delete(r.finished, c.Name)
+	delete(r.states, c.Name)
 	if o.State == status.Verified || o.State == status.Failed {
-		if r.finished == nil {
-			r.finished = map[string]HookState{}
-		}
-		r.finished[c.Name] = HookState{Digest: digest, State: o.State}
+		r.states[c.Name] = HookState{Digest: digest, State: o.State}
 	}
 	r.outcomes[c.Name] = o
 	return nil
 }
 
+// decideHook returns a hook with objects named by their content, with the digest of that
+// content, and whether the hook is due. A hook that has succeeded with this content is not,
+// although its objects may be gone; a hook that failed is due again once they are.
+func (hk *hooks) decideHook(ctx context.Context, c program.Component) (program.Component, string, bool) {
+	if why, off := program.Excluded([]program.Component{c}, nil)[c.Name]; off {
+		hk.excluded[c.Name] = why
+		return c, "", false
+	}
+	if blocked, closed := hk.gateHook(c); closed {
+		hk.outcomes[c.Name] = blocked
+		return c, "", false
+	}
+	named, digest, err := hk.named(ctx, c)
+	if err != nil {
+		hk.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
+		return c, "", false
+	}
+	if done, ok := hk.states[c.Name]; ok && done.Digest == digest && done.State == status.Verified {
+		hk.stamp(ctx, named) // or its objects would be pruned
+		hk.outcomes[c.Name] = hookOutcome(c.Name, done.State, "")
+		return c, "", false
+	}
+	return named, digest, true
+}
+
+// named returns a hook with objects named by their content, and the digest of that content.
+// Operators of earlier versions made both without the keys of Secrets. A hook that has run or
+// is running under such names must not run again for the keys. A hook that renders a Secret
+// keeps those names until its content changes: its key would be lost with that Secret.
+func (hk *hooks) named(ctx context.Context, c program.Component) (program.Component, string, error) {
+	key := hk.keyOfHook(c)
+	named, digest, err := ownership.ByContent(c, key)
+	if key == "" || err != nil {
+		return named, digest, err
+	}
+	before, plain, err := ownership.ByContent(c, "")
+	if err != nil {
+		return named, digest, err
+	}
+	if done := hk.states[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, isSecret) {
+		hk.states[c.Name] = HookState{Digest: digest, State: done.State}
+		return named, digest, nil
+	}
+	for _, o := range before.Objects {
+		if _, _, runs := hk.inventory.Find(hk.refOf(ctx, o), hk.in.Owner.Namespace); runs {
+			return before, plain, nil
+		}
+	}
+	return named, digest, nil
+}
+
+// gateHook is gate for a hook, which has no edges: it waits for its phase.
+func (hk *hooks) gateHook(c program.Component) (status.Component, bool) {
+	delete(hk.outcomes, c.Name)
+	return firstBlocking(c, hk.gateExistence, hk.gateFaults, hk.gateRequirements, hk.gateRendering)
+}
+
 // judgeHook returns the outcome of a hook whose objects were applied.
-func (r *run) judgeHook(ctx context.Context, c program.Component) status.Component {
-	o := r.judge(ctx, c)
+func (hk *hooks) judgeHook(ctx context.Context, c program.Component) status.Component {
+	o := hk.judge(ctx, c)
 	if o.State == status.Failed {
-		o.Message += "; delete " + r.remains(ctx, c) + " to run the hook again, or change the hook"
+		var objects []string
+		for _, p := range hk.placesOf(ctx, c) {
+			objects = append(objects, p.ref.String())
+		}
+		o.Message += "; delete " + strings.Join(objects, ", ") + " to run the hook again, or change the hook"
 	}
 	return hookOutcome(c.Name, o.State, o.Message)
 }
 
-func (r *run) placesOf(ctx context.Context, c program.Component) []place {
+func (hk *hooks) placesOf(ctx context.Context, c program.Component) []place {
 	var out []place
 	for _, o := range c.Objects {
-		out = append(out, place{c.Name, o.Name, r.refOf(ctx, o)})
+		out = append(out, place{c.Name, o.Name, hk.refOf(ctx, o)})
 	}
 	return out
 }
 
-// hooksSoFar returns the hooks that have run, and as Waiting those that are still to
-// run before deletion. One whose when is not decided may have to. One that the package
-// has no more is forgotten: if it comes back, it runs again.
-func (r *run) hooksSoFar() map[string]HookState {
-	if r.graph == nil {
-		return r.finished // which hooks there are is not known
+// hookStates returns how the hooks have ended, and as Waiting those that are still to run
+// before deletion, which an undecided when may turn out to need. A hook that the package no
+// longer has is forgotten, and runs again if it comes back.
+func (hk *hooks) hookStates() HookStates {
+	if hk.graph == nil {
+		return hk.states // without an evaluation nobody knows which hooks the package has
 	}
 	due := map[string]bool{}
-	for _, h := range r.rollout.Hooks {
+	for _, h := range hk.rollout.Hooks {
 		due[h.Component.Name] = h.Phase == program.BeforeDelete && h.Component.When.Verdict != program.False
 	}
-	out := map[string]HookState{}
-	for name, f := range r.finished {
+	out := HookStates{}
+	for name, f := range hk.states {
 		if isDue, rendered := due[name]; rendered && (isDue || f.State != status.Waiting) {
 			out[name] = f
 		}

@@ -12,62 +12,55 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// patch changes what was just rendered. Its reach is the resource's namespace: whoever
-// may write patches there could otherwise reach beyond what they may do themselves. It
-// errors when the cluster does not say whether an object is there: the patch would go too
-// far, or what it has done before would be undone.
-func (r *run) patch(ctx context.Context) error {
-	if len(r.in.Patches) == 0 {
+// patch applies the patches to what was just rendered. It changes objects of the resource's
+// namespace only: whoever may write patches there must not get further by them. It errors when
+// the cluster does not tell where an object is: the patch would reach too far, or what it
+// has changed before would be undone.
+func (ev *evaluated) patch(ctx context.Context) error {
+	if len(ev.in.Patches) == 0 {
 		return nil
 	}
-	all := slices.Clone(r.rollout.Components)
-	for _, h := range r.rollout.Hooks {
-		all = append(all, h.Component)
-	}
+	ev.retryPatches = 0
 	var failure error
-	changed, reports := patch.Apply(all, r.in.Patches, func(o program.Object) (bool, error) {
-		scope, err := r.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
+	changed, reports := patch.Apply(slices.Collect(ev.everything()), ev.in.Patches, func(o program.Object) (bool, error) {
+		scope, err := ev.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 		switch {
 		case cluster.IsKindNotServed(err):
-			r.result.RequeueAfter = sooner(r.result.RequeueAfter, retryAfter)
+			ev.retryPatches = retryAfter
 		case err != nil:
 			failure = err
 		}
-		return err == nil && ownership.RefOf(o, r.in.Owner.Namespace, scope).Namespace == r.in.Owner.Namespace, err
+		return err == nil && ownership.RefOf(o, ev.in.Owner.Namespace, scope).Namespace == ev.in.Owner.Namespace, err
 	})
 	if failure != nil {
 		return failure
 	}
-	// The evaluation may be shared, and stays as it is.
-	components := len(r.rollout.Components)
-	hooks := slices.Clone(r.rollout.Hooks)
+	// The result of the evaluator may be shared, so it is not changed.
+	components := len(ev.rollout.Components)
+	hooks := slices.Clone(ev.rollout.Hooks)
 	for i := range hooks {
 		hooks[i].Component = changed[components+i]
 	}
-	r.rollout.Components, r.rollout.Hooks = changed[:components], hooks
-	r.patched = reports
+	ev.rollout.Components, ev.rollout.Hooks = changed[:components], hooks
+	ev.patched = reports
 	return nil
 }
 
-// noteRefused remembers an object that the API server does not accept.
-func (r *run) noteRefused(refused WriteFailure) {
-	if refused.Kind != Rejected && !apierrors.IsForbidden(refused.err) {
-		return
+// noteRejected keeps what the API server said of an object that it does not accept.
+func (pr *progress) noteRejected(f WriteFailure) {
+	if f.Kind == Rejected || apierrors.IsForbidden(f.err) {
+		pr.rejected[f.want.Component+"."+f.want.Object] = f.Message
 	}
-	if r.rejected == nil {
-		r.rejected = map[string]string{}
-	}
-	r.rejected[refused.want.Component+"."+refused.want.Object] = refused.Message
 }
 
-// patchReports returns what came of the patches by now: an object counts as changed
-// when it is there with exactly the patched content.
-func (r *run) patchReports() []patch.Report {
+// patchReports returns what has become of the patches: an object counts as changed when it
+// exists with exactly the patched content.
+func (pr *progress) patchReports() []patch.Report {
 	var out []patch.Report
-	for _, report := range r.patched {
+	for _, report := range pr.patched {
 		done := patch.Report{Patch: report.Patch, Unmatched: slices.Clone(report.Unmatched)}
 		for _, p := range report.Applied {
-			if miss := r.unapplied(p); miss.Reason != "" {
+			if miss := pr.unapplied(p); miss.Reason != "" {
 				done.Unmatched = append(done.Unmatched, miss)
 				continue
 			}
@@ -80,39 +73,39 @@ func (r *run) patchReports() []patch.Report {
 
 // unapplied says why an object is not as a patch has made it; its Reason is empty
 // when it is.
-func (r *run) unapplied(p patch.ChangedObject) patch.UnmatchedChange {
+func (pr *progress) unapplied(p patch.ChangedObject) patch.UnmatchedChange {
 	miss := patch.UnmatchedChange{Address: p.Address, Reason: patch.Pending, Message: p.Object + " is not written yet"}
-	if why, gone := r.excluded[p.Component]; gone {
+	if why, gone := pr.excluded[p.Component]; gone {
 		miss.Reason, miss.Message = patch.NoSuchObject, "component "+p.Component+" should not exist: "+why
 		return miss
 	}
-	if said, ok := r.rejected[p.Address]; ok {
+	if said, ok := pr.rejected[p.Address]; ok {
 		miss.Reason, miss.Message = patch.Rejected, said
 		return miss
 	}
-	i := slices.IndexFunc(r.desired[p.Component], func(d ownership.Desired) bool { return d.Object == p.Name })
-	if i >= 0 && r.holds(r.desired[p.Component][i]) {
+	i := slices.IndexFunc(pr.desired[p.Component], func(d ownership.Desired) bool { return d.Object == p.Name })
+	if i >= 0 && pr.holds(pr.desired[p.Component][i]) {
 		return patch.UnmatchedChange{}
 	}
-	if i >= 0 && r.desired[p.Component][i].Policy.Apply == "createOnly" {
+	if i >= 0 && pr.desired[p.Component][i].Policy.Apply == "createOnly" {
 		miss.Reason, miss.Message = patch.Conflict, p.Object+" exists, and its policy is createOnly"
 		return miss
 	}
-	if o := r.outcomes[p.Component]; o.Message != "" && o.State != status.Verified {
+	if o := pr.outcomes[p.Component]; o.Message != "" && o.State != status.Verified {
 		miss.Message += ": " + o.Message
 	}
 	return miss
 }
 
-// holds reports whether an object was written with a content. One that a finished
-// hook has left behind may be gone.
-func (r *run) holds(d ownership.Desired) bool {
-	if r.over(d) {
+// holds reports whether an object exists with the desired content. What a successful hook has
+// left behind may be gone.
+func (pr *progress) holds(d ownership.Desired) bool {
+	if pr.over(d) {
 		return true
 	}
-	live := r.live[d.Component][d.Object]
+	live := pr.live[d.Component][d.Object]
 	if live == nil {
-		return !r.graph.Has(d.Component) && r.outcomes[d.Component].State == status.Verified
+		return !pr.graph.Has(d.Component) && pr.outcomes[d.Component].State == status.Verified
 	}
 	return live.GetAnnotations()[ownership.AppliedMark] == d.Digest
 }

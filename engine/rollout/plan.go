@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"operetta.dev/engine/graph"
@@ -10,33 +9,33 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// decide orders the components and finds out which are excluded. What is excluded is
-// on its way out, so that nothing may count on its objects any more, and the package
-// is evaluated without them: whoever needs them is excluded as well, and goes first.
-func (r *run) decide(ctx context.Context) error {
+// plan orders the components and finds out which are excluded. The objects of an excluded
+// component are going to be deleted, so the package is evaluated again without them: what
+// needs them is excluded as well, and is deleted first.
+func (ev *evaluated) plan(ctx context.Context) error {
 	for {
-		if err := r.connect(); err != nil {
+		if err := ev.connect(); err != nil {
 			return err
 		}
-		if !r.exclude() {
+		if !ev.exclude() {
 			return nil
 		}
-		if err := r.evaluateOnce(ctx); err != nil {
+		if err := ev.evaluateOnce(ctx); err != nil {
 			return err
 		}
 	}
 }
 
 // connect builds the graph of the components.
-func (r *run) connect() error {
+func (ev *evaluated) connect() error {
 	g := graph.New[string, program.Edge]()
-	for _, c := range r.rollout.Components {
+	for _, c := range ev.rollout.Components {
 		g.AddNode(c.Name)
 	}
-	for _, c := range r.rollout.Components {
+	for _, c := range ev.rollout.Components {
 		for _, e := range c.Edges {
 			if !g.Has(e.To) {
-				continue // judged at the gate: a derived edge may lead to a component that is not there
+				continue // the gate decides: a derived edge may lead to a component that does not exist
 			}
 			if err := g.AddEdge(c.Name, e.To, e); err != nil {
 				return err
@@ -44,60 +43,49 @@ func (r *run) connect() error {
 		}
 	}
 	if _, err := g.Order(); err != nil {
-		r.fault(blame(err), oneLine(err.Error()))
-		return errStop
+		return stop(cycleReason(g.Cycles()), err.Error())
 	}
-	r.graph = g
+	ev.graph = g
 	return nil
 }
 
-// blame returns who is to mend a cycle: the resource, if its data is why one of the
-// edges is there, or else the package.
-func blame(err error) status.Reason {
-	for _, one := range unjoined(err) {
-		cycle, ok := errors.AsType[*graph.CycleError[string, program.Edge]](one)
-		fromData := ok && slices.ContainsFunc(cycle.Path, func(e graph.Edge[string, program.Edge]) bool { return e.Data.FromData })
-		if !fromData {
+// cycleReason returns whose mistake a cycle is: the resource's, if one of the edges follows
+// from its data, or else the package's.
+func cycleReason(cycles []*graph.CycleError[string, program.Edge]) status.Reason {
+	for _, cycle := range cycles {
+		if !slices.ContainsFunc(cycle.Path, func(e graph.Edge[string, program.Edge]) bool { return e.Data.FromData }) {
 			return status.ReasonInvalidPackage
 		}
 	}
 	return status.ReasonInvalidSpec
 }
 
-// unjoined returns the errors that one joins.
-func unjoined(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		return several.Unwrap()
-	}
-	return []error{err}
-}
-
-// exclude finds the components that should not exist, hides the live objects of those,
-// and reports whether there was anything to hide. What is hidden stays so to the end of
-// the rollout: a when must not change its mind by what follows from it.
-func (r *run) exclude() bool {
-	order, _ := r.graph.Order()
+// exclude finds the components that should not exist and hides their live objects from the
+// package. It reports whether there was anything to hide. Hidden objects stay hidden to the
+// end of the rollout, so that the verdict of a when does not depend on its own effect.
+func (ev *evaluated) exclude() bool {
+	order, _ := ev.graph.Order()
 	components := make([]program.Component, len(order))
 	for i, name := range order {
-		components[i], _ = r.component(name)
+		components[i], _ = ev.component(name)
 	}
-	r.excluded = program.Excluded(components, r.hidden)
-	before := len(r.hidden)
-	for name, why := range r.excluded {
-		if len(r.live[name]) > 0 {
-			r.hidden[name] = why
+	ev.excluded = program.Excluded(components, ev.hidden)
+	before := len(ev.hidden)
+	for name, why := range ev.excluded {
+		if len(ev.live[name]) > 0 {
+			ev.hidden[name] = why
 		}
 	}
-	return len(r.hidden) > before
+	return len(ev.hidden) > before
 }
 
-// next returns the components that are not done, and all of whose dependencies are: a
-// layer of the graph, unless what a layer wrote has changed the graph behind it.
-func (r *run) next(done map[string]bool) []string {
+// next returns the components that are not done and whose dependencies all are: a layer of the
+// graph, unless what an earlier layer wrote has changed the graph.
+func (ev *evaluated) next(done map[string]bool) []string {
 	var layer []string
-	for _, name := range r.graph.Nodes() {
+	for _, name := range ev.graph.Nodes() {
 		ready := !done[name]
-		for _, to := range r.graph.Dependencies(name) {
+		for _, to := range ev.graph.Dependencies(name) {
 			ready = ready && done[to]
 		}
 		if ready {

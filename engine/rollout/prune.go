@@ -23,15 +23,14 @@ func (r *run) prune(ctx context.Context) error {
 		return nil
 	}
 	if r.rendersNothing() {
-		r.fault(status.ReasonPruneRefused, fmt.Sprintf("the package renders no object, and %d exist; they are left alone", r.inventory.Len()))
-		return nil
+		return stop(status.ReasonPruneRefused, fmt.Sprintf("the package renders no object, and %d exist; they are left alone", r.inventory.Len()))
 	}
 	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, doomed: doomed}
 	d.deletePass(ctx)
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
-	r.result.RequeueAfter = d.again
+	r.requeueAfter = sooner(r.requeueAfter, d.again)
 	r.result.Completion.Pruning = d.message()
 	r.result.Completion.Refused = len(d.refused) > 0
 	if len(d.events) > 0 {
@@ -42,22 +41,22 @@ func (r *run) prune(ctx context.Context) error {
 
 // rendersNothing reports whether there is neither an object nor a component that was
 // switched off.
-func (r *run) rendersNothing() bool {
-	return len(r.excluded) == 0 && !slices.ContainsFunc(r.rollout.Components, func(c program.Component) bool { return len(c.Objects) > 0 })
+func (ev *evaluated) rendersNothing() bool {
+	return len(ev.excluded) == 0 && !slices.ContainsFunc(ev.rollout.Components, func(c program.Component) bool { return len(c.Objects) > 0 })
 }
 
 // toDelete returns the entries to delete. What a component does not render any
 // more goes only after the component was applied: create before delete. What another
 // one renders has moved, and stays also as long as that may not be applied.
-func (r *run) toDelete(ctx context.Context) map[ownership.Entry]bool {
+func (pr *progress) toDelete(ctx context.Context) map[ownership.Entry]bool {
 	out := map[ownership.Entry]bool{}
-	rendered := r.rendered(ctx)
-	for _, g := range r.inventory {
-		c, exists := r.component(g.Component)
-		_, excluded := r.excluded[g.Component]
+	rendered := pr.rendered(ctx)
+	for _, g := range pr.inventory {
+		c, exists := pr.component(g.Component)
+		_, excluded := pr.excluded[g.Component]
 		for _, e := range g.Objects {
-			left := !exists && !r.unlisted(g.Component) || excluded || r.rendersNoMore(c, e)
-			if left && !rendered[e.Ref(r.in.Owner.Namespace).Identity()] {
+			left := !exists && !pr.unlisted(g.Component) || excluded || pr.rendersNoMore(c, e)
+			if left && !rendered[e.Ref(pr.in.Owner.Namespace).Identity()] {
 				out[e] = true
 			}
 		}
@@ -66,15 +65,15 @@ func (r *run) toDelete(ctx context.Context) map[ownership.Entry]bool {
 }
 
 // rendered returns the objects of all components that should exist.
-func (r *run) rendered(ctx context.Context) map[cluster.Ref]bool {
+func (ev *evaluated) rendered(ctx context.Context) map[cluster.Ref]bool {
 	out := map[cluster.Ref]bool{}
-	for _, c := range r.rollout.Components {
-		if _, excluded := r.excluded[c.Name]; excluded {
+	for _, c := range ev.rollout.Components {
+		if _, excluded := ev.excluded[c.Name]; excluded {
 			continue
 		}
 		for _, o := range c.Objects {
 			if o.Identity.Known() {
-				out[r.refOf(ctx, o).Identity()] = true
+				out[ev.refOf(ctx, o).Identity()] = true
 			}
 		}
 	}
@@ -83,19 +82,19 @@ func (r *run) rendered(ctx context.Context) map[cluster.Ref]bool {
 
 // unlisted reports whether a component that the evaluation does not show may be a hook
 // all the same.
-func (r *run) unlisted(component string) bool {
-	return slices.ContainsFunc(r.rollout.Hooks, func(h program.Hook) bool { return h.StandsFor(component) })
+func (ev *evaluated) unlisted(component string) bool {
+	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.StandsFor(component) })
 }
 
 // rendersNoMore reports whether a component that was applied in this rollout has
 // left an object out.
-func (r *run) rendersNoMore(c program.Component, e ownership.Entry) bool {
-	o := r.outcomes[c.Name]
+func (pr *progress) rendersNoMore(c program.Component, e ownership.Entry) bool {
+	o := pr.outcomes[c.Name]
 	if c.Rendering != program.RenderedComplete || (o.State != status.Verified && o.State != status.Applied) {
 		return false
 	}
-	ref := e.Ref(r.in.Owner.Namespace).Identity()
-	return !slices.ContainsFunc(r.desired[c.Name], func(d ownership.Desired) bool { return d.Ref().Identity() == ref })
+	ref := e.Ref(pr.in.Owner.Namespace).Identity()
+	return !slices.ContainsFunc(pr.desired[c.Name], func(d ownership.Desired) bool { return d.Ref().Identity() == ref })
 }
 
 // Teardown deletes everything in an inventory, dependents first, and returns what

@@ -26,17 +26,17 @@ func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownershi
 }
 
 // resolveOwnership settles whose an object is where that depends on what else is there.
-func (r *run) resolveOwnership(ctx context.Context, s *step) error {
+func (ap applier) resolveOwnership(ctx context.Context, s *step) error {
 	switch s.action.Verb {
 	case ownership.Keep, ownership.Refuse, ownership.WaitForDeletion:
 		return nil
 	case ownership.Create:
-		return r.checkOwnerNotDeletedBeforeRestore(ctx, s)
+		return ap.checkOwnerNotDeletedBeforeRestore(ctx, s)
 	case ownership.Conflict:
-		return r.adoptFromDeletedOwner(ctx, s)
+		return ap.adoptFromDeletedOwner(ctx, s)
 	case ownership.Update, ownership.Repair, ownership.Adopt:
 	}
-	return r.checkOwnerNotDeleted(ctx, s)
+	return ap.checkOwnerNotDeleted(ctx, s)
 }
 
 // checkOwnerNotDeleted makes sure that an object which has lost its reference to the custom
@@ -44,13 +44,13 @@ func (r *run) resolveOwnership(ctx context.Context, s *step) error {
 // garbage collector has released the object, for kubectl delete --cascade=orphan, and
 // the deletion of the resource has not reached this process yet. Caches of different
 // kinds are not in step, so the API server is asked.
-func (r *run) checkOwnerNotDeleted(ctx context.Context, s *step) error {
-	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.LacksOwnerReference(s.live, r.in.Owner) {
+func (ap applier) checkOwnerNotDeleted(ctx context.Context, s *step) error {
+	if len(s.want.Manifest.GetOwnerReferences()) == 0 || !ownership.LacksOwnerReference(s.live, ap.in.Owner) {
 		return nil
 	}
-	going, err := r.ownerDeleted(ctx)
+	going, err := ap.ownerDeleted(ctx)
 	if going {
-		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + ap.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
@@ -58,22 +58,22 @@ func (r *run) checkOwnerNotDeleted(ctx context.Context, s *step) error {
 // checkOwnerNotDeletedBeforeRestore makes sure that an object which was there and is gone may be made anew. It may
 // not when the garbage collector has taken it because the resource is on its way out, and
 // the deletion of the resource has not reached this process yet.
-func (r *run) checkOwnerNotDeletedBeforeRestore(ctx context.Context, s *step) error {
-	if e, _, known := r.in.Inventory.Find(s.want.Ref(), r.in.Owner.Namespace); !known || e.Digest == "" {
+func (ap applier) checkOwnerNotDeletedBeforeRestore(ctx context.Context, s *step) error {
+	if e, _, known := ap.in.Inventory.Find(s.want.Ref(), ap.in.Owner.Namespace); !known || e.Digest == "" {
 		return nil
 	}
-	going, err := r.ownerDeleted(ctx)
+	going, err := ap.ownerDeleted(ctx)
 	if going {
-		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + r.in.Owner.Kind + " is being deleted"}
+		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + ap.in.Owner.Kind + " is being deleted"}
 	}
 	return err
 }
 
 // ownerDeleted reports whether the custom resource is being deleted, is gone, or is
 // another one of the same name by now.
-func (r *run) ownerDeleted(ctx context.Context) (bool, error) {
-	o := r.in.Owner
-	u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: o.GroupVersionKind, Namespace: o.Namespace, Name: o.Name})
+func (ap applier) ownerDeleted(ctx context.Context) (bool, error) {
+	o := ap.in.Owner
+	u, err := ap.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: o.GroupVersionKind, Namespace: o.Namespace, Name: o.Name})
 	if cluster.IsKindNotServed(err) {
 		return false, nil // a rehearsal has no resources
 	}
@@ -89,8 +89,8 @@ func (s step) onlyMarks() bool {
 }
 
 // mark marks an object anew whose content its policy leaves as it is.
-func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	live, err := r.Cluster.GetLive(ctx, s.want.Ref())
+func (ap applier) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	live, err := ap.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil {
 		return nil, err
 	}
@@ -98,19 +98,19 @@ func (r *run) mark(ctx context.Context, s step) (*unstructured.Unstructured, err
 		return nil, fmt.Errorf("%s: it was replaced while it was being marked", s.want.Ref())
 	}
 	ownership.Remark(live, s.want)
-	return r.Cluster.Replace(ctx, live)
+	return ap.Cluster.Replace(ctx, live)
 }
 
 // adoptFromDeletedOwner adopts an object that another resource would keep if that one is gone, as
 // it is when the object was left behind. Only resources of the own kind are looked
 // for: the operator may not read others, and those are taken to be there.
-func (r *run) adoptFromDeletedOwner(ctx context.Context, s *step) error {
+func (ap applier) adoptFromDeletedOwner(ctx context.Context, s *step) error {
 	claim, _ := ownership.ClaimOn(s.live)
-	if claim.Evidence == ownership.ByReference || claim.Kind != r.in.Owner.GroupKind() {
+	if claim.Evidence == ownership.ByReference || claim.Kind != ap.in.Owner.GroupKind() {
 		return nil
 	}
-	ref := cluster.Ref{GroupVersionKind: r.in.Owner.GroupVersionKind, Namespace: claim.Key.Namespace, Name: claim.Key.Name}
-	u, err := r.Cluster.GetLive(ctx, ref)
+	ref := cluster.Ref{GroupVersionKind: ap.in.Owner.GroupVersionKind, Namespace: claim.Key.Namespace, Name: claim.Key.Name}
+	u, err := ap.Cluster.GetLive(ctx, ref)
 	if cluster.IsKindNotServed(err) || apierrors.IsForbidden(err) {
 		return nil
 	}

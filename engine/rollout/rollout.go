@@ -23,13 +23,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/graph"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
@@ -75,7 +75,7 @@ type Input struct {
 	// Inventory is what the resource has written so far.
 	Inventory ownership.Inventory
 	// HookStates are the hooks that have run, by name.
-	HookStates map[string]HookState
+	HookStates HookStates
 	// Requested says that a person has asked for this rollout.
 	Requested bool
 	// Patches change what the package renders, in any order.
@@ -108,7 +108,7 @@ type WriteAhead struct {
 	// Preview is what is about to happen.
 	Preview status.Completion
 	// HookStates are the hooks as Result has them.
-	HookStates map[string]HookState
+	HookStates HookStates
 }
 
 // A HookState is how a hook ended. One that is Waiting has not run and comes before the
@@ -130,7 +130,7 @@ type Result struct {
 	// Events are what happened, in the past tense.
 	Events []Event
 	// HookStates are the hooks that have run, and those before deletion, by name.
-	HookStates map[string]HookState
+	HookStates HookStates
 	// NeedsFinalizer says that the resource must not go before its objects were deleted.
 	NeedsFinalizer bool
 	// Detail is for the log, and too long for a status: where the evaluator failed.
@@ -147,89 +147,74 @@ type Event struct {
 	Warning bool
 }
 
-// run is the state of one rollout.
-type run struct {
-	*Engine
-	in Input
-
-	live live
-	// gone are the objects that have ended and are not there any more.
-	gone  map[cluster.Ref]gone
-	found map[string]program.Found
-	// unread are the inputs of kinds that are not served, with why.
-	unread   map[string]string
-	rollout  program.Rollout
-	graph    *graph.Graph[string, program.Edge]
-	excluded map[string]string
-	// awaited are the components whose own definitions of kinds are not served yet, and
-	// what they wait for.
-	awaited map[string]string
-	// hidden are the excluded components whose live objects the package does not see.
-	hidden   map[string]string
-	desired  map[string][]ownership.Desired
-	outcomes map[string]status.Component
-	// judged are the components whose outcome is about what was applied.
-	judged    map[string]bool
-	inventory ownership.Inventory
-	finished  map[string]HookState
-	change    status.Change
-	result    Result
-	// deleting says that the resource is on its way out.
-	deleting bool
-	// resume is when to look again at objects that were written too often; 0 is never.
-	resume time.Duration
-	// failures are errors of the cluster, to be retried with backoff.
-	failures []error
-	// patched are what the last evaluation has made of the patches, and rejected what
-	// the API server said of objects that it refused, by address.
-	patched  []patch.Report
-	rejected map[string]string
-}
-
-// live holds observed objects by component and object name.
-type live map[string]map[string]*unstructured.Unstructured
-
-// all returns the objects, in no order.
-func (l live) all() []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
-	for _, objects := range l {
-		for _, u := range objects {
-			if u != nil {
-				out = append(out, u)
-			}
-		}
-	}
-	return out
-}
-
-// errStop ends a rollout whose result is complete.
-var errStop = errors.New("the rollout is complete")
-
 // Run rolls a package out once. The result is valid also with an error, which
 // says that the cluster refused something and that it should be tried again.
 func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 	r := newRun(e, in)
-	r.through(ctx, r.observe, r.evaluate, r.decide, r.desireObjects, r.deploy, r.afterDeploy, r.afterVerify, r.prune)
+	r.through(ctx, append(r.readOnlyPhases(), r.storeInventory, r.deploy, r.afterDeploy, r.afterVerify, r.prune)...)
 	return r.finish(), errors.Join(r.failures...)
+}
+
+// phase is a part of a rollout. An error ends the rollout.
+type phase func(context.Context) error
+
+// readOnlyPhases are the phases before the first write, which Decide shares with Run.
+func (r *run) readOnlyPhases() []phase {
+	return []phase{r.observe, r.evaluate, r.plan, r.stampAll, r.growInventory}
+}
+
+// run is the state of one rollout: what the phases before have found out, each in a type of
+// its own, and what the rollout has done so far.
+type run struct {
+	hooks
+	result Result
+	change status.Change
+	// requeueAfter is when to look again at what no watch event tells of, or 0.
+	requeueAfter time.Duration
+	// grown is the inventory as it has to be before the first write.
+	grown ownership.Inventory
+	// deleting says that the resource is being deleted.
+	deleting bool
 }
 
 func newRun(e *Engine, in Input) *run {
 	in.Owner.Reach = &e.Reach
-	inventory, left := withinReach(in.Owner, in.Inventory)
+	inventory, events := withinReach(in.Owner, in.Inventory)
 	in.Inventory, in.Owner = inventory, in.Owner.WithInventory(inventory)
-	return &run{
-		result: Result{Events: left},
-		Engine: e, in: in, inventory: in.Inventory, live: live{}, change: status.Unchanged,
-		outcomes: map[string]status.Component{}, judged: map[string]bool{}, hidden: map[string]string{}, unread: map[string]string{}, awaited: map[string]string{}, finished: maps.Clone(in.HookStates),
+	obs := &observed{Engine: e, in: in, inventory: inventory, live: live{}, unread: map[string]string{}, hidden: map[string]string{}}
+	pr := &progress{
+		evaluated: &evaluated{observed: obs},
+		desired:   map[string][]ownership.Desired{}, awaited: map[string]string{},
+		outcomes: map[string]status.Component{}, judged: map[string]bool{}, rejected: map[string]string{},
 	}
+	states := HookStates{}
+	maps.Copy(states, in.HookStates)
+	return &run{hooks: hooks{progress: pr, states: states}, result: Result{Events: events}, change: status.Unchanged}
 }
 
-// through runs phases until one of them ends the rollout.
-func (r *run) through(ctx context.Context, phases ...func(context.Context) error) {
+// stopError ends a rollout for a fault of the resource or of the package as a whole. A retry
+// would not help.
+type stopError struct {
+	fault status.Component
+	// detail is for the log.
+	detail string
+}
+
+// Error says what is wrong.
+func (e *stopError) Error() string { return e.fault.Message }
+
+// stop returns a stopError.
+func stop(reason status.Reason, message string) error {
+	return &stopError{fault: failed("", reason, oneLine(message))}
+}
+
+// through runs phases until one of them fails.
+func (r *run) through(ctx context.Context, phases ...phase) {
 	for _, phase := range phases {
 		err := guarded(func() error { return phase(ctx) })
-		if errors.Is(err, errStop) {
-			break
+		if stopped, ok := errors.AsType[*stopError](err); ok {
+			r.result.Completion.Fault, r.result.Detail = stopped.fault, stopped.detail
+			return
 		}
 		if err != nil {
 			r.failures = append(r.failures, err)
@@ -237,13 +222,13 @@ func (r *run) through(ctx context.Context, phases ...func(context.Context) error
 			if fault, ok := r.panicked("", err); ok {
 				r.result.Completion.Fault = fault
 			}
-			break
+			return
 		}
 	}
 }
 
-// ClusterFault is the fault of a rollout that the cluster does not let go on. A kind that
-// cannot be read is one: of what is rendered, all may depend on it.
+// ClusterFault is the fault of a rollout that an error of the cluster has ended. A kind that
+// cannot be read ends it too: everything that is rendered may depend on its objects.
 func ClusterFault(err error) status.Component {
 	out := retrying("", oneLine(err.Error()))
 	if _, ok := errors.AsType[*cluster.KindUnreadableError](err); ok {
@@ -252,35 +237,22 @@ func ClusterFault(err error) status.Component {
 	return out
 }
 
-// fault records what is wrong with the resource or the package as a whole.
-func (r *run) fault(reason status.Reason, message string) {
-	r.result.Completion.Fault = status.Component{State: status.Failed, Reason: reason, Message: message}
-}
-
 // finish assembles the result.
 func (r *run) finish() Result {
 	out := r.result
 	r.inventory = r.relinked()
-	out.Inventory = r.endings(r.inventory.Seen(r.in.Owner.Namespace, r.live.all()...))
-	out.HookStates = r.hooksSoFar()
+	out.Inventory = r.withFinished(r.inventory.Seen(r.in.Owner.Namespace, slices.Collect(r.live.all())...))
+	out.HookStates = r.hookStates()
 	out.NeedsFinalizer = r.needsFinalizer(r.inventory)
-	if after := r.rollout.RequeueAfter; after != 0 {
-		out.RequeueAfter = sooner(out.RequeueAfter, after)
-	}
 	out.Completion.Components = r.components()
 	out.Completion.Change = r.change
-	out.Completion.Own = r.own()
+	out.Completion.Own = r.ownStatus()
 	out.Patches = r.patchReports()
 	out.Completion.Patches = effective(out.Patches)
-	if len(r.rollout.StatusFaults) > 0 && out.Completion.Fault.IsZero() {
-		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidPackage, Message: r.rollout.StatusFaults.Error()}
+	if out.Completion.Fault.IsZero() {
+		out.Completion.Fault = r.statusFault()
 	}
-	if r.rollout.Unstored != "" && out.Completion.Fault.IsZero() {
-		out.Completion.Fault = status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: r.rollout.Unstored}
-	}
-	if r.resume > 0 {
-		out.RequeueAfter = sooner(out.RequeueAfter, r.resume)
-	}
+	out.RequeueAfter = sooner(r.requeueAfter, r.retryPatches, r.rollout.RequeueAfter)
 	if len(r.unread) > 0 {
 		out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
 	}
@@ -296,64 +268,21 @@ func (r *run) finish() Result {
 	return out
 }
 
-// own returns the author's status fields, or nil when they could not be evaluated
-// over what is there.
-func (r *run) own() map[string]any {
-	switch {
-	case r.graph == nil:
-		return nil
-	case r.rollout.Status == nil:
-		return map[string]any{}
-	}
-	return r.rollout.Status
-}
-
-// retryAfter is when to look again for what no watch reports: a kind that is not
-// served yet, an object of somebody else's that is in the way.
+// retryAfter is when to look again at what no watch event tells of: a kind that is not
+// served yet, an object in the way that somebody else owns.
 const retryAfter = 5 * time.Second
 
-// RejectedRetryAfter is when to offer an object again that the API server refused: what
-// refused it may have been a webhook that has changed since.
+// RejectedRetryAfter is when to write an object again that the API server rejected: the
+// webhook that rejected it may have changed since.
 const RejectedRetryAfter = 5 * time.Minute
 
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b < a {
-		return b
+// sooner returns the shortest of some waits, of which 0 is none.
+func sooner(waits ...time.Duration) time.Duration {
+	waits = slices.DeleteFunc(waits, func(d time.Duration) bool { return d == 0 })
+	if len(waits) == 0 {
+		return 0
 	}
-	return a
-}
-
-// components returns the outcomes in the author's order.
-func (r *run) components() []status.Component {
-	var out []status.Component
-	for _, c := range r.rollout.Components {
-		if o, ok := r.outcomes[c.Name]; ok {
-			o.Timeout, o.WaitsFor = c.Timeout, r.waitsFor(c, o)
-			out = append(out, o)
-		}
-	}
-	for _, h := range r.rollout.Hooks {
-		if o, ok := r.outcomes[h.Component.Name]; ok {
-			o.Timeout = h.Component.Timeout
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// component returns a component of the current evaluation.
-func (r *run) component(name string) (program.Component, bool) {
-	for _, c := range r.rollout.Components {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	for _, h := range r.rollout.Hooks {
-		if h.Component.Name == name {
-			return h.Component, true
-		}
-	}
-	return program.Component{}, false
+	return slices.Min(waits)
 }
 
 // eventf records what happened to an object.

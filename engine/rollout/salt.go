@@ -27,10 +27,10 @@ type Salts interface {
 }
 
 // saltOf returns the salt that a Secret has or is given.
-func (r *run) saltOf(component, object string) string {
-	live := ownership.SaltOf(r.live[component][object])
-	if r.in.Salts != nil {
-		return r.in.Salts.Salt(component, object, live)
+func (obs *observed) saltOf(component, object string) string {
+	live := ownership.SaltOf(obs.live[component][object])
+	if obs.in.Salts != nil {
+		return obs.in.Salts.Salt(component, object, live)
 	}
 	if live != "" {
 		return live
@@ -40,22 +40,22 @@ func (r *run) saltOf(component, object string) string {
 
 // keyOf returns what the digests of an object of a component are made with, or "" if it
 // rests on no Secret.
-func (r *run) keyOf(component string, o program.Object) string {
+func (ev *evaluated) keyOf(component string, o program.Object) string {
 	if isSecret(o) {
-		return r.saltOf(component, o.Name)
+		return ev.saltOf(component, o.Name)
 	}
-	return combined(r.keysBehind(o))
+	return combined(ev.keysBehind(o))
 }
 
 // keyOfHook returns what the names of a hook's objects are made with, or "" if none of
 // them is a Secret or rests on one.
-func (r *run) keyOfHook(c program.Component) string {
+func (ev *evaluated) keyOfHook(c program.Component) string {
 	var keys []string
 	for _, o := range c.Objects {
 		if isSecret(o) {
-			keys = append(keys, r.saltOf(c.Name, o.Name))
+			keys = append(keys, ev.saltOf(c.Name, o.Name))
 		}
-		keys = append(keys, r.keysBehind(o)...)
+		keys = append(keys, ev.keysBehind(o)...)
 	}
 	return combined(keys)
 }
@@ -64,19 +64,19 @@ func isSecret(o program.Object) bool { return o.Identity.Kind == "Secret" }
 
 // keysBehind returns the keys of the Secrets that an object may rest on, as far as they
 // are there.
-func (r *run) keysBehind(o program.Object) []string {
+func (ev *evaluated) keysBehind(o program.Object) []string {
 	var out []string
 	for _, ref := range o.Secrets {
 		if ref.Input == "" {
-			out = append(out, r.ownKey(ref))
+			out = append(out, ev.ownKey(ref))
 			continue
 		}
 		var found []string
-		for _, object := range r.found[ref.Input].Objects {
+		for _, object := range ev.found[ref.Input].Objects {
 			found = append(found, program.InputKeyOf(object))
 		}
-		if r.in.Salts != nil {
-			found = r.in.Salts.Input(ref.Input, found)
+		if ev.in.Salts != nil {
+			found = ev.in.Salts.Input(ref.Input, found)
 		}
 		out = append(out, found...)
 	}
@@ -85,10 +85,10 @@ func (r *run) keysBehind(o program.Object) []string {
 
 // ownKey returns the key of an own Secret that an object rests on. One that has no salt
 // may never get one, such as one that is only ever created.
-func (r *run) ownKey(ref program.SecretRef) string {
-	live := r.live[ref.Component][ref.Object]
-	if c, _ := r.component(ref.Component); live == nil && slices.ContainsFunc(c.Objects, func(o program.Object) bool { return o.Name == ref.Object && isSecret(o) }) {
-		return r.saltOf(ref.Component, ref.Object)
+func (ev *evaluated) ownKey(ref program.SecretRef) string {
+	live := ev.live[ref.Component][ref.Object]
+	if c, _ := ev.component(ref.Component); live == nil && slices.ContainsFunc(c.Objects, func(o program.Object) bool { return o.Name == ref.Object && isSecret(o) }) {
+		return ev.saltOf(ref.Component, ref.Object)
 	}
 	if live == nil || live.GetKind() != "Secret" {
 		return ""

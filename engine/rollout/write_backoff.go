@@ -56,25 +56,25 @@ type WriteCause struct {
 }
 
 // delayOf returns what is known of an object that was written too often.
-func (r *run) delayOf(component, object string, need Need) WriteDelay {
-	if r.in.WriteBackoff == nil {
+func (ap applier) delayOf(component, object string, need Need) WriteDelay {
+	if ap.in.WriteBackoff == nil {
 		return WriteDelay{}
 	}
-	return r.in.WriteBackoff.Delay(component, object, need)
+	return ap.in.WriteBackoff.Delay(component, object, need)
 }
 
 // performUnlessDelayed carries out one step, unless its object was written too often.
-func (r *run) performUnlessDelayed(ctx context.Context, s step, out *application) error {
+func (ap applier) performUnlessDelayed(ctx context.Context, s step, out *application) error {
 	component, object := s.want.Component, s.want.Object
-	p := r.delayOf(component, object, needOf(s.action.Verb))
-	if !s.held {
+	p := ap.delayOf(component, object, needOf(s.action.Verb))
+	if !s.delayed {
 		written := len(out.writes) + len(out.recreated)
-		if err := r.perform(ctx, s, out); err != nil {
+		if err := ap.perform(ctx, s, out); err != nil {
 			return err
 		}
 		if len(out.writes)+len(out.recreated) > written {
-			r.noteWritten(s)
-			p = r.delayOf(component, object, InSync)
+			ap.noteWritten(s)
+			p = ap.delayOf(component, object, InSync)
 		}
 	}
 	if p.Times == 0 {
@@ -83,36 +83,25 @@ func (r *run) performUnlessDelayed(ctx context.Context, s step, out *application
 	if out.keepsChanging.Name == "" {
 		out.keepsChanging = keepsChanging(s, p)
 	}
-	out.resume = sooner(out.resume, max(p.Wait, time.Second))
+	out.requeueAfter = sooner(out.requeueAfter, max(p.Wait, time.Second))
 	return nil
 }
 
 // mustWait reports whether the object of a step is to be written, and was too often.
-func (r *run) mustWait(s step) bool {
-	return needOf(s.action.Verb) == Wanted && r.delayOf(s.want.Component, s.want.Object, Wanted).Wait > 0
+func (ap applier) mustWait(s step) bool {
+	return needOf(s.action.Verb) == Wanted && ap.delayOf(s.want.Component, s.want.Object, Wanted).Wait > 0
 }
 
-// holdTogether holds all objects of a component whose rendering has changed, if one of
+// delayTogether holds all objects of a component whose rendering has changed, if one of
 // them is held: either all are changed or none.
-func holdTogether(steps []step) {
-	if !slices.ContainsFunc(steps, func(s step) bool { return s.held && s.action.Verb == ownership.Update }) {
+func delayTogether(steps []step) {
+	if !slices.ContainsFunc(steps, func(s step) bool { return s.delayed && s.action.Verb == ownership.Update }) {
 		return
 	}
 	for i, s := range steps {
 		if s.action.Verb == ownership.Update {
-			steps[i].held = true
+			steps[i].delayed = true
 		}
-	}
-}
-
-// collectDelay takes over that a component has an object that was written too often.
-// What is worse, or comes before that, is said instead.
-func (r *run) collectDelay(a application) {
-	if a.resume > 0 {
-		r.resume = sooner(r.resume, a.resume)
-	}
-	if name := a.keepsChanging.Name; name != "" && r.outcomes[name].Name == "" {
-		r.outcomes[name] = a.keepsChanging
 	}
 }
 
@@ -127,8 +116,8 @@ func needOf(v ownership.Verb) Need {
 }
 
 // noteWritten notes that an object was written.
-func (r *run) noteWritten(s step) {
-	if r.in.WriteBackoff == nil {
+func (ap applier) noteWritten(s step) {
+	if ap.in.WriteBackoff == nil {
 		return
 	}
 	why := WriteCause{Verb: s.action.Verb}
@@ -139,8 +128,8 @@ func (r *run) noteWritten(s step) {
 		why.Field = ownership.Differs(s.want, s.live)
 	}
 	// It is repeated later, when a Secret may be another one, or not known any more.
-	why.Field = r.in.Redactor.Text(why.Field)
-	r.in.WriteBackoff.Wrote(s.want.Component, s.want.Object, why)
+	why.Field = ap.in.Redactor.Text(why.Field)
+	ap.in.WriteBackoff.Wrote(s.want.Component, s.want.Object, why)
 }
 
 // keepsChanging is the outcome of a component one of whose objects was written too often.

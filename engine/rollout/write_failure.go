@@ -68,7 +68,7 @@ func (s step) attempt() Attempt {
 
 // writes reports whether a step writes something.
 func (s step) writes() bool {
-	if s.held {
+	if s.delayed {
 		return false
 	}
 	switch s.action.Verb {
@@ -80,11 +80,11 @@ func (s step) writes() bool {
 }
 
 // knownRejection returns what the API server has said to the same write before.
-func (r *run) knownRejection(s step) (WriteFailure, bool) {
-	if r.in.Rejections == nil || !s.writes() {
+func (ap applier) knownRejection(s step) (WriteFailure, bool) {
+	if ap.in.Rejections == nil || !s.writes() {
 		return WriteFailure{}, false
 	}
-	said, ok := r.in.Rejections.Recall(s.attempt())
+	said, ok := ap.in.Rejections.Recall(s.attempt())
 	said.want = s.want
 	return said, ok
 }
@@ -98,7 +98,7 @@ func (e *knownRejectionError) Error() string { return e.said.Message }
 
 // refusal returns what an error says about the object of a step, and remembers it if it
 // is worth remembering.
-func (r *run) writeFailure(ctx context.Context, s step, err error) WriteFailure {
+func (ap applier) writeFailure(ctx context.Context, s step, err error) WriteFailure {
 	if recalled, ok := errors.AsType[*knownRejectionError](err); ok {
 		return recalled.said
 	}
@@ -109,14 +109,14 @@ func (r *run) writeFailure(ctx context.Context, s step, err error) WriteFailure 
 		out.Kind, out.Message = KindNotServed, fmt.Sprintf("object %s: %v", s.want.Object, err)
 	case cluster.IsTooLarge(s.want.Manifest, err):
 		out.Kind, out.Message = Rejected, fmt.Sprintf("%v: it has %d bytes, which is too large", err, cluster.SizeOf(s.want.Manifest.Object))
-		if r.in.Rejections != nil {
-			r.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
+		if ap.in.Rejections != nil {
+			ap.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: ap.in.Redactor.Text(out.Message)})
 		}
 	case isRejection(err):
-		out.Kind, out.Message = Rejected, r.rejectionText(s.want, err)+r.remedy(ctx, s, err)
-		if r.in.Rejections != nil {
+		out.Kind, out.Message = Rejected, ap.rejectionText(s.want, err)+ap.remedy(ctx, s, err)
+		if ap.in.Rejections != nil {
 			// What is repeated later may be about a Secret that nobody knows any more.
-			r.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: r.in.Redactor.Text(out.Message)})
+			ap.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: out.Kind, Message: ap.in.Redactor.Text(out.Message)})
 		}
 	}
 	return out
@@ -146,14 +146,14 @@ const maxProblems = 10
 
 // rejectionText says what is wrong with an object, field by field, with the lines that
 // render them.
-func (r *run) rejectionText(d ownership.Desired, err error) string {
+func (ap applier) rejectionText(d ownership.Desired, err error) string {
 	var faults []string
 	add := func(path, problem string) {
-		text := status.Shorten(r.in.Redactor.Text(problem), maxProblem) // of a value that was cut, not all would be found
+		text := status.Shorten(ap.in.Redactor.Text(problem), maxProblem) // of a value that was cut, not all would be found
 		if path != "" {
 			text = path + ": " + text
 		}
-		faults = append(faults, text+r.locate(d, path).Behind())
+		faults = append(faults, text+ap.locate(d, path).Behind())
 	}
 	fields := slices.Compact(fieldsOf(d, err))
 	for _, f := range fields[:min(len(fields), maxProblems)] {
@@ -194,9 +194,9 @@ type Locator interface {
 }
 
 // locate returns where a field of an object is written.
-func (r *run) locate(d ownership.Desired, path string) fault.Position {
-	if l, ok := r.Package.(Locator); ok && path != "" {
-		if at := l.Locate(r.session(), d.Component, d.Object, path); !at.IsZero() {
+func (ap applier) locate(d ownership.Desired, path string) fault.Position {
+	if l, ok := ap.Package.(Locator); ok && path != "" {
+		if at := l.Locate(ap.session(), d.Component, d.Object, path); !at.IsZero() {
 			return at
 		}
 	}
@@ -205,8 +205,8 @@ func (r *run) locate(d ownership.Desired, path string) fault.Position {
 
 // remedy says what to do about a change that is rejected, where the same object would be
 // accepted as a new one.
-func (r *run) remedy(ctx context.Context, s step, err error) string {
-	if s.live == nil || !apierrors.IsInvalid(err) || r.Cluster.Probe(ctx, s.want.Manifest) != nil {
+func (ap applier) remedy(ctx context.Context, s step, err error) string {
+	if s.live == nil || !apierrors.IsInvalid(err) || ap.Cluster.Probe(ctx, s.want.Manifest) != nil {
 		return ""
 	}
 	return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)

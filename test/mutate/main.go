@@ -5,14 +5,16 @@
 //	go run ./test/mutate                          300 mutants of the three packages
 //	go run ./test/mutate -n 50 -seed 7 rollout    50 others, of one package
 //
-// The source itself is never touched: the compiler reads the changed file instead of the original one
-// (go build -overlay). A seed draws the mutants, so that a run can be repeated. Mutants that do not
-// compile are replaced by others. The command exits with 1 if the tests killed fewer than -min percent.
+// All mutants are compiled into one set of test binaries, each behind a switch, and a process has one of
+// them on. The source itself is never touched: the compiler reads changed files instead of the original
+// ones (go test -overlay). Each test runs once alone to see which mutants it reaches, and a mutant gets
+// only the tests that reach it. A seed draws the mutants, so that a run can be repeated. The command
+// exits with 1 if the tests killed fewer than -min percent.
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -68,35 +70,51 @@ func run(o options, names []string) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("there is no package in %q; the packages are ownership, rollout and reconcile", names)
 	}
-	mutants, err := allMutants(chosen)
+	dir, err := os.MkdirTemp("", "mutate-*")
 	if err != nil {
 		return err
 	}
-	if err := testUnchanged(ctx, chosen); err != nil {
+	defer func() { _ = os.RemoveAll(dir) }()
+	started := time.Now()
+	b, err := build(ctx, dir, chosen)
+	if err != nil {
 		return err
 	}
-	rnd := rand.New(rand.NewPCG(o.seed, 0))
-	rnd.Shuffle(len(mutants), func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
-	fmt.Printf("%d of %d possible mutants, seed %d\n", min(o.mutants, len(mutants)), len(mutants), o.seed)
-	started := time.Now()
-	s := newScore(o.mutants)
-	if err := testMutants(ctx, mutants, o.workers, s); err != nil {
+	fmt.Printf("compiled in %s\n", time.Since(started).Round(time.Second))
+	reached, err := b.measure(ctx, chosen)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("all tests have run alone after %s\n", time.Since(started).Round(time.Second))
+	mutants := draw(b.mutants, o)
+	fmt.Printf("%d of %d possible mutants, seed %d\n", len(mutants), len(b.mutants), o.seed)
+	s := &score{want: len(mutants), tried: map[string]int{}, killed: map[string]int{}}
+	if err := b.testMutants(ctx, chosen, mutants, reached, o.workers, s); err != nil {
 		return err
 	}
 	return s.print(time.Since(started), o.minPercent)
 }
 
-// testMutants tests mutants concurrently until the score has enough of them. It errors if one could
-// not be tested.
-func testMutants(ctx context.Context, mutants []mutant, workers int, s *score) error {
-	group, groupCtx := errgroup.WithContext(ctx)
+// draw returns as many mutants as are wanted, in the order of their numbers.
+func draw(mutants []mutant, o options) []mutant {
+	rnd := rand.New(rand.NewPCG(o.seed, 0))
+	rnd.Shuffle(len(mutants), func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
+	mutants = mutants[:min(o.mutants, len(mutants))]
+	slices.SortFunc(mutants, func(a, b mutant) int { return cmp.Compare(a.id, b.id) })
+	return mutants
+}
+
+// testMutants tests mutants, some at the same time. It errors if one could not be tested.
+func (b *binaries) testMutants(ctx context.Context, chosen []target, mutants []mutant, reached reach, workers int, s *score) error {
+	order := map[string][]string{}
+	for _, t := range chosen {
+		order[t.name] = t.tests
+	}
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for _, m := range mutants {
-		if s.full() || groupCtx.Err() != nil {
-			break
-		}
 		group.Go(func() error {
-			v, by, err := try(groupCtx, m)
+			v, by, err := b.try(ctx, m, reached.batches(m, order[m.target]))
 			if err != nil {
 				return fmt.Errorf("%s: %w", m, err)
 			}
@@ -104,36 +122,5 @@ func testMutants(ctx context.Context, mutants []mutant, workers int, s *score) e
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-// allMutants returns all mutants of some packages.
-func allMutants(chosen []target) ([]mutant, error) {
-	var out []mutant
-	for _, t := range chosen {
-		found, err := find(t)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	return out, nil
-}
-
-// testUnchanged errors unless the tests of some packages pass without a change: tests that fail
-// anyway would seem to kill every mutant.
-func testUnchanged(ctx context.Context, chosen []target) error {
-	var packages []string
-	for _, t := range chosen {
-		packages = append(packages, t.tests...)
-	}
-	slices.Sort(packages)
-	failed, err := goTest(ctx, "", slices.Compact(packages)...)
-	if err == nil && failed {
-		err = errors.New("the tests fail without any change")
-	}
-	return err
+	return group.Wait()
 }

@@ -20,33 +20,22 @@ type score struct {
 	survived []mutant
 }
 
-func newScore(want int) *score {
-	return &score{want: want, tried: map[string]int{}, killed: map[string]int{}}
-}
-
-// full reports whether enough mutants were tested.
-func (s *score) full() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.done >= s.want
-}
-
-// add records and prints one verdict. It ignores invalid mutants, and those beyond the number wanted,
-// which were under way when it was reached.
+// add records and prints one verdict.
 func (s *score) add(m mutant, v verdict, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v == invalid || s.done >= s.want {
-		return
-	}
 	s.done++
-	s.tried[m.target.name]++
-	if v == killed {
-		s.killed[m.target.name]++
-	} else {
+	s.tried[m.target]++
+	switch v {
+	case killed:
+		s.killed[m.target]++
+	case unreached:
+		m.change += " (no test gets there)"
+		s.survived = append(s.survived, m)
+	default:
 		s.survived = append(s.survived, m)
 	}
-	fmt.Printf("%4d/%d %-8s %s %s\n", s.done, s.want, v, m, by)
+	fmt.Printf("%4d/%d %-9s %s %s\n", s.done, s.want, v, m, by)
 }
 
 // print prints the mutants that survived, and the totals. It errors if too few were killed.

@@ -107,7 +107,7 @@ func writeHealth(b *strings.Builder, d definition, all []definition) {
 // sharedChecks describes the checks of the definitions that are private.
 var sharedChecks = map[string]string{
 	"checks.exists":   "the object is there.",
-	"checks.observed": "the status is about the latest spec, if the object says which it is about.",
+	"checks.observed": "the status describes the latest spec, if it has observedGeneration.",
 }
 
 // withEmbedded returns the fields of a definition and of those that it embeds, the

@@ -1,0 +1,169 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/graph"
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// evaluated is what the package says of the resource and of what was observed.
+type evaluated struct {
+	*observed
+	rollout program.Rollout
+	// patched are what this evaluation has made of the patches.
+	patched []patch.Report
+	// retryPatches is when to try a patch again whose kind is not served, or 0.
+	retryPatches time.Duration
+	graph        *graph.Graph[string, program.Edge]
+	excluded     map[string]string
+}
+
+// maxRounds bounds how often one evaluation may reveal more. Each round but the last
+// finds the objects of at least one component.
+const maxRounds = 100
+
+// evaluate evaluates the package until that reveals nothing new to observe: objects that
+// exist already (after a lost status, the first evaluation knows none), and inputs, which
+// the resource may name. An evaluation that failed without them may succeed with them.
+func (ev *evaluated) evaluate(ctx context.Context) error {
+	for range maxRounds {
+		undecided := ev.evaluateOnce(ctx)
+		if undecided != nil && len(ev.rollout.Inputs) == 0 {
+			return undecided
+		}
+		found, err := ev.discover(ctx)
+		if err != nil {
+			return err
+		}
+		read, err := ev.readInputs(ctx, ev.rollout.Inputs)
+		if err != nil {
+			return err
+		}
+		if !ev.updateFinished(ctx) && !found && !read {
+			return undecided
+		}
+	}
+	return stop(status.ReasonInvalidPackage, "the rendered identities keep changing with what is observed; an object's name must not depend on that object")
+}
+
+// evaluateOnce evaluates the package over what is observed now, and applies the patches.
+func (ev *evaluated) evaluateOnce(ctx context.Context) error {
+	out, err := ev.Package.Evaluate(ev.session())
+	if err != nil {
+		ev.rollout.Inputs = out.Inputs
+		return evaluationError(err)
+	}
+	ev.rollout = out
+	switch {
+	case len(out.Invalid) > 0:
+		return stop(status.ReasonInvalidSpec, out.Invalid.Error())
+	case len(out.Misconfigured) > 0:
+		return stop(status.ReasonInvalidConfig, out.Misconfigured.Error())
+	}
+	if err := ev.patch(ctx); err != nil {
+		return err
+	}
+	ev.teachRedactor()
+	return nil
+}
+
+// evaluationError returns an evaluation without a result as a stopError. A retry would not
+// help: the same package says the same of the same resource.
+func evaluationError(err error) error {
+	if panicked, ok := errors.AsType[*program.PanicError](err); ok {
+		return &stopError{fault: failed("", status.ReasonEvaluationFailed, oneLine(err.Error())), detail: string(panicked.Stack)}
+	}
+	if limit, over := errors.AsType[*program.LimitError](err); over {
+		reason := status.ReasonEvaluationLimit
+		if limit.TooSlow {
+			reason = status.ReasonEvaluationTooSlow
+		}
+		return stop(reason, limit.Error())
+	}
+	return stop(status.ReasonInvalidPackage, err.Error())
+}
+
+// teachRedactor adds the rendered Secrets to the redactor, and allows the names of what is
+// rendered in messages.
+func (ev *evaluated) teachRedactor() {
+	for c := range ev.everything() {
+		ev.in.Redactor.AllowNames(c.Name)
+		for _, o := range c.Objects {
+			if !o.NamedBySecret { // whoever has not chosen such a name learns nothing from a gap
+				ev.in.Redactor.AllowNames(o.Name, o.Identity.Kind, o.Identity.Name, o.Identity.Namespace)
+			}
+			ev.in.Redactor.Add(o.Manifest)
+		}
+	}
+}
+
+// discover reads the rendered objects that were not read yet, or under another identity:
+// a renamed object is another object. It reports whether the package sees more by that.
+func (ev *evaluated) discover(ctx context.Context) (bool, error) {
+	var places []place
+	for _, c := range ev.rollout.Components {
+		for _, o := range c.Objects {
+			known := ev.live[c.Name][o.Name]
+			ref := ev.refOf(ctx, o)
+			if o.Identity.Known() && (known == nil || cluster.RefOf(known).Identity() != ref.Identity()) {
+				places = append(places, place{c.Name, o.Name, ref})
+			}
+		}
+	}
+	return ev.look(ctx, places)
+}
+
+// everything yields the components and then the hooks.
+func (ev *evaluated) everything() iter.Seq[program.Component] {
+	return func(yield func(program.Component) bool) {
+		for _, c := range ev.rollout.Components {
+			if !yield(c) {
+				return
+			}
+		}
+		for _, h := range ev.rollout.Hooks {
+			if !yield(h.Component) {
+				return
+			}
+		}
+	}
+}
+
+// component returns a component or a hook by its name.
+func (ev *evaluated) component(name string) (program.Component, bool) {
+	for c := range ev.everything() {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return program.Component{}, false
+}
+
+// ownStatus returns the author's status fields, or nil when nothing was evaluated.
+func (ev *evaluated) ownStatus() map[string]any {
+	switch {
+	case ev.graph == nil:
+		return nil
+	case ev.rollout.Status == nil:
+		return map[string]any{}
+	}
+	return ev.rollout.Status
+}
+
+// statusFault returns what is wrong with the author's status fields, if anything is.
+func (ev *evaluated) statusFault() status.Component {
+	switch {
+	case len(ev.rollout.StatusFaults) > 0:
+		return failed("", status.ReasonInvalidPackage, ev.rollout.StatusFaults.Error())
+	case ev.rollout.Unstored != "":
+		return failed("", status.ReasonStatusTooLarge, ev.rollout.Unstored)
+	}
+	return status.Component{}
+}

@@ -1,0 +1,100 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// readInputs reads the inputs of the package, and reports whether they differ from those
+// that were read before.
+func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bool, error) {
+	found := map[string]program.Found{}
+	watched := slices.Clone(obs.in.ConfigInputs)
+	for _, i := range inputs {
+		if i.Missing != "" {
+			continue // the components that use it say what it waits for
+		}
+		i, readable, err := obs.placed(ctx, i)
+		if err != nil {
+			return false, err
+		}
+		if !readable {
+			continue
+		}
+		f, err := ReadInput(ctx, obs.Cluster, i)
+		if err != nil {
+			return false, fmt.Errorf("input %s: %w", i.Name, err)
+		}
+		for _, o := range f.Objects {
+			obs.in.Redactor.Add(o)
+		}
+		found[i.Name] = f
+		watched = append(watched, i)
+	}
+	changed := !sameFound(obs.found, found)
+	obs.found = found
+	if !changed && obs.WatchInputs != nil {
+		obs.WatchInputs(types.NamespacedName{Namespace: obs.in.Owner.Namespace, Name: obs.in.Owner.Name}, watched)
+	}
+	return changed, nil
+}
+
+// SelectionOf returns which objects an input selects.
+func SelectionOf(in program.Input) cluster.Selection {
+	return cluster.Selection{Kind: in.Kind, Namespace: in.Namespace, Name: in.Object, Labels: in.Selector}
+}
+
+// ReadInput returns the objects of an input, from the cache.
+func ReadInput(ctx context.Context, from cluster.Cluster, in program.Input) (program.Found, error) {
+	out := program.Found{Several: in.Object == ""}
+	found, err := from.ListCached(ctx, SelectionOf(in))
+	for _, u := range found {
+		out.Objects = append(out.Objects, u.Object)
+	}
+	return out, err
+}
+
+// placed returns an input with its namespace, and whether it can be read. An input of a
+// kind that is not served has no objects. An input out of the resource's reach is an error
+// of the package: whoever may write the resource could otherwise read what they may not
+// see themselves.
+func (obs *observed) placed(ctx context.Context, i program.Input) (program.Input, bool, error) {
+	scope, err := obs.Cluster.Scope(ctx, i.Kind)
+	if cluster.IsKindNotServed(err) {
+		obs.unread[i.Name] = err.Error()
+		return i, false, nil
+	}
+	if err != nil {
+		return i, false, fmt.Errorf("input %s: %w", i.Name, err)
+	}
+	delete(obs.unread, i.Name)
+	if scope == cluster.ClusterScoped {
+		i.Namespace = ""
+		return i, true, nil // cluster-scoped objects have no namespace to reach into
+	}
+	if i.Namespace == "" {
+		i.Namespace = obs.in.Owner.Namespace
+	}
+	if err := obs.Reach.MayRead(obs.in.Owner.Namespace, i.Kind.GroupKind(), i.Namespace); err != nil {
+		return i, false, stop(status.ReasonInvalidPackage, fmt.Sprintf("input %s: %s (%s)", i.Name, err, i.Position))
+	}
+	return i, true, nil
+}
+
+// sameFound compares what was found by UID and resourceVersion.
+func sameFound(a, b map[string]program.Found) bool {
+	return maps.EqualFunc(a, b, func(a, b program.Found) bool {
+		return a.Several == b.Several && slices.EqualFunc(a.Objects, b.Objects, func(a, b map[string]any) bool {
+			x, y := unstructured.Unstructured{Object: a}, unstructured.Unstructured{Object: b}
+			return x.GetUID() == y.GetUID() && x.GetResourceVersion() == y.GetResourceVersion()
+		})
+	})
+}
