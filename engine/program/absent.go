@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/program/syntax"
 )
@@ -48,8 +49,7 @@ func (r *Rollout) nameAbsent(s Session) {
 func (i Input) absence(s Session) func(string) string {
 	namespace := i.Namespace
 	if namespace == "" {
-		meta, _ := s.CR["metadata"].(map[string]any)
-		namespace = text(meta["namespace"])
+		namespace, _, _ = unstructured.NestedString(s.CR, "metadata", "namespace")
 	}
 	object := i.Object
 	if namespace != "" {

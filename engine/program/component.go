@@ -121,7 +121,7 @@ func appendNew[T comparable](all []T, v T) []T {
 // outputs it is, and the one whose live object they rest on.
 func (e *evaluator) missFrom(c *Component, f fault.Fault) {
 	var from []string
-	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
+	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == cue.Str("components") {
 		from = append(from, nameOf(sels[1]))
 	}
 	if a, ok := e.awaits(f); ok {
@@ -150,7 +150,7 @@ func componentPath(name string) string {
 func ofComponent(name string, faults fault.Faults) (own, others fault.Faults) {
 	for _, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
-		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && nameOf(sels[1]) != name {
+		if len(sels) > 1 && sels[0] == cue.Str("components") && nameOf(sels[1]) != name {
 			others = append(others, f)
 			continue
 		}
@@ -355,4 +355,12 @@ func (p *Program) positionOf(v cue.Value, root, name string) fault.Position {
 		return pos
 	}
 	return PositionOf(v)
+}
+
+// PositionOf returns where a value is written by the author, or at all.
+func PositionOf(v cue.Value) fault.Position {
+	if at := authored(v); len(at) > 0 {
+		return at[0]
+	}
+	return fault.At(v.Pos())
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -52,9 +53,8 @@ func Digest(key string, data any) (string, error) {
 // KeyOf returns what the digests of a live Secret of the package's own are made with: its
 // salt, or else what they are with an input.
 func KeyOf(object map[string]any) string {
-	meta, _ := object["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	if salt := text(annotations[SaltAnnotation]); salt != "" && object["kind"] == secretKind {
+	salt, _, _ := unstructured.NestedString(object, "metadata", "annotations", SaltAnnotation)
+	if salt != "" && object["kind"] == secretKind {
 		return salt
 	}
 	return InputKeyOf(object)
@@ -64,8 +64,7 @@ func KeyOf(object map[string]any) string {
 // its UID, which no more people know than may read the Secret. It is "" for other kinds,
 // and for what is on no cluster.
 func InputKeyOf(object map[string]any) string {
-	meta, _ := object["metadata"].(map[string]any)
-	uid := text(meta["uid"])
+	uid, _, _ := unstructured.NestedString(object, "metadata", "uid")
 	if uid == "" || object["kind"] != secretKind {
 		return ""
 	}

@@ -13,17 +13,6 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// The fields of a package that an evaluation reads.
-var (
-	crPath           = cue.MakePath(cue.Str("cr"))
-	componentsPath   = cue.MakePath(cue.Str("components"))
-	statusPath       = cue.MakePath(cue.Str("status"))
-	requeueAfterPath = cue.MakePath(cue.Str("requeueAfter"))
-	inputsPath       = cue.MakePath(cue.Str("inputs"))
-	hooksPath        = cue.MakePath(cue.Str("hooks"))
-	configPath       = cue.MakePath(cue.Str("config"))
-)
-
 // Evaluate returns what the package says to a session. It is pure and safe for
 // concurrent use.
 //
@@ -59,7 +48,7 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 func (p *Program) evaluate(s Session) (out evaluation) {
 	defer p.recovered(&out.rollout, &out.err)
 	filling := p.filling(s)
-	if out.err = p.overLimit(filling); out.err != nil {
+	if out.err = p.limits.check(filling); out.err != nil {
 		return out
 	}
 	out.root = p.fill(filling)
@@ -87,11 +76,11 @@ func (p *Program) withoutSession() *evaluator { return &evaluator{Program: p, ro
 func (e *evaluator) read(s Session) (r Rollout, err error) {
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
-	if e.root.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
+	if lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
 		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
 	}
 	// So would a configuration that contradicts the package.
-	if faults := e.configFaults(e.root.LookupPath(configPath), s.Config); len(faults) > 0 {
+	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
 	components, faults := e.components()
@@ -108,10 +97,10 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 		return Rollout{}, err
 	}
 	r.Inputs, r.StatusFaults = e.inputs()
-	own, faults := statusOf(e.root.LookupPath(statusPath))
+	own, faults := statusOf(lookup(e.root, "status"))
 	r.Status, r.Unstored = storable(own)
 	r.StatusFaults = append(r.StatusFaults, faults...)
-	r.RequeueAfter, faults = requeueAfter(e.root.LookupPath(requeueAfterPath))
+	r.RequeueAfter, faults = requeueAfter(lookup(e.root, "requeueAfter"))
 	r.StatusFaults = append(r.StatusFaults, faults...)
 	r.nameAbsent(s)
 	return r, nil
@@ -200,7 +189,7 @@ func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 // components evaluates every component, in the author's order. It returns faults
 // when there may be components that it cannot name.
 func (e *evaluator) components() ([]Component, fault.Faults) {
-	v := e.root.LookupPath(componentsPath)
+	v := lookup(e.root, "components")
 	var out []Component
 	for name, component := range fields(v) {
 		if e.rendered.over() {

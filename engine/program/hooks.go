@@ -49,7 +49,7 @@ func (p *Program) MayRun(phase Phase) bool {
 
 // hooks evaluates the hooks of every phase.
 func (e *evaluator) hooks() []Hook {
-	all := e.root.LookupPath(hooksPath)
+	all := lookup(e.root, "hooks")
 	if !all.Exists() && !e.index.HasHooks() {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
@@ -35,7 +36,7 @@ type Input struct {
 func (e *evaluator) inputs() ([]Input, fault.Faults) {
 	var out []Input
 	var faults fault.Faults
-	for name, in := range fields(e.root.LookupPath(inputsPath)) {
+	for name, in := range fields(lookup(e.root, "inputs")) {
 		i, wrong := e.input(name, in)
 		out = append(out, i)
 		faults = append(faults, wrong...)
@@ -67,7 +68,7 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	}
 	i.Kind = schema.FromAPIVersionAndKind(text(read("apiVersion")), text(read("kind")))
 	i.Namespace, i.Object = text(read("namespace")), text(read("name"))
-	i.Selector = labelsOf(read("selector"))
+	i.Selector, _, _ = unstructured.NestedStringMap(map[string]any{"selector": read("selector")}, "selector") // the contract has strings
 	if len(faults) == 0 && i.Missing == "" && i.Object == "" && i.Selector == nil {
 		faults = append(faults, fault.Fault{Position: i.Position, Path: "inputs." + name, Message: "it has neither a name nor a selector", Hint: "write name: for one object, or selector: for several"})
 	}
@@ -82,21 +83,10 @@ func (i Input) OnlyOf(components []string) bool {
 	return len(i.ReadBy) > 0 && !slices.ContainsFunc(i.ReadBy, func(c string) bool { return !slices.Contains(components, c) })
 }
 
+// text returns a string, or "" for what is none.
 func text(v any) string {
 	s, _ := v.(string)
 	return s
-}
-
-func labelsOf(v any) map[string]string {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil
-	}
-	out := make(map[string]string, len(m))
-	for k, value := range m {
-		out[k] = text(value)
-	}
-	return out
 }
 
 // inputValues returns what was found as the package sees it: the object of an input
@@ -118,8 +108,7 @@ func (p *Program) inputValues(found map[string]Found) map[string]any {
 		}
 		objects := map[string]any{}
 		for _, o := range f.Objects {
-			meta, _ := o["metadata"].(map[string]any)
-			key := text(meta["name"])
+			key, _, _ := unstructured.NestedString(o, "metadata", "name")
 			if each := part.field(key); each != nil {
 				objects[key] = each.of(withoutManagedFields(o))
 			}

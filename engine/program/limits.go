@@ -9,6 +9,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // Limits are what one custom resource may cost at most. The contract has the defaults, as
@@ -65,18 +66,16 @@ type LimitError struct {
 func (e *LimitError) Error() string { return e.Text }
 
 // readLimits returns the limits that the package sets, with what is wrong with them.
-func (p *Program) readLimits() (Limits, fault.Faults) {
-	var out Limits
-	var faults fault.Faults
+func readLimits(static cue.Value, index *syntax.Index) (out Limits, faults fault.Faults) {
 	for _, l := range []struct {
 		name string
 		into *int
 	}{{"objects", &out.Objects}, {"fields", &out.Fields}, {"bytes", &out.Bytes}} {
-		v := lookup(p.static, "limits", l.name)
+		v := lookup(static, "limits", l.name)
 		n, err := v.Int64()
 		if err != nil && cue.IsIncomplete(err) { // what is wrong otherwise, CUE says
 			faults = append(faults, fault.Fault{
-				Position: p.index.PositionOf("limits"), Path: "limits." + l.name,
+				Position: index.PositionOf("limits"), Path: "limits." + l.name,
 				Message: "a limit is a number that is written out, whatever the resource says",
 			})
 		}
@@ -85,37 +84,36 @@ func (p *Program) readLimits() (Limits, fault.Faults) {
 	return out, faults
 }
 
-// overLimit returns a LimitError when what would be filled into the package is beyond
+// check returns a LimitError when what would be filled into the package is beyond
 // a limit. It costs little: one walk, that keeps nothing.
-func (p *Program) overLimit(filling map[string]any) error {
+func (l Limits) check(filling map[string]any) error {
 	for _, part := range []struct {
 		root          string
 		fields, bytes int
 	}{
-		{"cr", p.limits.Fields, p.limits.Bytes},
-		{"config", p.limits.Fields, p.limits.Bytes},
-		{"live", p.limits.Fields * readFields, p.limits.Bytes * readBytes},
-		{"inputs", p.limits.Fields * readFields, p.limits.Bytes * readBytes},
+		{"cr", l.Fields, l.Bytes},
+		{"config", l.Fields, l.Bytes},
+		{"live", l.Fields * readFields, l.Bytes * readBytes},
+		{"inputs", l.Fields * readFields, l.Bytes * readBytes},
 	} {
-		var a amount
-		a.add(filling[part.root], 0)
-		var over string
-		switch {
-		case a.deep:
-			over = fmt.Sprintf("%s is nested more than %d deep", part.root, maxDepth)
-		case a.fields > part.fields:
-			over = fmt.Sprintf("%s has %d fields and list elements%s, and may have %d",
-				part.root, a.fields, mostOf(part.root, filling[part.root], amount.ofFields), part.fields)
-		case a.widest > p.limits.Fields:
-			over = fmt.Sprintf("a struct in %s has %d fields%s, and may have %d",
-				part.root, a.widest, mostOf(part.root, filling[part.root], amount.ofWidest), p.limits.Fields)
-		case a.bytes > part.bytes:
-			over = fmt.Sprintf("the names and texts in %s have %d bytes%s, and may have %d",
-				part.root, a.bytes, mostOf(part.root, filling[part.root], amount.ofBytes), part.bytes)
-		default:
-			continue
+		data := filling[part.root]
+		all := amountOf(data)
+		if all.deep {
+			return &LimitError{Text: fmt.Sprintf("%s is nested more than %d deep", part.root, maxDepth)}
 		}
-		return &LimitError{Text: over}
+		for _, rule := range []struct {
+			text string
+			of   func(amount) int
+			most int
+		}{
+			{"%s has %d fields and list elements%s, and may have %d", func(a amount) int { return a.fields }, part.fields},
+			{"a struct in %s has %d fields%s, and may have %d", func(a amount) int { return a.widest }, l.Fields},
+			{"the names and texts in %s have %d bytes%s, and may have %d", func(a amount) int { return a.bytes }, part.bytes},
+		} {
+			if n := rule.of(all); n > rule.most {
+				return &LimitError{Text: fmt.Sprintf(rule.text, part.root, n, mostOf(part.root, data, rule.of), rule.most)}
+			}
+		}
 	}
 	return nil
 }
@@ -130,11 +128,14 @@ type amount struct {
 	deep bool
 }
 
-func (a amount) ofFields() int { return a.fields }
-func (a amount) ofWidest() int { return a.widest }
-func (a amount) ofBytes() int  { return a.bytes }
+// amountOf counts data.
+func amountOf(data any) amount {
+	var a amount
+	a.add(data, 0)
+	return a
+}
 
-// add counts data.
+// add counts more data.
 func (a *amount) add(data any, depth int) {
 	if depth > maxDepth {
 		a.deep = true
@@ -184,12 +185,9 @@ func mostOf(root string, data any, of func(amount) int) string {
 // largest returns the field of a struct that has more than half of what there is in it.
 func largest(data any, of func(amount) int) (inner any, name string, ok bool) {
 	m, _ := data.(map[string]any)
-	var all amount
-	all.add(data, 0)
+	all := of(amountOf(data))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		var one amount
-		one.add(m[k], 0)
-		if 2*of(one) > of(all) {
+		if 2*of(amountOf(m[k])) > all {
 			return m[k], k, true
 		}
 	}
@@ -226,8 +224,7 @@ func (t *tally) over() bool {
 
 // manifest counts the bytes of a manifest.
 func (t *tally) manifest(m map[string]any) {
-	var a amount
-	a.add(m, 0)
+	a := amountOf(m)
 	t.bytes += a.bytes + punctuation*a.fields
 }
 
@@ -244,18 +241,18 @@ func (e *evaluator) limitError() error {
 	if slices.Contains(e.index.Components(), t.most) {
 		in = ", most of them in component " + t.most
 	}
-	bare := fmt.Sprintf("the package renders more objects for it than the limit, which is %d", t.limits.Objects)
-	text := fmt.Sprintf("the package renders at least %d objects for it%s, and %d are the limit", t.objects, in, t.limits.Objects)
-	switch {
-	case t.objects > t.limits.Objects:
-	case t.components > t.limits.Objects:
-		bare = fmt.Sprintf("the package has more components for it than the limit, which is %d", t.limits.Objects)
-		text = bare
+	out := &LimitError{Evaluated: true}
+	switch limit := t.limits.Objects; {
+	case t.objects > limit:
+		out.Text = fmt.Sprintf("the package renders at least %d objects for it%s, and %d are the limit", t.objects, in, limit)
+		out.bare = fmt.Sprintf("the package renders more objects for it than the limit, which is %d", limit)
+	case t.components > limit:
+		out.Text = fmt.Sprintf("the package has more components for it than the limit, which is %d", limit)
 	default:
-		bare = fmt.Sprintf("the objects that the package renders for it take more than the limit of %d bytes", maxManifests)
-		text = bare + in
+		out.bare = fmt.Sprintf("the objects that the package renders for it take more than the limit of %d bytes", maxManifests)
+		out.Text = out.bare + in
 	}
-	return &LimitError{Evaluated: true, Text: text, bare: bare}
+	return out
 }
 
 // discreet returns what may be said of a limit. How much there is too much of, and of
@@ -271,8 +268,7 @@ func (p *Program) discreet(e *LimitError, s Session) error {
 // room for all of them in a status, and which those are.
 func storable(own map[string]any) (rest map[string]any, left string) {
 	size := func(v any) int {
-		var a amount
-		a.add(v, 0)
+		a := amountOf(v)
 		return a.bytes + punctuation*(a.fields+1)
 	}
 	var names []string

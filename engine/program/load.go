@@ -89,10 +89,10 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 		return nil, nil, err
 	}
 	p.meta, faults = readMeta(p.static, p.index.Root())
-	limits, wrong := p.readLimits()
+	limits, wrong := readLimits(p.static, p.index)
 	p.limits, faults = limits, append(faults, wrong...)
 	p.reach = p.readReach()
-	p.configurable = p.static.LookupPath(configPath).Exists()
+	p.configurable = lookup(p.static, "config").Exists()
 	p.locked = p.readLocked(inst)
 	vocabulary := p.vocabularyFaults()
 	static := p.withoutLiterals(p.withHints(fault.Of(p.static.Validate(), p.static)))

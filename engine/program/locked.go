@@ -44,7 +44,7 @@ func (p *Program) readLocked(inst *build.Instance) *locked {
 	if !slices.ContainsFunc(attributesIn(files), func(a Attribute) bool { return a.Name == configAttribute }) {
 		return nil
 	}
-	return lockedIn(p.fill(nil).LookupPath(configPath), nil)
+	return lockedIn(lookup(p.fill(nil), "config"), nil)
 }
 
 // lockedIn returns what of a value only the administrator sets, or nil. What is around the

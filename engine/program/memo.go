@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 )
 
@@ -32,8 +33,7 @@ func NewMemo(p *Program, resources int) *Memo {
 // Evaluate returns what Program.Evaluate returns. The rollout may be shared with
 // other callers, and must not be changed.
 func (m *Memo) Evaluate(s Session) (Rollout, error) {
-	meta, _ := s.CR["metadata"].(map[string]any)
-	uid := text(meta["uid"])
+	uid, _, _ := unstructured.NestedString(s.CR, "metadata", "uid")
 	view, err := m.view(s)
 	if uid == "" || err != nil {
 		return m.Program.Evaluate(s)

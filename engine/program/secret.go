@@ -297,7 +297,7 @@ func (w witness) path(path string) string {
 	sels := cue.ParsePath(path).Selectors()
 	for n := len(sels); n > 0; n-- {
 		known := cue.MakePath(sels[:n]...)
-		inCR := cue.MakePath(slices.Concat(crPath.Selectors(), sels[:n])...) // an invalid resource has paths of its own
+		inCR := cue.MakePath(slices.Concat([]cue.Selector{cue.Str("cr")}, sels[:n])...) // an invalid resource has paths of its own
 		if w.root.LookupPath(known).Exists() || w.root.LookupPath(inCR).Exists() {
 			return known.String()
 		}

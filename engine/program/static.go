@@ -83,13 +83,13 @@ func (p *Program) Parts() []string {
 // ConfigSchema returns the schema of the operator's configuration, which may not
 // exist.
 func (p *Program) ConfigSchema() cue.Value {
-	return p.fill(nil).LookupPath(configPath)
+	return lookup(p.fill(nil), "config")
 }
 
 // CRSchema returns the schema of the custom resource: a tree of its own with each
 // call, see fill.
 func (p *Program) CRSchema() cue.Value {
-	return p.fill(nil).LookupPath(crPath)
+	return lookup(p.fill(nil), "cr")
 }
 
 // Template returns the package evaluated without any custom resource: what is

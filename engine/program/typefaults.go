@@ -52,10 +52,10 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 			out = append(out, withoutContent(object, j.out)...)
 		}
 	}
-	for name, component := range fields(root.LookupPath(componentsPath)) {
+	for name, component := range fields(lookup(root, "components")) {
 		judge(name, component)
 	}
-	hooks := root.LookupPath(hooksPath)
+	hooks := lookup(root, "hooks")
 	for _, phase := range Phases {
 		if !hooks.Exists() {
 			break

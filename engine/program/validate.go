@@ -19,7 +19,7 @@ func (p *Program) invalid(filling map[string]any) fault.Faults {
 	// get them one after the other. What is known to be wrong is taken out.
 	for range maxRounds {
 		fresh := 0
-		for _, f := range p.crFaults(p.fill(filling).LookupPath(crPath)) {
+		for _, f := range p.crFaults(lookup(p.fill(filling), "cr")) {
 			known := slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Path == f.Path })
 			if !known {
 				out = append(out, f)
