@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -116,7 +117,7 @@ func oneOf(path string, errs []errors.Error) (Fault, bool) {
 	for _, e := range errs {
 		if c, ok := conflictOf(e); ok {
 			found = append(found, c)
-			at = orFirst(at, positionOf(e))
+			at = cmp.Or(at, positionOf(e))
 		}
 	}
 	if len(found) < 2 {
@@ -263,7 +264,7 @@ func positionOf(e errors.Error) Position {
 	// Not errors.Positions, which sorts: CUE names the most specific one first.
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
 		p := At(pos)
-		first = orFirst(first, p)
+		first = cmp.Or(first, p)
 		if p.File != "" && !p.IsContract() {
 			return p
 		}
@@ -281,13 +282,6 @@ func originOf(e errors.Error) Origin {
 		}
 	}
 	return OriginOf(at)
-}
-
-func orFirst(a, b Position) Position {
-	if !a.IsZero() {
-		return a
-	}
-	return b
 }
 
 // At returns a place in the text as a position, or none for what is in no file.

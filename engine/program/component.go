@@ -318,22 +318,12 @@ func (c *componentEvaluator) policy(object string, policies cue.Value) (out Poli
 	}
 	policy := lookup(policies, object)
 	c.note(ownFaults(policy), policy.Err())
+	parts := map[string]any{"apply": &out.Apply, "delete": &out.Delete, "adopt": &out.Adopt, "verify": &out.Verify, "patchable": &patchable}
 	for name, field := range fields(policy) {
-		var err error
-		switch name {
-		case "apply":
-			out.Apply, err = field.String()
-		case "delete":
-			out.Delete, err = field.String()
-		case "adopt":
-			out.Adopt, err = field.Bool()
-		case "verify":
-			out.Verify, err = field.String()
-		case "patchable":
-			err = field.Decode(&patchable)
-		}
-		if err != nil {
-			c.note(fault.Of(err, field), err)
+		if into, known := parts[name]; known {
+			if err := field.Decode(into); err != nil {
+				c.note(fault.Of(err, field), err)
+			}
 		}
 	}
 	return out, patchable

@@ -52,7 +52,7 @@ func (p *Program) evaluate(s Session) (out evaluation) {
 		return out
 	}
 	out.root = p.fill(filling)
-	e := &evaluator{Program: p, root: out.root, asked: map[string]users{}, rendered: tally{limits: p.limits}}
+	e := &evaluator{Program: p, root: out.root, asked: map[string][]string{}, rendered: tally{limits: p.limits}}
 	out.rollout, out.err = e.read(s)
 	return out
 }
@@ -64,7 +64,7 @@ type evaluator struct {
 	root cue.Value
 	// asked are the components that use an edge which follows from a reference, as far as that
 	// was asked. It is nil without a session: then an edge may be used by all.
-	asked map[string]users
+	asked map[string][]string
 	// rendered counts what is rendered. Without a session it has no limits.
 	rendered tally
 }
