@@ -16,12 +16,11 @@ import (
 // Evaluate returns what the package says to a session. It is pure and safe for
 // concurrent use.
 //
-// It errors when the evaluator itself fails (a panic in CUE), with a LimitError when the
-// session, or what is rendered for it, is beyond the package's limits, and with Faults when
-// it cannot even be said which components there are; the Rollout then has the inputs,
-// which may be what that depends on, and nothing else. Whatever else is wrong with
-// the custom resource, a component or the status is in the Rollout, so that one
-// part's fault does not hide the others. What it says shows nothing that a Secret holds.
+// It errors with a PanicError if CUE panics, with a LimitError if the session or the rendered
+// objects exceed a limit of the package, and with Faults if the list of components is
+// undecided; the Rollout then has only the inputs, which the list may depend on. Everything
+// else that is wrong with the custom resource, a component or the status is in the Rollout, so
+// that one fault does not hide the others. No message contains the content of a Secret.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	defer p.recovered(&r, &err)
 	s = p.digested(s)
@@ -44,7 +43,7 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	return w.vouch(seen.rollout), w.vouchError(seen.err)
 }
 
-// evaluate evaluates a session, whatever it says.
+// evaluate evaluates a session. Its messages may contain the content of Secrets.
 func (p *Program) evaluate(s Session) (out evaluation) {
 	defer p.recovered(&out.rollout, &out.err)
 	filling := p.filling(s)
@@ -74,12 +73,12 @@ func (p *Program) withoutSession() *evaluator { return &evaluator{Program: p, ro
 
 // read returns what is in an evaluated package.
 func (e *evaluator) read(s Session) (r Rollout, err error) {
-	// The resource comes first: an invalid spec would otherwise show as nonsense
-	// errors all over the components.
+	// The resource is validated first, because an invalid spec causes misleading errors
+	// in all components.
 	if lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
 		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
 	}
-	// So would a configuration that contradicts the package.
+	// A configuration that contradicts the package does the same.
 	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
@@ -106,7 +105,7 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 	return r, nil
 }
 
-// undecidedError says that it cannot be said which components there are.
+// undecidedError is the error for a package whose list of components is undecided.
 type undecidedError struct {
 	pkg    string
 	faults fault.Faults
@@ -120,7 +119,7 @@ func (e *undecidedError) Error() string {
 // Unwrap returns the faults.
 func (e *undecidedError) Unwrap() error { return e.faults }
 
-// filling returns everything of a session that is filled into the package.
+// filling returns the parts of a session that are filled into the package.
 func (p *Program) filling(s Session) map[string]any {
 	out := map[string]any{"cr": p.crValue(s.CR), "live": p.liveUsed.live(s.Live)}
 	if inputs := p.inputValues(s.Inputs); len(inputs) > 0 {
@@ -136,12 +135,11 @@ func (p *Program) filling(s Session) map[string]any {
 	return out
 }
 
-// fill returns the package with data in it: a tree of its own, that shares nothing
-// mutable with another.
+// fill returns the package with data in it, as a tree that shares nothing mutable with others.
 //
-// Everything is evaluated in such a tree, always filled at the root. What is filled
-// further down, or evaluated in the package itself, resolves its references in the
-// shared tree, and CUE v0.17.1 writes to that: the race detector sees it.
+// Every evaluation happens in such a tree, and data is always filled in at the root. A value
+// that is filled in further down, or evaluated in the package itself, resolves its references
+// in the shared tree, and CUE v0.17.1 writes to that tree: the race detector reports it.
 func (p *Program) fill(data map[string]any) cue.Value {
 	return p.base.FillPath(cue.Path{}, data)
 }
@@ -159,7 +157,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("package %s: the evaluator panicked: %v", e.Package, e.Cause)
 }
 
-// recovered turns a panic of the evaluator into an error. It does not help
+// recovered turns a panic of CUE into an error. It does not help
 // against a stack overflow or a hang: see the design's rule on isolation.
 func (p *Program) recovered(r *Rollout, err *error) {
 	if cause := recover(); cause != nil {
@@ -168,8 +166,8 @@ func (p *Program) recovered(r *Rollout, err *error) {
 	}
 }
 
-// fields are the regular fields of a struct, in the author's order. A value that
-// is none has none; one that is in error has those that could be evaluated.
+// fields yields the regular fields of a struct, in the author's order. A value of another kind
+// has none; a struct with an error has those that could be evaluated.
 func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 	return func(yield func(string, cue.Value) bool) {
 		if !v.Exists() {
@@ -186,8 +184,8 @@ func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 	}
 }
 
-// components evaluates every component, in the author's order. It returns faults
-// when there may be components that it cannot name.
+// components evaluates every component, in the author's order. It returns faults if there may
+// be components whose names are undecided.
 func (e *evaluator) components() ([]Component, fault.Faults) {
 	v := lookup(e.root, "components")
 	var out []Component
@@ -208,7 +206,7 @@ func (e *evaluator) components() ([]Component, fault.Faults) {
 }
 
 // statusOf evaluates the author's status field by field. An incomplete field is
-// left out: the engine keeps the rest.
+// left out, and the others are reported.
 func statusOf(v cue.Value) (map[string]any, fault.Faults) {
 	if !v.Exists() {
 		return nil, nil

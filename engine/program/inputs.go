@@ -12,8 +12,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// An Input is something that the package reads and does not own: one object by its
-// name, or all that a selector selects.
+// An Input is an object that the package reads and does not own, by its name, or all objects
+// that a selector matches.
 type Input struct {
 	// Name is the author's name for it.
 	Name string
@@ -26,13 +26,13 @@ type Input struct {
 	Selector map[string]string
 	// ReadBy are the components that refer to it, as far as their names are written.
 	ReadBy []string
-	// Missing is why it cannot be said yet what to read, or "".
+	// Missing is the reason why it is not known yet what to read, or "".
 	Missing  string
 	Position fault.Position
 }
 
-// inputs returns what the package reads. An input whose identity is not known yet
-// says so, and is not read.
+// inputs returns the inputs of the package. One whose identity is not known yet has a reason in
+// Missing, and is not read.
 func (e *evaluator) inputs() ([]Input, fault.Faults) {
 	var out []Input
 	var faults fault.Faults
@@ -78,7 +78,7 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	return i, faults
 }
 
-// OnlyOf reports whether only some components refer to an input.
+// OnlyOf reports whether no other component than the given ones refers to an input.
 func (i Input) OnlyOf(components []string) bool {
 	return len(i.ReadBy) > 0 && !slices.ContainsFunc(i.ReadBy, func(c string) bool { return !slices.Contains(components, c) })
 }
@@ -89,9 +89,8 @@ func text(v any) string {
 	return s
 }
 
-// inputValues returns what was found as the package sees it: the object of an input
-// by name, or the objects of one by selector, by their names, as far as the package refers
-// to them.
+// inputValues returns the objects that were found for inputs, as the package sees them: one
+// object, or objects by name for a selector, with the fields that the package refers to.
 func (p *Program) inputValues(found map[string]Found) map[string]any {
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {

@@ -12,12 +12,12 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// Limits are what one custom resource may cost at most. The contract has the defaults, as
-// #Limits, and a package may set others.
+// Limits bound the cost of one custom resource. The contract has the defaults, as #Limits, and
+// a package may set others.
 //
-// What CUE costs grows with the square of the number of fields in one struct: 10,000 cost
-// 0.1 s where nothing is done with them, and 30,000 nearly a second; it is a multiple of
-// that where they are rendered. So it is counted before CUE sees anything, and refused.
+// The cost of CUE grows with the square of the number of fields in one struct: 10,000 cost
+// 0.1 s if nothing reads them, and 30,000 nearly a second; rendering them costs a multiple of
+// that. So the fields are counted, and refused, before CUE sees them.
 type Limits struct {
 	// Objects is how many objects, and how many components, there may be.
 	Objects int
@@ -29,8 +29,7 @@ type Limits struct {
 	Bytes int
 }
 
-// What the package reads is larger than the resource: it is written by others, and often
-// copied as it is.
+// The objects that a package reads may be larger than the resource, because others write them.
 const (
 	// readFields is how many times Limits.Fields all live objects may have, and all
 	// inputs. 100,000 in small structs cost 0.25 s.
@@ -159,10 +158,10 @@ func (a *amount) add(data any, depth int) {
 	}
 }
 
-// maxPath is how much of a path is said: anybody may choose the names in it.
+// maxPath is the length at which a path in a message is cut, because users choose its names.
 const maxPath = 200
 
-// mostOf says below which field most of some data is, or "".
+// mostOf returns the field that contains more than half of some data, as a text, or "".
 func mostOf(root string, data any, of func(amount) int) string {
 	sels := []cue.Selector{cue.Str(root)}
 	for len(sels) < maxDepth {
@@ -194,8 +193,8 @@ func largest(data any, of func(amount) int) (inner any, name string, ok bool) {
 	return nil, "", false
 }
 
-// A tally counts what one evaluation renders, so that it need not be taken out of CUE
-// when there is too much.
+// A tally counts what one evaluation renders, so that the evaluation can stop before it reads
+// too many objects out of CUE.
 type tally struct {
 	limits Limits
 	// objects, components and bytes are what was rendered, and most has the most objects.
@@ -231,7 +230,7 @@ func (t *tally) manifest(m map[string]any) {
 // punctuation is what a field takes in JSON besides its name and text.
 const punctuation = 6
 
-// limitError returns what is too much in an evaluation, or nil.
+// limitError returns a LimitError if the evaluation has rendered too much, or nil.
 func (e *evaluator) limitError() error {
 	t := &e.rendered
 	if !t.over() {
@@ -255,8 +254,8 @@ func (e *evaluator) limitError() error {
 	return out
 }
 
-// discreet returns what may be said of a limit. How much there is too much of, and of
-// what, may come from a Secret; a second evaluation would tell, and cost as much again.
+// discreet returns a LimitError without figures and names if those may come from a Secret. A
+// second evaluation would tell, but would cost as much again.
 func (p *Program) discreet(e *LimitError, s Session) error {
 	if _, secret := p.blind(s, Rollout{}); secret && e.bare != "" {
 		return &LimitError{Evaluated: e.Evaluated, Text: e.bare}
@@ -264,8 +263,8 @@ func (p *Program) discreet(e *LimitError, s Session) error {
 	return e
 }
 
-// storable returns the author's status fields without the largest ones, if there is no
-// room for all of them in a status, and which those are.
+// storable removes the largest of the author's status fields until the rest fits into a status.
+// It returns the rest, and a message that names the removed fields, or "".
 func storable(own map[string]any) (rest map[string]any, left string) {
 	size := func(v any) int {
 		a := amountOf(v)

@@ -40,13 +40,13 @@ type Program struct {
 	limits           Limits
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
-	// configurable says that it takes configuration.
+	// configurable is true if the package has a config.
 	configurable bool
-	// locked is what of it only the administrator sets.
+	// locked are the fields of the config that only the administrator sets.
 	locked *locked
-	// crUsed, liveUsed and inputsUsed are what the package refers to of each.
+	// crUsed, liveUsed and inputsUsed are the fields of each that the package refers to.
 	crUsed, liveUsed, inputsUsed *projection
-	// digests says that the package may refer to the digest of what an object holds.
+	// digests is true if the package may refer to the digest of an object's content.
 	digests bool
 	// rests are the Secrets that objects rest on, by component and object.
 	rests *sync.Map
@@ -67,9 +67,9 @@ func Load(s *source.Snapshot) (*Program, error) {
 	return p, nil
 }
 
-// Suspect compiles a snapshot as Load does, and returns a package that is wrong together
-// with its faults, for a check that has more to say about it. It errors with Faults when
-// there is nothing to look at: the package does not parse, or is not a controller.
+// Suspect compiles a snapshot as Load does, and returns a faulty package together with its
+// faults, so that vet can find more. It errors with Faults if there is nothing to look at: the
+// package does not parse, or is not a controller.
 func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -100,7 +100,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	return p, p.withPlaces(slices.Concat(vocabulary, static, faults, p.reachFaults())).Sorted(), nil
 }
 
-// readText records what the text of the package says.
+// readText reads the text of the package.
 func (p *Program) readText(files []*ast.File) {
 	p.index = syntax.Read(files)
 	p.crUsed, p.liveUsed, p.inputsUsed = project(p.index, "cr"), project(p.index, "live"), project(p.index, "inputs")

@@ -61,9 +61,10 @@ func (p *Program) Version(s Session) string {
 	return string(sum[:])
 }
 
-// view returns a digest that is equal for sessions that evaluate alike, as it is over all that
-// an evaluation reads: what is filled into the package, which layer of configuration has what,
-// and of each object whether it is a Secret. It errors if that is no JSON.
+// view returns a digest that is equal for sessions that evaluate alike. It covers everything that
+// an evaluation reads: the data that is filled into the package, the layers of the configuration,
+// and the kinds of the objects, since messages hide what Secrets contain. It errors if the data
+// is not JSON.
 //
 // Neither the resourceVersion of an object nor a field that the package does not refer to is
 // part of it: a status that an API server writes again and again costs no evaluation.
