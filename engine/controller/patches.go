@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/patch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,18 +34,3 @@ func (t patchTargets) requests(ctx context.Context, o client.Object) []ctrl.Requ
 	}
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name}}}
 }
-
-// unwrittenPatches reads patches from the API server and tells them nothing.
-type unwrittenPatches struct{ cluster.Cluster }
-
-// ListCached implements cluster.Cluster.
-func (p unwrittenPatches) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
-	out, err := p.Cluster.ListCached(ctx, which)
-	if _, none := watch.WithoutPatches(err); none {
-		return nil, nil
-	}
-	return out, err
-}
-
-// ApplyStatus implements cluster.Cluster.
-func (unwrittenPatches) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }
