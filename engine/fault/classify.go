@@ -4,8 +4,8 @@ import (
 	"cuelang.org/go/cue"
 )
 
-// classify returns the code of the faults at a path that an error of v reports. It asks
-// the value that CUE made, and never what the error says: CUE's words change.
+// classify returns the code of the faults at a path that an error of v reports. It looks at the
+// value that CUE made, and never at the text of the error, which changes between versions of CUE.
 func classify(v cue.Value, path string, err error) Code {
 	code := Invalid
 	if cue.IsIncomplete(err) {
@@ -72,10 +72,9 @@ func Constraint(around cue.Value, field cue.Selector) cue.SelectorType {
 	return 0
 }
 
-// isUnknown reports whether one of the parts that a struct is made of is closed, and does
-// not have the field that a path leads to, in which nothing else is wrong. It looks at the
-// parts of each struct around the field: CUE takes the field for one of the struct itself
-// once it was added.
+// isUnknown reports whether a closed part of a struct around the field at a path does not have the
+// field, and nothing else is wrong with it. It looks at the parts that each struct is unified
+// from, because CUE counts the field as one of the struct itself once it was added.
 func isUnknown(v cue.Value, path []cue.Selector) bool {
 	last := len(path) - 1
 	if last < 0 || path[last].LabelType() != cue.StringLabel || !isSound(lookup(v, path)) {
@@ -92,7 +91,7 @@ func isUnknown(v cue.Value, path []cue.Selector) bool {
 	return false
 }
 
-// isSound reports whether what a field is made of is right by itself.
+// isSound reports whether the values that a field is unified from are valid by themselves.
 func isSound(field cue.Value) bool {
 	op, args := field.Expr()
 	if op == cue.NoOp {
@@ -108,7 +107,7 @@ func isSound(field cue.Value) bool {
 	return op != cue.AndOp || whole.Validate() == nil
 }
 
-// maxParts bounds how often a value is taken apart.
+// maxParts bounds the depth to which a value is taken apart.
 const maxParts = 8
 
 // parts returns the values that a value is the unification of.
@@ -124,8 +123,8 @@ func parts(v cue.Value, depth int) []cue.Value {
 	return out
 }
 
-// within returns what a schema has at a path, also of what is optional there, or of the
-// elements of a list.
+// within returns the value of a schema at a path, including optional fields and the elements of
+// lists.
 func within(schema cue.Value, path []cue.Selector) cue.Value {
 	for _, sel := range path {
 		next := schema.LookupPath(cue.MakePath(sel))

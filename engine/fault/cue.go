@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,18 +13,18 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// The messages that say the same whoever says it.
+// The messages that several packages use.
 const (
-	// UnsetMessage says of a required field that nothing sets it.
+	// UnsetMessage is the message about a required field that nothing sets.
 	UnsetMessage = "required, but not set"
-	// UnknownFieldMessage says of a field that a closed struct does not have it.
+	// UnknownFieldMessage is the message about a field that a closed struct does not have.
 	UnknownFieldMessage = "unknown field"
-	// InvalidMessage begins what is said of a value that cannot be.
+	// InvalidMessage is how the message about an invalid value begins.
 	InvalidMessage = "invalid value"
 )
 
-// The formats of the errors of CUE that are put differently for a person. They decide how
-// a fault is worded and nothing else: its code comes from classify.
+// The formats of the errors of CUE that are reworded for people. They only decide the words of a
+// fault; its code comes from classify.
 const (
 	emptyDisjunction    = "%d errors in empty disjunction:"
 	conflictingValues   = "conflicting values %s and %s"
@@ -36,8 +37,8 @@ const (
 	failedInterpolation = "invalid interpolation"
 )
 
-// Wording returns the words of an error of CUE. Only tests replace it: they reword all
-// errors, and see that the engine decides the same.
+// Wording returns the message of an error of CUE. Only tests replace it: they reword all errors
+// and check that the engine decides the same.
 var Wording = func(e errors.Error) (format string, args []any) { return e.Msg() }
 
 // Of returns the faults that a CUE error stands for, or none for nil, without the noise of
@@ -109,14 +110,14 @@ func faultOf(path string, e errors.Error) Fault {
 	return f
 }
 
-// oneOf says what a value may be that fits none of the alternatives.
+// oneOf returns the fault of a value that matches none of several alternatives, with all of them.
 func oneOf(path string, errs []errors.Error) (Fault, bool) {
 	var found []conflict
 	var at Position
 	for _, e := range errs {
 		if c, ok := conflictOf(e); ok {
 			found = append(found, c)
-			at = orFirst(at, positionOf(e))
+			at = cmp.Or(at, positionOf(e))
 		}
 	}
 	if len(found) < 2 {
@@ -212,7 +213,7 @@ func messageOf(e errors.Error) string {
 	return text
 }
 
-// isType reports whether a side of a conflict is no value but a type.
+// isType reports whether a side of a conflict is a type instead of a value.
 func (s side) isType() bool {
 	if s.text == s.kind {
 		return true
@@ -226,7 +227,7 @@ func (s side) isType() bool {
 	return strings.ContainsRune("{[<>=!#_", first) || unicode.IsLetter(first)
 }
 
-// hintFor returns what to write instead, where the error alone tells.
+// hintFor returns what to write instead, if the error alone tells.
 func hintFor(e errors.Error) string {
 	format, args := Wording(e)
 	if format != noReference || len(args) != 1 {
@@ -263,7 +264,7 @@ func positionOf(e errors.Error) Position {
 	// Not errors.Positions, which sorts: CUE names the most specific one first.
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
 		p := At(pos)
-		first = orFirst(first, p)
+		first = cmp.Or(first, p)
 		if p.File != "" && !p.IsContract() {
 			return p
 		}
@@ -271,7 +272,7 @@ func positionOf(e errors.Error) Position {
 	return first
 }
 
-// originOf returns where CUE stopped: of an interpolation, in the part of it that failed.
+// originOf returns the place at which CUE stopped: for an interpolation, the part that failed.
 func originOf(e errors.Error) Origin {
 	at := e.Position()
 	var cause errors.Error
@@ -281,13 +282,6 @@ func originOf(e errors.Error) Origin {
 		}
 	}
 	return OriginOf(at)
-}
-
-func orFirst(a, b Position) Position {
-	if !a.IsZero() {
-		return a
-	}
-	return b
 }
 
 // At returns a place in the text as a position, or none for what is in no file.

@@ -9,18 +9,17 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// A Code says what kind of fault one is: what may be done about it, whatever its message
-// says.
+// A Code is the kind of a fault. The engine decides by it, and never by the message.
 type Code int
 
 // The codes.
 const (
-	// Invalid is what can never become right as it stands: a conflict, a bound, a type, an
-	// operation that fails, a rule that is broken.
+	// Invalid can never become right without a change: a conflict, a bound, a type, an
+	// operation that fails, a broken rule.
 	Invalid Code = iota
-	// Incomplete is what cannot be said yet: it waits for a value.
+	// Incomplete waits for a value that does not exist yet.
 	Incomplete
-	// Unset is a field that is required, and that nothing sets.
+	// Unset is a required field that nothing sets.
 	Unset
 	// UnknownField is a field that a closed struct does not have.
 	UnknownField
@@ -35,15 +34,15 @@ func (c Code) String() string {
 type Position struct {
 	File string
 	Line int
-	// Use is where what is written there is used, as "file:line", if it is a template or
-	// another shared field.
+	// Use is the place that uses a template or another shared field at the position, as
+	// "file:line", or "".
 	Use string
 }
 
 // IsZero reports whether there is no position.
 func (p Position) IsZero() bool { return p == Position{} }
 
-// String returns "file:line", and where that is used behind it, or "" for no position.
+// String returns "file:line" and the place that uses it, or "" for no position.
 func (p Position) String() string {
 	switch {
 	case p.File == "":
@@ -62,8 +61,8 @@ func (p Position) Behind() string {
 	return " (" + p.String() + ")"
 }
 
-// IsContract reports whether a position is in one of the engine's own files, which an author
-// does not have.
+// IsContract reports whether a position is in one of the engine's own files, which authors cannot
+// edit.
 func (p Position) IsContract() bool {
 	return strings.Contains(p.File, "schemas/operator/") || strings.Contains(p.File, "schemas/k8s/") || strings.Contains(p.File, "schemas/health/")
 }
@@ -73,7 +72,7 @@ func Compare(a, b Position) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 }
 
-// An Origin is a piece of text, as exactly as CUE knows it.
+// An Origin is a place in the text with its column.
 type Origin struct {
 	File         string
 	Line, Column int
@@ -93,8 +92,8 @@ func OriginOf(pos token.Pos) Origin {
 type Fault struct {
 	// Code is what kind of fault it is.
 	Code Code
-	// Position is where it is wrong; it is empty for a value that comes from a
-	// custom resource and breaks no line of the package.
+	// Position is the line that is wrong; it is empty for a value that comes from a custom
+	// resource and contradicts no line of the package.
 	Position Position
 	// Path is the field that is wrong, such as components.web.objects.service.
 	Path string
@@ -102,16 +101,16 @@ type Fault struct {
 	Message string
 	// Hint says what to write instead; it may be empty.
 	Hint string
-	// Name is the name that means nothing where it stands, if that is what is wrong. It is for
-	// a hint, and nothing else.
+	// Name is the name that is not in scope, if that is what is wrong. It is used for a hint
+	// only.
 	Name string
-	// Origin is where CUE stopped, if it says so. It tells which reference leads nowhere, and
-	// is shown to nobody.
+	// Origin is the place at which CUE stopped, if known. It tells which reference leads
+	// nowhere, and is not shown.
 	Origin Origin
 }
 
-// Error returns the fault on one line: position, path, message, where it is used, and
-// hint. Editors and terminals follow a line that begins with file:line.
+// Error returns the fault on one line: position, path, message, the place that uses it, and
+// hint. Editors and terminals link a line that begins with file:line.
 func (f Fault) Error() string {
 	var b strings.Builder
 	at := f.Position
@@ -137,8 +136,8 @@ func (f Fault) Text() string {
 	return f.Path + ": " + f.Message
 }
 
-// says reports whether another fault says the same. Two that wait may wait for different
-// things in the same line.
+// says reports whether another fault is the same. Incomplete faults with different origins are
+// not: they may wait for different fields in the same line.
 func (f Fault) says(o Fault) bool {
 	if f.Code != Incomplete {
 		o.Origin = f.Origin

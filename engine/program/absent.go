@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/program/syntax"
 )
 
-// What waits for an input waits for an object that somebody has to make. Its name and
-// namespace are what they need, not the name that the author has given it.
+// A component that waits for an input waits for an object that somebody has to create. Who
+// creates it needs its kind, namespace and name, and not the author's name of the input.
 
-// inputMissing says of a condition that is false which part of an input it refers to
-// is not there: `inputs.x.object.data.key != _|_` compares nothing.
+// inputMissing returns which part of an input does not exist that a false condition refers to,
+// or "". `inputs.x.object.data.key != _|_` is false and compares no values that could be shown.
 func inputMissing(expr cue.Value) string {
 	if path, ok := missingReference(expr, 4); ok && strings.HasPrefix(path, "inputs.") {
 		return path + notThere
@@ -21,8 +22,8 @@ func inputMissing(expr cue.Value) string {
 	return ""
 }
 
-// nameAbsent says in the messages of a rollout which objects those are that inputs are
-// about, and whether it is the object or something in it that is not there.
+// nameAbsent adds to the messages of a rollout which objects the inputs are, and whether the
+// object does not exist or only a key of it.
 func (r *Rollout) nameAbsent(s Session) {
 	var named []func(string) string
 	for _, in := range r.Inputs {
@@ -44,12 +45,11 @@ func (r *Rollout) nameAbsent(s Session) {
 	}
 }
 
-// absence returns what adds to a text about an input which object that is.
+// absence returns the function that adds the object to a text about an input.
 func (i Input) absence(s Session) func(string) string {
 	namespace := i.Namespace
 	if namespace == "" {
-		meta, _ := s.CR["metadata"].(map[string]any)
-		namespace = text(meta["namespace"])
+		namespace, _, _ = unstructured.NestedString(s.CR, "metadata", "namespace")
 	}
 	object := i.Object
 	if namespace != "" {
@@ -71,7 +71,7 @@ func (i Input) absence(s Session) func(string) string {
 	}
 }
 
-// rephrase puts what a component waits for differently.
+// rephrase replaces the texts that say what a component waits for.
 func (c *Component) rephrase(say func(string) string) {
 	c.When.Detail = say(c.When.Detail)
 	for i := range c.Missing {

@@ -54,7 +54,7 @@ func (e *evaluator) component(name string, v cue.Value) Component {
 	return c.out
 }
 
-// noteNames adds the names of the component and of its objects that are none.
+// noteNames adds a fault for the name of the component and of each object that is no valid name.
 func (c *componentEvaluator) noteNames() {
 	if f, wrong := c.nameFault(c.value.Path()); wrong {
 		f.Position = PositionOf(c.value)
@@ -76,8 +76,8 @@ func (c *componentEvaluator) part(name string) cue.Value {
 	return lookup(c.value, name)
 }
 
-// note adds faults to the component: as what it misses if they come from what is
-// not there yet or from another component's faults, or else as its own.
+// note adds faults to the component. Those that are incomplete, and those of another component
+// that it refers to, are what it waits for; the others make it invalid.
 func (c *componentEvaluator) note(faults fault.Faults, err error) {
 	own, others := ofComponent(c.out.Name, faults)
 	if cue.IsIncomplete(err) {
@@ -117,11 +117,11 @@ func appendNew[T comparable](all []T, v T) []T {
 	return append(all, v)
 }
 
-// missFrom notes the components that something missing would come from: the one whose
-// outputs it is, and the one whose live object they rest on.
+// missFrom records which components would bring what is missing: the one whose output it is,
+// and the one whose live object that output reads.
 func (e *evaluator) missFrom(c *Component, f fault.Fault) {
 	var from []string
-	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
+	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == cue.Str("components") {
 		from = append(from, nameOf(sels[1]))
 	}
 	if a, ok := e.awaits(f); ok {
@@ -145,12 +145,12 @@ func componentPath(name string) string {
 	return cue.MakePath(cue.Str("components"), cue.Str(name)).String()
 }
 
-// ofComponent tells the faults of one component from those of others that it refers
-// to: a component is not wrong because the one that it waits for is.
+// ofComponent separates the faults of one component from those of the components that it refers
+// to: a component that waits for an invalid one is not invalid itself.
 func ofComponent(name string, faults fault.Faults) (own, others fault.Faults) {
 	for _, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
-		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && nameOf(sels[1]) != name {
+		if len(sels) > 1 && sels[0] == cue.Str("components") && nameOf(sels[1]) != name {
 			others = append(others, f)
 			continue
 		}
@@ -245,7 +245,7 @@ func (c *componentEvaluator) render(objects, policies cue.Value) {
 	}
 }
 
-// noteObject adds why an object could not be rendered.
+// noteObject adds the reason why an object could not be rendered.
 func (c *componentEvaluator) noteObject(o Object, v cue.Value, err error) {
 	if faults := withoutContent(v, valueFaults(v, err)); len(faults) > 0 {
 		c.note(faults, nil)
@@ -270,9 +270,8 @@ func (c *componentEvaluator) noteObject(o Object, v cue.Value, err error) {
 	c.wait(missing)
 }
 
-// decided reports whether the fields of the struct around a path below v are all
-// known: no comprehension in it, and nothing that it is unified with, can add one
-// to it.
+// decided reports whether the fields of the structs around a path below v are all known, so
+// that no comprehension can add one.
 func decided(v cue.Value, path string) bool {
 	at := v.Path().Selectors()
 	below := cue.ParsePath(path).Selectors()
@@ -288,9 +287,8 @@ func decided(v cue.Value, path string) bool {
 	return true
 }
 
-// cyclesIn returns the fields of a value that refer to themselves. They are
-// incomplete to CUE, because another value might yet decide them; in an object
-// none will.
+// cyclesIn returns the fields of a value that refer to themselves. CUE calls them incomplete,
+// because unification might still decide them. Nothing unifies with a rendered object.
 func cyclesIn(v cue.Value) fault.Faults {
 	out := fault.Of(v.Validate(cue.DisallowCycles(true)), v)
 	out = slices.CompactFunc(out, func(a, b fault.Fault) bool { return a.Path == b.Path })
@@ -301,8 +299,8 @@ func cyclesIn(v cue.Value) fault.Faults {
 	return out
 }
 
-// valueFaults returns why a value can never be part of an object: because it is
-// wrong by itself, or because the error of taking it as data says so.
+// valueFaults returns why a value can never be part of an object: err if it is a fault of reading
+// the value as data, or else what Validate reports.
 func valueFaults(v cue.Value, err error) fault.Faults {
 	if f, ok := errors.AsType[fault.Fault](err); ok {
 		return fault.Faults{f}
@@ -318,29 +316,19 @@ func (c *componentEvaluator) policy(object string, policies cue.Value) (out Poli
 	}
 	policy := lookup(policies, object)
 	c.note(ownFaults(policy), policy.Err())
+	parts := map[string]any{"apply": &out.Apply, "delete": &out.Delete, "adopt": &out.Adopt, "verify": &out.Verify, "patchable": &patchable}
 	for name, field := range fields(policy) {
-		var err error
-		switch name {
-		case "apply":
-			out.Apply, err = field.String()
-		case "delete":
-			out.Delete, err = field.String()
-		case "adopt":
-			out.Adopt, err = field.Bool()
-		case "verify":
-			out.Verify, err = field.String()
-		case "patchable":
-			err = field.Decode(&patchable)
-		}
-		if err != nil {
-			c.note(fault.Of(err, field), err)
+		if into, known := parts[name]; known {
+			if err := field.Decode(into); err != nil {
+				c.note(fault.Of(err, field), err)
+			}
 		}
 	}
 	return out, patchable
 }
 
-// explained returns a fault of something that is not there yet with the whole
-// reference to it: CUE names only the field at which it ended.
+// explained returns an incomplete fault with the whole reference in its message. CUE names only
+// the last field of it.
 func (e *evaluator) explained(f fault.Fault) fault.Fault {
 	if a, ok := e.awaits(f); ok {
 		f.Message = a.String()
@@ -355,4 +343,12 @@ func (p *Program) positionOf(v cue.Value, root, name string) fault.Position {
 		return pos
 	}
 	return PositionOf(v)
+}
+
+// PositionOf returns where the author wrote a value, or else where the contract has it.
+func PositionOf(v cue.Value) fault.Position {
+	if at := authored(v); len(at) > 0 {
+		return at[0]
+	}
+	return fault.At(v.Pos())
 }

@@ -12,11 +12,11 @@ import (
 
 // A Layer is one source of configuration, over the defaults in CUE.
 type Layer struct {
-	// Origin says where it comes from, such as ConfigMap default/settings.
+	// Origin is its source, for messages, such as ConfigMap default/settings.
 	Origin string
 	Values map[string]any
-	// Tenant says that whoever may write the custom resource has written it. It cannot
-	// set what is marked as the administrator's.
+	// Tenant is true for the layer that comes from the custom resource. It cannot set the
+	// fields that are marked as the administrator's.
 	Tenant bool
 }
 
@@ -33,8 +33,8 @@ func overlaid(under, over map[string]any) map[string]any {
 	return out
 }
 
-// configFaults returns what contradicts the package in the configuration. Each
-// fault names both places: the line of the package and the layer.
+// configFaults returns where the configuration contradicts the package. Each fault names the
+// line of the package and the layer.
 func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 	if len(layers) == 0 {
 		return nil
@@ -61,8 +61,7 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 	return faults
 }
 
-// below returns the names that a path has below its root, up to the first that is no
-// name.
+// below returns the field names of a path after its first one, up to the first index.
 func below(path string) []string {
 	var out []string
 	for i, sel := range cue.ParsePath(path).Selectors() {
@@ -88,7 +87,7 @@ func setBy(layers []Layer, path []string) []string {
 	return out
 }
 
-// configHint says which keys there are beside one that the package does not declare.
+// configHint returns the keys that the package declares beside an unknown one.
 func (p *Program) configHint(path []string) string {
 	last := len(path) - 1
 	if last < 0 {

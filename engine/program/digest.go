@@ -10,12 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/program/syntax"
 )
 
-// A digest of a Secret tells what it holds to whoever can guess: passwords and PINs are
-// few enough to try all of them. So every digest of what a Secret holds, or may hold, is
-// made with a key that only those know who may read the Secret.
+// A digest of a Secret reveals its content to whoever can guess: all likely passwords and PINs
+// can be tried. So every digest of what a Secret contains, or may contain, is keyed with a value
+// that only those know who may read the Secret.
 
 const (
 	// SaltAnnotation is the annotation of an engine's Secret with the key of its digests.
@@ -23,19 +24,19 @@ const (
 	// DigestAnnotation is the annotation by which a package reads the digest of what a
 	// Secret or a ConfigMap holds, in live and in inputs. No cluster has it.
 	DigestAnnotation = "operetta.dev/digest"
-	// FixedSalt stands for the salt in dry runs. What is made with it says nothing.
+	// FixedSalt is the salt of dry runs. Digests that are made with it are not shown.
 	FixedSalt = "00000000000000000000000000000000"
 )
 
-// digestLength is how many bytes of a digest are kept.
+// digestLength is the number of bytes of a digest that are kept.
 const digestLength = 8
 
 // NoDigest is the digest of a Secret that has no key, as in a dry run.
 var NoDigest = strings.Repeat("0", 2*digestLength)
 
-// Digest returns a short digest of data: by a key, so that whoever does not know it
-// cannot try what the data may be, or, with "", plainly. It errors when the data cannot
-// be encoded; encoding/json sorts keys.
+// Digest returns a short digest of data, keyed so that nobody without the key can guess the
+// data, or unkeyed for the key "". It errors if the data cannot be encoded as JSON. The digest
+// is stable, because encoding/json sorts keys.
 func Digest(key string, data any) (string, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -49,34 +50,32 @@ func Digest(key string, data any) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:digestLength]), nil
 }
 
-// KeyOf returns what the digests of a live Secret of the package's own are made with: its
-// salt, or else what they are with an input.
+// KeyOf returns the key of the digests of a live Secret that the package renders: its salt, or
+// without one the key that it has as an input.
 func KeyOf(object map[string]any) string {
-	meta, _ := object["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	if salt := text(annotations[SaltAnnotation]); salt != "" && object["kind"] == secretKind {
+	salt, _, _ := unstructured.NestedString(object, "metadata", "annotations", SaltAnnotation)
+	if salt != "" && object["kind"] == secretKind {
 		return salt
 	}
 	return InputKeyOf(object)
 }
 
-// InputKeyOf returns what the digests of a Secret are made with that the package reads:
-// its UID, which no more people know than may read the Secret. It is "" for other kinds,
-// and for what is on no cluster.
+// InputKeyOf returns the key of the digests of a Secret that the package reads: its UID, which
+// nobody knows who may not read the Secret. It returns "" for other kinds, and for an object
+// that is not from a cluster.
 func InputKeyOf(object map[string]any) string {
-	meta, _ := object["metadata"].(map[string]any)
-	uid := text(meta["uid"])
+	uid, _, _ := unstructured.NestedString(object, "metadata", "uid")
 	if uid == "" || object["kind"] != secretKind {
 		return ""
 	}
 	return "uid " + uid
 }
 
-// dataFields are the fields of Secrets and ConfigMaps that hold what they are for.
+// dataFields are the fields of Secrets and ConfigMaps with their content.
 var dataFields = []string{"data", "binaryData", "stringData"}
 
-// dataDigest returns the digest of what an object holds, by a key if it is a Secret, or ""
-// for one that is neither that nor a ConfigMap.
+// dataDigest returns the digest of the content of a Secret, with a key, or of a ConfigMap. It
+// returns "" for other kinds.
 func dataDigest(object map[string]any, key string) string {
 	if object["apiVersion"] != "v1" || object["kind"] != secretKind && object["kind"] != "ConfigMap" {
 		return ""
@@ -97,7 +96,7 @@ func dataDigest(object map[string]any, key string) string {
 	return digest
 }
 
-// digested returns an object with the digest of what it holds among its annotations.
+// digested returns an object with the digest of its content as an annotation.
 func digested(object map[string]any, key string) map[string]any {
 	digest := dataDigest(object, key)
 	if digest == "" {
@@ -125,9 +124,9 @@ func with(m map[string]any, key string, value any) map[string]any {
 	return out
 }
 
-// digested returns a session in which every object has the digest of what it holds, if
-// the package refers to any. It comes before the secrets are taken out of a session: what
-// rests on a digest may be said.
+// digested returns a session in which every object has the digest of its content as an
+// annotation, if the package refers to any. It runs before secrets are replaced, because a
+// message may show what depends on a digest.
 func (p *Program) digested(s Session) Session {
 	if !p.digests {
 		return s
@@ -139,7 +138,7 @@ func (p *Program) digested(s Session) Session {
 	})
 }
 
-// refersToDigests reports whether one of some references may lead to a digest.
+// refersToDigests reports whether a reference may lead to the annotation with the digest.
 func refersToDigests(references []syntax.Reference) bool {
 	return slices.ContainsFunc(references, func(r syntax.Reference) bool {
 		at := map[string]int{"live": 3, "inputs": 3}[r.Path[0]]

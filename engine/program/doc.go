@@ -8,19 +8,19 @@
 //
 // # Terms
 //
-//	Session    what one reconcile knows: the custom resource and the live objects
-//	Rollout    what the package says to that: components in the author's order
+//	Session    the input of one evaluation: the custom resource, live objects, inputs
+//	Rollout    its result: components in the author's order
 //	Component  objects, edges to other components, gates and predicates
 //	Predicate  one named condition, with four verdicts and never two:
 //
 //	           true      it holds
 //	           false     it does not
-//	           unknown   it refers to something that is not there yet
+//	           unknown   it refers to a field that does not exist yet
 //	           broken    it can never be decided: a fault of the package
 //
-//	Fault      something wrong, with file:line, path and a hint
-//	held       of a component: whether it exists, or what is in it, is not decided,
-//	           because a comprehension around it is not
+//	Fault      one mistake, with file:line, path and a hint
+//	held       a component whose existence or content is undecided, because a
+//	           comprehension around it is
 //
 //	Snapshot --Load--> Program --Evaluate(Session)--> Rollout
 //
@@ -30,10 +30,10 @@
 // package. It is never compiled into the package's CUE context, which would keep it
 // for good, and never filled in further down, where evaluations would share trees.
 //
-// What keeps an evaluation cheap: only what the package refers to of live objects is
-// filled in; imported packages are pruned to what can be reached; and everything is
-// filled in at once.
+// An evaluation is cheap because of three things: only the fields of live objects that
+// the package refers to are filled in; imported packages are pruned to what can be
+// reached; and everything is filled in at once.
 //
-// What depends on what is read from the text (index, reference), once: an expression
-// that waits has no value, and a value does not know what it was made from.
+// Dependencies are read from the text, once, by package syntax: an expression that waits
+// has no value, and a value does not know what it was made from.
 package program

@@ -9,12 +9,6 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// users are the components that use an edge.
-type users struct {
-	names   map[string]bool
-	decided bool
-}
-
 // uses reports whether the conditions around a reference hold for a component. While they
 // are undecided, the edge stays: it may be all that holds a change back.
 func (e *evaluator) uses(component string, d syntax.DerivedEdge) bool {
@@ -26,27 +20,24 @@ func (e *evaluator) uses(component string, d syntax.DerivedEdge) bool {
 		by = e.usersOf(d.Uses)
 		e.asked[d.Uses] = by
 	}
-	return !by.decided || by.names[component] || by.names[syntax.AnyComponent]
+	return by == nil || slices.Contains(by, component) || slices.Contains(by, syntax.AnyComponent)
 }
 
-// usersOf evaluates which components use an edge.
-func (e *evaluator) usersOf(uses string) users {
+// usersOf evaluates which components use an edge. It returns nil while that is undecided.
+func (e *evaluator) usersOf(uses string) []string {
 	// It is parsed each time, because CUE writes to the syntax that it compiles.
 	expr, err := parser.ParseExpr("", "{"+uses+"}")
 	if err != nil {
-		return users{}
+		return nil
 	}
 	v := e.base.Context().BuildExpr(expr, cue.Scope(e.root), cue.ImportPath(e.importPath), cue.InferBuiltins(true)) //nolint:staticcheck // a package has one context
-	if v.Validate(cue.Concrete(true)) != nil {
-		return users{}
-	}
-	out := users{names: map[string]bool{}, decided: true}
 	it, err := v.Fields()
-	if err != nil {
-		return users{}
+	if err != nil || v.Validate(cue.Concrete(true)) != nil {
+		return nil
 	}
+	out := []string{}
 	for it.Next() {
-		out.names[it.Selector().Unquoted()] = true
+		out = append(out, it.Selector().Unquoted())
 	}
 	return out
 }

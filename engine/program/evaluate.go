@@ -13,26 +13,14 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// The fields of a package that an evaluation reads.
-var (
-	crPath           = cue.MakePath(cue.Str("cr"))
-	componentsPath   = cue.MakePath(cue.Str("components"))
-	statusPath       = cue.MakePath(cue.Str("status"))
-	requeueAfterPath = cue.MakePath(cue.Str("requeueAfter"))
-	inputsPath       = cue.MakePath(cue.Str("inputs"))
-	hooksPath        = cue.MakePath(cue.Str("hooks"))
-	configPath       = cue.MakePath(cue.Str("config"))
-)
-
 // Evaluate returns what the package says to a session. It is pure and safe for
 // concurrent use.
 //
-// It errors when the evaluator itself fails (a panic in CUE), with a LimitError when the
-// session, or what is rendered for it, is beyond the package's limits, and with Faults when
-// it cannot even be said which components there are; the Rollout then has the inputs,
-// which may be what that depends on, and nothing else. Whatever else is wrong with
-// the custom resource, a component or the status is in the Rollout, so that one
-// part's fault does not hide the others. What it says shows nothing that a Secret holds.
+// It errors with a PanicError if CUE panics, with a LimitError if the session or the rendered
+// objects exceed a limit of the package, and with Faults if the list of components is
+// undecided; the Rollout then has only the inputs, which the list may depend on. Everything
+// else that is wrong with the custom resource, a component or the status is in the Rollout, so
+// that one fault does not hide the others. No message contains the content of a Secret.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	defer p.recovered(&r, &err)
 	s = p.digested(s)
@@ -55,15 +43,15 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	return w.vouch(seen.rollout), w.vouchError(seen.err)
 }
 
-// evaluate evaluates a session, whatever it says.
+// evaluate evaluates a session. Its messages may contain the content of Secrets.
 func (p *Program) evaluate(s Session) (out evaluation) {
 	defer p.recovered(&out.rollout, &out.err)
 	filling := p.filling(s)
-	if out.err = p.overLimit(filling); out.err != nil {
+	if out.err = p.limits.check(filling); out.err != nil {
 		return out
 	}
 	out.root = p.fill(filling)
-	e := &evaluator{Program: p, root: out.root, asked: map[string]users{}, rendered: tally{limits: p.limits}}
+	e := &evaluator{Program: p, root: out.root, asked: map[string][]string{}, rendered: tally{limits: p.limits}}
 	out.rollout, out.err = e.read(s)
 	return out
 }
@@ -75,7 +63,7 @@ type evaluator struct {
 	root cue.Value
 	// asked are the components that use an edge which follows from a reference, as far as that
 	// was asked. It is nil without a session: then an edge may be used by all.
-	asked map[string]users
+	asked map[string][]string
 	// rendered counts what is rendered. Without a session it has no limits.
 	rendered tally
 }
@@ -85,13 +73,13 @@ func (p *Program) withoutSession() *evaluator { return &evaluator{Program: p, ro
 
 // read returns what is in an evaluated package.
 func (e *evaluator) read(s Session) (r Rollout, err error) {
-	// The resource comes first: an invalid spec would otherwise show as nonsense
-	// errors all over the components.
-	if e.root.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
+	// The resource is validated first, because an invalid spec causes misleading errors
+	// in all components.
+	if lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
 		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
 	}
-	// So would a configuration that contradicts the package.
-	if faults := e.configFaults(e.root.LookupPath(configPath), s.Config); len(faults) > 0 {
+	// A configuration that contradicts the package does the same.
+	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
 	components, faults := e.components()
@@ -108,16 +96,16 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 		return Rollout{}, err
 	}
 	r.Inputs, r.StatusFaults = e.inputs()
-	own, faults := statusOf(e.root.LookupPath(statusPath))
+	own, faults := statusOf(lookup(e.root, "status"))
 	r.Status, r.Unstored = storable(own)
 	r.StatusFaults = append(r.StatusFaults, faults...)
-	r.RequeueAfter, faults = requeueAfter(e.root.LookupPath(requeueAfterPath))
+	r.RequeueAfter, faults = requeueAfter(lookup(e.root, "requeueAfter"))
 	r.StatusFaults = append(r.StatusFaults, faults...)
 	r.nameAbsent(s)
 	return r, nil
 }
 
-// undecidedError says that it cannot be said which components there are.
+// undecidedError is the error for a package whose list of components is undecided.
 type undecidedError struct {
 	pkg    string
 	faults fault.Faults
@@ -131,7 +119,7 @@ func (e *undecidedError) Error() string {
 // Unwrap returns the faults.
 func (e *undecidedError) Unwrap() error { return e.faults }
 
-// filling returns everything of a session that is filled into the package.
+// filling returns the parts of a session that are filled into the package.
 func (p *Program) filling(s Session) map[string]any {
 	out := map[string]any{"cr": p.crValue(s.CR), "live": p.liveUsed.live(s.Live)}
 	if inputs := p.inputValues(s.Inputs); len(inputs) > 0 {
@@ -147,12 +135,11 @@ func (p *Program) filling(s Session) map[string]any {
 	return out
 }
 
-// fill returns the package with data in it: a tree of its own, that shares nothing
-// mutable with another.
+// fill returns the package with data in it, as a tree that shares nothing mutable with others.
 //
-// Everything is evaluated in such a tree, always filled at the root. What is filled
-// further down, or evaluated in the package itself, resolves its references in the
-// shared tree, and CUE v0.17.1 writes to that: the race detector sees it.
+// Every evaluation happens in such a tree, and data is always filled in at the root. A value
+// that is filled in further down, or evaluated in the package itself, resolves its references
+// in the shared tree, and CUE v0.17.1 writes to that tree: the race detector reports it.
 func (p *Program) fill(data map[string]any) cue.Value {
 	return p.base.FillPath(cue.Path{}, data)
 }
@@ -170,7 +157,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("package %s: the evaluator panicked: %v", e.Package, e.Cause)
 }
 
-// recovered turns a panic of the evaluator into an error. It does not help
+// recovered turns a panic of CUE into an error. It does not help
 // against a stack overflow or a hang: see the design's rule on isolation.
 func (p *Program) recovered(r *Rollout, err *error) {
 	if cause := recover(); cause != nil {
@@ -179,8 +166,8 @@ func (p *Program) recovered(r *Rollout, err *error) {
 	}
 }
 
-// fields are the regular fields of a struct, in the author's order. A value that
-// is none has none; one that is in error has those that could be evaluated.
+// fields yields the regular fields of a struct, in the author's order. A value of another kind
+// has none; a struct with an error has those that could be evaluated.
 func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 	return func(yield func(string, cue.Value) bool) {
 		if !v.Exists() {
@@ -197,10 +184,10 @@ func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 	}
 }
 
-// components evaluates every component, in the author's order. It returns faults
-// when there may be components that it cannot name.
+// components evaluates every component, in the author's order. It returns faults if there may
+// be components whose names are undecided.
 func (e *evaluator) components() ([]Component, fault.Faults) {
-	v := e.root.LookupPath(componentsPath)
+	v := lookup(e.root, "components")
 	var out []Component
 	for name, component := range fields(v) {
 		if e.rendered.over() {
@@ -219,7 +206,7 @@ func (e *evaluator) components() ([]Component, fault.Faults) {
 }
 
 // statusOf evaluates the author's status field by field. An incomplete field is
-// left out: the engine keeps the rest.
+// left out, and the others are reported.
 func statusOf(v cue.Value) (map[string]any, fault.Faults) {
 	if !v.Exists() {
 		return nil, nil

@@ -2,10 +2,10 @@ package program
 
 import "slices"
 
-// Excluded returns why components should not exist, by their names: those that are
-// known to be excluded, those whose when is false, and those that need one of them. An
-// optional edge needs nothing, and a derived one only what the rendering misses. The
-// components come dependencies first.
+// Excluded returns the components that should not exist, with the reason: those that are known
+// to be excluded, those whose when is false, and those that need one of them. An optional edge
+// excludes nothing, and a derived one only a component that misses what the excluded one would
+// bring. The components have to be in order, dependencies first.
 func Excluded(components []Component, known map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, c := range components {
@@ -27,7 +27,7 @@ func Excluded(components []Component, known map[string]string) map[string]string
 	return out
 }
 
-// switchedOff says why a component should not exist.
+// switchedOff returns the reason of a component whose when is false.
 func switchedOff(c Component) string {
 	if c.When.Detail == "" {
 		return "when is false"
@@ -35,8 +35,8 @@ func switchedOff(c Component) string {
 	return "when is false: " + c.When.Detail
 }
 
-// needs reports whether a component cannot exist without the one that an edge leads
-// to. What else it misses does not matter: that may come, and what waits is kept.
+// needs reports whether a component cannot exist without the one that an edge leads to. Other
+// things that it misses may still come, so they only make it wait.
 func (c Component) needs(e Edge) bool {
 	if e.Origin == Derived {
 		return slices.Contains(c.MissingFrom, e.To)

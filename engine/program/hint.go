@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -11,7 +12,7 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// withHints adds to the faults of a whole package what to write instead.
+// withHints adds hints to the faults of a package.
 func (p *Program) withHints(faults fault.Faults) fault.Faults {
 	e := &evaluator{Program: p, root: p.static}
 	for i, f := range faults {
@@ -28,7 +29,7 @@ func (p *Program) withHints(faults fault.Faults) fault.Faults {
 	return faults
 }
 
-// namesInScope returns the names that any place of the package may use.
+// namesInScope returns the names that every file of the package may refer to.
 func (p *Program) namesInScope() []string {
 	var names []string
 	for _, m := range p.index.Fields() {
@@ -53,7 +54,35 @@ func (p *Program) fieldsBeside(path []string) []string {
 	return fieldNames(v)
 }
 
-// fieldNames returns the fields of a struct, also those that it only allows.
+// covered reports whether a fault about an unknown field repeats one of the given ones. CUE
+// reports an unknown struct again for each of its fields.
+func covered(by fault.Faults, other fault.Fault) bool {
+	return other.Code == fault.UnknownField && slices.ContainsFunc(by, func(f fault.Fault) bool {
+		return other.Path == f.Path || strings.HasPrefix(other.Path, f.Path+".")
+	})
+}
+
+// Similar returns, for a fault that says that a closed struct does not have a field, which
+// field was probably meant.
+func (p *Program) Similar(f fault.Fault) (hint string, ok bool) {
+	name, known, ok := unknownField(p.static, f)
+	return typeHint(name, known), ok
+}
+
+// unknownField returns, for a fault that says that a closed struct does not have a field, the
+// name of the field, and the other fields of the struct as v has it.
+func unknownField(v cue.Value, f fault.Fault) (name string, others []string, ok bool) {
+	sels := cue.ParsePath(f.Path).Selectors()
+	last := len(sels) - 1
+	if f.Code != fault.UnknownField || last < 0 || sels[last].LabelType() != cue.StringLabel {
+		return "", nil, false
+	}
+	name = sels[last].Unquoted()
+	others = slices.DeleteFunc(fieldNames(v.LookupPath(cue.MakePath(sels[:last]...))), func(k string) bool { return k == name })
+	return name, others, true
+}
+
+// fieldNames returns the names of the fields of a struct, including optional ones.
 func fieldNames(v cue.Value) []string {
 	var out []string
 	if !v.Exists() {
@@ -66,7 +95,7 @@ func fieldNames(v cue.Value) []string {
 	return out
 }
 
-// patternHint says which form the names of a struct's fields have.
+// patternHint returns the pattern that the names of a struct's fields have to match, as a hint.
 func patternHint(v cue.Value) string {
 	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
 	for err == nil && it.Next() {
@@ -77,8 +106,8 @@ func patternHint(v cue.Value) string {
 	return ""
 }
 
-// HintAmong says which name was probably meant, or which there are. It is empty
-// when there are none.
+// HintAmong returns which of the known names was probably meant, or else all of them, or "" if
+// there are none.
 func HintAmong(name string, known []string) string {
 	if near, ok := Nearest(name, known); ok {
 		return didYouMean(near)

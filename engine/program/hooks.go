@@ -32,8 +32,8 @@ type Hook struct {
 	Component Component
 }
 
-// StandsFor reports whether a hook stands for all those of its phase that cannot be
-// listed, and a name could be one of them.
+// StandsFor reports whether a hook stands for the hooks of its phase whose names are undecided,
+// and the component may be one of them.
 func (h Hook) StandsFor(component string) bool {
 	return h.Component.Name == h.Phase.hook(syntax.ComputedName) && strings.HasPrefix(component, h.Phase.hook(""))
 }
@@ -49,7 +49,7 @@ func (p *Program) MayRun(phase Phase) bool {
 
 // hooks evaluates the hooks of every phase.
 func (e *evaluator) hooks() []Hook {
-	all := e.root.LookupPath(hooksPath)
+	all := lookup(e.root, "hooks")
 	if !all.Exists() && !e.index.HasHooks() {
 		return nil
 	}
@@ -73,8 +73,8 @@ func (e *evaluator) hooks() []Hook {
 	return out
 }
 
-// holdHooks adds what the comprehensions in a struct may yet add to the hooks of a
-// phase. Where it cannot be said which those are, one stands for all of them.
+// holdHooks adds the hooks that undecided comprehensions in a struct may still add to a phase.
+// If their names are undecided, one hook stands for all of them.
 func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.Place, v cue.Value) []Component {
 	text := e.index.HookAdditions(string(phase), place)
 	is, why := settlementOf(v)
@@ -101,8 +101,8 @@ func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.P
 	return e.holdOne(evaluated, syntax.Conditional{Component: phase.hook(syntax.ComputedName)}, unplaced(why[unlisted], is))
 }
 
-// unexplained returns which of some faults the text does not explain, so that it may
-// hide a hook that the text does not show, or -1.
+// unexplained returns the index of a fault that none of the comprehensions in the text causes,
+// so that it may hide a hook that the text does not show, or -1.
 func unexplained(a syntax.Additions, faults fault.Faults, is settlement, beside []syntax.Conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[a.Embeds]

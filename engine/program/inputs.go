@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
 )
 
-// An Input is something that the package reads and does not own: one object by its
-// name, or all that a selector selects.
+// An Input is an object that the package reads and does not own, by its name, or all objects
+// that a selector matches.
 type Input struct {
 	// Name is the author's name for it.
 	Name string
@@ -25,17 +26,17 @@ type Input struct {
 	Selector map[string]string
 	// ReadBy are the components that refer to it, as far as their names are written.
 	ReadBy []string
-	// Missing is why it cannot be said yet what to read, or "".
+	// Missing is the reason why it is not known yet what to read, or "".
 	Missing  string
 	Position fault.Position
 }
 
-// inputs returns what the package reads. An input whose identity is not known yet
-// says so, and is not read.
+// inputs returns the inputs of the package. One whose identity is not known yet has a reason in
+// Missing, and is not read.
 func (e *evaluator) inputs() ([]Input, fault.Faults) {
 	var out []Input
 	var faults fault.Faults
-	for name, in := range fields(e.root.LookupPath(inputsPath)) {
+	for name, in := range fields(lookup(e.root, "inputs")) {
 		i, wrong := e.input(name, in)
 		out = append(out, i)
 		faults = append(faults, wrong...)
@@ -48,7 +49,7 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	i := Input{Name: name, Position: e.positionOf(v, "inputs", name), ReadBy: e.index.Readers(name)}
 	var faults fault.Faults
 	read := func(field string) any {
-		part := v.LookupPath(cue.MakePath(cue.Str(field)))
+		part := lookup(v, field)
 		if !part.Exists() {
 			return nil
 		}
@@ -67,7 +68,7 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	}
 	i.Kind = schema.FromAPIVersionAndKind(text(read("apiVersion")), text(read("kind")))
 	i.Namespace, i.Object = text(read("namespace")), text(read("name"))
-	i.Selector = labelsOf(read("selector"))
+	i.Selector, _, _ = unstructured.NestedStringMap(map[string]any{"selector": read("selector")}, "selector") // the contract has strings
 	if len(faults) == 0 && i.Missing == "" && i.Object == "" && i.Selector == nil {
 		faults = append(faults, fault.Fault{Position: i.Position, Path: "inputs." + name, Message: "it has neither a name nor a selector", Hint: "write name: for one object, or selector: for several"})
 	}
@@ -77,31 +78,19 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	return i, faults
 }
 
-// OnlyOf reports whether only some components refer to an input.
+// OnlyOf reports whether no other component than the given ones refers to an input.
 func (i Input) OnlyOf(components []string) bool {
 	return len(i.ReadBy) > 0 && !slices.ContainsFunc(i.ReadBy, func(c string) bool { return !slices.Contains(components, c) })
 }
 
+// text returns a string, or "" for what is none.
 func text(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-func labelsOf(v any) map[string]string {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil
-	}
-	out := make(map[string]string, len(m))
-	for k, value := range m {
-		out[k] = text(value)
-	}
-	return out
-}
-
-// inputValues returns what was found as the package sees it: the object of an input
-// by name, or the objects of one by selector, by their names, as far as the package refers
-// to them.
+// inputValues returns the objects that were found for inputs, as the package sees them: one
+// object, or objects by name for a selector, with the fields that the package refers to.
 func (p *Program) inputValues(found map[string]Found) map[string]any {
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -118,8 +107,7 @@ func (p *Program) inputValues(found map[string]Found) map[string]any {
 		}
 		objects := map[string]any{}
 		for _, o := range f.Objects {
-			meta, _ := o["metadata"].(map[string]any)
-			key := text(meta["name"])
+			key, _, _ := unstructured.NestedString(o, "metadata", "name")
 			if each := part.field(key); each != nil {
 				objects[key] = each.of(withoutManagedFields(o))
 			}

@@ -76,7 +76,7 @@ func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
 		return cue.Value{}, false
 	}
 	out := types.LookupPath(cue.MakePath(cue.Def("#" + kind.Kind)))
-	is := stringOr(out.LookupPath(cue.MakePath(cue.Str("apiVersion"))), "")
+	is := stringOr(lookup(out, "apiVersion"), "")
 	return out, out.Exists() && is == kind.GroupVersion().String()
 }
 
@@ -84,7 +84,7 @@ func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
 // declares its kind as well. Other objects are not checked, because the author may know a
 // newer version of Kubernetes.
 func typed(object cue.Value) bool {
-	kind := object.LookupPath(cue.MakePath(cue.Str("kind")))
+	kind := lookup(object, "kind")
 	if !kind.Exists() {
 		return false
 	}

@@ -9,14 +9,15 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
-// Limits are what one custom resource may cost at most. The contract has the defaults, as
-// #Limits, and a package may set others.
+// Limits bound the cost of one custom resource. The contract has the defaults, as #Limits, and
+// a package may set others.
 //
-// What CUE costs grows with the square of the number of fields in one struct: 10,000 cost
-// 0.1 s where nothing is done with them, and 30,000 nearly a second; it is a multiple of
-// that where they are rendered. So it is counted before CUE sees anything, and refused.
+// The cost of CUE grows with the square of the number of fields in one struct: 10,000 cost
+// 0.1 s if nothing reads them, and 30,000 nearly a second; rendering them costs a multiple of
+// that. So the fields are counted, and refused, before CUE sees them.
 type Limits struct {
 	// Objects is how many objects, and how many components, there may be.
 	Objects int
@@ -28,8 +29,7 @@ type Limits struct {
 	Bytes int
 }
 
-// What the package reads is larger than the resource: it is written by others, and often
-// copied as it is.
+// The objects that a package reads may be larger than the resource, because others write them.
 const (
 	// readFields is how many times Limits.Fields all live objects may have, and all
 	// inputs. 100,000 in small structs cost 0.25 s.
@@ -65,18 +65,16 @@ type LimitError struct {
 func (e *LimitError) Error() string { return e.Text }
 
 // readLimits returns the limits that the package sets, with what is wrong with them.
-func (p *Program) readLimits() (Limits, fault.Faults) {
-	var out Limits
-	var faults fault.Faults
+func readLimits(static cue.Value, index *syntax.Index) (out Limits, faults fault.Faults) {
 	for _, l := range []struct {
 		name string
 		into *int
 	}{{"objects", &out.Objects}, {"fields", &out.Fields}, {"bytes", &out.Bytes}} {
-		v := p.static.LookupPath(cue.MakePath(cue.Str("limits"), cue.Str(l.name)))
+		v := lookup(static, "limits", l.name)
 		n, err := v.Int64()
 		if err != nil && cue.IsIncomplete(err) { // what is wrong otherwise, CUE says
 			faults = append(faults, fault.Fault{
-				Position: p.index.PositionOf("limits"), Path: "limits." + l.name,
+				Position: index.PositionOf("limits"), Path: "limits." + l.name,
 				Message: "a limit is a number that is written out, whatever the resource says",
 			})
 		}
@@ -85,37 +83,36 @@ func (p *Program) readLimits() (Limits, fault.Faults) {
 	return out, faults
 }
 
-// overLimit returns a LimitError when what would be filled into the package is beyond
+// check returns a LimitError when what would be filled into the package is beyond
 // a limit. It costs little: one walk, that keeps nothing.
-func (p *Program) overLimit(filling map[string]any) error {
+func (l Limits) check(filling map[string]any) error {
 	for _, part := range []struct {
 		root          string
 		fields, bytes int
 	}{
-		{"cr", p.limits.Fields, p.limits.Bytes},
-		{"config", p.limits.Fields, p.limits.Bytes},
-		{"live", p.limits.Fields * readFields, p.limits.Bytes * readBytes},
-		{"inputs", p.limits.Fields * readFields, p.limits.Bytes * readBytes},
+		{"cr", l.Fields, l.Bytes},
+		{"config", l.Fields, l.Bytes},
+		{"live", l.Fields * readFields, l.Bytes * readBytes},
+		{"inputs", l.Fields * readFields, l.Bytes * readBytes},
 	} {
-		var a amount
-		a.add(filling[part.root], 0)
-		var over string
-		switch {
-		case a.deep:
-			over = fmt.Sprintf("%s is nested more than %d deep", part.root, maxDepth)
-		case a.fields > part.fields:
-			over = fmt.Sprintf("%s has %d fields and list elements%s, and may have %d",
-				part.root, a.fields, mostOf(part.root, filling[part.root], amount.ofFields), part.fields)
-		case a.widest > p.limits.Fields:
-			over = fmt.Sprintf("a struct in %s has %d fields%s, and may have %d",
-				part.root, a.widest, mostOf(part.root, filling[part.root], amount.ofWidest), p.limits.Fields)
-		case a.bytes > part.bytes:
-			over = fmt.Sprintf("the names and texts in %s have %d bytes%s, and may have %d",
-				part.root, a.bytes, mostOf(part.root, filling[part.root], amount.ofBytes), part.bytes)
-		default:
-			continue
+		data := filling[part.root]
+		all := amountOf(data)
+		if all.deep {
+			return &LimitError{Text: fmt.Sprintf("%s is nested more than %d deep", part.root, maxDepth)}
 		}
-		return &LimitError{Text: over}
+		for _, rule := range []struct {
+			text string
+			of   func(amount) int
+			most int
+		}{
+			{"%s has %d fields and list elements%s, and may have %d", func(a amount) int { return a.fields }, part.fields},
+			{"a struct in %s has %d fields%s, and may have %d", func(a amount) int { return a.widest }, l.Fields},
+			{"the names and texts in %s have %d bytes%s, and may have %d", func(a amount) int { return a.bytes }, part.bytes},
+		} {
+			if n := rule.of(all); n > rule.most {
+				return &LimitError{Text: fmt.Sprintf(rule.text, part.root, n, mostOf(part.root, data, rule.of), rule.most)}
+			}
+		}
 	}
 	return nil
 }
@@ -130,11 +127,14 @@ type amount struct {
 	deep bool
 }
 
-func (a amount) ofFields() int { return a.fields }
-func (a amount) ofWidest() int { return a.widest }
-func (a amount) ofBytes() int  { return a.bytes }
+// amountOf counts data.
+func amountOf(data any) amount {
+	var a amount
+	a.add(data, 0)
+	return a
+}
 
-// add counts data.
+// add counts more data.
 func (a *amount) add(data any, depth int) {
 	if depth > maxDepth {
 		a.deep = true
@@ -158,10 +158,10 @@ func (a *amount) add(data any, depth int) {
 	}
 }
 
-// maxPath is how much of a path is said: anybody may choose the names in it.
+// maxPath is the length at which a path in a message is cut, because users choose its names.
 const maxPath = 200
 
-// mostOf says below which field most of some data is, or "".
+// mostOf returns the field that contains more than half of some data, as a text, or "".
 func mostOf(root string, data any, of func(amount) int) string {
 	sels := []cue.Selector{cue.Str(root)}
 	for len(sels) < maxDepth {
@@ -184,20 +184,17 @@ func mostOf(root string, data any, of func(amount) int) string {
 // largest returns the field of a struct that has more than half of what there is in it.
 func largest(data any, of func(amount) int) (inner any, name string, ok bool) {
 	m, _ := data.(map[string]any)
-	var all amount
-	all.add(data, 0)
+	all := of(amountOf(data))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		var one amount
-		one.add(m[k], 0)
-		if 2*of(one) > of(all) {
+		if 2*of(amountOf(m[k])) > all {
 			return m[k], k, true
 		}
 	}
 	return nil, "", false
 }
 
-// A tally counts what one evaluation renders, so that it need not be taken out of CUE
-// when there is too much.
+// A tally counts what one evaluation renders, so that the evaluation can stop before it reads
+// too many objects out of CUE.
 type tally struct {
 	limits Limits
 	// objects, components and bytes are what was rendered, and most has the most objects.
@@ -226,15 +223,14 @@ func (t *tally) over() bool {
 
 // manifest counts the bytes of a manifest.
 func (t *tally) manifest(m map[string]any) {
-	var a amount
-	a.add(m, 0)
+	a := amountOf(m)
 	t.bytes += a.bytes + punctuation*a.fields
 }
 
 // punctuation is what a field takes in JSON besides its name and text.
 const punctuation = 6
 
-// limitError returns what is too much in an evaluation, or nil.
+// limitError returns a LimitError if the evaluation has rendered too much, or nil.
 func (e *evaluator) limitError() error {
 	t := &e.rendered
 	if !t.over() {
@@ -244,22 +240,22 @@ func (e *evaluator) limitError() error {
 	if slices.Contains(e.index.Components(), t.most) {
 		in = ", most of them in component " + t.most
 	}
-	bare := fmt.Sprintf("the package renders more objects for it than the limit, which is %d", t.limits.Objects)
-	text := fmt.Sprintf("the package renders at least %d objects for it%s, and %d are the limit", t.objects, in, t.limits.Objects)
-	switch {
-	case t.objects > t.limits.Objects:
-	case t.components > t.limits.Objects:
-		bare = fmt.Sprintf("the package has more components for it than the limit, which is %d", t.limits.Objects)
-		text = bare
+	out := &LimitError{Evaluated: true}
+	switch limit := t.limits.Objects; {
+	case t.objects > limit:
+		out.Text = fmt.Sprintf("the package renders at least %d objects for it%s, and %d are the limit", t.objects, in, limit)
+		out.bare = fmt.Sprintf("the package renders more objects for it than the limit, which is %d", limit)
+	case t.components > limit:
+		out.Text = fmt.Sprintf("the package has more components for it than the limit, which is %d", limit)
 	default:
-		bare = fmt.Sprintf("the objects that the package renders for it take more than the limit of %d bytes", maxManifests)
-		text = bare + in
+		out.bare = fmt.Sprintf("the objects that the package renders for it take more than the limit of %d bytes", maxManifests)
+		out.Text = out.bare + in
 	}
-	return &LimitError{Evaluated: true, Text: text, bare: bare}
+	return out
 }
 
-// discreet returns what may be said of a limit. How much there is too much of, and of
-// what, may come from a Secret; a second evaluation would tell, and cost as much again.
+// discreet returns a LimitError without figures and names if those may come from a Secret. A
+// second evaluation would tell, but would cost as much again.
 func (p *Program) discreet(e *LimitError, s Session) error {
 	if _, secret := p.blind(s, Rollout{}); secret && e.bare != "" {
 		return &LimitError{Evaluated: e.Evaluated, Text: e.bare}
@@ -267,12 +263,11 @@ func (p *Program) discreet(e *LimitError, s Session) error {
 	return e
 }
 
-// storable returns the author's status fields without the largest ones, if there is no
-// room for all of them in a status, and which those are.
+// storable removes the largest of the author's status fields until the rest fits into a status.
+// It returns the rest, and a message that names the removed fields, or "".
 func storable(own map[string]any) (rest map[string]any, left string) {
 	size := func(v any) int {
-		var a amount
-		a.add(v, 0)
+		a := amountOf(v)
 		return a.bytes + punctuation*(a.fields+1)
 	}
 	var names []string

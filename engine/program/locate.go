@@ -40,10 +40,10 @@ func partOf(v cue.Value, part fieldpath.Part) cue.Value {
 	name, want, ok := part.Key()
 	items, err := v.List()
 	if !ok || err != nil {
-		return v.LookupPath(cue.MakePath(cue.Str(part.Name())))
+		return lookup(v, part.Name())
 	}
 	for items.Next() {
-		if got, err := items.Value().LookupPath(cue.MakePath(cue.Str(name))).String(); err == nil && got == want {
+		if got, err := lookup(items.Value(), name).String(); err == nil && got == want {
 			return items.Value()
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// configAttribute marks what of the configuration only the administrator sets, as
-// @config(admin) on a field or in a struct. It counts for all below.
+// configAttribute marks fields of the configuration that only the administrator sets, as
+// @config(admin) on a field or in a struct. It covers all fields below.
 const (
 	configAttribute = "config"
 	configAdmin     = "admin"
 )
 
-// locked says what of a value only the administrator sets. A nil one is nothing.
+// locked is the part of a value that only the administrator sets. nil is no part.
 type locked struct {
 	// all is everything, at and below the value.
 	all      bool
@@ -31,11 +31,11 @@ type locked struct {
 	others *locked
 }
 
-// maxAround bounds how many places a value may come from, with all that is around it.
+// maxAround bounds the number of places that a value and the values around it come from.
 const maxAround = 200
 
-// readLocked returns what of the configuration only the administrator sets, or nil. Most
-// packages have no such mark, and nothing is looked for in those.
+// readLocked returns the part of the configuration that only the administrator sets, or nil. It
+// is quick for most packages, which have no such attribute.
 func (p *Program) readLocked(inst *build.Instance) *locked {
 	files := slices.Clone(inst.Files)
 	for _, imported := range inst.Dependencies() {
@@ -44,12 +44,12 @@ func (p *Program) readLocked(inst *build.Instance) *locked {
 	if !slices.ContainsFunc(attributesIn(files), func(a Attribute) bool { return a.Name == configAttribute }) {
 		return nil
 	}
-	return lockedIn(p.fill(nil).LookupPath(configPath), nil)
+	return lockedIn(lookup(p.fill(nil), "config"), nil)
 }
 
-// lockedIn returns what of a value only the administrator sets, or nil. What is around the
-// value came from some places; one that comes from such a place again is a definition within
-// itself, of which there is no end. All of it is then the administrator's, as it may have marks.
+// lockedIn returns the part of a value that only the administrator sets, or nil. A value that
+// comes from the same place as one around it is a recursive definition, which has no end; then
+// all of it is the administrator's, because it may have marks further down.
 func lockedIn(v cue.Value, around []token.Pos) *locked {
 	if !v.Exists() {
 		return nil
@@ -80,7 +80,7 @@ func lockedIn(v cue.Value, around []token.Pos) *locked {
 	return out
 }
 
-// lockFields adds what only the administrator sets of the fields of a value.
+// lockFields adds the fields of a value that only the administrator sets.
 func (l *locked) lockFields(part cue.Value, around []token.Pos) {
 	it, err := part.Fields(cue.Optional(true), cue.Patterns(true))
 	for err == nil && it.Next() {
@@ -104,7 +104,7 @@ func isLocked(v cue.Value) bool {
 	})
 }
 
-// maxParts bounds of how many values the parts of one are looked at.
+// maxParts bounds the number of parts of one value.
 const maxParts = 100
 
 // partsOf returns a value and what it is made of: operands of & and |, and what references
@@ -129,7 +129,7 @@ func partsOf(v cue.Value) []cue.Value {
 	return out
 }
 
-// union returns what one of two says.
+// union returns everything that is locked in one of two.
 func union(a, b *locked) *locked {
 	switch {
 	case a == nil || b != nil && b.all:
@@ -144,8 +144,8 @@ func union(a, b *locked) *locked {
 	return out
 }
 
-// setBy returns the paths at which a value sets what only the administrator does, each
-// with where the package has the field. What replaces a struct or a list sets all in it.
+// setBy returns the paths at which a value sets locked fields, each with the position of the
+// field in the package. A value that replaces a struct or a list sets everything in it.
 func (l *locked) setBy(value any, path []string) []syntax.Reference {
 	if l == nil {
 		return nil
@@ -164,8 +164,7 @@ func (l *locked) setBy(value any, path []string) []syntax.Reference {
 	return slices.CompactFunc(out, func(a, b syntax.Reference) bool { return slices.Equal(a.Path, b.Path) })
 }
 
-// lockedFaults returns what of the administrator's is set by whoever may write the custom
-// resource.
+// lockedFaults returns the locked fields that a layer of the custom resource sets.
 func (p *Program) lockedFaults(layers []Layer) fault.Faults {
 	var out fault.Faults
 	for _, l := range layers {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 )
 
@@ -32,8 +33,7 @@ func NewMemo(p *Program, resources int) *Memo {
 // Evaluate returns what Program.Evaluate returns. The rollout may be shared with
 // other callers, and must not be changed.
 func (m *Memo) Evaluate(s Session) (Rollout, error) {
-	meta, _ := s.CR["metadata"].(map[string]any)
-	uid := text(meta["uid"])
+	uid, _, _ := unstructured.NestedString(s.CR, "metadata", "uid")
 	view, err := m.view(s)
 	if uid == "" || err != nil {
 		return m.Program.Evaluate(s)
@@ -61,9 +61,10 @@ func (p *Program) Version(s Session) string {
 	return string(sum[:])
 }
 
-// view returns a digest that is equal for sessions that evaluate alike, as it is over all that
-// an evaluation reads: what is filled into the package, which layer of configuration has what,
-// and of each object whether it is a Secret. It errors if that is no JSON.
+// view returns a digest that is equal for sessions that evaluate alike. It covers everything that
+// an evaluation reads: the data that is filled into the package, the layers of the configuration,
+// and the kinds of the objects, since messages hide what Secrets contain. It errors if the data
+// is not JSON.
 //
 // Neither the resourceVersion of an object nor a field that the package does not refer to is
 // part of it: a status that an API server writes again and again costs no evaluation.

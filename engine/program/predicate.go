@@ -54,9 +54,8 @@ func (c *componentEvaluator) predicates(part string) []Predicate {
 	return out
 }
 
-// predicate evaluates one condition. The rule that tells unknown from broken is
-// CUE's own: Validate ignores what is only incomplete and reports what can never
-// become right.
+// predicate evaluates one condition. CUE itself tells unknown from broken: Validate ignores
+// incomplete values, and reports errors that no further data can mend.
 func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 	out := Predicate{Name: name}
 	b, err := v.Bool()
@@ -82,8 +81,8 @@ func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 	return out
 }
 
-// whyNever says of an unknown predicate that it stays so, if nothing but a person will
-// bring what it waits for.
+// whyNever records why an unknown predicate stays unknown without a person: it is broken if the
+// field that it refers to can never exist, and Unset has the field of the spec that is not set.
 func (c *componentEvaluator) whyNever(out *Predicate, faults fault.Faults) {
 	for _, f := range faults {
 		if wrong, never := c.misspelt(f); never {
@@ -136,7 +135,7 @@ func nodeOf(v cue.Value) ast.Expr {
 	return nil
 }
 
-// comparisons are the operators whose operands say why a condition is false.
+// comparisons are the operators whose operands explain why a condition is false.
 var comparisons = []cue.Op{
 	cue.EqualOp, cue.NotEqualOp, cue.LessThanOp, cue.LessThanEqualOp,
 	cue.GreaterThanOp, cue.GreaterThanEqualOp, cue.RegexMatchOp, cue.NotRegexMatchOp,
@@ -167,8 +166,8 @@ func scalarText(v cue.Value) (string, bool) {
 	return "", false
 }
 
-// missingIn says what an unknown predicate waits for: the first part of a
-// reference in it that is not there.
+// missingIn returns what an unknown predicate waits for: the first reference in it that leads
+// nowhere, up to the first field that does not exist.
 func (c *componentEvaluator) missingIn(v cue.Value, err error) string {
 	if path, ok := missingReference(v, 4); ok {
 		return path + notThere
@@ -179,7 +178,7 @@ func (c *componentEvaluator) missingIn(v cue.Value, err error) string {
 	return err.Error()
 }
 
-// missingReference looks for a reference in an expression that leads nowhere.
+// missingReference returns the first reference in an expression that leads nowhere.
 func missingReference(v cue.Value, depth int) (string, bool) {
 	if root, path := v.ReferencePath(); len(path.Selectors()) > 0 {
 		sels := path.Selectors()

@@ -6,20 +6,19 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A projection is the part of some data that a package refers to: all of it, or
-// the fields of which there is a projection.
+// A projection is the part of some data that a package refers to: all of it, or the fields that
+// have a projection of their own.
 //
-// Most of a live object, or of an input, is of no interest to a package. What it does not refer to
-// does not enter CUE: it would cost time, its keys would stay in CUE's
-// process-wide table of labels for good, and, if it changed, equal evaluations
-// would look different.
+// A package refers to few fields of a live object or of an input. The others do not enter CUE:
+// they would cost time, their keys would stay in CUE's process-wide table of labels for good,
+// and equal evaluations would look different when such a field changes.
 type projection struct {
 	all    bool
 	fields map[string]*projection
 }
 
-// project returns the part below a root that the package refers to, or has written
-// itself. What another package brings to the root may refer to anything.
+// project returns the part below a root that the package refers to or declares itself. If
+// another package adds fields to the root, that is all of it, since those may refer to anything.
 func project(x *syntax.Index, root string) *projection {
 	out := &projection{all: x.Foreign()}
 	for _, r := range x.References() {
@@ -61,7 +60,7 @@ func (p *projection) below(path ...string) *projection {
 	return p
 }
 
-// field returns the projection of a field, or nil when it is of no interest.
+// field returns the projection of a field, or nil if the package does not refer to it.
 func (p *projection) field(name string) *projection {
 	if p.all {
 		return p
@@ -69,7 +68,7 @@ func (p *projection) field(name string) *projection {
 	return p.fields[name]
 }
 
-// live returns what a package sees of the live objects.
+// live returns the live objects as a package sees them.
 func (p *projection) live(live map[string]map[string]map[string]any) map[string]any {
 	out := make(map[string]any, len(live))
 	for component, objects := range live {
@@ -88,7 +87,7 @@ func (p *projection) live(live map[string]map[string]map[string]any) map[string]
 	return out
 }
 
-// of returns the part of a value that is of interest.
+// of returns the part of a value that the package refers to.
 func (p *projection) of(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok || p.all {
@@ -103,9 +102,9 @@ func (p *projection) of(v any) any {
 	return out
 }
 
-// withoutManagedFields returns an object without what no package may depend on: the
-// managed fields, which change with every write and of which each key is new, and the key
-// of a Secret's digests.
+// withoutManagedFields returns an object without the fields that no package may depend on: the
+// managed fields, which change with every write and add new keys to CUE's table of labels, and
+// the key of a Secret's digests.
 func withoutManagedFields(object map[string]any) map[string]any {
 	meta, ok := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
@@ -134,9 +133,9 @@ func (p *Program) Reach() Reach { return p.reach }
 // readReach reads where the package says that objects may be.
 func (p *Program) readReach() Reach {
 	r := Reach{kinds: map[schema.GroupKind]extent{}}
-	for name, v := range fields(p.static.LookupPath(cue.MakePath(cue.Str("reach")))) {
-		e := extent{readOnly: stringOr(v.LookupPath(cue.MakePath(cue.Str("access"))), "") == "read", namespaces: map[string]bool{}}
-		for namespace, yes := range fields(v.LookupPath(cue.MakePath(cue.Str("namespaces")))) {
+	for name, v := range fields(lookup(p.static, "reach")) {
+		e := extent{readOnly: stringOr(lookup(v, "access"), "") == "read", namespaces: map[string]bool{}}
+		for namespace, yes := range fields(lookup(v, "namespaces")) {
 			e.namespaces[namespace], _ = yes.Bool()
 		}
 		r.kinds[schema.ParseGroupKind(name)] = e

@@ -10,8 +10,8 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A Rollout is what a package says to one session. It is plain data, so that it
-// can cross a process boundary.
+// A Rollout is the result of evaluating one session. It is plain data, so that it can cross a
+// process boundary.
 type Rollout struct {
 	// Invalid is what is wrong with the custom resource. When it is not empty,
 	// nothing else is set.
@@ -29,7 +29,7 @@ type Rollout struct {
 	Status map[string]any
 	// StatusFaults are the author's status fields that can never be.
 	StatusFaults fault.Faults
-	// Unstored says which of them are left out, as they are too large to be stored, or "".
+	// Unstored names the status fields that are left out because they are too large, or is "".
 	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
 	RequeueAfter time.Duration
@@ -114,7 +114,7 @@ func (c *Component) conditions() iter.Seq2[conditionID, *Predicate] {
 	}
 }
 
-// AwaitsInput reports whether something is missing that an input would bring.
+// AwaitsInput reports whether the component waits for an object of an input.
 func (c Component) AwaitsInput(name string) bool {
 	return slices.ContainsFunc(c.Absent, func(r syntax.Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
 }
@@ -182,12 +182,12 @@ type Edge struct {
 	// Optional edges do not exclude the dependent with its dependency. A derived
 	// edge is optional: whether the reference matters shows in the rendering.
 	Optional bool
-	// If is under which conditions a derived edge exists, as the author wrote them, or ""
-	// for one that always does. An evaluation has those that hold, and those that are
-	// not decided yet.
+	// If are the conditions under which a derived edge exists, as the author wrote them, or ""
+	// if it always exists. An evaluation returns the edges whose conditions hold or are
+	// undecided.
 	If string
-	// FromData says that it is the custom resource's data by which the edge, or the
-	// component that has it, is there; Computed that it is the name of the other one.
+	// FromData is true if the edge, or the component that has it, exists because of data in
+	// the custom resource. Computed is true if the name of the other component comes from data.
 	FromData, Computed bool
 	// Check is a further condition, or nil.
 	Check *Predicate
@@ -206,10 +206,10 @@ type Object struct {
 	Identity object.Ref
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
-	// Secrets are those that it may rest on, as far as the text tells, for an object that
-	// is none itself.
+	// Secrets are those that its content may come from, as far as the text of the package
+	// tells. It is empty for a Secret.
 	Secrets []SecretRef
-	// NamedBySecret says that its identity may be made of what a Secret holds.
+	// NamedBySecret is true if its name or namespace may contain the content of a Secret.
 	NamedBySecret bool
 	Policy        Policy
 	// Patchable are the fields that a Patch may change although by default none does.

@@ -17,20 +17,19 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// What a Secret holds must not reach a message: messages end up in the status of
-// the custom resource, in events and in logs, which more people may read.
+// The content of a Secret must not reach a message: messages end up in the status of the custom
+// resource, in events and in logs, which more people may read.
 //
-// Which value a message shows, and what that was made from, cannot be told from the
-// expression: it goes through hidden fields, templates, comprehensions and functions.
-// So it is not asked. The package is evaluated a second time with other values in the
-// place of all secret ones, and what that evaluation says as well cannot come from a
-// Secret. Of everything else only position and path are shown. Whatever is overlooked
-// thus shows less and never more.
+// An expression does not tell which value a message shows, nor where that value comes from: it
+// passes through hidden fields, templates, comprehensions and functions. So the package is
+// evaluated a second time, with other values in place of all secret ones. A message that both
+// evaluations have cannot come from a Secret. Of all other messages only the position and the
+// path are shown. A mistake in this can hide too much, but never show a secret.
 
-// hidden takes the place of what a message would show.
+// hidden replaces a text that may contain a secret.
 const hidden = "not shown, because it comes from a Secret"
 
-// hiddenValue is the message of a fault of which only position and path are shown.
+// hiddenValue is the message of a fault whose own message may contain a secret.
 const hiddenValue = fault.InvalidMessage + " (" + hidden + ")"
 
 // secretFields are the fields of a Secret that are secret.
@@ -39,8 +38,7 @@ var secretFields = syntax.SecretFields
 // lastApplied is where kubectl keeps the whole content of an object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// isSecret reports whether an object holds secrets. One that does not say what it is
-// counts as one.
+// isSecret reports whether an object is a Secret. An object without a kind counts as one.
 func isSecret(object map[string]any) bool {
 	kind := object["kind"]
 	return kind == secretKind || kind == nil || kind == ""
@@ -48,14 +46,14 @@ func isSecret(object map[string]any) bool {
 
 const secretKind = syntax.SecretKind
 
-// blind returns a session with other values in the place of the secret ones, and
-// whether there are any: those of Secrets that the package reads or owns, and those of
-// the spec that it makes Secrets of.
+// blind returns a session with other values in place of the secret ones, and whether there are
+// any: the content of Secrets that the package reads or owns, and the fields of the spec that it
+// renders Secrets from.
 func (p *Program) blind(s Session, r Rollout) (Session, bool) {
 	b := &blinder{}
 	out := s.withObjects(func(component, name string, object map[string]any) map[string]any {
 		if object["kind"] == nil && rendersOther(r, component, name) {
-			return object // a person has written only what matters of it
+			return object // given by hand, as for render, and without a kind
 		}
 		return b.object(object)
 	}, b.object)
@@ -78,10 +76,10 @@ func rendersOther(r Rollout, component, object string) bool {
 	return false
 }
 
-// A blinder puts other values in the place of secret ones, in copies.
+// A blinder replaces secret values by others, in copies.
 type blinder struct{ changed bool }
 
-// object returns an object without what it holds that is secret.
+// object returns an object with other values in place of its secret ones.
 func (b *blinder) object(object map[string]any) map[string]any {
 	if !isSecret(object) {
 		return object
@@ -138,8 +136,8 @@ func (b *blinder) at(data any, path []string, of func(string) string) any {
 	return data
 }
 
-// turned returns a text of the same form in which every letter and digit is another
-// one, so that what a schema asks of its form still holds.
+// turned returns a text of the same form with every letter and digit replaced by another one, so
+// that it still matches a pattern in the schema.
 func turned(text string) string {
 	return strings.Map(func(r rune) rune {
 		for _, ring := range rings {
@@ -151,12 +149,11 @@ func turned(text string) string {
 	}, text)
 }
 
-// smallestSecret is the smallest number that is taken for a secret, as by package redact:
-// a smaller one may be a port or a count, and another one in its place may be invalid.
+// smallestSecret is the smallest number that counts as a secret, as in package redact. A smaller
+// one may be a port or a count, and its replacement may be invalid.
 const smallestSecret = 100_000
 
-// turnedNumber returns a number all of whose digits are other ones, as far as it may be
-// a secret.
+// turnedNumber returns a number with all digits replaced, if it may be a secret.
 func turnedNumber(n int64) int64 {
 	if n > -smallestSecret && n < smallestSecret {
 		return n
@@ -168,12 +165,11 @@ func turnedNumber(n int64) int64 {
 	return out
 }
 
-// rings are what letters and digits are replaced within: hexadecimal ones stay that.
+// rings are the groups within which characters are replaced: hexadecimal digits stay so.
 var rings = []string{"0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"}
 
-// other returns a text that is turned and of another length: how long a secret is, is
-// nobody's business either. A number stays one, and becomes no larger by it: it may
-// say how often something is repeated.
+// other returns a turned text of another length, because the length of a secret is secret, too.
+// A number becomes a shorter number, and never a longer one: it may be a count of repetitions.
 func other(text string) string {
 	switch {
 	case strings.Trim(text, "0123456789") != "":
@@ -184,7 +180,7 @@ func other(text string) string {
 	return turned(text)
 }
 
-// encodedOther returns other of a text that is encoded as in the data of a Secret.
+// encodedOther returns other for a text in base64, as in the data of a Secret.
 func encodedOther(text string) string {
 	plain, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -193,7 +189,7 @@ func encodedOther(text string) string {
 	return base64.StdEncoding.EncodeToString([]byte(other(string(plain))))
 }
 
-// An evaluation is what came of evaluating a session.
+// An evaluation is the result of evaluating a session.
 type evaluation struct {
 	rollout Rollout
 	err     error
@@ -201,16 +197,16 @@ type evaluation struct {
 	root cue.Value
 }
 
-// A witness tells what may be said of one evaluation by what another one has said that
-// has not seen any secret.
+// A witness is an evaluation that has seen no secret. It tells which messages of another
+// evaluation may be shown: those that it has as well.
 type witness struct {
 	evaluation
-	// literals are the secrets that the package itself has written: no evaluation is
-	// without them.
+	// literals are the secrets that are written in the package itself, which every
+	// evaluation sees.
 	literals []string
 }
 
-// vouch returns a rollout with what the witness has said as well, and without the rest.
+// vouch returns a rollout with only the messages that the witness has as well.
 func (w witness) vouch(r Rollout) Rollout {
 	said := w.rollout
 	r.Invalid = w.faults(r.Invalid, said.Invalid)
@@ -232,7 +228,7 @@ func (w witness) vouch(r Rollout) Rollout {
 	return r
 }
 
-// vouchError returns an error with what the witness has said as well.
+// vouchError returns an error with only the messages that the witness has as well.
 func (w witness) vouchError(err error) error {
 	if undecided, ok := errors.AsType[*undecidedError](err); ok {
 		other, _ := errors.AsType[*undecidedError](w.err)
@@ -248,8 +244,8 @@ func (w witness) vouchError(err error) error {
 	return err
 }
 
-// component hides what the witness does not say of a component. Predicates lose their names as
-// well: a name may be computed.
+// component hides the messages of a component that the witness does not have. It also hides the
+// names of predicates that the witness does not have, because a name may be computed.
 func (w witness) component(c, said *Component, stray func(Edge) bool) {
 	if c.When.Detail != "" && !w.said(c.When.Detail, c.When.Detail == said.When.Detail) {
 		c.When.Detail = withhold(c.When.Detail, said.When.Detail)
@@ -282,7 +278,7 @@ func (w witness) component(c, said *Component, stray func(Edge) bool) {
 	}
 }
 
-// faults returns faults without the messages that the witness does not know.
+// faults hides the messages of faults that the witness does not have.
 func (w witness) faults(all, said fault.Faults) fault.Faults {
 	for i, f := range all {
 		if !w.said(f.Message+f.Hint, slices.Contains(said, f)) {
@@ -292,12 +288,12 @@ func (w witness) faults(all, said fault.Faults) fault.Faults {
 	return all
 }
 
-// path returns a path as far as the witness has it: a label may be computed.
+// path returns the part of a path that the witness has, because a label may be computed.
 func (w witness) path(path string) string {
 	sels := cue.ParsePath(path).Selectors()
 	for n := len(sels); n > 0; n-- {
 		known := cue.MakePath(sels[:n]...)
-		inCR := cue.MakePath(slices.Concat(crPath.Selectors(), sels[:n])...) // an invalid resource has paths of its own
+		inCR := cue.MakePath(slices.Concat([]cue.Selector{cue.Str("cr")}, sels[:n])...) // an invalid resource has paths of its own
 		if w.root.LookupPath(known).Exists() || w.root.LookupPath(inCR).Exists() {
 			return known.String()
 		}
@@ -305,14 +301,14 @@ func (w witness) path(path string) string {
 	return ""
 }
 
-// said reports whether a text that the witness knows may be shown: not if it quotes
-// what the package itself has written into a Secret.
+// said reports whether a text may be shown: the witness has it, and it quotes nothing that the
+// package itself writes into a Secret.
 func (w witness) said(text string, known bool) bool {
 	return known && !quotes(text, w.literals)
 }
 
-// quotes reports whether one of the quoted parts of a text has one of some values:
-// short ones as a whole, others anywhere.
+// quotes reports whether a quoted part of a text equals one of the values, or contains one that
+// is not short.
 func quotes(text string, values []string) bool {
 	if len(values) == 0 || !strings.Contains(text, `"`) {
 		return false
@@ -327,11 +323,11 @@ func quotes(text string, values []string) bool {
 	return false
 }
 
-// shortest is how long a value is at least that is looked for within others.
+// shortest is the minimum length of a value that is searched within others.
 const shortest = 4
 
-// withhold returns a text with only what the witness has said as well: how it begins,
-// up to a colon, and the position at its end.
+// withhold returns a text with its beginning, up to the last colon that a text of the witness
+// shares, and its position. The rest is hidden.
 func withhold(text string, said ...string) string {
 	begins := ""
 	for _, other := range said {
@@ -347,7 +343,7 @@ func withhold(text string, said ...string) string {
 // positionBehind is what Position.Behind puts behind a text.
 var positionBehind = regexp.MustCompile(` \([^ ()"]+\.cue:[0-9]+\)$`)
 
-// speaks reports whether an evaluation has anything to say that could show a value.
+// speaks reports whether an evaluation has a message that could show a value.
 func (e evaluation) speaks() bool {
 	r := e.rollout
 	for c := range r.all() {
@@ -359,14 +355,14 @@ func (e evaluation) speaks() bool {
 		slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.Missing != "" })
 }
 
-// stray reports whether an edge leads to a computed name that no component has, so that
-// a message has to say it.
+// stray reports whether an edge leads to a computed name that no component has, which a message
+// would show.
 func (r Rollout) stray(e Edge) bool {
 	return e.Computed && !slices.ContainsFunc(r.Components, func(c Component) bool { return c.Name == e.To })
 }
 
-// speaks reports whether a component has anything to say. A predicate has when it is bad
-// news: then its name is said, and its condition.
+// speaks reports whether a component has a message. A predicate causes one if it is not good
+// news, with its name and condition.
 func (c *Component) speaks() bool {
 	for id, p := range c.conditions() {
 		if good := map[bool]Verdict{true: False, false: True}[id.part == "failed"]; p.Detail != "" || p.Verdict != good {

@@ -13,7 +13,7 @@ import (
 // withoutContent returns the faults of an object without what their messages show of
 // its content, if it is a Secret or may be one.
 func withoutContent(object cue.Value, faults fault.Faults) fault.Faults {
-	if kind, err := object.LookupPath(cue.MakePath(cue.Str("kind"))).String(); err == nil && kind != secretKind {
+	if kind, err := lookup(object, "kind").String(); err == nil && kind != secretKind {
 		return faults
 	}
 	at := len(object.Path().Selectors())

@@ -49,14 +49,14 @@ func (s Session) withObjects(live func(component, name string, object map[string
 	return out
 }
 
-// metadataFields are the fields of metadata that a package may read. The others
-// either change with every write (resourceVersion, managedFields) or are the
-// engine's business, and would make equal evaluations look different.
+// metadataFields are the fields of metadata that a package may read. The others change with
+// every write, such as resourceVersion, or belong to the engine, and would make equal
+// evaluations look different.
 var metadataFields = []string{
 	"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp",
 }
 
-// freeMetadata are those of which a package sees only what it refers to.
+// freeMetadata are the fields of which a package sees only the keys that it refers to.
 var freeMetadata = []string{"labels", "annotations"}
 
 // crValue returns the part of a custom resource that the package sees: its spec, what
@@ -90,9 +90,9 @@ func (p *Program) crValue(cr map[string]any) map[string]any {
 	return out
 }
 
-// integral returns data with 3.0 as 3: to JSON they are the same number, but CUE
-// tells an int from a float, and what has passed through encoding/json is all
-// floats. Data without floats, as client-go reads it, is returned as it is.
+// integral returns data with 3.0 as 3. JSON does not distinguish them, but CUE distinguishes int
+// and float, and encoding/json decodes every number as a float. Data without floats, as
+// client-go reads it, is returned unchanged.
 func integral(v any) any {
 	if !hasFloat(v) {
 		return v

@@ -21,15 +21,10 @@ func (p *Program) vocabularyFaults() fault.Faults {
 	closed := controller.Unify(p.static)
 	for _, f := range fault.Of(closed.Validate(), closed) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
-		sels := cue.ParsePath(f.Path).Selectors()
-		if f.Code != fault.UnknownField || covered(out, f) || len(sels) == 0 || sels[len(sels)-1].LabelType() != cue.StringLabel {
-			continue
+		if name, known, ok := unknownField(closed, f); ok && !covered(out, f) {
+			f.Hint = HintAmong(name, known)
+			out = append(out, f)
 		}
-		last := len(sels) - 1
-		name := sels[last].Unquoted()
-		known := fieldNames(closed.LookupPath(cue.MakePath(sels[:last]...)))
-		f.Hint = HintAmong(name, slices.DeleteFunc(known, func(k string) bool { return k == name }))
-		out = append(out, f)
 	}
 	return p.explainUnknown(out)
 }
@@ -88,13 +83,13 @@ func (p *Program) Parts() []string {
 // ConfigSchema returns the schema of the operator's configuration, which may not
 // exist.
 func (p *Program) ConfigSchema() cue.Value {
-	return p.fill(nil).LookupPath(configPath)
+	return lookup(p.fill(nil), "config")
 }
 
 // CRSchema returns the schema of the custom resource: a tree of its own with each
 // call, see fill.
 func (p *Program) CRSchema() cue.Value {
-	return p.fill(nil).LookupPath(crPath)
+	return lookup(p.fill(nil), "cr")
 }
 
 // Template returns the package evaluated without any custom resource: what is

@@ -34,7 +34,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	}
 	root := p.fill(filling)
 	judge := func(component string, v cue.Value) {
-		for name, object := range fields(v.LookupPath(cue.MakePath(cue.Str("objects")))) {
+		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
 			schema, known := kinds.Of(kind.GroupVersionKind)
 			if !known || !typed(object) {
@@ -52,15 +52,15 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 			out = append(out, withoutContent(object, j.out)...)
 		}
 	}
-	for name, component := range fields(root.LookupPath(componentsPath)) {
+	for name, component := range fields(lookup(root, "components")) {
 		judge(name, component)
 	}
-	hooks := root.LookupPath(hooksPath)
+	hooks := lookup(root, "hooks")
 	for _, phase := range Phases {
 		if !hooks.Exists() {
 			break
 		}
-		for name, hook := range fields(hooks.LookupPath(cue.MakePath(cue.Str(string(phase))))) {
+		for name, hook := range fields(lookup(hooks, string(phase))) {
 			judge(phase.hook(name), hook)
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 // adopts reports whether a component takes over an existing object, of which it may render
 // only some fields.
 func adopts(component cue.Value, object string) bool {
-	policy := component.LookupPath(cue.MakePath(cue.Str("policy"), cue.Str(object)))
+	policy := lookup(component, "policy", object)
 	return policy.Exists() && boolAt(policy, "adopt", false)
 }
 

@@ -9,23 +9,22 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A settlement says whether the comprehensions in a struct are decided.
+// A settlement is the state of the comprehensions in a struct.
 type settlement string
 
 const (
-	// settled: there is nothing that they might yet add.
+	// settled: they add nothing more.
 	settled settlement = "Settled"
-	// unsettled: one of them waits for what is not there yet.
+	// unsettled: one of them waits for a field that does not exist yet.
 	unsettled settlement = "Unsettled"
-	// masked: a field of the struct is faulty, beside which CUE does not report an
-	// undecided comprehension, so that there may be one.
+	// masked: a field of the struct is faulty. CUE reports no undecided comprehension beside
+	// one, so there may be one.
 	masked settlement = "Masked"
 	// wrong: one of them can never be decided.
 	wrong settlement = "Wrong"
 )
 
-// settlementOf returns whether the comprehensions in a struct are decided, and why
-// not.
+// settlementOf returns the state of the comprehensions in a struct, and its reasons.
 func settlementOf(v cue.Value) (settlement, fault.Faults) {
 	if !v.Exists() || v.Err() == nil {
 		return settled, nil
@@ -40,10 +39,9 @@ func settlementOf(v cue.Value) (settlement, fault.Faults) {
 	}
 }
 
-// hold adds what an undecided comprehension would add to the components: whole
-// ones as ones whose existence is not decided, and parts as incomplete ones. It
-// returns faults when it cannot tell, because the names are computed, or because
-// a comprehension is not undecided but wrong.
+// hold adds the components and parts that undecided comprehensions may add: a component whose
+// existence is undecided, or an incomplete part. It returns faults if the names of the
+// components are computed, or if a comprehension is wrong instead of undecided.
 func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Component, fault.Faults) {
 	if is, why := settlementOf(components); is == unsettled {
 		if at := slices.IndexFunc(why, func(f fault.Fault) bool { return e.index.Hides(f.Position) }); at >= 0 {
@@ -74,8 +72,8 @@ func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Compone
 	return evaluated, nil
 }
 
-// unplaced returns why something is held without its path, if that is no field's but
-// that of the struct, which says nothing.
+// unplaced returns the reason of a hold without its path, unless that is the path of a faulty
+// field. The path of the struct itself tells nothing.
 func unplaced(why fault.Fault, is settlement) fault.Fault {
 	if is != masked {
 		why.Path = ""
@@ -83,8 +81,8 @@ func unplaced(why fault.Fault, is settlement) fault.Fault {
 	return why
 }
 
-// undecidedBy returns which of some faults leaves a conditional undecided, or -1. What
-// leaves another one undecided that is beside it does not count.
+// undecidedBy returns the index of the fault that leaves a conditional undecided, or -1. A fault
+// in the guard of another conditional beside it does not count.
 func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, beside []syntax.Conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[c.BeyondCR]
@@ -98,8 +96,8 @@ func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, besid
 	return -1
 }
 
-// unlistable is the fault of a package that computes the names of components from
-// what is not there yet, or has another package do so.
+// unlistable is the fault of a package that computes the names of components from fields that do
+// not exist yet.
 func (e *evaluator) unlistable(why fault.Fault) fault.Faults {
 	why = e.explained(why)
 	why.Path = "components"
@@ -107,6 +105,8 @@ func (e *evaluator) unlistable(why fault.Fault) fault.Faults {
 	return fault.Faults{why}
 }
 
+// holdOne adds what one undecided comprehension may add: parts of a component that exists, or
+// else a component whose existence is undecided.
 func (e *evaluator) holdOne(evaluated []Component, held syntax.Conditional, missing fault.Fault) []Component {
 	why := e.explained(missing)
 	for i := range evaluated {
@@ -130,7 +130,7 @@ func (e *evaluator) holdOne(evaluated []Component, held syntax.Conditional, miss
 	return append(evaluated, c)
 }
 
-// holdParts says that a comprehension in a component is not decided.
+// holdParts marks the parts that an undecided comprehension in the component may add to.
 func (c *componentEvaluator) holdParts(why fault.Fault) {
 	parts := c.index.ConditionalParts(c.out.Name)
 	if len(parts) == 0 {
@@ -142,7 +142,7 @@ func (c *componentEvaluator) holdParts(why fault.Fault) {
 	}
 }
 
-// holdPart says that there may be more of a part of a component.
+// holdPart marks a part of a component as incomplete.
 func (e *evaluator) holdPart(c *Component, part string, missing fault.Fault) {
 	why, absent := e.explained(missing), e.absent(missing)
 	unknown := Predicate{Name: part, Verdict: Unknown, Position: why.Position, Absent: absent, Detail: why.Text()}
@@ -166,9 +166,8 @@ func (e *evaluator) holdPart(c *Component, part string, missing fault.Fault) {
 	}
 }
 
-// ownFaults returns what keeps a struct from being evaluated, as opposed to what
-// is wrong with one of its fields: typically a comprehension in it that refers to
-// what is not there yet.
+// ownFaults returns the faults of a struct itself, as opposed to those of its fields: typically
+// a comprehension in it that refers to a field that does not exist yet.
 func ownFaults(v cue.Value) fault.Faults {
 	err := v.Err()
 	if err == nil || !v.Exists() {

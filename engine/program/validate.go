@@ -10,16 +10,16 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// invalid returns what is wrong with the custom resource in what is filled into the
-// package: its schema may refer to the rest, such as a limit in the configuration.
+// invalid returns the faults of the custom resource. It fills in the whole session, because the
+// schema of the resource may refer to other parts, such as a limit in the configuration.
 func (p *Program) invalid(filling map[string]any) fault.Faults {
 	filling = maps.Clone(filling)
 	var out fault.Faults
-	// CUE reports some faults only where there are no others, so that a user would
-	// get them one after the other. What is known to be wrong is taken out.
+	// CUE reports some faults only if there are no others, so a user would get them one
+	// after the other. Values that are known to be wrong are removed before the next round.
 	for range maxRounds {
 		fresh := 0
-		for _, f := range p.crFaults(p.fill(filling).LookupPath(crPath)) {
+		for _, f := range p.crFaults(lookup(p.fill(filling), "cr")) {
 			known := slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Path == f.Path })
 			if !known {
 				out = append(out, f)
@@ -35,31 +35,30 @@ func (p *Program) invalid(filling map[string]any) fault.Faults {
 	return out
 }
 
-// maxRounds bounds how often a faulty resource is validated.
+// maxRounds bounds the number of validations of one resource.
 const maxRounds = 4
 
-// crFaults returns what is wrong with an evaluated custom resource.
+// crFaults returns the faults of an evaluated custom resource.
 func (p *Program) crFaults(cr cue.Value) fault.Faults {
 	err := cr.Validate(cue.Concrete(true))
 	if err == nil {
 		return nil
 	}
-	faults := fault.Of(err, cr)
+	faults, schema := fault.Of(err, cr), p.CRSchema()
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")
-		if sels := cue.ParsePath(f.Path).Selectors(); f.Code == fault.UnknownField && len(sels) > 0 && sels[len(sels)-1].LabelType() == cue.StringLabel {
-			last := len(sels) - 1
-			beside := p.CRSchema().LookupPath(cue.MakePath(sels[:last]...))
-			f.Hint = HintAmong(sels[last].Unquoted(), fieldNames(beside))
+		if name, known, ok := unknownField(schema, f); ok {
+			f.Hint = HintAmong(name, known)
 		}
 		faults[i] = f
 	}
 	return faults
 }
 
-// without returns data without the value at a path. It copies what it changes. A path that is none
-// leaves the data as they are: CUE does not quote every name as it reads it.
+// without returns data without the value at a path. It copies the structs and lists that it
+// changes. A path that cannot be followed changes nothing: CUE does not quote every label in the
+// paths of its errors.
 func without(data any, path []cue.Selector) any {
 	if len(path) == 0 {
 		return data
