@@ -12,25 +12,32 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-computing='build unit race sweep fuzz'
-waiting='cue generated modules lint plane live e2e'
+computing='cue generated modules build lint unit race sweep fuzz'
+waiting='plane live e2e'
 
 # Packages whose tests start a control plane, with all that they wait for.
 cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play'
 # Packages that have a stage of their own, beside those.
 apart='./test/controlplane/... ./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
-race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/dryrun ./engine/dryrun/diff ./engine/program
+race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/program
 	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/eval
-	./test/internal/screen ./test/mutate'
+	./test/internal/child ./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
 sweeps='^Test(A1A2|A3|A4|B1)'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile)'
+# Tests that take seconds, and do one thing after the other as the sweeps do.
+serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom)'
+# Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
+# about what is printed, and one that is in neither list runs with the race detector, too.
+printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|secrets|usage|version|vet)$'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more.
-fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
+fuzz_time=${OPERETTA_FUZZ_TIME:-10s}
+# The garbage collector takes a third of the time of what evaluates much, and there is memory.
+collector=GOGC=400
 
 # shellcheck disable=SC2086,SC2046 # lists of packages are several words
 
@@ -50,12 +57,17 @@ stage_modules() {
 stage_lint() { make lint; }
 stage_build() { make build; }
 stage_unit() {
+	local -x $collector
 	go_test $(go list ./... | grep -vxF "$(go list $cluster $apart)") && (cd schemas/internal/k8sgen && go_test ./...)
 }
-# The sweeps do one thing after the other, and the scripts with _ are more of what the others do.
-stage_race() { go_test -race -skip "$sweeps|^TestScripts/.+_" $race; }
-# The garbage collector takes a quarter of the time of these, and there is memory.
-stage_sweep() { OPERETTA_TEST_SWEEP=all GOGC=400 go_test -run "$sweeps" ./engine/reconcile; }
+stage_race() {
+	local -x $collector
+	go_test -race -skip "$sweeps|$serial|$printing" $race
+}
+stage_sweep() {
+	local -x $collector OPERETTA_TEST_SWEEP=all
+	go_test -run "$sweeps" ./engine/reconcile
+}
 stage_fuzz() {
 	local dir targets failed=0
 	targets=$(git grep -oE '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | sed -E 's,/[^/]*:func , ,' | sort -u)

@@ -15,8 +15,8 @@ type users struct {
 	decided bool
 }
 
-// uses reports whether a component comes to a reference that makes an edge. What
-// cannot be decided yet keeps the edge: it may be all that holds a change back.
+// uses reports whether the conditions around a reference hold for a component. While they
+// are undecided, the edge stays: it may be all that holds a change back.
 func (e *evaluator) uses(component string, d syntax.DerivedEdge) bool {
 	if d.Uses == "" || e.asked == nil {
 		return true
@@ -31,7 +31,7 @@ func (e *evaluator) uses(component string, d syntax.DerivedEdge) bool {
 
 // usersOf evaluates which components use an edge.
 func (e *evaluator) usersOf(uses string) users {
-	// Parsed each time: CUE writes to the syntax that it compiles.
+	// It is parsed each time, because CUE writes to the syntax that it compiles.
 	expr, err := parser.ParseExpr("", "{"+uses+"}")
 	if err != nil {
 		return users{}

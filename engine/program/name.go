@@ -21,9 +21,9 @@ func namePattern(contract cue.Value, definition string) *regexp.Regexp {
 	return nil
 }
 
-// nameFault returns what is wrong with the name of a component, of an object or of
-// another member, if anything is. What is written is held against the contract when the
-// package is loaded; a name that is computed may be of any text.
+// nameFault returns what is wrong with the name of a component, of an object or of another
+// member, if anything is. The contract judges literal names when the package is loaded; a
+// computed name may be any text.
 func (p *Program) nameFault(path cue.Path) (fault.Fault, bool) {
 	sels := path.Selectors()
 	if len(sels) == 0 || p.names == nil || p.hookNames == nil {
@@ -43,7 +43,7 @@ func (p *Program) nameFault(path cue.Path) (fault.Fault, bool) {
 // namedMembers are the parts of a component whose members have names of the author's.
 var namedMembers = []string{"dependsOn", "requires", "objects", "policy", "verify", "failed"}
 
-// isNamed reports whether a path leads to what has a name of the author's choice.
+// isNamed reports whether the author chooses the last name of a path.
 func isNamed(path cue.Path) bool {
 	sels := path.Selectors()
 	if len(sels) > 0 && sels[0] == cue.Str("hooks") {
@@ -54,8 +54,8 @@ func isNamed(path cue.Path) bool {
 	return len(sels) == 2 || len(sels) == 4 && sels[2].LabelType() == cue.StringLabel && slices.Contains(namedMembers, sels[2].Unquoted())
 }
 
-// explainUnknown says of unknown fields what they are: names that are none, and
-// parameters of templates, which are one fault at the template, however often it is used.
+// explainUnknown says why fields are unknown: their names are invalid, or they are parameters
+// of a template. A template is one fault, however often it is used.
 func (p *Program) explainUnknown(faults fault.Faults) fault.Faults {
 	var out fault.Faults
 	for _, f := range faults {

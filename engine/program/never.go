@@ -9,10 +9,9 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// Most of what is not there yet comes by itself: a live object, an input, a field that
-// the cluster fills. Two things do not: a field of the spec that nobody has set, and a
-// field that an object does not have by what the package writes for it. To wait for
-// them is to wait for a person, who has to know.
+// Most of what is missing comes by itself: a live object, an input, a field that the cluster
+// fills. Two things do not: a field of the spec that nobody has set, and a field that the
+// package does not write for an object. Only a person can help there, so that both are said.
 
 // unset returns the field of the spec that a fault is about, if the component needs it by
 // what the resource says alone: under a condition that rests on more, the need may pass.
@@ -41,11 +40,11 @@ func (e *evaluator) misspelt(f fault.Fault) (fault.Fault, bool) {
 	return f, true
 }
 
-// Lacks returns the index of the first name of a path into an object of the package that
-// the object does not have, by all that is written for it, and the names beside it; 0 is
-// for none. A live object may have more than is written: there it has to be one that
-// nothing but a person or another program gives fields, and the name one that is nearly
-// that of a field that is written.
+// Lacks returns the index of the first name of a path that the package does not write for an
+// object, and the names that it writes in that place. The index is 0 if nothing is missing.
+// A live object may have more fields than the package writes: there, only a name that nearly
+// matches a written one counts, and only in the data of a ConfigMap or Secret, to which the
+// cluster adds nothing.
 func (p *Program) Lacks(path []string) (at int, known []string) {
 	switch {
 	case len(path) > 4 && path[0] == "components" && path[2] == "objects":

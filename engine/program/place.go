@@ -8,9 +8,9 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A value that several places of a package make has the position of any of them, mostly
-// the contract's. What a person can change is found here: where the author wrote it,
-// and, if that is in a template or in another shared field, where that is used.
+// CUE gives a value that was unified from several places the position of any of them, mostly
+// the contract's. A person needs the place that the author wrote, and, if that is in a
+// template or in another shared field, the place that uses it.
 
 // A home is where the author wrote the component or the hook that is being evaluated.
 type home struct {
@@ -30,9 +30,8 @@ func homeOf(x *syntax.Index, name string, v cue.Value) home {
 	return home{x.HomeOf(name, sources), x, name, cue.ParsePath(componentPath(name)).Selectors()}
 }
 
-// placed returns where the author finds what is at a position and at a path below the
-// component: the position itself if it is the author's, and where it is used if it is
-// not in the component.
+// placed returns a position for the author of the component: the position itself if the
+// author wrote it, with where it is used if it is outside the component.
 func (h home) placed(at fault.Position, path []string) fault.Position {
 	use, _ := h.Descend(path)
 	switch {
@@ -46,8 +45,8 @@ func (h home) placed(at fault.Position, path []string) fault.Position {
 	return at
 }
 
-// placedFault returns a fault with the author's place. One of another component is
-// where that has it.
+// placedFault returns a fault with the author's place. A fault of another component keeps
+// its own.
 func (h home) placedFault(f fault.Fault) fault.Fault {
 	f.Origin = fault.Origin{}
 	if own, _ := ofComponent(h.name, fault.Faults{f}); len(own) > 0 {
@@ -109,8 +108,8 @@ func authored(v cue.Value) []fault.Position {
 	return out
 }
 
-// sourcesOf returns the pieces of text that make a value: fields where there are any,
-// as a field is written where its label is, not where its parts are.
+// sourcesOf returns the syntax of which a value was made: fields where there are any,
+// because the position of a field is that of its label.
 func sourcesOf(v cue.Value) []ast.Node {
 	if !v.Exists() {
 		return nil

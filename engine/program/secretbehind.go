@@ -11,27 +11,23 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// What an object that is no Secret is made of may come from one. Then its digest would
-// tell what that holds to whoever guesses, and it needs a key. As with the fields of the
-// spec, the text says which Secrets those may be; where it does not, all that there are.
-
-// secretsBehind returns the Secrets that an object of a component, or of a hook, may rest
-// on.
+// secretsBehind returns the Secrets from which the content of an object of a component, or
+// of a hook, may come. The digest of such an object needs a key: whoever reads a digest
+// without one could guess what the Secret holds. Where the text does not tell, it returns all.
 func (p *Program) secretsBehind(component, object string) []SecretRef {
 	return p.remembered(component, object, "content", func() []SecretRef {
 		refs, shown := p.index.RestsOn(component, object)
 		if !shown {
 			return p.allSecrets()
 		}
-		return p.secretsIn(refs)
+		return p.secretsOf(refs)
 	})
 }
 
-// namedBySecret reports whether the identity of an object may be made of what a Secret
-// holds.
+// namedBySecret reports whether the identity of an object may come from a Secret.
 func (p *Program) namedBySecret(component, object string) bool {
 	return len(p.remembered(component, object, "identity", func() []SecretRef {
-		return p.secretsIn(p.index.IdentityRestsOn(component, object))
+		return p.secretsOf(p.index.IdentityRestsOn(component, object))
 	})) > 0
 }
 
@@ -50,8 +46,8 @@ func (p *Program) remembered(component, object, what string, find func() []Secre
 	return out
 }
 
-// secretsIn returns the Secrets into whose content some references may lead.
-func (p *Program) secretsIn(refs []syntax.Reference) []SecretRef {
+// secretsOf returns the Secrets into whose content some references may lead.
+func (p *Program) secretsOf(refs []syntax.Reference) []SecretRef {
 	var out []SecretRef
 	for _, ref := range refs {
 		of, below, ok := ref.Object()

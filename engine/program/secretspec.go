@@ -10,9 +10,6 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// What is in the Secrets of a package itself comes from its text, or from the custom
-// resource. The text says which fields of the resource that are.
-
 // withoutContent returns the faults of an object without what their messages show of
 // its content, if it is a Secret or may be one.
 func withoutContent(object cue.Value, faults fault.Faults) fault.Faults {

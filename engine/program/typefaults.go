@@ -12,17 +12,16 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// TypeFaults returns what is wrong with the objects of a package by the complete types of
-// their kinds: each field that does not exist, that is required and not set, or whose
-// value does not fit, in the line in which the author wrote it. Objects without a type
-// are left alone.
+// TypeFaults checks the objects of a package against the complete types of their kinds. It
+// returns each field that does not exist, that is required and not set, or whose value does
+// not fit, with the line in which the author wrote it. It skips objects without a type.
 //
 // The objects are those of an evaluation with a session, or, for nil, of the package
-// without a custom resource. A session that is made up says nothing about values: of
-// those only the ones that stand in the text are judged.
+// without a custom resource. The values of a session are made up, so that with one only
+// values that are literal in the text are judged.
 //
-// It compares the values by itself. CUE v0.17.1 finds no unknown field in what a
-// comprehension adds to a list, and some of several faults hide others.
+// It walks the values itself: CUE v0.17.1 finds no unknown field in what a comprehension
+// adds to a list, and reports only some of several faults.
 func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -68,8 +67,8 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	return out
 }
 
-// adopts reports whether a component takes over an object that somebody else has made. It
-// then may render a few fields of it.
+// adopts reports whether a component takes over an existing object, of which it may render
+// only some fields.
 func adopts(component cue.Value, object string) bool {
 	policy := component.LookupPath(cue.MakePath(cue.Str("policy"), cue.Str(object)))
 	return policy.Exists() && boolAt(policy, "adopt", false)
@@ -83,7 +82,7 @@ type typeJudge struct {
 	depth int
 	// sampled says that values may be made up.
 	sampled bool
-	// partial says that the object may be there already, so that what is required is set.
+	// partial says that the object may exist already, with its required fields.
 	partial bool
 	// at is where the author wrote the closest thing around what is looked at.
 	at  fault.Position
@@ -131,7 +130,7 @@ func shown(v cue.Value) string {
 	return v.IncompleteKind().String()
 }
 
-// key tells the places of a type from each other: the elements of a list share one.
+// key returns the place of a path in a type. The elements of a list share one.
 func (j *typeJudge) key(path []cue.Selector) string {
 	names := []string{j.kind}
 	for _, sel := range path[j.depth:] {
@@ -184,8 +183,8 @@ func typeHint(name string, known []string) string {
 	return "its kind has no such field"
 }
 
-// settledStruct reports whether nothing may yet add a field to a struct: no comprehension
-// that is not decided, and none that looks at what is there only later.
+// settledStruct reports whether no comprehension may yet add a field to a struct: none is
+// undecided, and none reads live objects or inputs.
 func settledStruct(v cue.Value) bool {
 	if v.Err() != nil && cue.IsIncomplete(v.Err()) {
 		return false
@@ -253,7 +252,7 @@ func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 	}
 }
 
-// writtenOut reports whether a value stands in the text as it is.
+// writtenOut reports whether a value is literal in the text.
 func writtenOut(v cue.Value) bool {
 	return slices.ContainsFunc(expressionsOf(v), func(n ast.Node) bool { _, literal := n.(*ast.BasicLit); return literal })
 }

@@ -13,9 +13,8 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// StepPackageMissing takes a resource one step further whose package is not here, and returns
-// what Step returns. One that is being deleted is torn down from its inventory; all
-// else needs the package.
+// StepPackageMissing is Step for a resource whose package does not run here. It tears down a resource
+// that is being deleted, from its inventory; everything else needs the package.
 func (l *Reconciler) StepPackageMissing(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	redactor := redact.New()
 	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepPackageMissing(ctx, key, redactor) })
@@ -27,11 +26,7 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 	if err != nil && !unread {
 		return 0, err
 	}
-	if s == nil {
-		l.memories.forget(key)
-		return 0, nil
-	}
-	if !s.awaitsTeardown() {
+	if s == nil || !s.awaitsTeardown() {
 		return 0, nil
 	}
 	if left := packageMissingGracePeriod - s.Now().Sub(s.cr.GetDeletionTimestamp().Time); left > 0 {
@@ -41,12 +36,12 @@ func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.Namespace
 		return s.reportCorruptStatus(ctx, wrong)
 	}
 	if s.before["observedGeneration"] == nil {
-		s.finished = s.finished.WithHooksUnknown()
+		s.hookStates = s.hookStates.WithHooksUnknown()
 	}
-	if why := s.finished.BeforeDeletion(s.inventory); why != "" && !s.skipsHooks() {
+	if why := s.hookStates.BeforeDeletion(s.inventory); why != "" && !s.skipsHooks() {
 		return 0, s.holdDeletion(ctx, why)
 	}
-	s.finished = s.finished.WithDeletionBegun()
+	s.hookStates = s.hookStates.WithDeletionBegun()
 	return s.deleteObjects(ctx)
 }
 
@@ -55,7 +50,7 @@ func (s *state) awaitsTeardown() bool {
 	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
 }
 
-// holdDeletion reports why a deletion cannot begin without the package.
+// holdDeletion reports why the deletion cannot begin without the package.
 func (s *state) holdDeletion(ctx context.Context, why string) error {
 	name, _ := s.identify()
 	if name == "" {
@@ -69,8 +64,8 @@ func (s *state) holdDeletion(ctx context.Context, why string) error {
 	return s.reportDeletionBlocked(ctx, after, message)
 }
 
-// reportDeletionBlocked writes the status of a deletion that cannot continue, with an event
-// when that changes.
+// reportDeletionBlocked writes the status of a deletion that cannot continue, with an Event when
+// the status changes.
 func (s *state) reportDeletionBlocked(ctx context.Context, after map[string]any, message string) error {
 	if status.Same(s.before, after) {
 		return nil

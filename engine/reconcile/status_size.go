@@ -11,11 +11,11 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A statusTooLargeError says that a status was refused as too large. Nothing may be written
-// whose inventory is not stored, and to try at once would not help.
+// A statusTooLargeError says that the API server refused a status as too large. An object must not be
+// written before the inventory that has it is stored, and an immediate retry would not help.
 type statusTooLargeError struct{ cause error }
 
-// Error says what the API server has said.
+// Error returns the message of the API server.
 func (e *statusTooLargeError) Error() string {
 	return fmt.Sprintf("the status is too large: %v", e.cause)
 }
@@ -39,12 +39,12 @@ func (r *refusedStatus) remember(about string, now time.Time) {
 	r.about, r.until = about, now.Add(rollout.RejectedRetryAfter)
 }
 
-// maxResource is how many bytes an API server stores of one resource, unless its etcd was
-// told otherwise.
+// maxResource is how many bytes of one resource an API server stores, unless its etcd is configured
+// otherwise.
 const maxResource = 3 << 19 // 1.5 MiB
 
-// sizeWith returns how many bytes the resource takes with a status, once digests and UIDs
-// are in the inventory.
+// sizeWith returns the size of the resource with a status in bytes, once the inventory has digests
+// and UIDs.
 func (s *state) sizeWith(after map[string]any) int {
 	rest := maps.Clone(s.cr.Object)
 	delete(rest, "status")
@@ -53,8 +53,8 @@ func (s *state) sizeWith(after map[string]any) int {
 	return cluster.SizeOf(rest) + cluster.SizeOf(whole) + s.inventory.Size()
 }
 
-// writeReducedStatus stores a status that says why another one could not be stored, and keeps of
-// the stored one what the engine goes by. It errors with a statusTooLargeError.
+// writeReducedStatus writes a status that says why another one could not be stored. It keeps the
+// state in the stored status. It errors with a statusTooLargeError in any case.
 func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
 	s.memory.refusedStatus.remember(s.request(), s.Now())
 	tooLarge := &statusTooLargeError{refused}
@@ -86,8 +86,7 @@ func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
 
 const statusTooLargeText = "the API server refuses the status as too large beside the rest of the resource, and nothing is written without it; make spec, labels and annotations smaller, or have fewer objects"
 
-// tooLarge reports whether a status was refused because of the size of the resource with
-// it.
+// tooLarge reports whether a status was refused because the resource would be too large with it.
 func (s *state) tooLarge(after map[string]any, err error) bool {
 	whole := s.cr.DeepCopy()
 	whole.Object["status"] = after

@@ -14,18 +14,18 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A corruptStatusError says why a part of the status that holds the engine's state cannot be
-// read. To act without it would lose objects, or run hooks again.
+// A corruptStatusError says why a part of the engine's state in the status cannot be read. To
+// continue without it would lose objects, or run hooks again.
 type corruptStatusError struct {
 	path, problem string
-	// remedy is what to do about it.
+	// remedy tells people what to do.
 	remedy string
 }
 
 // Error says where it is.
 func (e *corruptStatusError) Error() string { return e.path + " " + e.problem }
 
-// What becomes of a field of the status once it was removed.
+// The fields with the engine's state, and what happens if a person removes them.
 const (
 	fieldInventory  = "inventory"
 	fieldHooks      = "hooks"
@@ -33,19 +33,19 @@ const (
 	remedyHooks     = "remove status.hooks; completed hooks will then run again"
 )
 
-// loadState reads the inventory and the hooks that earlier steps have stored in the status.
-// It errors with a corruptStatusError.
+// loadState reads the inventory and the hooks that earlier steps have stored in the status. It errors
+// with a corruptStatusError.
 func (s *state) loadState() error {
 	var err error
 	if s.inventory, err = decodeInventory(s.before); err != nil {
 		return err
 	}
-	s.finished, err = decodeHooks(s.before)
+	s.hookStates, err = decodeHooks(s.before)
 	return err
 }
 
-// reportCorruptStatus writes that the status cannot be read, and does nothing else. It keeps
-// the unreadable fields: they may be the only trace of some objects.
+// reportCorruptStatus reports that the status cannot be read, and does nothing else. It keeps the
+// unreadable fields: they may be the only trace of some objects.
 func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
@@ -59,8 +59,8 @@ func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError
 	return unreadableAgain, nil
 }
 
-// statusWithFault returns the status of a resource that a fault has stopped. What the engine goes by
-// stays as it is, whatever it is.
+// statusWithFault returns the status of a resource that a fault has stopped. It keeps the engine's
+// state as it is, readable or not.
 func (s *state) statusWithFault(reason status.Reason, message string) map[string]any {
 	after := s.build(status.Completion{
 		Change: status.Unchanged, Deleting: s.cr.GetDeletionTimestamp() != nil,
@@ -75,7 +75,7 @@ func (s *state) statusWithFault(reason status.Reason, message string) map[string
 	return after
 }
 
-// writeChanged writes a status if it says something new.
+// writeChanged writes a status if it differs.
 func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
 	before := s.before
 	if status.Same(before, after) {
@@ -124,11 +124,11 @@ type storedHook struct {
 }
 
 // encodeHooks returns the hooks as JSON values, sorted by name.
-func encodeHooks(finished map[string]rollout.HookState) []any {
+func encodeHooks(states rollout.HookStates) []any {
 	var out []any
-	for _, name := range slices.Sorted(maps.Keys(finished)) {
-		hook := map[string]any{"name": name, "state": string(finished[name].State)}
-		if digest := finished[name].Digest; digest != "" {
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		hook := map[string]any{"name": name, "state": string(states[name].State)}
+		if digest := states[name].Digest; digest != "" {
 			hook["digest"] = digest
 		}
 		out = append(out, hook)
@@ -137,7 +137,7 @@ func encodeHooks(finished map[string]rollout.HookState) []any {
 }
 
 // decodeHooks reads the hooks of a status. It errors with a corruptStatusError.
-func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
+func decodeHooks(s map[string]any) (rollout.HookStates, error) {
 	path := "status." + fieldHooks
 	list, err := listIn(s, fieldHooks, remedyHooks)
 	if err != nil {
@@ -146,7 +146,7 @@ func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
 	if len(list) > crd.MaxHooks {
 		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
-	out := map[string]rollout.HookState{}
+	out := rollout.HookStates{}
 	for i, v := range list {
 		var hook storedHook
 		at := fmt.Sprintf("%s[%d]", path, i)

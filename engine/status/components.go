@@ -37,11 +37,10 @@ func components(in Input, all []Component) []any {
 	return out
 }
 
-// blocking says which components wait for which others, directly or behind one
-// another. There may be many, and they are all asked for.
+// blocking says which components wait for which others, directly or transitively.
 type blocking struct {
 	all []Component
-	// waiting are the components that wait for the one at that place.
+	// waiting has, by position of a component, the positions of those that wait for it directly.
 	waiting [][]int
 }
 
@@ -61,8 +60,8 @@ func blockingOf(all []Component) blocking {
 	return out
 }
 
-// by returns the components that wait for the one at a place, in the author's order.
-// For one that is settled nobody waits.
+// by returns the components that wait for the one at a position, in the author's order. No component
+// waits for one that is done.
 func (b blocking) by(place int) []string {
 	if len(b.waiting[place]) == 0 || b.all[place].Done() {
 		return nil
@@ -85,7 +84,7 @@ func (b blocking) by(place int) []string {
 	return out
 }
 
-// names enumerates components: "a, b and c", and of many the first few.
+// names lists components, as in "a, b and c". Of many it lists the first few and counts the rest.
 func names(all []string) string {
 	var first []string
 	var last string
@@ -100,14 +99,14 @@ func names(all []string) string {
 	return strings.Join(first, ", ") + " and " + last
 }
 
-// Since returns when a component came into its state: as the status before says, if
-// it has the same one of it for the same generation of the spec, or now. What has
-// waited for one thing has its time for the next one all the same.
+// Since returns when a component came into its state: the time in the status before, if that has the
+// same state for the same generation of the spec, or else now. The reason may have changed: a
+// component that waits for the next thing keeps its time.
 func Since(before map[string]any, c Component, generation int64, now time.Time) time.Time {
 	return transitionTime(previousComponents(before, generation), c, now)
 }
 
-// transitionTime returns when a component came into its state, given what was said before.
+// transitionTime returns when a component came into its state, given the components before.
 func transitionTime(before []componentStatus, c Component, now time.Time) time.Time {
 	i := slices.IndexFunc(before, func(was componentStatus) bool { return was.Name == c.Name })
 	if i >= 0 && before[i].component().awaits() == c.awaits() {
@@ -118,13 +117,13 @@ func transitionTime(before []componentStatus, c Component, now time.Time) time.T
 	return now.Truncate(time.Second)
 }
 
-// component returns the component that a status was about.
+// component returns the component that the entry describes.
 func (s componentStatus) component() Component {
 	return Component{Name: s.Name, State: s.State, Reason: s.Reason, Message: s.Message, TimedOutIn: s.TimedOutIn}
 }
 
-// previousComponents returns what a status says of components, if it is about the same generation
-// of the spec. One that cannot be read counts as missing, as in conditionsOf.
+// previousComponents returns the components of a status if it has the same generation of the spec. An
+// entry that cannot be read counts as missing, as in conditionsOf.
 func previousComponents(before map[string]any, generation int64) []componentStatus {
 	if observed, _ := before["observedGeneration"].(int64); observed != generation {
 		return nil

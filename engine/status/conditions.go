@@ -29,8 +29,8 @@ func Condition(status map[string]any, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(conditionsOf(status), kind)
 }
 
-// conditionsOf returns the conditions of a status. One that cannot be read counts as
-// missing, as whoever may write a status may write anything.
+// conditionsOf returns the conditions of a status. A condition that cannot be read counts as missing,
+// because whoever may write a status may write anything.
 func conditionsOf(status map[string]any) []metav1.Condition {
 	var out []metav1.Condition
 	for _, v := range list(status, "conditions") {
@@ -43,14 +43,14 @@ func conditionsOf(status map[string]any) []metav1.Condition {
 	return out
 }
 
-// NewConditions returns conditions as JSON values. The time of one whose status is that of
-// the status before is kept.
+// NewConditions returns conditions as JSON values. A condition whose status has not changed keeps its
+// transition time.
 func NewConditions(before map[string]any, generation int64, now time.Time, set ...metav1.Condition) []any {
 	kept := slices.DeleteFunc(conditionsOf(before), func(old metav1.Condition) bool { return meta.FindStatusCondition(set, old.Type) == nil })
 	return merged(kept, generation, now, set)
 }
 
-// withConditions returns a status with some conditions changed, and all else as it was.
+// withConditions returns a status with some conditions changed, and everything else as it is.
 func withConditions(before map[string]any, generation int64, now time.Time, set ...metav1.Condition) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, before)

@@ -8,12 +8,12 @@ import (
 
 // The reasons of the condition PackageBroken.
 const (
-	// brokenLastGood: the last good version of the package goes on.
+	// brokenLastGood: the last good version of the package serves.
 	brokenLastGood = "LastGoodVersion"
 	// brokenUnserved: nothing is reconciled.
 	brokenUnserved = "NotServed"
-	// brokenAsking: a process asks whether another one serves the resource. That one
-	// answers by taking the condition away.
+	// brokenAsking: a process asks whether another one serves the resource. The other one
+	// answers by removing the condition.
 	brokenAsking = "Asking"
 )
 
@@ -51,8 +51,8 @@ func Disputed(s map[string]any) bool {
 	return c != nil && (c.Reason == brokenUnserved || c.Reason == brokenAsking)
 }
 
-// Outline returns the little of a status by which its changes are told: whether there is an
-// inventory, and whether it is Disputed.
+// Outline returns the part of a status that the predicate of events needs: whether there is an
+// inventory, and whether the status is Disputed.
 func Outline(s map[string]any) map[string]any {
 	out := map[string]any{}
 	if _, has := s["inventory"]; has {

@@ -37,8 +37,8 @@ func next(before Phase, c Completion) Phase {
 	return PhaseWaiting
 }
 
-// scaling reports whether a change of the number of replicas is all that keeps a
-// resource that was ready from being so again.
+// scaling reports whether a resource that was ready is not ready only because of a change of
+// replicas.
 func (c Completion) scaling(before Phase) bool {
 	return before == PhaseScaling && c.Change != Changed || before == PhaseReady && c.Change == Rescaled
 }

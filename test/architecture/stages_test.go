@@ -101,7 +101,7 @@ func TestTestsOnEitherClusterRunTwice(t *testing.T) {
 
 // A pattern that no test has any more would leave a stage with nothing to do, and green.
 func TestPatternsOfStagesNameTests(t *testing.T) {
-	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "long": {"test/e2e", "test/attack"}} {
+	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "serial": {"engine/reconcile", "engine/rollout"}, "long": {"test/e2e", "test/attack"}} {
 		pattern := strings.Join(stages(t, name), " ")
 		head, alternatives, _ := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
 		for alternative := range strings.SplitSeq(alternatives, "|") {
@@ -113,6 +113,21 @@ func TestPatternsOfStagesNameTests(t *testing.T) {
 	for variable, dir := range map[string]string{"OPERETTA_TEST_SWEEP": "engine/reconcile", "OPERETTA_TEST_LIVE": "test/clustertest", "OPERETTA_TEST_LONG": "test/harness"} {
 		if !slices.ContainsFunc(source(t), func(f file) bool { return f.dir == dir && mentions(f, variable) }) {
 			t.Errorf("%s does not know %s, which test/stages.sh sets", dir, variable)
+		}
+	}
+}
+
+// The scripts that run without the race detector are named.
+func TestScriptsOfStagesExist(t *testing.T) {
+	_, names, _ := strings.Cut(strings.TrimSuffix(strings.Join(stages(t, "printing"), " "), ")$"), "(")
+	scripts, err := filepath.Glob(filepath.Join(root, "cmd", "operetta", "testdata", "script", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.SplitSeq(names, "|") {
+		whole := regexp.MustCompile("^" + name + "$")
+		if !slices.ContainsFunc(scripts, func(s string) bool { return whole.MatchString(strings.TrimSuffix(filepath.Base(s), ".txtar")) }) {
+			t.Errorf("printing in test/stages.sh: there is no script %s", name)
 		}
 	}
 }

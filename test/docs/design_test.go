@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"operetta.dev/test/docs/internal/markdown"
+	"operetta.dev/test/internal/markdown"
 )
 
 var (

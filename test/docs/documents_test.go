@@ -12,7 +12,7 @@ import (
 	"cuelang.org/go/cue/format"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
-	"operetta.dev/test/docs/internal/markdown"
+	"operetta.dev/test/internal/markdown"
 )
 
 // root is the folder of the repository.

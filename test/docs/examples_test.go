@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,46 +16,40 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"operetta.dev/test/docs/internal/markdown"
 	"operetta.dev/test/internal/binary"
+	"operetta.dev/test/internal/markdown"
 )
 
-// built builds the binary and returns its path. Go caches what it compiles.
-func built(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "operetta")
-	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build"}, binary.Flags...), "-o", path, "./cmd/operetta")...)
-	build.Dir, build.Env = root, append(os.Environ(), binary.Environment...)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the binary: %v\n%s", err, out)
+// built builds the binary, once for all tests, and returns its path.
+var built = binary.Once(root, &scratch)
+
+// scratch is a folder that is removed after the tests.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "operetta-docs-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	return path
+	code := m.Run()
+	_ = os.RemoveAll(scratch)
+	os.Exit(code)
 }
 
-// writeFiles writes the CUE and YAML files of a page into a folder. The first version of a
-// file is kept.
+// writeFiles writes the CUE and YAML files of a page into a folder.
 func writeFiles(t *testing.T, dir, page string) {
 	t.Helper()
-	blocks, err := read(t, page).Blocks()
+	files, err := read(t, page).Files()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range blocks {
-		if b.Language != "cue" && b.Language != "yaml" {
-			continue
-		}
-		name, err := b.Target("." + b.Language)
-		if err != nil {
-			t.Fatalf("%s: %v", b.At, err)
-		}
+	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat(path); err == nil {
-			continue
-		}
-		if err := os.WriteFile(path, []byte(b.Text+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +58,11 @@ func writeFiles(t *testing.T, dir, page string) {
 // rendered returns the objects that the package of a page renders for a resource.
 func rendered(t *testing.T, dir string, args ...string) []*unstructured.Unstructured {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), built(t), append([]string{"render"}, args...)...)
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, append([]string{"render"}, args...)...)
 	var complaint bytes.Buffer
 	cmd.Dir, cmd.Stderr = dir, &complaint
 	out, err := cmd.Output()

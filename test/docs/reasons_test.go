@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"operetta.dev/engine/status"
-	"operetta.dev/test/docs/internal/markdown"
+	"operetta.dev/test/internal/markdown"
 )
 
 // section returns the section of a title.

@@ -127,7 +127,7 @@ func TestJ3ObjectsBeyondTheNamespaceAreRefusedUnlessThePackageSaysSo(t *testing.
 	).Replace(reachingBody))
 	o := s.StartOperator(astray.Dir, p.Dir, harness.Everywhere, harness.Alone)
 	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.far.objects.far.metadata.namespace", "as in reach: ConfigMap: namespaces: ")
-	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.role.objects.role", "the object is in no namespace")
+	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.role.objects.role", "the object is cluster-scoped")
 	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"namespace": s.Namespace}))
 	t.Log(s.ExpectNotReady(cr, "InvalidObject", "ClusterRole.rbac.authorization.k8s.io is cluster-scoped", `reach: "ClusterRole.rbac.authorization.k8s.io": {}`))
 	s.WaitUntilIdle()

@@ -25,6 +25,7 @@ import (
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
+	"operetta.dev/test/internal/markdown"
 )
 
 // variants is how many resources are made of each one that the schema of a package gives,
@@ -102,21 +103,67 @@ func everyPackage(t *testing.T) map[string]*program.Program {
 	if len(out)-before < 10 {
 		t.Errorf("only %d packages of scripts can be loaded", len(out)-before)
 	}
+	before = len(out)
+	pages, err := markdown.All("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		maps.Copy(out, packagesOf(t, page))
+	}
+	if len(out)-before < 6 {
+		t.Errorf("only %d packages of the documents can be loaded", len(out)-before)
+	}
 	return out
 }
 
-// packagesIn returns the packages of a script that can be loaded; others are there to be
-// refused.
+// packagesOf returns the packages of a document as they are after each block that changes one.
+func packagesOf(t *testing.T, page markdown.Document) map[string]*program.Program {
+	t.Helper()
+	versions, err := page.Versions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, seen := map[string]*program.Program{}, map[string]bool{}
+	for i, version := range versions {
+		files := fstest.MapFS{}
+		for name, text := range version {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		for dir, p := range packagesAmong(files) {
+			if digest := p.Digest(); !seen[digest] {
+				seen[digest] = true
+				out[fmt.Sprintf("%s/%s, version %d", page.Name, dir, i+1)] = p
+			}
+		}
+	}
+	return out
+}
+
+// packagesIn returns the packages of a script.
 func packagesIn(t *testing.T, file string) map[string]*program.Program {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, dirs := fstest.MapFS{}, map[string]bool{}
+	files := fstest.MapFS{}
 	for _, f := range archive.Files {
-		if dir, _, ok := strings.Cut(f.Name, "/"); ok && strings.HasSuffix(f.Name, ".cue") && strings.Count(f.Name, "/") == 1 {
-			files[f.Name], dirs[dir] = &fstest.MapFile{Data: f.Data}, true
+		files[f.Name] = &fstest.MapFile{Data: f.Data}
+	}
+	out := map[string]*program.Program{}
+	for dir, p := range packagesAmong(files) {
+		out[strings.TrimPrefix(file, "../../")+"/"+dir] = p
+	}
+	return out
+}
+
+// packagesAmong returns the packages that can be loaded, by folder; others are there to be refused.
+func packagesAmong(all fstest.MapFS) map[string]*program.Program {
+	files, dirs := fstest.MapFS{}, map[string]bool{}
+	for name, f := range all {
+		if dir, _, ok := strings.Cut(name, "/"); ok && strings.HasSuffix(name, ".cue") && strings.Count(name, "/") == 1 {
+			files[name], dirs[dir] = f, true
 		}
 	}
 	out := map[string]*program.Program{}
@@ -126,7 +173,7 @@ func packagesIn(t *testing.T, file string) map[string]*program.Program {
 			continue
 		}
 		if p, err := program.Load(s); err == nil && len(vet.Package(p)) == 0 {
-			out[strings.TrimPrefix(file, "../../")+"/"+dir] = p
+			out[dir] = p
 		}
 	}
 	return out
@@ -225,7 +272,7 @@ func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, re
 	case len(first.Changes) == 0:
 		components, _ = first.Status["components"].([]any)
 	default:
-		compareWrite(t, what, first.Changes[0], rendered)
+		compareWrites(t, what, first.Changes, rendered)
 		return
 	}
 	want := map[string]string{}
@@ -244,26 +291,42 @@ func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, re
 	}
 }
 
-// compareWrite compares the first object that a reconcile writes with what render says of it.
-func compareWrite(t *testing.T, what string, change cluster.Event, rendered render.Output) {
+// compareWrites compares what a reconcile writes of the first component that it writes with what render says of
+// it. A later component may be another one by then, as it may refer to what was written.
+func compareWrites(t *testing.T, what string, changes []cluster.Event, rendered render.Output) {
 	t.Helper()
-	if change.Verb == cluster.Deleted || change.Object.GetDeletionTimestamp() != nil {
-		return // what is pruned is not rendered
-	}
-	for _, c := range rendered.Components {
-		for _, o := range c.Objects {
-			if o.Ref().Identity() != change.Ref.Identity() {
-				continue
-			}
-			if got := change.Object.GetAnnotations()[ownership.AppliedMark]; got != o.Digest {
-				t.Errorf("%s: %s is applied with the digest %s, and render has %s", what, change.Ref, got, o.Digest)
+	first := -1
+	for i, change := range changes {
+		if change.Verb == cluster.Deleted || change.Object.GetDeletionTimestamp() != nil {
+			continue // what is pruned is not rendered
+		}
+		at, o := renderedAs(rendered, change.Ref)
+		switch {
+		case at < 0:
+			if i == 0 && !strings.Contains(what, "hook") && len(rendered.Hooks) == 0 {
+				t.Errorf("%s: %s is written, and render does not have it", what, change.Ref)
 			}
 			return
+		case first >= 0 && at != first:
+			return
+		}
+		first = at
+		if got := change.Object.GetAnnotations()[ownership.AppliedMark]; got != o.Digest {
+			t.Errorf("%s: %s is applied with the digest %s, and render has %s", what, change.Ref, got, o.Digest)
 		}
 	}
-	if !strings.Contains(what, "hook") && len(rendered.Hooks) == 0 {
-		t.Errorf("%s: %s is written, and render does not have it", what, change.Ref)
+}
+
+// renderedAs returns the index of the component of an object, and what render says of it, or -1.
+func renderedAs(rendered render.Output, ref cluster.Ref) (int, rollout.DecidedObject) {
+	for i, c := range rendered.Components {
+		for _, o := range c.Objects {
+			if o.Ref().Identity() == ref.Identity() {
+				return i, o
+			}
+		}
 	}
+	return -1, rollout.DecidedObject{}
 }
 
 // texts returns what is decided about each component, with its objects byte for byte.

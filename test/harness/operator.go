@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,48 +9,41 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"operetta.dev/test/internal/child"
 )
 
 // Operator is a running `operetta run`.
 type Operator struct {
-	T     *testing.T
-	cmd   *exec.Cmd
-	Log   *logBuffer
-	ended chan struct{}
+	*child.Process
+
+	T *testing.T
 }
 
 // StartOperator starts the binary under test on the test's namespace, under the test's
 // user, and ends it with the test. Extra arguments are packages and flags.
 func (s *Env) StartOperator(args ...string) *Operator {
 	s.T.Helper()
-	o := &Operator{T: s.T, Log: &logBuffer{}, ended: make(chan struct{})}
 	all := append([]string{
 		"run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort,
 	}, args...)
-	o.cmd = exec.Command(Suite.Operetta, all...)
-	o.cmd.Dir = Suite.Root
-	o.cmd.Stdout, o.cmd.Stderr = o.Log, o.Log
-	o.cmd.SysProcAttr = killedWithParent()
-	if err := startOnLockedThread(o.cmd); err != nil {
+	cmd := exec.Command(Suite.Operetta, all...)
+	cmd.Dir = Suite.Root
+	process, err := child.Start(cmd)
+	if err != nil {
 		s.T.Fatal(err)
 	}
-	go func() {
-		_ = o.cmd.Wait()
-		close(o.ended)
-	}()
+	o := &Operator{Process: process, T: s.T}
 	s.T.Cleanup(func() {
 		o.Kill()
 		if s.T.Failed() {
-			s.T.Logf("the operator's log:\n%s", o.Log.tail(150))
+			s.T.Logf("the operator's log:\n%s", o.Log.Tail(150))
 		}
 	})
 	o.ExpectLog("running")
@@ -83,26 +75,14 @@ func (o *Operator) Address(server string) string {
 func (o *Operator) Stop() {
 	o.T.Helper()
 	began := time.Now()
-	_ = o.cmd.Process.Signal(syscall.SIGTERM)
+	_ = syscall.Kill(o.PID(), syscall.SIGTERM)
 	select {
-	case <-o.ended:
+	case <-o.Ended:
 		o.T.Logf("the operator ended %s after SIGTERM", Elapsed(began))
 	case <-time.After(30 * time.Second):
 		o.T.Error("the operator does not end on SIGTERM")
 		o.Kill()
 	}
-}
-
-// ExitCode waits until the operator ends by itself, and returns its exit code.
-func (o *Operator) ExitCode() int {
-	<-o.ended
-	return o.cmd.ProcessState.ExitCode()
-}
-
-// Kill ends the operator with SIGKILL, like a crash.
-func (o *Operator) Kill() {
-	_ = o.cmd.Process.Kill()
-	<-o.ended
 }
 
 // ExpectLog waits for a line of the log that contains all parts, and returns it.
@@ -123,8 +103,8 @@ func (o *Operator) ExpectLogAfter(position int, parts ...string) string {
 			}
 		}
 		select {
-		case <-o.ended:
-			o.T.Fatalf("the operator has ended:\n%s", o.Log.tail(30))
+		case <-o.Ended:
+			o.T.Fatalf("the operator has ended:\n%s", o.Log.Tail(30))
 		default:
 		}
 		return fmt.Errorf("there is none yet")
@@ -191,62 +171,6 @@ func (o *Operator) Metrics() string {
 	}
 	return string(body)
 }
-
-// logBuffer collects the output of a process.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// Len returns the length of the output so far, a position for From.
-func (b *logBuffer) Len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Len()
-}
-
-// From returns the output after a position.
-func (b *logBuffer) From(position int) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.buf.Bytes()[position:])
-}
-
-// Text returns the whole output.
-func (b *logBuffer) Text() string { return b.From(0) }
-
-// tail returns the last lines of the output.
-func (b *logBuffer) tail(lines int) string {
-	all := strings.Split(strings.TrimSpace(b.From(0)), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-// startOnLockedThread starts child processes from one thread that never ends, because a child is killed
-// when the thread that started it ends: see killedWithParent.
-var startOnLockedThread = func() func(*exec.Cmd) error {
-	requests := make(chan *exec.Cmd)
-	answers := make(chan error)
-	var one sync.Mutex
-	go func() {
-		runtime.LockOSThread()
-		for cmd := range requests {
-			answers <- cmd.Start()
-		}
-	}()
-	return func(cmd *exec.Cmd) error {
-		one.Lock()
-		defer one.Unlock()
-		requests <- cmd
-		return <-answers
-	}
-}()
 
 // StderrOf returns the standard error of a failed command, for an error message.
 func StderrOf(err error) string {

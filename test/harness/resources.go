@@ -25,7 +25,7 @@ func (o *Operator) LimitMemory(bytes int64) bool {
 		if _, err := os.Stat(filepath.Join(g.dir, "cgroup.procs")); err != nil {
 			continue
 		}
-		dir := filepath.Join(g.dir, fmt.Sprintf("operetta-test-%d", o.cmd.Process.Pid))
+		dir := filepath.Join(g.dir, fmt.Sprintf("operetta-test-%d", o.PID()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
@@ -33,7 +33,7 @@ func (o *Operator) LimitMemory(bytes int64) bool {
 		if os.WriteFile(filepath.Join(dir, g.limit), []byte(strconv.FormatInt(bytes, 10)), 0o600) != nil {
 			continue
 		}
-		return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(o.cmd.Process.Pid)), 0o600) == nil
+		return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(o.PID())), 0o600) == nil
 	}
 	return false
 }
@@ -54,7 +54,7 @@ func (o *Operator) removeCgroup(dir string) {
 // PeakMemory returns the peak memory of the operator's process in bytes, or 0 if the system does not
 // report it.
 func (o *Operator) PeakMemory() int64 {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", o.cmd.Process.Pid))
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", o.PID()))
 	if err != nil {
 		return 0
 	}
@@ -71,7 +71,7 @@ func (o *Operator) PeakMemory() int64 {
 // CPU returns the processor time that the operator's process has used, or 0 if the system does not
 // report it.
 func (o *Operator) CPU() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.PID()))
 	if err != nil {
 		return 0
 	}
@@ -90,7 +90,7 @@ func (o *Operator) CPU() time.Duration {
 // Running reports whether the operator's process is running.
 func (o *Operator) Running() bool {
 	select {
-	case <-o.ended:
+	case <-o.Ended:
 		return false
 	default:
 		return true

@@ -93,8 +93,11 @@ func findAll(ctx context.Context, chosen []target) ([]*file, *packages.Module, e
 // writeOverlay writes the mutated files and an overlay file for the go command, whose name it returns.
 func writeOverlay(dir, importing string, files []*file, leftOut map[int]bool) (string, error) {
 	replace := map[string]string{}
-	for i, f := range files {
-		changed := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+	for _, f := range files {
+		changed := filepath.Join(dir, shortName(f.name))
+		if err := os.MkdirAll(filepath.Dir(changed), 0o700); err != nil {
+			return "", err
+		}
 		if err := os.WriteFile(changed, f.mutate(importing, leftOut), 0o600); err != nil {
 			return "", err
 		}
@@ -142,7 +145,7 @@ func (b *binaries) compile(ctx context.Context, overlay string, chosen []target)
 }
 
 // shortName returns the name of a file and its folder: the compiler names a file below the working
-// directory, or below that of the module.
+// directory, that of the module, or that of the overlay.
 func shortName(name string) string {
 	return filepath.Join(filepath.Base(filepath.Dir(name)), filepath.Base(name))
 }

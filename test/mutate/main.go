@@ -37,7 +37,7 @@ type target struct {
 // targets are the packages that decide what is written and what is deleted.
 var targets = []target{
 	{"ownership", []string{"./engine/ownership", "./engine/rollout", "./engine/reconcile"}},
-	{"rollout", []string{"./engine/rollout", "./engine/reconcile"}},
+	{"rollout", []string{"./engine/rollout", "./engine/reconcile", "./engine/dryrun", "./engine/render"}},
 	{"reconcile", []string{"./engine/reconcile", "./engine/dryrun", "./engine/controller"}},
 }
 

@@ -235,7 +235,7 @@ func TestTheQuickTestsOfAllPackagesRunFirst(t *testing.T) {
 	for _, c := range r.batches(mutant{id: 1}, []string{"a", "b", "c"}) {
 		got = append(got, c.pkg+" "+c.pattern()+" "+c.timeout().String())
 	}
-	want := []string{"b ^(b0\\.5|b0\\.7)$ 1m0s", "a ^(a1)$ 1m0s", "a ^(a3|a30)$ 5m30s"}
+	want := []string{"b ^(b0\\.5|b0\\.7)$ 1m0s", "a ^(a1)$ 1m0s", "a ^(a3|a30)$ 2m45s"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -66,7 +66,7 @@ func (b *binaries) measureOne(ctx context.Context, t test, out reach) error {
 		return err
 	}
 	cmd := b.command(ctx, t.pkg, "-test.run=^"+t.name+"$")
-	cmd.Env = append(cmd.Environ(), switches.ReachedVariable+"="+file)
+	cmd.Env = append(cmd.Env, switches.ReachedVariable+"="+file)
 	began := time.Now()
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s of %s without any mutant: %w\n%s", t.name, t.pkg, err, said)
@@ -136,14 +136,14 @@ func (b batch) pattern() string {
 	return "^(" + strings.Join(names, "|") + ")$"
 }
 
-// timeout is how long the tests of a batch may take with a mutant, which may loop or wait for ever: ten
+// timeout is how long the tests of a batch may take with a mutant, which may loop or wait for ever: five
 // times as long as without it, and at least a minute.
 func (b batch) timeout() time.Duration {
 	var sum time.Duration
 	for _, t := range b.tests {
 		sum += t.took
 	}
-	return max(10*sum, time.Minute)
+	return max(5*sum, time.Minute)
 }
 
 // try runs the tests that reach a mutant, and returns which package's tests killed it. It errors if they
@@ -151,7 +151,7 @@ func (b batch) timeout() time.Duration {
 func (b *binaries) try(ctx context.Context, m mutant, batches []batch) (v verdict, by string, err error) {
 	for _, c := range batches {
 		cmd := b.command(ctx, c.pkg, "-test.failfast", "-test.run="+c.pattern(), "-test.timeout="+c.timeout().String())
-		cmd.Env = append(cmd.Environ(), switches.Variable+"="+strconv.Itoa(m.id))
+		cmd.Env = append(cmd.Env, switches.Variable+"="+strconv.Itoa(m.id))
 		err := cmd.Run()
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a test has left running
 		if ctx.Err() != nil {
@@ -175,6 +175,7 @@ func (b *binaries) try(ctx context.Context, m mutant, batches []batch) (v verdic
 func (b *binaries) command(ctx context.Context, pkg string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v 8388608; exec nice -n 19 "$0" "$@"`, b.path(pkg)}, args...)...)
 	cmd.Dir = filepath.Join(b.root, pkg)
+	cmd.Env = append(os.Environ(), "GOGC=400") // there is memory for less work
 	// The tests start processes, which have to end with them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -7,8 +7,8 @@ import (
 	"cuelang.org/go/cue"
 )
 
-// An Interval is what the values of a field are between: a number itself, of a text the number
-// of its characters, and of a list or a map how many elements it has.
+// An Interval bounds the values of a field: of a number its value, of a text how many
+// characters it has, of a list or a map how many elements it has.
 type Interval struct {
 	Low, High float64
 	// Finite says that there is a fixed set of values, such as an enumeration.
@@ -24,13 +24,13 @@ type Amount struct {
 	// Kind is what that field is.
 	Kind cue.Kind
 
-	// known is false for what says nothing of its size, such as a type.
+	// known is false if nothing is known of the size, as of a type.
 	known bool
-	// bound is true for a constraint, such as <=9, which has a size as soon as it is of something.
+	// bound is true for a constraint such as <=9, which limits the size of something else.
 	bound bool
-	// many is true for lists and structs: what two of them have adds up.
+	// many is true for lists and structs: when two are unified, their sizes add up.
 	many bool
-	// made is true for what a loop or a function makes, whose size is judged there.
+	// made is true for the result of a loop or a function: its size is judged there.
 	made bool
 }
 
@@ -47,7 +47,7 @@ func (a Amount) Beyond(limit float64) bool {
 	return a.From != "" && max(a.High, -a.Low) > limit
 }
 
-// both is the amount of what has to be as two expressions say.
+// both is the amount of a unification.
 func both(a, b Amount) Amount {
 	if a.many && b.many {
 		return add(a, b)
@@ -58,7 +58,7 @@ func both(a, b Amount) Amount {
 	})
 }
 
-// either is the amount of what is as one of two expressions says.
+// either is the amount of a disjunction.
 func either(a, b Amount) Amount {
 	switch {
 	case a.bound && b.known && !b.bound:
@@ -88,7 +88,7 @@ func multiply(a, b Amount) Amount {
 	})
 }
 
-// product is x*y, where nothing of something without limit is nothing.
+// product is x*y, and 0 for 0 times infinity.
 func product(x, y float64) float64 {
 	if x == 0 || y == 0 {
 		return 0
@@ -106,8 +106,8 @@ func power(a, b Amount) Amount {
 	})
 }
 
-// combined is what is made of two amounts, or the one that is known. It is the larger one of
-// those that a user can make larger.
+// combined returns an amount that is made of two, or the one that is known. It names the
+// user's field that can make it larger.
 func combined(a, b Amount, make func(out *Amount)) Amount {
 	switch {
 	case !a.known:

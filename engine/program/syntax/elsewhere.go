@@ -12,7 +12,7 @@ import (
 // for edges and for the author's order. The rest makes the index opaque.
 
 // addRoot records a declaration at the root, and those that an embedding brings there.
-func (x *Index) addRoot(m Member, depth int) {
+func (x *reader) addRoot(m Member, depth int) {
 	switch {
 	case m.name != "":
 		x.fields[m.name] = append(x.fields[m.name], m)

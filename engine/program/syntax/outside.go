@@ -10,8 +10,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// An Outside is something that is not written in the package, of which a value is made:
-// a field of the custom resource, of a live object, of an input or of the configuration.
+// An Outside is a source of a value that is not written in the package: a field of the
+// custom resource, of a live object, of an input or of the configuration.
 type Outside struct {
 	// Reference is what the package refers to, with Each where it goes through all.
 	Reference
@@ -19,23 +19,21 @@ type Outside struct {
 	Below []string
 	// Key says that it is the name of what is there, and not its value.
 	Key bool
-	// At is the field of the package that gets the value, which is where an attribute counts,
-	// and Field its path.
+	// At is where the package has the field that gets the value, and Field is the path of
+	// that. An attribute counts there.
 	At    fault.Position
 	Field string
-	// Meant are the words of the attributes @untrusted that are written there or around it.
+	// Meant are the words of the @untrusted attributes on that field and around it.
 	Meant []string
-	// Cut says that names were followed as far as there, and no further: what it comes from is
-	// not known, and Reference is empty.
+	// Cut says that the tracer gave up there: the source is unknown, and Reference is empty.
 	Cut bool
 }
 
-// A tracer follows a value of the package to its origins, as far as the text tells: along
-// names, templates, their parameters and loops. A condition is no origin: what it decides
-// about is written.
+// A tracer follows a value of the package to its sources, as far as the text tells. A
+// condition is no source: it decides about something that is written.
 type tracer struct {
 	index *Index
-	// whole says that what the path leads to is wanted as it is written.
+	// whole stops the tracer at the end of the path, even at a name.
 	whole   bool
 	seen    map[string]bool
 	origins []Outside
@@ -44,19 +42,20 @@ type tracer struct {
 	// at and trail are the field that is looked into, and what of the path leads to it.
 	at    fault.Position
 	trail []string
-	// left is how much of the path that is asked for is still to come.
+	// left is how much of the path is still to be found.
 	left int
 	// types are the Kubernetes types that are met where a kind is looked for.
 	types []string
 }
 
-// maxTrace bounds how many names are followed one after the other, and steps bounds all.
+// maxTrace bounds how many names are followed one after the other, and maxTraceSteps
+// bounds how many are followed in all.
 const (
 	maxTrace      = 64
 	maxTraceSteps = 20_000
 )
 
-// untrustedAttribute says of a value that it may come from a tenant.
+// untrustedAttribute marks a value that a tenant is meant to choose.
 const untrustedAttribute = "untrusted"
 
 // to looks for a path below an expression. What is there is given to found, and what may
@@ -92,9 +91,9 @@ func (t *tracer) to(e ast.Node, path []string, depth int, found func(ast.Node)) 
 	}
 }
 
-// again reports whether a chain was followed before, and notes that it was, and which
-// Kubernetes type it is. What is meant in one place is not meant in another that refers to
-// the same.
+// again records that a chain is followed, with the Kubernetes type that it names, and
+// reports whether it was followed before under the same attributes: they count in one place
+// and not in another that refers to the same.
 func (t *tracer) again(c chain, path []string) bool {
 	root := c.root()
 	if root == nil {
@@ -110,8 +109,8 @@ func (t *tracer) again(c chain, path []string) bool {
 	return before
 }
 
-// follow looks for a path where an expression leads. The names of the fields of a struct
-// are as open as what is in it.
+// follow looks for a path where an expression leads. Whoever chooses the fields of a struct
+// chooses their names as well.
 func (t *tracer) follow(l lead, depth int, found func(ast.Node)) {
 	switch {
 	case l.outside != nil:
@@ -131,7 +130,7 @@ func (t *tracer) follow(l lead, depth int, found func(ast.Node)) {
 	}
 }
 
-// cut records, once, that not all was followed.
+// cut records, once, that the tracer gave up.
 func (t *tracer) cut() {
 	if !slices.ContainsFunc(t.origins, func(o Outside) bool { return o.Cut }) {
 		t.origins = append(t.origins, Outside{Cut: true, At: t.at, Field: strings.Join(t.trail, ".")})
@@ -160,7 +159,7 @@ func attributesOf(decls []ast.Decl) []*ast.Attribute {
 	return out
 }
 
-// mean adds what attributes say is meant, and returns how to take it back.
+// mean adds the words of @untrusted attributes, and returns a function that removes them.
 func (t *tracer) mean(attributes []*ast.Attribute) (restore func()) {
 	before := t.meant
 	for _, a := range attributes {

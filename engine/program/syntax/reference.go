@@ -43,9 +43,9 @@ var roots = []string{"components", "live", "cr", "inputs"}
 // References returns every reference that the package makes, by position.
 func (x *Index) References() []Reference { return slices.Clone(x.references) }
 
-func (x *Index) allReferences(files []*ast.File) []Reference {
-	r := newReferences(x)
-	for _, f := range files {
+func (x *reader) allReferences() []Reference {
+	r := newReferences(x.Index)
+	for _, f := range x.files {
 		for _, d := range f.Decls {
 			if _, ok := d.(*ast.ImportDecl); !ok {
 				r.walk(d)
@@ -79,8 +79,8 @@ func (r Reference) Dependency() (string, bool) {
 	return "", false
 }
 
-// Object returns the path of the object or the input that a reference leads into, and what
-// of the reference is below that. A live object is the one of its component.
+// Object returns the path of the object or input that a reference leads into, and the rest
+// of the reference below it. A live object has the path of the component's object.
 func (r Reference) Object() (of, below []string, ok bool) {
 	p := r.Path
 	switch {
@@ -193,7 +193,7 @@ func (x *Index) SelectionsAt(at fault.Origin) []Selection {
 }
 
 // addSelections records where each name of a reference is selected.
-func (x *Index) addSelections(f found) {
+func (x *reader) addSelections(f found) {
 	from := len(f.Path) - f.literal
 	add := func(n ast.Node, length int) {
 		if at := fault.OriginOf(n.Pos()); at != (fault.Origin{}) {

@@ -22,12 +22,13 @@ type references struct {
 	// parameters says whether a name that is hidden, or a definition, is also followed to
 	// whatever has that label anywhere: a template is given its parameters by those.
 	parameters bool
-	// skip says what is left out; nil leaves nothing out.
+	// skip reports whether a node is left out; nil leaves nothing out.
 	skip func(ast.Node) bool
-	// needs says that it is asked what conditions rest on.
-	needs     bool
-	following map[string]bool
-	// within are the values that are being walked, one in the other.
+	// clausesRead are the clauses that were read, with whether they rest on more than the
+	// custom resource; nil does not ask that.
+	clausesRead map[ast.Clause]bool
+	following   map[string]bool
+	// within are the values that enclose the place that is being walked.
 	within map[ast.Node]bool
 	// beyond says that not every name was followed under each of its conditions.
 	beyond bool
@@ -41,22 +42,23 @@ type references struct {
 type surroundings struct {
 	// path is where an evaluation has the value that stands there, as CUE, or "".
 	path string
-	// clauses are those of the comprehensions around it, put so that they mean the same
-	// at the root of the package. Those that cannot be are left out.
+	// clauses are the clauses of the comprehensions around it, rewritten to mean the same
+	// at the root of the package. A clause that cannot be rewritten is left out.
 	clauses []string
 	// guards are the conditions among them, as the author wrote them.
 	guards []string
 	// beyondCR says that one of them rests on more than the custom resource.
 	beyondCR bool
-	// use is where the text first refers to where the place is.
+	// use is where the component refers to the place, if the place is not in the component.
 	use fault.Position
 }
 
-// found is a reference and how it was come to.
+// found is a reference and its surroundings.
 type found struct {
 	Reference
 	surroundings
-	// chain is how it is written, of which so many names behind the first are literal.
+	// chain is how it is written; literal counts the names behind the first that are
+	// literal.
 	chain   chain
 	literal int
 }
@@ -65,8 +67,8 @@ func newReferences(x *Index) *references {
 	return &references{index: x, following: map[string]bool{}, within: map[ast.Node]bool{}, places: map[*ast.StructLit]string{}}
 }
 
-// maxFollowed bounds how many names are followed from one component. One beyond it has
-// edges without conditions.
+// maxFollowed bounds how many names are followed from one component. The edges of a
+// component beyond the limit have no conditions.
 const maxFollowed = 2_000
 
 // member walks a member with what guards it.
@@ -134,8 +136,8 @@ func (r *references) nameOf(m Member) (string, bool) {
 	return "", false
 }
 
-// inside walks parts of an expression, which are no part of what an evaluation has at
-// the place.
+// inside walks operands and arguments: an evaluation does not have them at the path of the
+// expression.
 func (r *references) inside(parts ...ast.Node) {
 	defer r.leave(r.surroundings)
 	r.path = ""
@@ -213,7 +215,7 @@ func (r *references) clause(c ast.Clause) {
 	if r.skip != nil && r.skip(c) {
 		return
 	}
-	r.beyondCR = r.beyondCR || r.needs && r.index.restsOnMore(c)
+	r.beyondCR = r.beyondCR || r.clausesRead != nil && r.restsOnMore(c)
 	switch c := c.(type) {
 	case *ast.IfClause:
 		r.inside(c.Condition)
@@ -229,13 +231,31 @@ func (r *references) clause(c ast.Clause) {
 				key = variable(c.Key)
 			}
 			r.clauses = append(slices.Clip(r.clauses), fmt.Sprintf("for %s, %s in %s", key, variable(c.Value), source))
-			r.guards = append(slices.Clip(r.guards), "for "+c.Value.Name+" in "+Source(c.Source))
+			r.guards = append(slices.Clip(r.guards), forText(c))
 		}
 	case *ast.LetClause:
 		r.inside(c.Expr)
 	default:
 		r.inside(c)
 	}
+}
+
+// restsOnMore reports whether a clause rests on more than the custom resource.
+func (r *references) restsOnMore(c ast.Clause) bool {
+	if more, known := r.clausesRead[c]; known {
+		return more
+	}
+	r.clausesRead[c] = true // while it is looked at
+	inside := newReferences(r.index)
+	inside.follow = true
+	inside.walk(c)
+	r.clausesRead[c] = inside.beyond || inside.leadsBeyondCR()
+	return r.clausesRead[c]
+}
+
+// leadsBeyondCR reports whether a reference leads to anything but the custom resource.
+func (r *references) leadsBeyondCR() bool {
+	return slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
 }
 
 // chain records a chain of selections, follows the name at its start, and reports
@@ -301,9 +321,9 @@ func (x *Index) declared(id *ast.Ident) []Member {
 	return nil
 }
 
-// declarations walks what a path below some declarations stands for. It walks no
-// more than the path leads to where the text says that: a reference to one field
-// of a struct is no reference to what its other fields rest on.
+// declarations walks what a path below some declarations stands for. Where the text shows
+// all of them, it walks only what the path leads to: a reference to one field of a struct
+// does not depend on the references in its other fields.
 func (r *references) declarations(from fault.Position, at []Member, path []string, place string) {
 	defer r.leave(r.surroundings)
 	if r.use.IsZero() {
@@ -342,11 +362,10 @@ func (r *references) declarations(from fault.Position, at []Member, path []strin
 	}
 }
 
-// first reports whether a value is come to for the first time under the present
-// conditions.
+// first reports whether a value is walked for the first time under the present conditions.
 func (r *references) first(m Member) bool {
 	if r.within[m.value] {
-		r.beyond = true // it is in itself, and may have other conditions there
+		r.beyond = true // it refers to itself, perhaps under other conditions
 		return false
 	}
 	key := fmt.Sprintf("%p %s %s", m.value, r.path, strings.Join(r.clauses, " "))

@@ -31,9 +31,9 @@ func DistinctPaths(paths [][]string) [][]string {
 // WholeSpec stands for all fields of the spec.
 var WholeSpec = []string{"cr", "spec"}
 
-// SpecOf returns the fields of the custom resource that an object of a component rests
-// on, as far as the text tells: those that its content does, or else all of it, or else
-// the component.
+// SpecOf returns the fields of the custom resource from which the content of an object
+// comes. Where the text does not show the content, the fields of the whole object count,
+// or those of the component.
 func (x *Index) SpecOf(component, object string) [][]string {
 	s := &secretText{index: x}
 	of := s.component(component)
@@ -73,8 +73,8 @@ func (x *Index) specIn(members []Member) [][]string {
 // secretText looks for Secrets in the text of a package.
 type secretText struct {
 	index *Index
-	// foreign says that there is something from another package among what was looked
-	// at that may be anything.
+	// foreign says that another package brought something into what was looked at, which
+	// may be anything.
 	foreign bool
 }
 
@@ -109,8 +109,8 @@ func (s *secretText) isType(e ast.Expr) bool {
 	return ok && strings.HasPrefix(spec.Path.Value, `"operetta.dev/schemas/`) || !ok && len(s.index.declared(root)) == 0
 }
 
-// content returns what is written for the content of a Secret, and for the parameters
-// of the template that it may come from.
+// content returns what is written for the content of a Secret, and for the parameters of
+// its template.
 func (s *secretText) content(declared []Member) []Member {
 	var out []Member
 	for _, field := range SecretFields {
@@ -131,11 +131,12 @@ func (s *secretText) content(declared []Member) []Member {
 
 // addSecrets records the Secrets that the text shows: which fields of the resource they
 // rest on.
-func (x *Index) addSecrets(files []*ast.File) {
-	x.addLabelled(files)
+func (x *reader) addSecrets() {
+	x.addLabelled()
 	for _, component := range x.order {
-		for object := range x.names["components."+component+".objects"].names {
-			s := &secretText{index: x}
+		objects, _ := x.Names("components", component, "objects")
+		for _, object := range objects {
+			s := &secretText{index: x.Index}
 			declared := s.object(component, object)
 			if s.kindOf(declared) == SecretKind {
 				x.secretSpec = append(x.secretSpec, x.SpecOf(component, object)...)
@@ -147,8 +148,8 @@ func (x *Index) addSecrets(files []*ast.File) {
 }
 
 // addLabelled records the hidden fields and definitions of all files.
-func (x *Index) addLabelled(files []*ast.File) {
-	for _, f := range files {
+func (x *reader) addLabelled() {
+	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
 			if field, ok := n.(*ast.Field); ok {
 				if name, ok := literalLabel(field.Label); ok && !isRegular(name) {
@@ -160,8 +161,8 @@ func (x *Index) addLabelled(files []*ast.File) {
 	}
 }
 
-// kindOf returns the kind of an object, or "" where the text does not have it. What says in
-// one place that it is a Secret is one.
+// kindOf returns the kind of an object, or "" where the text does not have it. An object
+// is a Secret if any of its declarations says so.
 func (s *secretText) kindOf(declared []Member) string {
 	out := ""
 	for _, kind := range s.under(declared, "kind") {

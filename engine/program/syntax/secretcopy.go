@@ -25,7 +25,7 @@ type CopyKind string
 const (
 	CopyOfValue  CopyKind = "Value"
 	CopyOfDigest CopyKind = "Digest"
-	// CopyAsName is a copy into the name of a component, which everything says.
+	// CopyAsName is a copy into the name of a component, which status, events and logs show.
 	CopyAsName CopyKind = "Name"
 )
 
@@ -55,7 +55,7 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 	return c.found
 }
 
-// name looks at the computed name of a component or a hook, which is said everywhere.
+// name looks at the computed name of a component or a hook: status, events and logs show it.
 func (c *copies) name(m Member) {
 	if m.field == nil {
 		return
@@ -63,12 +63,9 @@ func (c *copies) name(m Member) {
 	r := newReferences(c.index)
 	r.follow, r.skip = true, noValue
 	used := map[string]bool{}
-	ast.Walk(m.field.Label, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			used[id.Name] = true
-		}
-		return true
-	}, nil)
+	for _, id := range identsIn(m.field.Label) {
+		used[id.Name] = true
+	}
 	for _, g := range m.guards {
 		if loop, ok := g.(*ast.ForClause); ok && loop.Value != nil && used[loop.Value.Name] {
 			r.clause(g)
@@ -107,8 +104,8 @@ func (c *copies) objects(component string, path []string) {
 	}
 }
 
-// visit looks at a member and below it, but not at those of some names, nor at what is
-// hidden in an object that has such: it may be for those.
+// visit looks at a member and below it. It leaves out the fields in but, and with them the
+// hidden fields beside them, which may be what those are made of.
 func (c *copies) visit(path []string, m Member, but []string) {
 	at := path
 	if m.kind == named && m.name != path[len(path)-1] {
@@ -179,7 +176,8 @@ func (c *copies) first(all []found, leads func(Reference) (string, bool)) (strin
 	return "", false
 }
 
-// secretOrSpec is secret, also for a field of the spec that Secrets are made of.
+// secretOrSpec is as secret, and also knows the fields of the spec that Secrets are made
+// of.
 func (c *copies) secretOrSpec(r Reference) (string, bool) {
 	if from, ok := c.secret(r); ok {
 		return from, true
@@ -193,8 +191,7 @@ func (c *copies) secretOrSpec(r Reference) (string, bool) {
 	return "", false
 }
 
-// secret returns how the package comes to the Secret that a reference leads into, if it
-// does.
+// secret returns the reference up to the content of a Secret, if it leads into one.
 func (c *copies) secret(r Reference) (string, bool) {
 	of, below, ok := r.Object()
 	content := len(below) == 0 || slices.Contains(SecretFields, below[0])
@@ -214,8 +211,8 @@ func isDigest(call *ast.CallExpr) bool {
 	return imported && strings.HasPrefix(spec.Path.Value, `"crypto/`)
 }
 
-// noValue reports whether nothing of the values in an expression is in its own: it is a
-// condition, a comparison or a length, or runs through keys.
+// noValue reports whether an expression shows nothing of the values in it: a condition, a
+// comparison, a length, or a loop over keys.
 func noValue(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfClause:
@@ -231,7 +228,7 @@ func noValue(n ast.Node) bool {
 	return false
 }
 
-// truths are the operators that make no more of their operands than true or false.
+// truths are the operators whose result is true or false.
 var truths = []token.Token{
 	token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ, token.MAT, token.NMAT, token.LAND, token.LOR,
 }

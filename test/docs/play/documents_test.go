@@ -44,7 +44,7 @@ func expectRights(t *testing.T, s *stage) {
 	if len(s.operators) != 1 {
 		t.Fatalf("the page has started %d operators, want 1", len(s.operators))
 	}
-	if log := s.operators[0].output(); strings.Contains(log, "forbidden") {
+	if log := s.operators[0].Log.Text(); strings.Contains(log, "forbidden") {
 		t.Errorf("the roles of the page do not suffice:\n%s", log)
 	}
 }

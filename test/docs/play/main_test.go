@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if playground.child != nil {
-		playground.child.end()
+	if playground.process != nil {
+		end(playground.process)
 	}
 	os.Exit(code)
 }

@@ -14,7 +14,8 @@ import (
 
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/docs/internal/commands"
-	"operetta.dev/test/docs/internal/markdown"
+	"operetta.dev/test/internal/child"
+	"operetta.dev/test/internal/markdown"
 )
 
 // patience bounds each wait. On an idle machine the longest takes a few seconds.
@@ -27,7 +28,7 @@ type stage struct {
 	dir     string
 	exports []string
 	// operators are those that the document has started.
-	operators []*child
+	operators []*child.Process
 }
 
 // newStage returns a stage with nothing on it but the folder of the binary.
@@ -132,23 +133,13 @@ func (s *stage) edit(b markdown.Block) error {
 	if err != nil {
 		return err
 	}
-	var old, changed []string
-	for line := range strings.SplitSeq(b.Text, "\n") {
-		kind, rest := line[:1], line[1:]
-		if kind != "+" {
-			old = append(old, rest)
-		}
-		if kind != "-" {
-			changed = append(changed, rest)
-		}
-	}
-	before := strings.Join(old, "\n") + "\n"
-	if n := strings.Count(string(text), before); n != 1 {
-		return fmt.Errorf("what the diff changes is in %s %d times, not once:\n%s", name, n, before)
+	edited, err := b.Edit(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	// As an editor saves: never half of it is there.
 	draft := path + "~"
-	if err := os.WriteFile(draft, []byte(strings.Replace(string(text), before, strings.Join(changed, "\n")+"\n", 1)), 0o600); err != nil {
+	if err := os.WriteFile(draft, []byte(edited), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(draft, path)
@@ -189,18 +180,18 @@ func (s *stage) command(line string) error {
 
 // operate starts an operator, which stays until the test ends.
 func (s *stage) operate(line string) error {
-	c, err := start(s.shell("exec " + line))
+	process, err := child.Start(s.shell("exec " + line))
 	if err != nil {
 		return err
 	}
-	s.operators = append(s.operators, c)
+	s.operators = append(s.operators, process)
 	s.t.Cleanup(func() {
-		c.end()
+		end(process)
 		if s.t.Failed() {
-			s.t.Logf("the log of %s:\n%s", line, c.output())
+			s.t.Logf("the log of %s:\n%s", line, process.Log.Text())
 		}
 	})
-	return c.await("msg=running")
+	return await(process, "msg=running")
 }
 
 // session runs each command of a block, and compares what it prints.

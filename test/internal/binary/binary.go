@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"operetta.dev/test/internal/screen"
@@ -43,6 +44,20 @@ func Command(ctx context.Context) *exec.Cmd {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = killDelay
 	return cmd
+}
+
+// Once returns a function that builds the binary into a folder when it is first called, and returns its path.
+// The folder has to be there by then.
+func Once(root string, dir *string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		path := filepath.Join(*dir, "operetta")
+		cmd := exec.Command("go", append(append([]string{"build"}, Flags...), "-o", path, "./cmd/operetta")...)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), Environment...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building the binary: %w\n%s", err, out)
+		}
+		return path, nil
+	})
 }
 
 // Build builds the binary. The working folder has to be the root of the repository.

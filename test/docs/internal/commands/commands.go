@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"operetta.dev/test/docs/internal/markdown"
+	"operetta.dev/test/internal/markdown"
 )
 
 // Whole are the documents whose blocks are played from the first to the last, with what

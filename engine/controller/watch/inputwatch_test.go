@@ -1,4 +1,4 @@
-package controller
+package watch
 
 import (
 	"context"
@@ -36,12 +36,10 @@ func (c *lateCache) List(context.Context, client.ObjectList, ...client.ListOptio
 
 func TestFirstReadOfAnInputWaitsForItsWatchToBegin(t *testing.T) {
 	t.Parallel()
-	i := &inputs{
-		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
-		open: func(inputKey, *watchErrors) (cache.Cache, error) {
-			return &lateCache{FakeInformers: &informertest.FakeInformers{}}, nil
-		},
-	}
+	i := newInputs(nil, func(inputKey) (Cache, error) {
+		return Cache{Cache: &lateCache{FakeInformers: &informertest.FakeInformers{}}, errors: &watchErrors{}}, nil
+	})
+	i.ctx = t.Context()
 	in := cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Name: "region"}
 	if _, err := i.list(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}, in); err != nil {
 		t.Error(err)
@@ -53,16 +51,15 @@ func TestAnInputThatMayNotBeReadIsReadOnceItMay(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	informer := controllertest.NewFakeInformer()
 	woken := make(chan types.NamespacedName, 1)
-	i := &inputs{
-		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
-		enqueue: func(_ cluster.Ref, keys ...types.NamespacedName) { woken <- keys[0] },
-		open: func(_ inputKey, trouble *watchErrors) (cache.Cache, error) {
-			trouble.note(kind.String(), forbidden("no"))
-			return &lateCache{FakeInformers: &informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{kind: informer}}}, nil
-		},
-	}
+	i := newInputs(func(_ cluster.Ref, keys ...types.NamespacedName) { woken <- keys[0] }, func(inputKey) (Cache, error) {
+		late := &lateCache{FakeInformers: &informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{kind: informer}}}
+		out := Cache{Cache: late, errors: &watchErrors{}}
+		out.errors.note(kind.String(), forbidden("no"))
+		return out, nil
+	})
+	i.ctx = t.Context()
 	owner, in := request("shop"), cluster.Selection{Kind: kind, Namespace: "default", Name: "token"}
-	ctx := withRequest(t.Context(), owner)
+	ctx := WithRequest(t.Context(), owner)
 	var unreadable *cluster.KindUnreadableError
 	if _, err := i.list(ctx, owner.NamespacedName, in); !errors.As(err, &unreadable) || unreadable.Kind != kind {
 		t.Fatalf("the error is %v", err)

@@ -1,7 +1,6 @@
-package controller
+package watch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -121,16 +120,15 @@ func TestWhoCouldNotReadAKindIsReconciledOnceItCanBeRead(t *testing.T) {
 			o.enqueueWaiters(t.Context(), func(r ctrl.Request) { added = append(added, r) })
 			close(woken)
 		}()
-		// The step of the reconciler lends its request.
-		p := newBackoffReconciler(func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-			if key.Name == "plain" {
-				return 0, nil
+		read := func(req ctrl.Request) error {
+			if req.Name == "plain" {
+				return nil
 			}
-			return 0, o.await(ctx)
-		}, newRunningReconciles(0), "Shop", nil)
+			return o.await(WithRequest(t.Context(), req))
+		}
 		var unreadable *cluster.KindUnreadableError
 		for _, name := range []string{"one", "two", "one", "plain"} {
-			_, err := p.Reconcile(t.Context(), request(name))
+			err := read(request(name))
 			if errors.As(err, &unreadable) == (name == "plain") {
 				t.Errorf("%s: error %v", name, err)
 			}
@@ -151,7 +149,7 @@ func TestTheErrorOfAWatchIsKnownByItsKind(t *testing.T) {
 	t.Parallel()
 	trouble, other := &watchErrors{}, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
-	r := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, object(other), store, toolscache.ReflectorOptions{})
+	r := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, NewObject(other), store, toolscache.ReflectorOptions{})
 	trouble.handle(t.Context(), r, fmt.Errorf("failed to list %v: %w", other, forbidden("no")))
 	if got := text(trouble.last(other)); got != "secrets is forbidden: no" || trouble.last(secretKind) != nil {
 		t.Errorf("what is known is %v and %v", trouble.last(other), trouble.last(secretKind))

@@ -1,4 +1,4 @@
-package controller
+package watch
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 )
 
@@ -85,18 +86,17 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			memory.Refuse(row.refuse)
 			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
 			now := time.Unix(1000, 0)
-			r := &reconciler{lifecycle: &reconcile.Reconciler{
+			r := &reconcile.Reconciler{
 				Kind: p.GroupVersionKind(), Resources: memory, Cluster: memory, Recorder: unrecorded{}, Now: func() time.Time { return now },
-			}}
-			r.use(p)
-			key := types.NamespacedName{Namespace: "default", Name: "shop"}
-			objects, written := &watches{owner: ownerKind{GroupKind: p.GroupVersionKind().GroupKind()}}, memory.Watch()
+			}
+			evaluated, key := program.NewMemo(p, 1), types.NamespacedName{Namespace: "default", Name: "shop"}
+			objects, written := &objectWatches{owner: Owner{GroupKind: p.GroupVersionKind().GroupKind()}}, memory.Watch()
 			enqueued, reconciles := true, 0
 			var again time.Duration
 			for ; enqueued && reconciles < 20; reconciles++ {
 				now = now.Add(time.Minute)
 				var err error
-				if again, err = r.reconcile(t.Context(), key); err != nil {
+				if again, err = r.Step(t.Context(), key, evaluated); err != nil {
 					t.Fatal(err)
 				}
 				enqueued = false
@@ -132,6 +132,12 @@ func chainOfInputs(links int) string {
 	}
 	return out.String()
 }
+
+// unrecorded forgets events.
+type unrecorded struct{}
+
+// Record implements reconcile.Recorder.
+func (unrecorded) Record(*unstructured.Unstructured, rollout.Event) {}
 
 func put(t *testing.T, m *memory.Cluster, text string) {
 	t.Helper()

@@ -6,6 +6,7 @@ package markdown
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -125,6 +126,79 @@ func (b Block) Target(extensions ...string) (string, error) {
 		return "", fmt.Errorf("the paragraph before this block names no file that ends in %s", strings.Join(extensions, " or "))
 	}
 	return found, nil
+}
+
+// Files returns the CUE and YAML files of a document in their first version, by name. It errors if no
+// file is named above a block of CUE or YAML.
+func (d Document) Files() (map[string]string, error) {
+	blocks, err := d.Blocks()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, b := range blocks {
+		if b.Language != "cue" && b.Language != "yaml" {
+			continue
+		}
+		name, err := b.Target("." + b.Language)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.At, err)
+		}
+		if _, ok := out[name]; !ok {
+			out[name] = b.Text + "\n"
+		}
+	}
+	return out, nil
+}
+
+// Versions returns the CUE and YAML files of a document, by name, after each block that writes or changes one.
+// What has no file's name above it is an example. It errors if a change does not apply.
+func (d Document) Versions() ([]map[string]string, error) {
+	blocks, err := d.Blocks()
+	if err != nil {
+		return nil, err
+	}
+	var out []map[string]string
+	files := map[string]string{}
+	for _, b := range blocks {
+		name, err := b.Target(".cue", ".yaml")
+		switch {
+		case err != nil:
+			continue
+		case b.Language == "diff":
+			text, err := b.Edit(files[name])
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", b.At, err)
+			}
+			files[name] = text
+		case b.Language == "cue" || b.Language == "yaml":
+			files[name] = b.Text + "\n"
+		default:
+			continue
+		}
+		out = append(out, maps.Clone(files))
+	}
+	return out, nil
+}
+
+// Edit returns a text after the change of a block that is a diff without line numbers. It errors if what
+// the diff changes is not in the text, or more than once.
+func (b Block) Edit(text string) (string, error) {
+	var old, changed []string
+	for line := range strings.SplitSeq(b.Text, "\n") {
+		kind, rest := line[:1], line[1:]
+		if kind != "+" {
+			old = append(old, rest)
+		}
+		if kind != "-" {
+			changed = append(changed, rest)
+		}
+	}
+	before := strings.Join(old, "\n") + "\n"
+	if n := strings.Count(text, before); n != 1 {
+		return "", fmt.Errorf("what the diff changes is there %d times, not once:\n%s", n, before)
+	}
+	return strings.Replace(text, before, strings.Join(changed, "\n")+"\n", 1), nil
 }
 
 // A Section is a heading and what stands below it, up to the next heading.

@@ -1,4 +1,4 @@
-package controller
+package watch
 
 import (
 	"container/list"
@@ -8,43 +8,43 @@ import (
 	"operetta.dev/engine/cluster"
 )
 
-// recent remembers the objects that were used last, up to a size of all of them: an object
-// may be of any size, so a number of them would bound nothing.
+// recent remembers the objects that were used last, up to a size of all of them together. A number
+// of objects would limit nothing, as an object may be of any size.
 type recent struct {
 	limit int
 
 	mu    sync.Mutex
-	of    map[cluster.Ref]*list.Element
+	items map[cluster.Ref]*list.Element
 	order list.List // of recentItem, the least recently used first
 	size  int
 }
 
-// recentItem is one of them.
+// A recentItem is one remembered object.
 type recentItem struct {
 	ref    cluster.Ref
 	object *unstructured.Unstructured
 	size   int
 }
 
-// newRecent returns one that remembers nothing yet, and objects of so many bytes at most.
+// newRecent returns an empty recent with a limit in bytes.
 func newRecent(limit int) *recent {
-	return &recent{limit: limit, of: map[cluster.Ref]*list.Element{}}
+	return &recent{limit: limit, items: map[cluster.Ref]*list.Element{}}
 }
 
 // get returns an object, or nil.
 func (r *recent) get(ref cluster.Ref) *unstructured.Unstructured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := r.of[ref]
+	at := r.items[ref]
 	if at == nil {
 		return nil
 	}
 	r.order.MoveToBack(at)
-	return valueOf(at).object
+	return itemOf(at).object
 }
 
-// add remembers an object in the place of another one of its name. One that is larger than
-// the limit is not remembered.
+// add remembers an object instead of the earlier one of its name. It remembers neither if the object is
+// larger than the limit.
 func (r *recent) add(ref cluster.Ref, u *unstructured.Unstructured) {
 	size := sizeOf(u.Object, r.limit)
 	r.mu.Lock()
@@ -53,9 +53,9 @@ func (r *recent) add(ref cluster.Ref, u *unstructured.Unstructured) {
 	if size > r.limit {
 		return
 	}
-	r.of[ref] = r.order.PushBack(&recentItem{ref, u, size})
+	r.items[ref] = r.order.PushBack(recentItem{ref, u, size})
 	for r.size += size; r.size > r.limit; {
-		r.forget(valueOf(r.order.Front()).ref)
+		r.forget(itemOf(r.order.Front()).ref)
 	}
 }
 
@@ -67,16 +67,14 @@ func (r *recent) remove(ref cluster.Ref) {
 }
 
 func (r *recent) forget(ref cluster.Ref) {
-	at := r.of[ref]
-	if at == nil {
-		return
+	if at := r.items[ref]; at != nil {
+		r.order.Remove(at)
+		r.size -= itemOf(at).size
+		delete(r.items, ref)
 	}
-	r.order.Remove(at)
-	r.size -= valueOf(at).size
-	delete(r.of, ref)
 }
 
-func valueOf(at *list.Element) *recentItem {
-	v, _ := at.Value.(*recentItem)
-	return v
+func itemOf(at *list.Element) recentItem {
+	item, _ := at.Value.(recentItem)
+	return item
 }

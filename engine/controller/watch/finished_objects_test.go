@@ -1,4 +1,4 @@
-package controller
+package watch
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func TestEndedObjectsAreRememberedUpToASize(t *testing.T) {
 			}
 		}
 		for i := range names {
-			if e.of(cluster.RefOf(endedJob(fmt.Sprint(i), 0))) != nil {
+			if e.get(cluster.RefOf(endedJob(fmt.Sprint(i), 0))) != nil {
 				n++
 			}
 		}
@@ -40,7 +40,7 @@ func TestEndedObjectsAreRememberedUpToASize(t *testing.T) {
 	if n := kept(1000, 60<<10); n*60<<10 > finishedObjectsSize || n < 100 {
 		t.Errorf("%d Jobs of 60 KiB are remembered", n)
 	}
-	if e.of(cluster.RefOf(endedJob("999", 0))) == nil {
+	if e.get(cluster.RefOf(endedJob("999", 0))) == nil {
 		t.Error("the last one is forgotten")
 	}
 }

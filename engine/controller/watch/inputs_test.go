@@ -1,4 +1,4 @@
-package controller
+package watch
 
 import (
 	"context"
@@ -14,14 +14,13 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // played are inputs whose watches a test plays.
 type played struct {
-	*inputs
+	*Inputs
 	t *testing.T
 
 	mu sync.Mutex
@@ -53,19 +52,16 @@ func (p *playedWatch) List(context.Context, client.ObjectList, ...client.ListOpt
 func play(t *testing.T) *played {
 	t.Helper()
 	p := &played{t: t, running: map[string]*playedWatch{}}
-	p.inputs = &inputs{
-		ctx: t.Context(), watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{},
-		open: p.begin,
-		enqueue: func(_ cluster.Ref, owners ...types.NamespacedName) {
-			for _, owner := range owners {
-				p.woken = append(p.woken, owner.Name)
-			}
-		},
-	}
+	p.Inputs = newInputs(func(_ cluster.Ref, owners ...types.NamespacedName) {
+		for _, owner := range owners {
+			p.woken = append(p.woken, owner.Name)
+		}
+	}, p.begin)
+	p.ctx = t.Context()
 	return p
 }
 
-func (p *played) begin(key inputKey, _ *watchErrors) (cache.Cache, error) {
+func (p *played) begin(key inputKey) (Cache, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := key.name + key.selector
@@ -79,7 +75,7 @@ func (p *played) begin(key inputKey, _ *watchErrors) (cache.Cache, error) {
 	}
 	p.synced++
 	p.running[name] = w
-	return w, nil
+	return Cache{Cache: w, errors: &watchErrors{}}, nil
 }
 
 // expectWatches waits until just some things are watched, and compares how many watches
@@ -118,7 +114,7 @@ func (p *played) reconcile(owner string, reads ...string) {
 		p.read(owner, r)
 		refers = append(refers, input(r))
 	}
-	p.refer(named(owner), refers)
+	p.Refer(named(owner), refers)
 }
 
 func (p *played) read(owner, name string) {
@@ -156,11 +152,11 @@ func TestAWatchLastsAsLongAsSomebodyRefersToWhatItWatches(t *testing.T) {
 	p.expectWatches("a selector has a watch of its own", 3, "app=web", "b")
 	p.reconcile("one")
 	p.expectWatches("another version of the package reads nothing", 3, "b")
-	p.refer(named("two"), nil)
+	p.Refer(named("two"), nil)
 	p.expectWatches("the last one that referred to anything is gone", 3)
 	p.reconcile("three", "a")
 	p.expectWatches("a watch that has ended begins anew", 4, "a")
-	p.refer(named("three"), nil)
+	p.Refer(named("three"), nil)
 	p.expectWatches("it is gone as well", 4)
 	if len(p.refers) != 0 || len(p.watched) != 0 {
 		t.Errorf("something is remembered of what is gone: %v, %v", p.refers, p.watched)
@@ -172,9 +168,9 @@ func TestWhatARolloutReadsOnItsWayIsWatchedUntilItsEnd(t *testing.T) {
 	p := play(t)
 	p.read("one", "a")
 	p.read("one", "b")
-	p.refer(named("two"), nil)
+	p.Refer(named("two"), nil)
 	p.expectWatches("another resource's end is not that of what one is about to refer to", 2, "a", "b")
-	p.refer(named("one"), []program.Input{input("b")})
+	p.Refer(named("one"), []program.Input{input("b")})
 	p.expectWatches("in the end it refers to one of the two", 2, "b")
 }
 
@@ -201,7 +197,7 @@ func TestAChangeWakesExactlyWhoRefersToWhatHasChanged(t *testing.T) {
 		{"one more is selected", func() { p.handler(p.running["app=web"].key).OnAdd(after, false) }, []string{"two"}},
 		{"the old reference does not count", func() { p.handler(p.running["b"].key).OnUpdate(before, after) }, []string{"four", "three"}},
 		{"nobody refers to it any more, and its last event comes late", func() {
-			p.refer(named("three"), nil)
+			p.Refer(named("three"), nil)
 			p.reconcile("four", "a")
 			p.handler(ended.key).OnUpdate(before, after)
 		}, nil},

@@ -1,4 +1,4 @@
-package controller
+package watch
 
 import (
 	"context"
@@ -144,7 +144,7 @@ func TestALargeObjectIsReadOnceForEachVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := w.get(t.Context(), kept.(*unstructured.Unstructured), read)
+		u, err := w.readFull(t.Context(), kept.(*unstructured.Unstructured), read)
 		if err != nil || isStripped(u) || reads != want {
 			t.Errorf("%s at %s: error %v, %d reads, want %d", name, cached, err, reads, want)
 		}
@@ -165,16 +165,16 @@ func TestALargeObjectIsReadOnceForEachVersion(t *testing.T) {
 	for i := range 100 {
 		get(fmt.Sprint("c", i), "2", 3+i)
 	}
-	if w.last.size > largeObjectsSize || len(w.last.of) != w.last.order.Len() {
-		t.Errorf("%d bytes of %d objects are remembered", w.last.size, len(w.last.of))
+	if w.last.size > largeObjectsSize || len(w.last.items) != w.last.order.Len() {
+		t.Errorf("%d bytes of %d objects are remembered", w.last.size, len(w.last.items))
 	}
 	gone := func(context.Context, cluster.Ref) (*unstructured.Unstructured, error) { return nil, nil }
 	kept, _ := stripObject(large("a", marked, 1<<20))
-	if u, err := w.get(t.Context(), kept.(*unstructured.Unstructured), gone); u != nil || err != nil {
+	if u, err := w.readFull(t.Context(), kept.(*unstructured.Unstructured), gone); u != nil || err != nil {
 		t.Errorf("what is gone is %v (error %v)", u, err)
 	}
 	refused := errors.New("refused")
-	if _, err := w.get(t.Context(), kept.(*unstructured.Unstructured), func(context.Context, cluster.Ref) (*unstructured.Unstructured, error) { return nil, refused }); !errors.Is(err, refused) {
+	if _, err := w.readFull(t.Context(), kept.(*unstructured.Unstructured), func(context.Context, cluster.Ref) (*unstructured.Unstructured, error) { return nil, refused }); !errors.Is(err, refused) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -3,14 +3,10 @@ package controller
 import (
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"operetta.dev/engine/controller/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/yaml"
 )
@@ -58,8 +54,8 @@ func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 
 func TestEachResourceIsLookedAtAgainWithoutACause(t *testing.T) {
 	t.Parallel()
-	if got := managerOptions(Options{}).Cache.SyncPeriod; got == nil || *got != resync {
-		t.Errorf("resources are looked at again every %v, and should be every %s", got, resync)
+	if got := managerOptions(Options{}).Cache.SyncPeriod; got == nil || *got != watch.Resync {
+		t.Errorf("resources are looked at again every %v, and should be every %s", got, watch.Resync)
 	}
 }
 
@@ -74,53 +70,4 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return u
-}
-
-func TestAnObjectWithTheUIDOfAnotherResourceWakesNobody(t *testing.T) {
-	t.Parallel()
-	object := func(uid, refers string) *unstructured.Unstructured {
-		u := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a, annotations: {operetta.dev/owner: Shop.example.com default/shop}}}")
-		if uid != "" {
-			u.SetAnnotations(map[string]string{"operetta.dev/owner": "Shop.example.com default/shop", "operetta.dev/owner-uid": uid})
-		}
-		if refers != "" {
-			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Shop", Name: "shop", UID: types.UID(refers)}})
-		}
-		return u
-	}
-	for name, row := range map[string]struct {
-		reason        string
-		before, after *unstructured.Unstructured // without one of them it was made, or is gone
-		known         types.UID
-		want          int
-	}{
-		"its own":                     {"it changes", object("u1", ""), object("u1", ""), "u1", 1},
-		"of another UID":              {"it is forged, or of a resource that was there before", object("u2", ""), object("u2", ""), "u1", 0},
-		"made with another UID":       {"it is forged", nil, object("u2", ""), "u1", 0},
-		"of no UID":                   {"it is from before there were UIDs", object("", ""), object("", ""), "u1", 1},
-		"a resource that is unknown":  {"the cache may be late", object("u2", ""), object("u2", ""), "", 1},
-		"whose UID was taken away":    {"it was its own, and is repaired", object("u1", ""), object("u2", ""), "u1", 1},
-		"that refers to its resource": {"the reference says more than the mark", object("u2", "u1"), object("u2", "u1"), "u1", 1},
-		"of another UID that is gone": {"the one that is there now waited for that", object("u2", ""), nil, "u1", 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q := priorityqueue.New[ctrl.Request]("test")
-			defer q.ShutDown()
-			w := &watches{owner: ownerKind{
-				GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, uid: func(types.NamespacedName) types.UID { return row.known },
-			}}
-			switch h := w.handler(); {
-			case row.before == nil:
-				h.Create(t.Context(), event.CreateEvent{Object: row.after}, q)
-			case row.after == nil:
-				h.Delete(t.Context(), event.DeleteEvent{Object: row.before}, q)
-			default:
-				h.Update(t.Context(), event.UpdateEvent{ObjectOld: row.before, ObjectNew: row.after}, q)
-			}
-			if got := q.Len(); got != row.want {
-				t.Errorf("%s: %d resources were woken, want %d", row.reason, got, row.want)
-			}
-		})
-	}
 }

@@ -1,7 +1,6 @@
-package controller
+package watch
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,27 +15,25 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A cache has what anybody writes who may write a label, or a custom resource. So it keeps
-// the whole of small objects alone; of others it keeps what events and deletions go by, and
-// whoever needs the rest reads it from the API server, once for each version.
+// Whoever may write a label, or a custom resource, decides what a cache holds. So a cache keeps only
+// small objects whole. Of large ones it keeps what events and deletions need, and a reader gets the
+// rest from the API server, once for each version: see largeObjects.
 const (
-	// maxCachedSize is how large an object is at most that a cache keeps as it is, and
-	// maxUnmarkedSize one that does not say whose it is. Most are below 10 KiB.
+	// maxCachedSize is the size up to which a cache keeps an object whole, and maxUnmarkedSize the
+	// same for an object without an owner annotation. Most objects are below 10 KiB.
 	maxCachedSize, maxUnmarkedSize = 64 << 10, 4 << 10
-	// keptMark is how long a mark is at most that is kept of a large object.
-	keptMark = 1 << 10
-	// largeObjectsSize is how much of large objects is remembered.
-	largeObjectsSize = 64 << 20
+	// maxMarkLength is the length up to which a mark of a large object is kept.
+	maxMarkLength = 1 << 10
 )
 
-// strippedField is where an object says that it was stripped. No API serves a field of
-// such a name; one that did would cost reads.
+// strippedField marks an object as stripped. No API serves a field of such a name; the objects of one
+// that did would be read live.
 const strippedField = "~stripped"
 
-// marks are the annotations of the engine.
+// marks are the engine's annotations of objects.
 var marks = []string{ownership.OwnerAnnotation, ownership.UIDMark, ownership.ComponentMark, ownership.AfterMark, ownership.DeleteMark, ownership.AdoptMark, ownership.AppliedMark}
 
-// stripObject is the transformation of a cache of objects that have owners.
+// stripObject is the transform of a cache of owned objects.
 func stripObject(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -49,7 +46,7 @@ func stripObject(object any) (any, error) {
 	out := stripped(u)
 	kept := map[string]string{}
 	for _, mark := range marks {
-		if v, has := u.GetAnnotations()[mark]; has && len(v) <= keptMark {
+		if v, has := u.GetAnnotations()[mark]; has && len(v) <= maxMarkLength {
 			kept[mark] = v
 		}
 	}
@@ -60,7 +57,7 @@ func stripObject(object any) (any, error) {
 	return out, nil
 }
 
-// limitOf returns how large an object is at most that a cache keeps as it is.
+// limitOf returns the size up to which a cache keeps an object whole.
 func limitOf(u *unstructured.Unstructured) int {
 	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); marked {
 		return maxCachedSize
@@ -68,14 +65,14 @@ func limitOf(u *unstructured.Unstructured) int {
 	return maxUnmarkedSize
 }
 
-// stripResource is the transformation of a cache of custom resources.
+// stripResource is the transform of a cache of custom resources.
 func stripResource(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok || sizeOf(u.Object, maxCachedSize) <= maxCachedSize {
 		return object, nil
 	}
 	out := stripped(u)
-	// A change of them is noticed, whatever they are.
+	// The digest makes a change of any label or annotation an event.
 	text, err := json.Marshal([]any{u.GetLabels(), u.GetAnnotations()})
 	if err != nil {
 		return nil, err
@@ -88,8 +85,12 @@ func stripResource(object any) (any, error) {
 	return out, nil
 }
 
-// guarded returns a transformation that keeps nothing of what makes it panic: it is one of an
-// informer's goroutine, and would end the process.
+// TransformResource returns the transform of a cache of custom resources. Of a large resource it keeps
+// only what events need; Caches.Resources reads the rest.
+func TransformResource(log logr.Logger) toolscache.TransformFunc { return guarded(log, stripResource) }
+
+// guarded returns a transform that strips an object if the given one panics on it: a panic in the
+// goroutine of an informer would end the process.
 func guarded(log logr.Logger, transform toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (kept any, err error) {
 		defer func() {
@@ -103,7 +104,7 @@ func guarded(log logr.Logger, transform toolscache.TransformFunc) toolscache.Tra
 	}
 }
 
-// stripped returns what is kept of every large object.
+// stripped returns the part of a large object that every cache keeps.
 func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{strippedField: true}}
 	out.SetGroupVersionKind(u.GroupVersionKind())
@@ -120,16 +121,16 @@ func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// isStripped reports whether an object is what a cache has kept of a large one. Nothing may
-// be decided by what it does not have.
+// isStripped reports whether a cache has kept only a part of an object. Nothing may be decided by
+// the absence of a field from such an object.
 func isStripped(u *unstructured.Unstructured) bool {
 	_, is := u.Object[strippedField]
 	return is
 }
 
-// sizeOf returns about how much memory data takes; it stops counting above a limit.
+// sizeOf estimates the memory that data takes, in bytes. It stops counting above a limit.
 func sizeOf(data any, limit int) int {
-	const entry = 48 // what a map or a slice takes for each
+	const entry = 48 // bytes for each item of a map or slice
 	switch v := data.(type) {
 	case string:
 		return len(v)
@@ -152,46 +153,3 @@ func sizeOf(data any, limit int) int {
 	}
 	return 0
 }
-
-// largeObjects remembers large objects that were read, the last ones, so that one that does not
-// change is read once.
-type largeObjects struct{ last *recent }
-
-func newLargeObjects() *largeObjects { return &largeObjects{newRecent(largeObjectsSize)} }
-
-// get returns the whole of an object from a cache, which it reads if it has to; nil is none.
-func (w *largeObjects) get(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, cluster.Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
-	if cached == nil || !isStripped(cached) {
-		return cached, nil
-	}
-	ref := cluster.RefOf(cached)
-	if known := w.find(ref, cached.GetResourceVersion()); known != nil {
-		return known.DeepCopy(), nil
-	}
-	u, err := read(ctx, ref)
-	if err != nil || u == nil {
-		w.drop(ref)
-		return nil, err
-	}
-	w.note(u)
-	return u, nil
-}
-
-func (w *largeObjects) find(ref cluster.Ref, version string) *unstructured.Unstructured {
-	known := w.last.get(ref)
-	if known == nil || known.GetResourceVersion() != version {
-		return nil
-	}
-	return known
-}
-
-// note remembers a version of an object if no cache has it. What one has would only drive
-// others out.
-func (w *largeObjects) note(u *unstructured.Unstructured) {
-	if sizeOf(u.Object, largeObjectsSize) > limitOf(u) {
-		w.last.add(cluster.RefOf(u), u.DeepCopy())
-	}
-}
-
-// drop forgets an object.
-func (w *largeObjects) drop(ref cluster.Ref) { w.last.remove(ref) }
