@@ -61,8 +61,3 @@ type noEvents struct{}
 
 // Record implements reconcile.Recorder.
 func (noEvents) Record(*unstructured.Unstructured, rollout.Event) {}
-
-// keyOf returns the namespace and name of an object.
-func keyOf(u *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
-}

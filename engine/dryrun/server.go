@@ -117,7 +117,7 @@ func (s *Server) reconcile(ctx context.Context, resource *unstructured.Unstructu
 		ConfigMap: s.options.ConfigMap, Allow: s.options.Allow, Subsystem: s.isSubsystem,
 	})
 	before, written := len(s.cluster.Changes()), resources.Watch()
-	_, step.Err = o.reconcile(ctx, keyOf(resource))
+	_, step.Err = o.reconcile(ctx, types.NamespacedName{Namespace: resource.GetNamespace(), Name: resource.GetName()})
 	step.Changes = s.cluster.Changes()[before:]
 	after := resource
 	for _, event := range written.Next() {

@@ -50,9 +50,11 @@ type World struct {
 	definitions *definitions
 	watch       *memory.Watch
 	// seen are the custom resources that were reconciled before, by their kind.
-	seen  map[schema.GroupKind]sets.Set[types.NamespacedName]
-	steps int
-	clock clock
+	seen map[schema.GroupKind]sets.Set[types.NamespacedName]
+	// settled says that the simulated controllers have nothing to do until something is written.
+	settled bool
+	steps   int
+	clock   clock
 }
 
 // New returns a world with an operator for each package, where objects are validated and
@@ -264,14 +266,15 @@ func (w *World) round(ctx context.Context, show func(Step)) (moved bool, next ti
 func (w *World) keys(o operator) []types.NamespacedName {
 	kind := o.Kind.GroupKind()
 	seen := w.seen[kind]
-	for _, u := range w.Cluster.Objects() {
-		switch u.GroupVersionKind().GroupKind() {
-		case kind:
-			seen.Insert(keyOf(u))
-		case patch.Kind.GroupKind():
-			if p := patch.Parse(u); p.Target.GroupKind == kind {
-				seen.Insert(types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name})
-			}
+	for _, ref := range w.Cluster.Refs() {
+		if ref.GroupKind() == kind {
+			seen.Insert(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		}
+	}
+	patches, _ := w.Cluster.ListLive(context.Background(), cluster.Selection{Kind: patch.Kind}) // it never errors
+	for _, u := range patches {
+		if p := patch.Parse(u); p.Target.GroupKind == kind {
+			seen.Insert(types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name})
 		}
 	}
 	return slices.SortedFunc(maps.Keys(seen), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
@@ -282,7 +285,7 @@ func (w *World) keys(o operator) []types.NamespacedName {
 func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) (step Step, changed bool, wait time.Duration) {
 	step.Resource = cluster.Ref{GroupVersionKind: o.Kind, Namespace: key.Namespace, Name: key.Name}
 	w.clock.pass(time.Second)
-	w.watch.Next() // what a person did since
+	changes := w.watch.Next() // by a person
 	wait, step.Err = o.reconcile(ctx, key)
 	if step.Err != nil {
 		wait = max(wait, time.Second)
@@ -293,9 +296,13 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 			step.Changes = append(step.Changes, e)
 		}
 	}
-	w.play()
-	for _, e := range w.watch.Next() {
-		step.Played = append(step.Played, e.Ref)
+	w.settled = w.settled && len(changes)+len(written) == 0
+	if !w.settled {
+		w.play()
+		for _, e := range w.watch.Next() {
+			step.Played = append(step.Played, e.Ref)
+		}
+		w.settled = len(step.Played) == 0
 	}
 	if u := w.Get(step.Resource); u != nil {
 		step.Status, _, _ = unstructured.NestedMap(u.Object, "status")
