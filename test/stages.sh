@@ -20,7 +20,7 @@ cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play'
 # Packages that have a stage of their own, beside those.
 apart='./test/controlplane/... ./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
-race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/dryrun ./engine/dryrun/diff ./engine/program
+race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/program
 	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/eval
 	./test/internal/child ./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.

@@ -36,16 +36,18 @@ var trustedMark = rand.Text()
 // markTrusted marks the escape characters of a text, so that escapeControls keeps them.
 func markTrusted(s string) string { return strings.ReplaceAll(s, escape, escape+trustedMark) }
 
-// state colours the state of a component.
-func (i ink) state(state string) string {
-	switch status.State(state) {
-	case status.Verified:
-		return i.good(state)
-	case status.Failed:
-		return i.bad(state)
-	case status.Excluded:
-		return i.dim(state)
-	case status.Applied, status.Waiting, status.Retrying, status.Held, status.Deleting:
+// gone is printed instead of the phase of a resource that does not exist any more.
+const gone = "gone"
+
+// word colours the state of a component or the phase of a resource.
+func (i ink) word(word string) string {
+	switch word {
+	case string(status.Verified), string(status.PhaseReady):
+		return i.good(word)
+	case string(status.Failed):
+		return i.bad(word)
+	case string(status.Excluded), gone:
+		return i.dim(word)
 	}
-	return i.warn(state)
+	return i.warn(word)
 }

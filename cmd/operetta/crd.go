@@ -1,17 +1,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
-	"sigs.k8s.io/yaml"
 )
 
 func newCRD(s streams) *cobra.Command {
@@ -30,33 +28,19 @@ The default is the package in the current folder.`,
   operetta crd ./cue/... -o json`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dirs, err := expand(args, ".")
+			found, err := examineFolders(cmd.Context(), args, examineCRD)
 			if err != nil {
 				return err
 			}
 			var crds []*apiextensionsv1.CustomResourceDefinition
-			for _, dir := range dirs {
-				one, err := generateCRD(cmd.Context(), dir)
-				if err != nil {
-					return err
-				}
-				crds = append(crds, one)
+			for _, f := range found {
+				crds = append(crds, f.CRD)
 			}
 			return printCRDs(s.out, output, crds)
 		},
 	}
 	outputFlag(cmd, &output, formatYAML, formatJSON)
 	return cmd
-}
-
-// generateCRD returns the CustomResourceDefinition of the package in a folder. A worker process
-// generates it; see examine.
-func generateCRD(ctx context.Context, dir string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	f, err := examine(ctx, dir, examineCRD, nil)
-	if err != nil {
-		return nil, err
-	}
-	return f.CRD, f.Faults.OrNil()
 }
 
 // crdDefinition converts what a package says about its custom resource to the input of the CRD
@@ -120,12 +104,8 @@ func crdManifests(crds []*apiextensionsv1.CustomResourceDefinition) ([]manifest,
 		if err != nil {
 			return nil, err
 		}
-		data, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		// This decoder keeps integers; encoding/json makes them floats.
-		if err := utiljson.Unmarshal(data, &objects[i].object); err != nil {
+		// This decoder keeps integers; that of sigs.k8s.io/yaml makes them floats.
+		if err := yaml.Unmarshal(text, &objects[i].object); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}

@@ -64,26 +64,42 @@ const maxDocuments = 64 << 20
 
 // readFile returns the content of a file, and its name for errors. The file may be a named pipe, such
 // as a shell makes for <(command). A read from a pipe without a writer blocks and cannot be
-// interrupted, so it runs in a goroutine, and readFile returns when the context ends.
+// interrupted, so readFile returns when the context ends.
 func readFile(ctx context.Context, file string, in io.Reader) (data []byte, shown string, err error) {
-	shown = file
-	if file == stdin {
-		shown = stdinName
+	shown = shownName(file)
+	data, err = await(ctx, func() ([]byte, error) { return readLimited(file, in) })
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%s: %w", shown, ctx.Err())
 	}
+	return data, shown, err
+}
+
+// shownName returns the name of a file for messages.
+func shownName(file string) string {
+	if file == stdin {
+		return stdinName
+	}
+	return file
+}
+
+// await calls a function that cannot be interrupted. If the context ends first, await returns its
+// error, and the function goes on until the process ends.
+func await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type outcome struct {
-		data []byte
-		err  error
+		value T
+		err   error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		data, err := readLimited(file, in)
-		done <- outcome{data, err}
+		value, err := call()
+		done <- outcome{value, err}
 	}()
 	select {
 	case o := <-done:
-		return o.data, shown, o.err
+		return o.value, o.err
 	case <-ctx.Done():
-		return nil, shown, fmt.Errorf("%s: %w", shown, ctx.Err())
+		var none T
+		return none, ctx.Err()
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,7 +17,6 @@ import (
 	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/render"
 )
 
 // dryRun are the flags of `operetta run --dry-run`.
@@ -54,17 +54,13 @@ written is no failure.`
 // addFlags adds the flags.
 func (d *dryRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(&choice{value: &d.mode, values: []string{dryRunClient, dryRunServer}}, "dry-run", "show what would be done: in memory (client), or by dry runs on the API server (server)")
-	f.Lookup("dry-run").NoOptDefVal = dryRunClient
-	completeFlag(cmd, "dry-run", []string{dryRunClient, dryRunServer})
+	optionalChoiceFlag(cmd, &d.mode, "dry-run", "show what would be done: in memory (client), or by dry runs on the API server (server)", dryRunClient, dryRunServer)
 	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is standard input")
 	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources at the end")
-	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
-		panic(err) // the flag was added above
-	}
+	completeManifests(cmd, "filename")
 }
 
-// check refuses flags that contradict each other.
+// check rejects flags that contradict each other.
 func (d *dryRun) check() error {
 	switch {
 	case d.mode == dryRunClient && len(d.files) == 0:
@@ -77,27 +73,31 @@ func (d *dryRun) check() error {
 	return nil
 }
 
-// rehearsal is one dry run.
-type rehearsal struct {
-	out   io.Writer
-	ink   ink
-	world *dryrun.World
-	// resources are those that were given.
-	resources []cluster.Ref
-	// given is everything that was.
-	given map[cluster.Ref]bool
+// A stepPrinter prints the steps of a dry run.
+type stepPrinter struct {
+	out io.Writer
+	ink ink
 	// mask hides what Secrets hold.
 	mask *diff.Mask
 	// inFull are the changes whose fields are shown.
 	inFull []cluster.Verb
 }
 
+// clientDryRun is a dry run in memory.
+type clientDryRun struct {
+	stepPrinter
+
+	world *dryrun.World
+	// resources are the custom resources that were given, and given all objects that were.
+	resources []cluster.Ref
+	given     map[cluster.Ref]bool
+}
+
 // maxFields is how many fields of one object are shown.
 const maxFields = 100
 
-// rehearse rolls the custom resources out in memory, and deletes them again if that
-// is asked for.
-func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
+// runClientDryRun rolls the custom resources out in memory, and deletes them again with --delete.
+func runClientDryRun(ctx context.Context, s streams, f runFlags, dirs []string) error {
 	config, err := f.configKey()
 	if err != nil {
 		return err
@@ -106,49 +106,35 @@ func rehearse(ctx context.Context, s streams, f runFlags, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	r := &rehearsal{
-		out: s.out, ink: newInk(s.out), given: map[cluster.Ref]bool{}, world: dryrun.New(config, programs...),
-		mask: &diff.Mask{}, inFull: []cluster.Verb{cluster.Updated},
+	r := &clientDryRun{
+		stepPrinter: stepPrinter{out: s.out, ink: newInk(s.out), mask: &diff.Mask{}, inFull: []cluster.Verb{cluster.Updated}},
+		world:       dryrun.New(config, programs...), given: map[cluster.Ref]bool{},
 	}
 	if err := r.read(ctx, s.in, f, programs); err != nil {
 		return err
 	}
-	if err := r.world.Run(ctx, r.show); err != nil {
+	if err := r.world.Run(ctx, r.print); err != nil {
 		return err
 	}
 	err = r.conclude(s.err)
 	if !f.dryRun.remove {
 		return err
 	}
-	if wrong := r.remove(ctx, s.err); wrong != nil {
-		return wrong
-	}
-	return err
+	return cmp.Or(r.remove(ctx, s.err), err)
 }
 
-// loadAll checks and loads packages.
-func loadAll(ctx context.Context, dirs []string) ([]*program.Program, error) {
-	var out []*program.Program
-	for _, dir := range dirs {
-		p, err := loadOne(ctx, []string{dir})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
-
-// read puts the objects of the files where the operators see them: first what the
-// packages read, then the custom resources.
-func (r *rehearsal) read(ctx context.Context, in io.Reader, f runFlags, programs []*program.Program) error {
+// read puts the objects of the files where the operators see them: first the definitions of
+// kinds, then what the packages read, then the custom resources.
+func (r *clientDryRun) read(ctx context.Context, in io.Reader, f runFlags, programs []*program.Program) error {
 	given, others, err := readGiven(ctx, in, f, programs)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(others, func(a, b *unstructured.Unstructured) int { return definesNothing(a) - definesNothing(b) })
-	for _, u := range append(others, given...) {
-		ref, err := r.put(u, f.options.CustomResourceNamespace)
+	defines := func(u *unstructured.Unstructured) bool { _, _, ok := cluster.DefinedBy(u.Object); return ok }
+	definitions := slices.DeleteFunc(slices.Clone(others), func(u *unstructured.Unstructured) bool { return !defines(u) })
+	others = slices.DeleteFunc(others, defines)
+	for _, u := range slices.Concat(definitions, others, given) {
+		ref, err := r.put(u, f)
 		if err != nil {
 			return err
 		}
@@ -159,16 +145,8 @@ func (r *rehearsal) read(ctx context.Context, in io.Reader, f runFlags, programs
 	return nil
 }
 
-// definesNothing is 0 for the definition of a kind, which comes before objects of that kind,
-// and 1 for anything else.
-func definesNothing(u *unstructured.Unstructured) int {
-	if _, _, defines := cluster.DefinedBy(u.Object); defines {
-		return 0
-	}
-	return 1
-}
-
-// readGiven returns the custom resources in the files, and what else is there.
+// readGiven returns the custom resources of the packages in the files, and the other objects. It errors
+// if there are no custom resources.
 func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*program.Program) (given, others []*unstructured.Unstructured, err error) {
 	for _, file := range f.dryRun.files {
 		all, err := readDocuments(ctx, file, in)
@@ -208,16 +186,9 @@ func servedBy(programs []*program.Program, kind schema.GroupKind) *program.Progr
 }
 
 // put puts one object, in a namespace if its kind has one and it names none.
-func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster.Ref, error) {
-	scope, err := r.world.Scope(u.GroupVersionKind())
-	switch {
-	case err != nil: // perhaps it says so itself
-	case scope == cluster.ClusterScoped:
-		u.SetNamespace("")
-	case u.GetNamespace() == "" && namespace != "":
-		u.SetNamespace(namespace)
-	case u.GetNamespace() == "":
-		u.SetNamespace(render.DefaultNamespace)
+func (r *clientDryRun) put(u *unstructured.Unstructured, f runFlags) (cluster.Ref, error) {
+	if err := r.world.SetNamespace(u, f.defaultNamespace()); err != nil {
+		return cluster.Ref{}, err
 	}
 	put, err := r.world.Put(u)
 	if err != nil {
@@ -229,60 +200,57 @@ func (r *rehearsal) put(u *unstructured.Unstructured, namespace string) (cluster
 	return ref, nil
 }
 
-// signs stand before what was written.
-var signs = map[cluster.Verb]string{cluster.Created: "+", cluster.Updated: "~", cluster.Deleted: "-"}
-
-// show prints one step.
-func (r *rehearsal) show(step dryrun.Step) {
+// print prints one step.
+func (p stepPrinter) print(step dryrun.Step) {
 	for _, c := range step.Changes {
-		r.mask.Learn(c.Before, c.Object)
+		p.mask.Learn(c.Before, c.Object)
 	}
 	phase, _ := step.Status["phase"].(string)
-	printLinef(r.out, "step %d  %s  %s", step.Number, r.name(step.Resource), r.phase(phase))
+	printLinef(p.out, "step %d  %s  %s", step.Number, p.name(step.Resource), p.ink.word(cmp.Or(phase, gone)))
 	for _, c := range step.Changes {
-		printLinef(r.out, "  %s %s", r.sign(c.Verb), r.name(c.Ref))
-		r.fields(c)
+		printLinef(p.out, "  %s %s", p.sign(c.Verb), p.name(c.Ref))
+		p.fields(c)
 	}
 	components, _ := step.Status["components"].([]any)
 	for _, c := range components {
 		m, _ := c.(map[string]any)
-		line := fmt.Sprintf("  %s: %v", r.mask.Text(fmt.Sprint(m["name"])), r.ink.state(fmt.Sprint(m["state"])))
+		line := fmt.Sprintf("  %s: %v", p.mask.Text(fmt.Sprint(m["name"])), p.ink.word(fmt.Sprint(m["state"])))
 		if text, _ := m["message"].(string); text != "" {
-			line += ", " + r.mask.Text(text)
+			line += ", " + p.mask.Text(text)
 		}
-		printLinef(r.out, "%s", line)
+		printLinef(p.out, "%s", line)
 	}
 	if len(step.Played) > 0 {
-		printLinef(r.out, "  %s", r.ink.dim("simulated: "+r.mask.Text(names(step.Played))+" become ready"))
+		printLinef(p.out, "  %s", p.ink.dim("simulated: "+p.mask.Text(names(step.Played))+" become ready"))
 	}
 	if step.Err != nil {
-		printLinef(r.out, "  %s %s", r.ink.bad("error:"), r.mask.Text(step.Err.Error()))
+		printLinef(p.out, "  %s %s", p.ink.bad("error:"), p.mask.Text(step.Err.Error()))
 	}
 }
 
-// name is an object as it is printed.
-func (r *rehearsal) name(ref cluster.Ref) string { return r.mask.Text(ref.String()) }
+// name returns a reference as it is printed.
+func (p stepPrinter) name(ref cluster.Ref) string { return p.mask.Text(ref.String()) }
 
-// fields prints what a change does to the fields of an object.
-func (r *rehearsal) fields(c cluster.Event) {
-	if !slices.Contains(r.inFull, c.Verb) {
+// fields prints the changed fields of an object.
+func (p stepPrinter) fields(c cluster.Event) {
+	if !slices.Contains(p.inFull, c.Verb) {
 		return
 	}
-	all := r.mask.Fields(c.Before, c.Object)
+	all := p.mask.Fields(c.Before, c.Object)
 	for i, f := range all {
 		if i == maxFields {
-			printLinef(r.out, "      and %d more", len(all)-i)
+			printLinef(p.out, "      and %d more", len(all)-i)
 			return
 		}
 		line := f.String()
 		if c.Verb == cluster.Created {
 			line = f.Path + ": " + f.After
 		}
-		printLinef(r.out, "      %s", line)
+		printLinef(p.out, "      %s", line)
 	}
 }
 
-// names lists objects.
+// names returns a list of references.
 func names(refs []cluster.Ref) string {
 	out := make([]string, len(refs))
 	for i, ref := range refs {
@@ -291,32 +259,20 @@ func names(refs []cluster.Ref) string {
 	return strings.Join(out, ", ")
 }
 
-func (r *rehearsal) sign(verb cluster.Verb) string {
-	sign := signs[verb]
+// sign returns the sign that is printed before a change.
+func (p stepPrinter) sign(verb cluster.Verb) string {
 	switch verb {
 	case cluster.Created:
-		return r.ink.good(sign)
+		return p.ink.good("+")
 	case cluster.Deleted:
-		return r.ink.bad(sign)
+		return p.ink.bad("-")
 	case cluster.Updated:
 	}
-	return r.ink.warn(sign)
+	return p.ink.warn("~")
 }
 
-func (r *rehearsal) phase(phase string) string {
-	switch phase {
-	case "":
-		return r.ink.dim("gone")
-	case "Ready":
-		return r.ink.good(phase)
-	case "Failed":
-		return r.ink.bad(phase)
-	}
-	return r.ink.warn(phase)
-}
-
-// conclude prints what there is in the end, and says what is not ready.
-func (r *rehearsal) conclude(errs io.Writer) error {
+// conclude prints the resources with their objects, and errors if a resource is not ready.
+func (r *clientDryRun) conclude(errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	var err error
 	for _, ref := range r.resources {
@@ -329,9 +285,9 @@ func (r *rehearsal) conclude(errs io.Writer) error {
 	return err
 }
 
-// tree prints a resource and all that it owns, with those of its objects that are
-// custom resources of the packages themselves.
-func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
+// tree prints a resource and its objects. An object that is a custom resource of the packages is
+// printed as a tree itself.
+func (r *clientDryRun) tree(ref cluster.Ref, first, rest string) {
 	word := r.ink.good("Ready")
 	if ready, _ := r.world.Ready(ref); !ready {
 		word = r.ink.bad("not ready")
@@ -358,8 +314,9 @@ func (r *rehearsal) tree(ref cluster.Ref, first, rest string) {
 	}
 }
 
-// remove deletes the custom resources, and says what is left.
-func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
+// remove deletes the custom resources, and prints the objects that are left. It errors if a resource
+// is not gone.
+func (r *clientDryRun) remove(ctx context.Context, errs io.Writer) error {
 	fmt.Fprintln(r.out)
 	for _, ref := range r.resources {
 		printLinef(r.out, "delete  %s", r.name(ref))
@@ -367,7 +324,7 @@ func (r *rehearsal) remove(ctx context.Context, errs io.Writer) error {
 			return err
 		}
 	}
-	if err := r.world.Run(ctx, r.show); err != nil {
+	if err := r.world.Run(ctx, r.print); err != nil {
 		return err
 	}
 	fmt.Fprintln(r.out)

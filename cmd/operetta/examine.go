@@ -12,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 )
@@ -66,6 +69,29 @@ func (e *examiner) examine(ctx context.Context, snapshot *source.Snapshot, mode 
 		return finding{}, fmt.Errorf("package %s: %w", snapshot.Name(), err)
 	}
 	return f, nil
+}
+
+// checkedPackage is a package that has passed all checks.
+type checkedPackage struct {
+	snapshot *source.Snapshot
+	program  *program.Program
+	// crd is nil if it was not asked for.
+	crd      *apiextensionsv1.CustomResourceDefinition
+	warnings fault.Faults
+}
+
+// checkAndCompile examines a package in a worker process, and compiles the same snapshot here, even
+// if the folder has changed in the meantime. It errors with the faults of the package.
+func (e *examiner) checkAndCompile(ctx context.Context, snapshot *source.Snapshot, mode string) (checkedPackage, error) {
+	found, err := e.examine(ctx, snapshot, mode)
+	if err != nil {
+		return checkedPackage{}, err
+	}
+	if len(found.Faults) > 0 {
+		return checkedPackage{}, found.Faults
+	}
+	p, err := compile(snapshot)
+	return checkedPackage{snapshot, p, found.CRD, found.Warnings}, err
 }
 
 // runWorker starts a worker and returns its answer.

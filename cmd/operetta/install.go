@@ -61,20 +61,9 @@ func newInstall(s streams) *cobra.Command {
 			if slices.Contains(f.options.Operators, "") {
 				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
 			}
-			dirs, err := expand(args, ".")
+			found, err := examineFolders(cmd.Context(), args, examineAll)
 			if err != nil {
 				return err
-			}
-			var found []finding
-			for _, dir := range dirs {
-				one, err := examine(cmd.Context(), dir, examineAll, nil)
-				if err != nil {
-					return err
-				}
-				if err := one.Faults.OrNil(); err != nil {
-					return err
-				}
-				found = append(found, one)
 			}
 			all, err := installation(found, f.options)
 			if err != nil {

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,27 +56,20 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 // waitEstablished waits until a CustomResourceDefinition has the condition Established. It errors
 // if its names are not accepted.
 func waitEstablished(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
-	defer cancel()
-	for {
+	err := wait.PollUntilContextTimeout(ctx, establishedPoll, establishedTimeout, true, func(ctx context.Context) (bool, error) {
 		got, err := crds.Get(ctx, name, metav1.GetOptions{})
-		if err != nil && !unreachable(err) {
-			return fmt.Errorf("waiting for %s: %w", name, err)
+		if err != nil {
+			return false, ignoreErrors(err, unreachable)
 		}
-		for _, c := range got.Status.Conditions {
-			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-				return nil
-			}
-			if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse {
-				return fmt.Errorf("%s: %s", name, c.Message)
-			}
+		if c := apihelpers.FindCRDCondition(got, apiextensionsv1.NamesAccepted); c != nil && c.Status == apiextensionsv1.ConditionFalse {
+			return false, errors.New(c.Message)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to be established: %w", name, ctx.Err())
-		case <-time.After(establishedPoll):
-		}
+		return apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be established: %w", name, err)
 	}
+	return nil
 }
 
 // waitServed waits until discovery lists the served versions of a CustomResourceDefinition. The

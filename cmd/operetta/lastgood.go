@@ -32,7 +32,7 @@ func (o *operator) loadLastGood(ctx context.Context, dir string) lastGoodVersion
 	if err != nil {
 		return lastGoodVersion{err: err}
 	}
-	u, err := o.checkAndCompile(ctx, snapshot)
+	u, err := o.examiner.checkAndCompile(ctx, snapshot, examineAll)
 	return lastGoodVersion{u, err}
 }
 

@@ -32,14 +32,21 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.examine(ctx, snapshot, examineCheck)
-	if err != nil {
-		return nil, err
+	checked, err := e.checkAndCompile(ctx, snapshot, examineCheck)
+	return checked.program, err
+}
+
+// loadAll checks and loads the packages in folders.
+func loadAll(ctx context.Context, dirs []string) ([]*program.Program, error) {
+	var out []*program.Program
+	for _, dir := range dirs {
+		p, err := loadOne(ctx, []string{dir})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
 	}
-	if len(found.Faults) > 0 {
-		return nil, found.Faults
-	}
-	return compile(snapshot)
+	return out, nil
 }
 
 // readPackage returns a snapshot of the package in a folder.
@@ -63,6 +70,25 @@ func examine(ctx context.Context, dir, mode string, scopes vet.Scopes) (finding,
 		return finding{}, err
 	}
 	return e.withScopes(scopes).examine(ctx, snapshot, mode)
+}
+
+// examineFolders examines the packages that folders or patterns name, by default the one in the
+// current folder. It errors if a package has faults.
+func examineFolders(ctx context.Context, args []string, mode string) ([]finding, error) {
+	dirs, err := expand(args, ".")
+	if err != nil {
+		return nil, err
+	}
+	found := make([]finding, len(dirs))
+	for i, dir := range dirs {
+		if found[i], err = examine(ctx, dir, mode, nil); err != nil {
+			return nil, err
+		}
+		if err := found[i].Faults.OrNil(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // expand returns the folders that the arguments name, or those of a fallback pattern if there are no

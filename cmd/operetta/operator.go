@@ -12,12 +12,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
-	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -36,14 +34,6 @@ type operator struct {
 	mu sync.Mutex
 	// broken holds the folders of packages that have not been served since the start.
 	broken map[string]bool
-}
-
-// checkedPackage is a package that has passed all checks.
-type checkedPackage struct {
-	snapshot *source.Snapshot
-	program  *program.Program
-	crd      *apiextensionsv1.CustomResourceDefinition
-	warnings fault.Faults
 }
 
 // firstLoad is the result of loading a package at startup.
@@ -133,7 +123,7 @@ func (o *operator) loadAll(ctx context.Context, dirs []string) <-chan firstLoad 
 			if err != nil {
 				a.err = folderFault(dir, err)
 			} else {
-				a.checkedPackage, a.err = o.checkAndCompile(ctx, snapshot)
+				a.checkedPackage, a.err = o.examiner.checkAndCompile(ctx, snapshot, examineAll)
 			}
 			if a.err != nil {
 				a.lastGood = o.loadLastGood(ctx, dir)
@@ -179,19 +169,6 @@ func checkKindsUnique(packages []firstLoad) error {
 		by[kind] = a.program.Name()
 	}
 	return nil
-}
-
-// checkAndCompile checks a snapshot of a package in a worker, and compiles the same snapshot here.
-func (o *operator) checkAndCompile(ctx context.Context, snapshot *source.Snapshot) (checkedPackage, error) {
-	found, err := o.examiner.examine(ctx, snapshot, examineAll)
-	if err != nil {
-		return checkedPackage{}, err
-	}
-	if len(found.Faults) > 0 {
-		return checkedPackage{}, found.Faults
-	}
-	p, err := compile(snapshot)
-	return checkedPackage{snapshot, p, found.CRD, found.Warnings}, err
 }
 
 // serveFirst serves a package for the first time, or the last good version of a broken one, and
@@ -277,7 +254,7 @@ func (o *operator) watchFolder(ctx context.Context, load firstLoad, served *prog
 		outdatedReport.cancel()
 		var next checkedPackage
 		if err == nil {
-			next, err = o.checkAndCompile(ctx, snapshot)
+			next, err = o.examiner.checkAndCompile(ctx, snapshot, examineAll)
 		} else {
 			err = folderFault(load.dir, err)
 		}

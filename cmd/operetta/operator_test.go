@@ -119,13 +119,12 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 	write(hangingPackage)
 	e := newTestExaminer("operetta")
 	e.limits.time = 3 * time.Second
-	o := &operator{examiner: e}
 	wrong, err := readPackage(filepath.Dir(file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(terminatingPackage)
-	if _, err := o.checkAndCompile(t.Context(), wrong); err == nil {
+	if _, err := e.checkAndCompile(t.Context(), wrong, examineAll); err == nil {
 		t.Error("the package in the folder was examined, not the one that was read")
 	}
 	right, err := readPackage(filepath.Dir(file))
@@ -134,7 +133,7 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 	}
 	write(hangingPackage) // must not be read while the snapshot is checked and compiled
 	e.limits.time = time.Minute
-	got, err := o.checkAndCompile(t.Context(), right)
+	got, err := e.checkAndCompile(t.Context(), right, examineAll)
 	if err != nil || got.program.Digest() != right.Digest() || got.snapshot != right || got.crd == nil {
 		t.Errorf("got %v", err)
 	}

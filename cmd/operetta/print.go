@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -66,11 +67,7 @@ var firstKeys = []string{"apiVersion", "kind", "metadata", "spec"}
 // yamlOf returns an object as a YAML document.
 func yamlOf(object map[string]any) (string, error) {
 	keys := slices.SortedFunc(maps.Keys(object), func(a, b string) int {
-		ra, rb := keyRank(a), keyRank(b)
-		if ra != rb {
-			return ra - rb
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(keyRank(a)-keyRank(b), strings.Compare(a, b))
 	})
 	var b strings.Builder
 	for _, k := range keys {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/fault"
@@ -75,19 +76,13 @@ func newRender(s streams) *cobra.Command {
 	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")
 	f.StringVar(&o.name, "name", "", "name of the custom resource, if the file has several")
 	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, if it has none (default "`+render.DefaultNamespace+`")`)
-	f.Var(&choice{value: &o.graph, values: []string{graphTree, graphMermaid}}, "graph", "draw the components and their dependencies instead of printing objects")
-	f.Lookup("graph").NoOptDefVal = graphTree
+	optionalChoiceFlag(cmd, &o.graph, "graph", "draw the components and their dependencies instead of printing objects", graphTree, graphMermaid)
 	outputFlag(cmd, &o.output, formatYAML, formatJSON)
-	completeFlag(cmd, "graph", []string{graphTree, graphMermaid})
-	for _, flag := range []string{"filename", "live"} {
-		if err := cmd.MarkFlagFilename(flag, "yaml", "yml", "json"); err != nil {
-			panic(err) // the flag was added above
-		}
-	}
+	completeManifests(cmd, "filename", "live")
 	return cmd
 }
 
-// check refuses flags that contradict each other.
+// check rejects flags that contradict each other.
 func (o renderOptions) check(cmd *cobra.Command) error {
 	switch {
 	case o.file == "" && o.graph == "":
@@ -132,9 +127,8 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 	return printRendered(s, o, out)
 }
 
-// printRendered prints the objects or the graph, and then what is awaited and what is
-// wrong. What could be rendered is printed also when another part of the package is
-// wrong.
+// printRendered prints the objects or the graph, and then the state of each component. It errors with
+// the faults of the package, after it has printed what could be rendered.
 func printRendered(s streams, o renderOptions, out render.Output) error {
 	var err error
 	if o.graph != "" {
@@ -170,18 +164,17 @@ func printGraph(w io.Writer, kind string, out render.Output) error {
 	return err
 }
 
-// explain says what becomes of each component, in the words of the status and in the order
-// of the objects.
+// explain prints the state of each component in the words of the status, in the order of the objects.
 func explain(w io.Writer, out render.Output) {
 	ink := newInk(w)
 	shown := map[string]bool{}
 	for _, c := range out.Components {
 		if c.State == "" {
-			continue // nothing is decided, and the faults say why
+			continue // there is no decision; the faults say why
 		}
 		shown[c.Name] = true
-		line := c.Name + ": " + ink.state(string(c.State))
-		faulty := c.State == status.Failed && c.Reason != status.ReasonObjectFailed || c.Reason == status.ReasonKindNotServed
+		line := c.Name + ": " + ink.word(string(c.State))
+		faulty := c.State == status.Failed && c.Reason != status.ReasonObjectFailed || c.State == status.Waiting && c.Reason == status.ReasonKindNotServed
 		if c.Message != "" && !faulty { // faults are printed with all others, at the end
 			line += ", " + c.Message
 		}
@@ -209,7 +202,7 @@ func (d document) locate(faults fault.Faults) fault.Faults {
 	out := make(fault.Faults, len(faults))
 	for i, f := range faults {
 		if rule := f.Position.String(); rule != "" {
-			f.Hint = joinHints(f.Hint, "the rule is "+rule)
+			f.Hint = strings.TrimPrefix(f.Hint+"; the rule is "+rule, "; ")
 		}
 		f.Position = fault.Position{File: d.file, Line: d.lineOf(splitPath(f.Path)...)}
 		out[i] = f

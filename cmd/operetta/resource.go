@@ -35,11 +35,11 @@ func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program
 	}
 	switch {
 	case len(all) == 0:
-		return document{}, nil, fmt.Errorf("%s: there is no custom resource in this file, it is empty", o.fileName())
+		return document{}, nil, fmt.Errorf("%s: there is no custom resource in this file, it is empty", shownName(o.file))
 	case len(found) == 0:
 		return document{}, nil, noResource(o, all, p)
 	case len(found) > 1:
-		return document{}, nil, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", o.fileName(), len(found), want.Kind, strings.Join(names, ", "))}
+		return document{}, nil, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", shownName(o.file), len(found), want.Kind, strings.Join(names, ", "))}
 	}
 	return found[0], definitions, checkResource(found[0], o, p)
 }
@@ -58,14 +58,6 @@ func definitionsIn(all []document) []map[string]any {
 // kindOf returns the kind of an object as it is written.
 func kindOf(object map[string]any) schema.GroupKind {
 	return (&unstructured.Unstructured{Object: object}).GroupVersionKind().GroupKind()
-}
-
-// fileName returns the name of the file for messages.
-func (o renderOptions) fileName() string {
-	if o.file == stdin {
-		return stdinName
-	}
-	return o.file
 }
 
 // noResource returns a fault for each document of a file that has no matching custom resource.
@@ -188,12 +180,4 @@ func splitPath(path string) []string {
 		}
 	}
 	return append(out, name.String())
-}
-
-// joinHints joins two hints, of which the first may be empty.
-func joinHints(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }

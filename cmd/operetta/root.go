@@ -91,11 +91,37 @@ func outputFlag(cmd *cobra.Command, into *string, values ...string) {
 	completeFlag(cmd, "output", values)
 }
 
+// choiceFlag adds a flag with its allowed values, the first of which is the default.
+func choiceFlag(cmd *cobra.Command, into *string, name, help string, values ...string) {
+	*into = values[0]
+	cmd.Flags().Var(&choice{value: into, values: values}, name, help)
+	completeFlag(cmd, name, values)
+}
+
+// optionalChoiceFlag adds a flag that is off by default, and is the first of its values if it is
+// given without one.
+func optionalChoiceFlag(cmd *cobra.Command, into *string, name, help string, values ...string) {
+	cmd.Flags().Var(&choice{value: into, values: values}, name, help)
+	cmd.Flags().Lookup(name).NoOptDefVal = values[0]
+	completeFlag(cmd, name, values)
+}
+
 // completeFlag makes the shell complete a flag with some values.
 func completeFlag(cmd *cobra.Command, flag string, values []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// completeManifests makes the shell complete flags with the names of YAML and JSON files.
+func completeManifests(cmd *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		must(cmd.MarkFlagFilename(f, "yaml", "yml", "json"))
+	}
+}
+
+// must panics on an error of cobra about a flag, which would be a bug of this package.
+func must(err error) {
 	if err != nil {
-		panic(err) // the flag was added above
+		panic(err)
 	}
 }
 

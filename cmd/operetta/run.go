@@ -83,9 +83,9 @@ func newRun(s streams) *cobra.Command {
 			}
 			switch f.dryRun.mode {
 			case dryRunClient:
-				return rehearse(cmd.Context(), s, f, dirs)
+				return runClientDryRun(cmd.Context(), s, f, dirs)
 			case dryRunServer:
-				return rehearseLive(cmd.Context(), s, f, dirs)
+				return runServerDryRun(cmd.Context(), s, f, dirs)
 			}
 			return runOperators(cmd.Context(), s, f, dirs)
 		},
@@ -112,13 +112,6 @@ func newRun(s streams) *cobra.Command {
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd
-}
-
-// choiceFlag adds a flag with its allowed values, the first of which is the default.
-func choiceFlag(cmd *cobra.Command, into *string, name, help string, values ...string) {
-	*into = values[0]
-	cmd.Flags().Var(&choice{value: into, values: values}, name, help)
-	completeFlag(cmd, name, values)
 }
 
 // runOperators serves packages until the context ends.

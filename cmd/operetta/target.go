@@ -121,20 +121,12 @@ func interactive(s streams) bool {
 	return isIn && isOut && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
-// readLine returns a line, or an error when the context ends first. A read of a terminal
-// cannot be interrupted; it ends with the process.
+// readLine returns a line, or an error if the context ends first.
 func readLine(ctx context.Context, from io.Reader) (string, error) {
-	answer := make(chan string, 1)
-	go func() {
+	return await(ctx, func() (string, error) {
 		line, _ := bufio.NewReader(from).ReadString('\n') // at the end of the input, the rest is the answer
-		answer <- line
-	}()
-	select {
-	case line := <-answer:
 		return line, nil
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+	})
 }
 
 // logTarget logs the context and address of the cluster, and the user.

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"runtime"
@@ -44,16 +43,14 @@ accept the same packages.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				encoder := json.NewEncoder(s.out)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(v)
+			if output == formatJSON {
+				return printJSON(s.out, v)
 			}
 			_, err = fmt.Fprintf(s.out, "operetta  %s\ncue       %s\ngo        %s\ncontract  %s\n", v.Operetta, v.CUE, v.Go, v.Contract)
 			return err
 		},
 	}
-	outputFlag(cmd, &output, "text", "json")
+	outputFlag(cmd, &output, "text", formatJSON)
 	return cmd
 }
 

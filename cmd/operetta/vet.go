@@ -59,9 +59,7 @@ The default is every package in or below the current folder.`,
 	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings, too")
 	cmd.Flags().BoolVar(&v.edges, "edges", false, "print the dependencies, each with its condition")
 	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render; - is standard input")
-	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
-		panic(err) // the flag was added above
-	}
+	completeManifests(cmd, "filename")
 	return cmd
 }
 

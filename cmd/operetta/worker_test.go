@@ -86,7 +86,9 @@ func answerOtherPackage() {
 // stopForAWhile gets no processor for two seconds, as in a pod that used up its share, and then answers.
 func stopForAWhile() {
 	snapshot := startWorker()
-	if err := exec.CommandContext(context.Background(), "sh", "-c", "kill -STOP $PPID; sleep 2; kill -CONT $PPID").Run(); err != nil {
+	// Not $PPID: if this process is killed first, that is another process.
+	script := fmt.Sprintf("kill -STOP %[1]d && sleep 2; kill -CONT %[1]d", os.Getpid())
+	if err := exec.CommandContext(context.Background(), "sh", "-c", script).Run(); err != nil {
 		panic(err)
 	}
 	_ = json.NewEncoder(os.Stdout).Encode(finding{Digest: snapshot.Digest()})

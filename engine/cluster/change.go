@@ -2,7 +2,7 @@ package cluster
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// A Verb is what a change does to an object.
+// A Verb says what a change does to an object.
 type Verb string
 
 // The verbs.
@@ -12,7 +12,7 @@ const (
 	Deleted Verb = "delete"
 )
 
-// A Change is something that was written.
+// A Change is one write.
 type Change struct {
 	Verb Verb
 	Ref  Ref
@@ -24,7 +24,7 @@ func (c Change) String() string { return string(c.Verb) + " " + c.Ref.String() }
 // An Event is a change as a watch reports it.
 type Event struct {
 	Change
-	// Before is what was there, or nil, and Object what the change has made of it; of
-	// one that is gone, that is its last state. Neither is to be changed.
+	// Before is the object before the change, or nil, and Object the object after it, or the last
+	// state of a deleted one. The receiver must not modify them.
 	Before, Object *unstructured.Unstructured
 }

@@ -1,16 +1,14 @@
-// Package cluster is how the engine reads and writes Kubernetes objects: the
-// DeployManager of older frameworks. It knows identities, not components, and
-// decides nothing.
+// Package cluster reads and writes Kubernetes objects for the engine, as the DeployManager of
+// older frameworks. It knows identities, not components, and decides nothing.
 //
-// Cluster is one small interface with the calling protocol below. Live is the
-// implementation on a real API server.
+// Cluster is the interface, and Live implements it on an API server. Call it in this order:
 //
-//  1. GetCached before anything: it starts watching the kind, so that no event is missed
-//     between a read and the next change, and it sees what Apply wrote before.
-//  2. GetLive before the first write of an object that GetCached did not find: the answer
-//     is the API server's, not a cache's.
-//  3. Apply and Delete with the UID that was seen, so that an object that was
-//     replaced in the meantime is left alone.
+//  1. GetCached first: it starts a watch of the kind, so that no event is missed between the read
+//     and the next change, and its result includes earlier writes.
+//  2. GetLive before the first write of an object that GetCached did not find, because a cache may
+//     be stale.
+//  3. Apply and Delete with the UID that was read, so that an object that was replaced in the
+//     meantime is not changed.
 package cluster
 
 import (
@@ -31,7 +29,7 @@ const FieldManager = "operetta"
 // order. It is part of the product's contract.
 const TeardownFinalizer = "operetta.dev/teardown"
 
-// HandOverManager is the name under which fields stay that the engine has given up.
+// HandOverManager is the field manager of fields that the engine has handed over.
 const HandOverManager = FieldManager + "-relinquished"
 
 // A Ref identifies one object of a cluster. It is the type of package object, as an ObjectKey
@@ -41,19 +39,19 @@ type Ref = object.Ref
 // RefOf returns the identity of an object.
 func RefOf(u *unstructured.Unstructured) Ref { return object.RefOf(u) }
 
-// A Selection says which objects of a kind are listed.
+// A Selection selects objects of a kind for a list.
 type Selection struct {
 	Kind schema.GroupVersionKind
-	// Namespace is where they are; "" is everywhere.
+	// Namespace is their namespace; "" stands for all.
 	Namespace string
-	// Name is the name that they have, and Labels are labels; "" and none are any.
+	// Name and Labels select by name and labels; "" and nil select all.
 	Name   string
 	Labels map[string]string
-	// Limit is how many a live list returns at most; 0 is all.
+	// Limit bounds a live list; 0 means no limit.
 	Limit int64
 }
 
-// Scope says where the objects of a kind live.
+// Scope says whether the objects of a kind have a namespace.
 type Scope string
 
 // The scopes.
@@ -95,41 +93,39 @@ type Cluster interface { //nolint:interfacebloat // the engine reads and writes 
 	// version, as FieldManager, and returns the result.
 	Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-	// Probe errors as the API server would if it were to create the object under
-	// another name. It tells a manifest that is wrong from a change that is not
-	// allowed, and writes nothing.
+	// Probe returns the error of the API server for creating the object under another name, by a
+	// dry run. It tells an invalid manifest from a change that is not allowed.
 	Probe(ctx context.Context, object *unstructured.Unstructured) error
 
-	// DryRun returns a cluster whose writes are checked as those of this one, and not
-	// carried out.
+	// DryRun returns a cluster whose writes are validated but not persisted.
 	DryRun() Cluster
 
-	// Owned returns everything in a namespace that has the owner label with a value, of
-	// whatever kind, with its metadata alone; "" is everywhere, and also what is in no
-	// namespace. It asks for each kind, and is for emergencies.
+	// Owned returns the objects of all kinds in a namespace whose label has a value, with only
+	// their metadata; namespace "" stands for all namespaces and cluster-scoped objects. It sends a
+	// request for each kind, so it is for emergencies.
 	Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error)
 
-	// Delete removes the object with that UID, its dependents first. It is no
-	// error when the object is gone or was replaced by another.
+	// Delete deletes the object with that UID, dependents first. It returns nil if the object does
+	// not exist or has another UID.
 	Delete(ctx context.Context, ref Ref, uid types.UID) error
 
-	// ApplyStatus writes the status of the object with that UID as FieldManager, and makes of
-	// the argument what was answered. It is no error when the object is gone.
+	// ApplyStatus writes the status of the object with that UID as FieldManager, and updates the
+	// argument with the response. It returns nil if the object does not exist.
 	ApplyStatus(ctx context.Context, object *unstructured.Unstructured) error
 
-	// ApplyFinalizers makes the engine's finalizers of the object with that UID those that
-	// the argument has. It is no error to take them from an object that is gone.
+	// ApplyFinalizers sets the engine's finalizers of the object with that UID to those of the
+	// argument. It returns nil if it removes them and the object does not exist.
 	ApplyFinalizers(ctx context.Context, object *unstructured.Unstructured) error
 
-	// Scope returns where the objects of a kind live.
+	// Scope returns the scope of a kind. It errors with a KindNotServedError if there is none.
 	Scope(ctx context.Context, kind schema.GroupVersionKind) (Scope, error)
 }
 
-// A KindNotServedError says that the cluster does not know a kind, most often
-// because its CustomResourceDefinition is not installed yet.
+// A KindNotServedError says that the cluster does not serve a kind, usually because its
+// CustomResourceDefinition is not installed yet.
 type KindNotServedError struct {
 	Kind schema.GroupVersionKind
-	// Remedy is what the person who asked can do about it, or "".
+	// Remedy says what the user can do about it, or is "".
 	Remedy string
 }
 
@@ -142,8 +138,8 @@ func (e *KindNotServedError) Error() string {
 	return text
 }
 
-// A KindUnreadableError says that nothing is known of the objects of a kind: the
-// operator may not list and watch them, or the API server cannot.
+// A KindUnreadableError says that the objects of a kind cannot be read: the operator may not list and
+// watch them, or the API server fails to.
 type KindUnreadableError struct {
 	Kind  schema.GroupVersionKind
 	Cause error

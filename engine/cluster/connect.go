@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ConsistentClient returns the client of a Live: its reads of unstructured objects come
-// from the cache in the options, and see its own writes.
+// ConsistentClient returns the client of a Live. It reads unstructured objects from the cache in the
+// options, and these reads include its own writes.
 func ConsistentClient(config *rest.Config, options client.Options) (client.Client, error) {
 	yes := true
 	options.Cache.Unstructured = true
@@ -24,13 +24,13 @@ func Resources(config *rest.Config) ([]*metav1.APIResourceList, error) {
 		return nil, err
 	}
 	lists, err := d.ServerPreferredResources()
-	if err != nil && len(lists) == 0 { // a broken aggregated API hides its own kinds only
+	if err != nil && len(lists) == 0 { // a broken aggregated API hides only its own kinds
 		return nil, err
 	}
 	return lists, nil
 }
 
-// Kinds returns what a Live asks for every kind, in its preferred version, that can be
+// Kinds returns a function for Live.Kinds: it lists every kind, in its preferred version, that can be
 // listed and deleted.
 func Kinds(config *rest.Config) func() ([]schema.GroupVersionKind, error) {
 	return func() ([]schema.GroupVersionKind, error) {

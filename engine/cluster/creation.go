@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An apply has no precondition that says "only if it does not exist yet". Two resources
-// that look for an object of one name at the same time both find nothing, and the later
-// apply takes the object from the earlier one. Two things together make that impossible:
+// An apply has no precondition that the object does not exist. If two resources look for the same
+// object at the same time, both find nothing, and the later apply would take the object from the
+// earlier one. Two mechanisms prevent that:
 //
-//   - Within a process, Creations lets one of them go first and the other one look again.
-//   - Between processes, the code of the answer tells: 201 for an object that was created,
-//     200 for one that was there. What was overwritten is put back as it was.
+//   - Within a process, Creations lets one of them go first, and the other one looks again.
+//   - Between processes, the status code of the response tells: 201 if the object was created, 200 if
+//     it existed. An object that was overwritten is restored.
 
-// Creations are the objects that this process is creating, or has created lately.
+// Creations are the objects that this process is creating, or has created recently.
 type Creations struct {
 	mu     sync.Mutex
 	busy   map[Ref]*creation
@@ -37,16 +37,16 @@ type creation struct {
 	waiting int
 }
 
-// rememberedCreations bounds the memory of what was created lately. What is forgotten was
-// created long before any look that is still going on.
+// rememberedCreations bounds how many recent creations are kept. A creation that is dropped is older
+// than any read that is still in progress.
 const rememberedCreations = 10_000
 
-// NewCreations returns what the Lives of one process share.
+// NewCreations returns the Creations that the Lives of one process share.
 func NewCreations() *Creations {
 	return &Creations{busy: map[Ref]*creation{}, lately: lru.New(rememberedCreations)}
 }
 
-// begin waits until nobody else creates an object, and returns what ends that.
+// begin waits until no other goroutine creates an object. The caller calls end after its creation.
 func (c *Creations) begin(ref Ref) (end func()) {
 	c.mu.Lock()
 	one := c.busy[ref]
@@ -67,8 +67,8 @@ func (c *Creations) begin(ref Ref) (end func()) {
 	}
 }
 
-// create applies an object that was found to be absent. It errors with AlreadyExists when
-// another one has come in between, which is left as it was.
+// create applies an object that was found to be absent. It errors with AlreadyExists if somebody else
+// has created the object in the meantime, and leaves that one unchanged.
 func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ref := RefOf(object)
 	if l.Creations != nil {
@@ -91,8 +91,8 @@ func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*
 	return out, nil
 }
 
-// createdLately errors with AlreadyExists when this process has created an object lately
-// that is still there.
+// createdLately errors with AlreadyExists if this process has created the object recently and it
+// still exists.
 func (l *Live) createdLately(ctx context.Context, ref Ref) error {
 	if _, lately := l.Creations.lately.Get(ref.Identity()); !lately {
 		return nil
@@ -104,11 +104,11 @@ func (l *Live) createdLately(ctx context.Context, ref Ref) error {
 	return AlreadyExists(ref)
 }
 
-// handBackTries bounds how often an object is put back while others write it as well.
+// handBackTries bounds how often restoring an object is retried after a conflict.
 const handBackTries = 5
 
-// handBack makes an object again what it was before an apply that should have created it
-// found it there, and errors with AlreadyExists.
+// handBack restores an object that existed although an apply should have created it, and returns
+// AlreadyExists.
 func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) error {
 	ref := RefOf(taken)
 	was, err := l.before(ctx, taken)
@@ -116,14 +116,14 @@ func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) e
 		return fmt.Errorf("%s: it appeared while it was being created, and what it was cannot be read: %w", ref, err)
 	}
 	if was != nil && maps.Equal(was.GetAnnotations(), taken.GetAnnotations()) && equality.Semantic.DeepEqual(was.GetOwnerReferences(), taken.GetOwnerReferences()) {
-		// It had the same marks before: an earlier request has created it, whose answer was
-		// lost, and this one may have changed nothing. The write before is somebody else's.
+		// The object had the same marks before: an earlier request created it, but its response was
+		// lost. This apply may have changed nothing, so the previous write may be somebody else's.
 		return AlreadyExists(ref)
 	}
 	now := taken
 	for range handBackTries {
 		if was == nil || now == nil || now.GetUID() != was.GetUID() || !maps.Equal(now.GetAnnotations(), taken.GetAnnotations()) {
-			break // somebody has it by now, or nobody
+			break // it was deleted, or somebody else has taken it over by now
 		}
 		next := was.DeepCopy()
 		next.SetResourceVersion(now.GetResourceVersion())
@@ -141,9 +141,9 @@ func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) e
 	return AlreadyExists(ref)
 }
 
-// before returns an object as it was before its last write, or nil when that was its
-// creation. The versions of an API server's objects are those of its store, each write
-// of which has one more; a list can be asked for at a version.
+// before returns an object as it was before its last write, or nil if that write created it.
+// Resource versions are revisions of the API server's store, which count every write, and a list
+// can be requested at a revision.
 func (l *Live) before(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	version, err := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
 	if err != nil {
@@ -162,12 +162,12 @@ func (l *Live) before(ctx context.Context, u *unstructured.Unstructured) (*unstr
 	return &list.Items[0], nil
 }
 
-// answerKey is the key of a *int in a request's context that takes the code of its answer.
+// answerKey is the key of a *int in the context of a request, which receives the status code of the
+// response.
 type answerKey struct{}
 
-// WithAnswers returns a configuration whose clients tell a Live how its requests were
-// answered. Without it a Live cannot tell that an object which it meant to create was
-// there.
+// WithAnswers returns a configuration whose clients report the status code of each response to a
+// Live. Without it, a Live does not notice that an object which it meant to create existed.
 func WithAnswers(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Wrap(func(inner http.RoundTripper) http.RoundTripper { return answers{inner} })

@@ -13,32 +13,31 @@ import (
 	"operetta.dev/engine/cluster/validate"
 )
 
-// ServerDryRun is a Cluster that changes nothing. Its writes are those of another one
-// that carries them out as dry runs, so that the API server's defaults, webhooks and
-// refusals are the real ones, and what they would have made is what is read afterwards.
+// ServerDryRun is a Cluster that changes nothing. It passes writes to a Cluster that carries them out
+// as dry runs, so that defaults, webhooks and rejections are those of the API server. Later reads
+// return what the writes would have made.
 type ServerDryRun struct {
-	// Cluster reads, and writes nothing that it is told to.
+	// Cluster reads, and carries out writes as dry runs.
 	Cluster
 
 	mu sync.Mutex
-	// made is what would be there; nil is what would be gone.
+	// made are the objects that would have been written; nil stands for a deleted one.
 	made map[Ref]*unstructured.Unstructured
-	// kept are fields that would stay as they are although nobody applies them.
+	// kept are fields that were handed over, and so would stay although they are no longer applied.
 	kept    map[Ref]*unstructured.Unstructured
 	changes []Event
 }
 
 var _ Cluster = (*ServerDryRun)(nil)
 
-// Changes returns what would have been written, in order, with what is there before and
-// would be afterwards.
+// Changes returns the writes so far in order, each with the object before and after it.
 func (r *ServerDryRun) Changes() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.changes)
 }
 
-// note records what a write would have made.
+// note records the result of a write.
 func (r *ServerDryRun) note(verb Verb, ref Ref, before, made *unstructured.Unstructured) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +48,7 @@ func (r *ServerDryRun) note(verb Verb, ref Ref, before, made *unstructured.Unstr
 	r.changes = append(r.changes, Event{Change: Change{Verb: verb, Ref: ref}, Before: before, Object: made})
 }
 
-// known returns what a write would have made of an object, if there was one.
+// known returns the result of the last write of an object, if there was one.
 func (r *ServerDryRun) known(ref Ref) (*unstructured.Unstructured, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +88,7 @@ func (r *ServerDryRun) Apply(ctx context.Context, object *unstructured.Unstructu
 		r.note(Created, ref, nil, out)
 		return out, nil
 	}
-	before, err := r.GetLive(ctx, ref) // a write names the object that it changes
+	before, err := r.GetLive(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +101,8 @@ func (r *ServerDryRun) Apply(ctx context.Context, object *unstructured.Unstructu
 	return out, nil
 }
 
-// wouldHaveNamespace reports whether an object was refused only because its namespace
-// would have been created before.
+// wouldHaveNamespace reports whether an object was rejected only because its namespace does not exist,
+// although the dry run has created it before.
 func (r *ServerDryRun) wouldHaveNamespace(ref Ref, err error) bool {
 	namespace := Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "Namespace"}, Name: ref.Namespace}
 	made, _ := r.known(namespace)
@@ -125,8 +124,8 @@ func (r *ServerDryRun) HandOver(ctx context.Context, fields *unstructured.Unstru
 	return nil
 }
 
-// keep puts back what was relinquished: as that was a dry run as well, a dry run of an
-// apply takes it away.
+// keep restores fields that were handed over. The hand-over was a dry run, too, so the dry run of an
+// apply removes them.
 func (r *ServerDryRun) keep(ref Ref, made *unstructured.Unstructured) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +156,8 @@ func (r *ServerDryRun) Replace(ctx context.Context, object *unstructured.Unstruc
 	return out, nil
 }
 
-// Delete implements Cluster. What has finalizers would go later, when whoever they are
-// for is done; here nobody waits for that.
+// Delete implements Cluster. An object with finalizers counts as deleted at once: nothing waits for
+// them in a dry run.
 func (r *ServerDryRun) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	if err := r.Cluster.Delete(ctx, ref, uid); err != nil {
 		return err

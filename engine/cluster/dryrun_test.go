@@ -12,7 +12,7 @@ import (
 	"operetta.dev/test/clustertest"
 )
 
-func TestARehearsalReadsWhatItWouldHaveWritten(t *testing.T) {
+func TestADryRunReadsWhatItWouldHaveWritten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	// The writes of this one would be dry runs; that they are made shows which.
@@ -66,7 +66,7 @@ func (d dryRuns) Apply(ctx context.Context, u *unstructured.Unstructured) (*unst
 // HandOver implements cluster.Cluster.
 func (dryRuns) HandOver(context.Context, *unstructured.Unstructured) error { return nil }
 
-func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
+func TestADryRunShowsEachObjectBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	memory := memory.New()
 	r := &cluster.ServerDryRun{Cluster: dryRuns{memory}}
@@ -96,7 +96,7 @@ func TestARehearsalShowsWhatIsThereBeforeAndWouldBeAfterwards(t *testing.T) {
 	}
 }
 
-func TestARehearsalKnowsTheNamespacesThatItWouldHaveMade(t *testing.T) {
+func TestADryRunKnowsTheNamespacesThatItWouldHaveCreated(t *testing.T) {
 	t.Parallel()
 	r := &cluster.ServerDryRun{Cluster: dryRuns{memory.New()}}
 	there, wrong := given(t, configMap), given(t, configMap)

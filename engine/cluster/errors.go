@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// WrapError wraps an error with the object's identity. What the API server says
-// about a Secret may quote its content, so of that only the reason is kept.
+// WrapError wraps an error with the identity of the object. A message of the API server about a
+// Secret may quote its content, so only the reason of such an error is shown.
 func WrapError(ref Ref, doing string, err error) error {
 	if unserved(err) {
 		return &KindNotServedError{Kind: ref.GroupVersionKind}
 	}
 	if wrong, ok := errors.AsType[*SchemaError](err); ok {
-		return wrong // it names the object, and withholds by itself
+		return wrong // it names the object, and withholds messages about Secrets
 	}
 	if replaced(err) {
 		err = Conflict(ref, "there is another object of that name: %w", err)
@@ -34,16 +34,15 @@ func WrapError(ref Ref, doing string, err error) error {
 	return &withheldError{text: fmt.Sprintf("%s: %s: %s (the message is withheld, it may quote the Secret)", ref, doing, reason), cause: err}
 }
 
-// unserved reports whether nobody knows a kind, or the API server not the path of a
-// request: its definition has gone since it was looked up, and lookups are kept. What
-// is known and absent, such as a namespace, is answered with a status of its own.
+// unserved reports whether an error means that the kind is not served: either discovery does not have
+// it, or the API server does not know the path of the request, because the definition was deleted
+// after the cached discovery. If an object or its namespace is missing, the error has other causes.
 func unserved(err error) bool {
 	return meta.IsNoMatchError(err) || (apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
 }
 
-// replaced reports whether an API server refuses an apply because the object has
-// another UID than the apply says. It calls that an invalid change of the UID, which
-// would read as a fault of the manifest.
+// replaced reports whether an API server rejected an apply because the object has another UID. The
+// server reports that as an invalid change of the UID, which would read as a fault of the manifest.
 func replaced(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsInvalid(err) || status.Status().Details == nil {
@@ -58,7 +57,7 @@ type withheldError struct {
 	cause error
 }
 
-// Error returns what may be shown.
+// Error returns the text that may be shown.
 func (e *withheldError) Error() string { return e.text }
 
 // Unwrap returns the hidden error.
@@ -70,17 +69,17 @@ func IsKindNotServed(err error) bool {
 	return errors.As(err, &e)
 }
 
-// AlreadyExists returns the error of a creation that found an object of that name.
+// AlreadyExists returns the error of a creation for which the object exists already.
 func AlreadyExists(ref Ref) error {
 	return fmt.Errorf("%s: applying: %w", ref, apierrors.NewAlreadyExists(ResourceOf(ref), ref.Name))
 }
 
-// Conflict returns the error of a write that is refused because the object is another than it says.
+// Conflict returns the error of a write whose precondition does not hold.
 func Conflict(ref Ref, format string, args ...any) error {
 	return apierrors.NewConflict(ResourceOf(ref), ref.Name, fmt.Errorf(format, args...))
 }
 
-// ResourceOf returns about what an API server calls a kind in an error.
+// ResourceOf returns the resource of a kind for an error, with an approximate name.
 func ResourceOf(ref Ref) schema.GroupResource {
 	return schema.GroupResource{Group: ref.Group, Resource: strings.ToLower(ref.Kind)}
 }

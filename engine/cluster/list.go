@@ -28,7 +28,7 @@ func List(ctx context.Context, from client.Reader, s Selection, options ...clien
 	list.SetGroupVersionKind(s.Kind.GroupVersion().WithKind(s.Kind.Kind + "List"))
 	options = append(options, client.InNamespace(s.Namespace), client.MatchingLabels(s.Labels), client.Limit(s.Limit))
 	if s.Name != "" {
-		// A raw option is for the API server: a cache would need an index.
+		// A raw option reaches only the API server: a cache would need an index.
 		options = append(options, &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", s.Name).String()}})
 	}
 	if err := from.List(ctx, list, options...); err != nil {

@@ -25,21 +25,21 @@ type Live struct {
 	Direct client.Client
 	// Kinds lists every kind that can be listed and deleted.
 	Kinds func() ([]schema.GroupVersionKind, error)
-	// Namespace is where objects are looked for that may not be listed everywhere; ""
-	// is nowhere else.
+	// Namespace is where Owned lists the kinds that the operator may not list in all namespaces; ""
+	// is none.
 	Namespace string
-	// Watch makes sure that changes of a kind are observed. It is called before
-	// each read and must be cheap once the watch runs. It errors with a
-	// KindUnreadableError when that does not begin. It is nil where somebody else watches.
+	// Watch starts to watch a kind. It is called before each cached read and must be cheap once the
+	// watch runs. It errors with a KindUnreadableError if the watch does not start. It is nil if the
+	// kinds are watched already.
 	Watch func(ctx context.Context, kind schema.GroupVersionKind) error
-	// Schemas returns the types of kinds, to say what is wrong with an object that the API
-	// server does not accept; it may be nil.
+	// Schemas returns the types of kinds, to report all wrong fields of a rejected object; it may be
+	// nil.
 	Schemas Schemas
-	// ReadFull returns an object of which the cache has kept a part as a whole, which it reads if
-	// it has to; it is nil for a cache that keeps all.
+	// ReadFull completes an object of which the cache holds only a part. It calls read if it has to.
+	// It is nil if the cache holds whole objects.
 	ReadFull func(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error)
-	// Creations are shared by the Lives of a process, so that no two create one object; it
-	// may be nil.
+	// Creations are shared by the Lives of a process, so that no two of them create the same object;
+	// it may be nil.
 	Creations *Creations
 }
 
@@ -97,8 +97,8 @@ func get(ctx context.Context, r client.Reader, ref Ref) (*unstructured.Unstructu
 
 // Apply implements Cluster.
 //
-// The apply is forced: a field that the package renders is the package's, and
-// whether the object may be written at all was decided before.
+// The apply is forced, because the package owns every field that it renders. Whether the object may
+// be written at all was decided before.
 func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if object.GetUID() == "" {
 		return l.create(ctx, object)
@@ -118,8 +118,7 @@ func (l *Live) applyForced(ctx context.Context, object *unstructured.Unstructure
 	return nil, WrapError(RefOf(object), "applying", err)
 }
 
-// DryRun implements Cluster. It reads and writes without the cache, which never sees what
-// a dry run has made.
+// DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.
 func (l *Live) DryRun() Cluster {
 	dry := client.NewDryRunClient(l.Direct)
 	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespace: l.Namespace, Watch: l.Watch, Schemas: l.Schemas}
@@ -157,8 +156,8 @@ func (l *Live) Probe(ctx context.Context, object *unstructured.Unstructured) err
 
 // Owned implements Cluster.
 //
-// A kind that the operator may not list it cannot have in its cache either, and so has
-// written nothing of that kind, unless it was allowed to before: the log says which.
+// The operator cannot have a kind in its cache that it may not list, so it has written no object of
+// that kind, unless it was allowed to before. The log names these kinds.
 func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
 	kinds, err := l.Kinds()
 	if err != nil {
@@ -192,12 +191,12 @@ func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*un
 	return out, nil
 }
 
-// A lookup has the kinds that could not be looked for everywhere: those that were in
-// one namespace, and those that were not at all.
+// A lookup has the kinds that could not be listed in all namespaces: those that were listed in one
+// namespace, and those that were not listed at all.
 type lookup struct{ near, nowhere []string }
 
-// labelled lists the objects of a kind that have a label: those of a namespace, or all of
-// them, or those of the Live's namespace if no more is allowed.
+// labelled lists the objects of a kind that have a label, in a namespace or in all of them. If that is
+// not allowed, it lists those in the Live's namespace.
 func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, namespace string, label client.MatchingLabels, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -230,8 +229,8 @@ func metadataOnly(m *metav1.PartialObjectMetadata, kind schema.GroupVersionKind)
 
 // Delete implements Cluster.
 //
-// The deletion is a foreground one: a Deployment is absent only after its pods
-// are, so that what they depend on is not taken from under them.
+// The deletion is in the foreground: a Deployment exists until its pods are gone, so the objects that
+// the pods depend on are not deleted before them.
 func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.GroupVersionKind)
@@ -248,14 +247,14 @@ func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 	return nil
 }
 
-// deletion says how an object goes, and through which client.
+// deletion returns the client and the propagation policy for the deletion of an object.
 //
-// It goes in the foreground, so that what belongs to it is gone when it is. The
-// resource of another operator of the engine sees to that itself and in order, which
-// the garbage collector would not keep.
+// The policy is foreground, so that the dependents are gone before the object. A custom resource
+// with the teardown finalizer deletes its dependents itself and in order, which the garbage
+// collector would not keep, so its policy is background.
 //
-// One that the cache does not hold, since somebody took its label away, goes without
-// the cache: the end of it would never show there, and reads would wait for it.
+// If the cache does not hold the object, because somebody removed its label, the client is the one
+// without a cache: the deletion would never show in the cache, and reads would wait for it.
 func (l *Live) deletion(ctx context.Context, ref Ref, uid types.UID) (client.Client, metav1.DeletionPropagation) {
 	live, err := l.cached(ctx, ref)
 	switch {

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finalizerManager is the name under which the engine owns the finalizers of resources. It
-// is not FieldManager: a resource may be an object of another one, and to apply nothing but
-// finalizers would take its spec away.
+// finalizerManager is the field manager for the finalizers of resources. It is not FieldManager,
+// because a resource may be an object of another resource, and an apply with only finalizers would
+// remove the spec.
 const finalizerManager = FieldManager + "-finalizer"
 
 // ApplyStatus implements Cluster.
@@ -30,11 +30,11 @@ func (l *Live) ApplyFinalizers(ctx context.Context, object *unstructured.Unstruc
 	return l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(finalizerManager), client.ForceOwnership)
 }
 
-// removeFinalizer takes the engine's finalizer away from an object, and nothing else.
+// removeFinalizer removes the engine's finalizer from an object, and nothing else.
 //
-// Applying no finalizers would take the whole list away, with those that nobody owns.
-// The API server adds such ones itself: without its "orphan", the garbage collector
-// deletes what was to be left behind.
+// An apply without finalizers would remove the whole list, including finalizers without a field
+// manager. The API server adds such finalizers itself: without its "orphan", the garbage collector
+// would delete dependents that were to be orphaned.
 func (l *Live) removeFinalizer(ctx context.Context, object *unstructured.Unstructured) error {
 	live, err := l.GetCached(ctx, RefOf(object))
 	if err != nil || live == nil {
@@ -45,7 +45,7 @@ func (l *Live) removeFinalizer(ctx context.Context, object *unstructured.Unstruc
 		return nil
 	}
 	at := fmt.Sprintf("/metadata/finalizers/%d", i)
-	// The tests refuse a resource that is not the one that was read.
+	// The tests make the patch fail if the resource is no longer the one that was read.
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
 		{"op": "test", "path": at, "value": TeardownFinalizer},

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// A SchemaError says which fields of an object its kind does not have, or has with
-// another type. The same object will always be refused for it.
+// A SchemaError lists the fields of an object that its kind does not have, or has with another
+// type. The same object will always be rejected.
 type SchemaError struct {
 	Ref    Ref
 	Fields []FieldFault
@@ -32,8 +32,7 @@ type SchemaError struct {
 
 // A FieldFault is one field that contradicts the schema of its kind.
 type FieldFault struct {
-	// Path is where it is in the object, such as
-	// spec.template.spec.containers[name="web"].image.
+	// Path is the path of the field, such as spec.template.spec.containers[name="web"].image.
 	Path    string
 	Problem string
 }
@@ -47,12 +46,11 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Ref, strings.Join(faults, "; "))
 }
 
-// Schemas returns the types of a version of an API, or nil when the server does not
-// publish any.
+// Schemas returns the types of a version of an API, or nil if the server does not publish any.
 type Schemas func(ctx context.Context, version schema.GroupVersion) (managedfields.TypeConverter, error)
 
-// PublishedSchemas returns the types that an API server publishes as OpenAPI. They are
-// read when they are asked for, and kept for a minute.
+// PublishedSchemas returns the types that an API server publishes as OpenAPI. They are read on
+// demand and cached for schemasFresh.
 func PublishedSchemas(config *rest.Config) Schemas {
 	type published struct {
 		types managedfields.TypeConverter
@@ -106,10 +104,9 @@ func readSchemas(config *rest.Config, version schema.GroupVersion) (managedfield
 	return managedfields.NewTypeConverter(parsed.Components.Schemas, false)
 }
 
-// schemaFault returns what contradicts the schema of an object's kind, after the API
-// server has refused to apply it; nil when nothing does, or when that cannot be told.
-// The server itself answers with an internal error, like for any trouble of its own,
-// and names the first field at most.
+// schemaFault returns a SchemaError if an apply was rejected because the object contradicts the
+// schema of its kind, and nil otherwise, or if the schema cannot be read. The API server itself
+// returns an internal error for that, as for its own failures, and names at most the first field.
 func (l *Live) schemaFault(ctx context.Context, object *unstructured.Unstructured, refused error) error {
 	var status apierrors.APIStatus
 	if l.Schemas == nil || !errors.As(refused, &status) || status.Status().Code < http.StatusInternalServerError {
@@ -117,17 +114,17 @@ func (l *Live) schemaFault(ctx context.Context, object *unstructured.Unstructure
 	}
 	types, err := l.Schemas(ctx, object.GroupVersionKind().GroupVersion())
 	if err != nil || types == nil {
-		return nil //nolint:nilerr // the server's own answer has to do
+		return nil //nolint:nilerr // the error of the API server is returned instead
 	}
 	return CheckSchema(types, object)
 }
 
-// maxFieldFaults bounds how many undeclared fields of one object are looked for.
+// maxFieldFaults bounds how many undeclared fields of one object are reported.
 const maxFieldFaults = 20
 
-// CheckSchema returns a SchemaError for an object that contradicts the types of its
-// kind, and nil for one that does not, or whose kind they do not have. The library ends at
-// the first undeclared field of a struct, whichever that is: it is asked again without it.
+// CheckSchema returns a SchemaError if an object contradicts the type of its kind, and nil otherwise
+// or if there is no type for the kind. The library stops at the first undeclared field of a struct,
+// in random order, so it is called again without that field.
 func CheckSchema(types managedfields.TypeConverter, object *unstructured.Unstructured) error {
 	out := &SchemaError{Ref: RefOf(object)}
 	rest := object.DeepCopy()
@@ -156,7 +153,7 @@ func CheckSchema(types managedfields.TypeConverter, object *unstructured.Unstruc
 	return out
 }
 
-// fault is one fault of the library's. What it says about a Secret may quote its content.
+// fault converts an error of the library. Its message about a Secret may quote the content.
 func (e *SchemaError) fault(f typed.ValidationError) FieldFault {
 	problem := f.ErrorMessage
 	if e.Ref.Kind == "Secret" {

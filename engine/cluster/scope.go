@@ -8,9 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// KnownScope returns the scope of one of Kubernetes' own kinds, and false for any other
-// kind: of those only a cluster knows, or a CustomResourceDefinition. It is what there is
-// without a cluster to ask.
+// KnownScope returns the scope of a built-in kind without a cluster. It returns false for any other
+// kind: only a cluster or a CustomResourceDefinition has its scope.
 func KnownScope(kind schema.GroupKind) (Scope, bool) {
 	switch {
 	case slices.Contains(clusterScoped[kind.Group], kind.Kind):
@@ -21,8 +20,8 @@ func KnownScope(kind schema.GroupKind) (Scope, bool) {
 	return "", false
 }
 
-// DefinedBy returns the kind that an object defines, and where the objects of that live. It is
-// false for what is no CustomResourceDefinition.
+// DefinedBy returns the kind that an object defines and its scope. It returns false if the object is
+// not a complete CustomResourceDefinition.
 func DefinedBy(object map[string]any) (schema.GroupKind, Scope, bool) {
 	u := unstructured.Unstructured{Object: object}
 	if u.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
@@ -34,12 +33,12 @@ func DefinedBy(object map[string]any) (schema.GroupKind, Scope, bool) {
 	return schema.GroupKind{Group: group, Kind: kind}, Scope(scope), group != "" && kind != "" && scope != ""
 }
 
-// WithoutNamespace returns Kubernetes' own kinds of a group whose objects are in no namespace.
+// WithoutNamespace returns the built-in kinds of a group that are cluster-scoped.
 func WithoutNamespace(group string) []string { return clusterScoped[group] }
 
-// clusterScoped are Kubernetes' own kinds without a namespace, by group. The scheme of
-// client-go does not say which these are, and does not have the kinds of definitions and of
-// aggregated APIs, which every API server has; a test compares the rest with an API server.
+// clusterScoped are the built-in kinds that are cluster-scoped, by group. The scheme of client-go
+// does not have scopes, nor the kinds of CustomResourceDefinitions and aggregated APIs, which every
+// API server serves. A test compares the table with an API server.
 var clusterScoped = map[string][]string{
 	"": {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
 	"admissionregistration.k8s.io": {

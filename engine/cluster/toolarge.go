@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// largeWrite is from how many bytes on a write may be refused for its size alone. An API
-// server takes 3 MiB, its store 1.5 MiB, with the managed fields and, for a status, with
-// the rest of the object.
+// largeWrite is the size in bytes from which a write may be rejected for its size. An API server
+// accepts 3 MiB and its store 1.5 MiB, including the managed fields and, for a status, the rest of
+// the object.
 const largeWrite = 256 << 10
 
-// IsTooLarge reports whether an API server has refused to write an object because of its
-// size. It says so itself of what it does not read (413). What its store does not take it
-// passes on as an internal error that has no reason (500, as of Kubernetes 1.37), and so
-// it does other errors of the store: of those, only one about a large object counts. The
-// object is what was sent, or all that is stored, whichever is larger.
+// IsTooLarge reports whether an API server rejected an object because of its size. The server returns
+// 413 for a request that it does not read. If its store rejects the object, it returns an internal
+// error without a reason (500, as of Kubernetes 1.37), as it does for other errors of the store, so
+// such an error counts only for a large object. The object is what was sent or what is stored,
+// whichever is larger.
 func IsTooLarge(object *unstructured.Unstructured, err error) bool {
 	if apierrors.IsRequestEntityTooLargeError(err) {
 		return true
@@ -31,11 +31,11 @@ func IsTooLarge(object *unstructured.Unstructured, err error) bool {
 	return SizeOf(object.Object) >= largeWrite
 }
 
-// SizeOf returns how many bytes data has as JSON.
+// SizeOf returns the size of data as JSON, in bytes.
 func SizeOf(data map[string]any) int {
 	b, err := json.Marshal(data)
 	if err != nil {
-		return 0 // what has come from JSON goes to JSON
+		return 0 // impossible: the data was decoded from JSON
 	}
 	return len(b)
 }

@@ -11,21 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// A brokenPackage is a package no version of which is served, as its files are wrong.
+// A brokenPackage is a package without a version that can be loaded, because its files are wrong.
 type brokenPackage struct {
 	name, fault string
-	// sought says that its kinds were looked for.
-	sought bool
+	// kindsFound says that the kinds of its name were looked up.
+	kindsFound bool
 }
 
-// Broken says that the package in a folder is wrong, so that no version of it is served,
-// and what is wrong with it. The resources of the kinds that its name has on the cluster say
-// so in their status. It is over when a package of their kind is served.
+// Broken says that the package in a folder is broken, so that no version of it is loaded, and what is
+// wrong with it. The resources of the kinds that definitions assign to its name report that in their
+// status, until a package of their kind is loaded.
 func (m *Manager) Broken(folder, name, fault string) {
 	s := m.unserved
 	s.mu.Lock()
@@ -36,30 +33,30 @@ func (m *Manager) Broken(folder, name, fault string) {
 		s.broken[folder] = b
 	}
 	b.fault = fault
-	s.notice()
+	s.notify()
 }
 
-// Mended says that the package in a folder is served. If it had another kind before, the
-// resources of that one are told so.
+// Mended says that the package in a folder is loaded. If it had another kind before, the
+// resources of that kind report it.
 func (m *Manager) Mended(folder, now string) {
 	s := m.unserved
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch b := s.broken[folder]; {
 	case b == nil:
-	case b.sought:
+	case b.kindsFound:
 		b.fault = "package " + b.name + " has another kind now: " + now
-		s.notice()
+		s.notify()
 	default:
 		delete(s.broken, folder)
 	}
 }
 
-// notice makes somebody look at the broken packages.
-func (s *unservedTeardown) notice() {
+// notify wakes followBroken up.
+func (s *unservedTeardown) notify() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // somebody is about to
+	default: // it is about to wake up
 	}
 }
 
@@ -75,7 +72,7 @@ func (s *unservedTeardown) faultOf(name string) string {
 	return ""
 }
 
-// followBroken looks at the resources of broken packages until the context ends.
+// followBroken reconciles the resources of broken packages until the context ends.
 func (s *unservedTeardown) followBroken(ctx context.Context) {
 	for {
 		select {
@@ -92,12 +89,12 @@ func (s *unservedTeardown) followBroken(ctx context.Context) {
 	}
 }
 
-// kindsOfBroken returns the kinds of the broken packages that were not looked for yet.
+// kindsOfBroken returns the kinds of the broken packages that were not looked up yet.
 func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]packageMissingKind, error) {
 	s.mu.Lock()
 	names := map[string]bool{}
 	for _, b := range s.broken {
-		if !b.sought {
+		if !b.kindsFound {
 			names[b.name] = true
 		}
 	}
@@ -112,45 +109,44 @@ func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]packageMissingK
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.broken {
-		b.sought = b.sought || names[b.name]
+		b.kindsFound = b.kindsFound || names[b.name]
 	}
 	return slices.DeleteFunc(kinds, func(k packageMissingKind) bool { return !names[k.pkg] || s.outOfScope(k) }), nil
 }
 
-// enqueueBroken makes the resources of broken packages be looked at.
+// enqueueBroken reconciles the resources of the broken packages that are watched.
 func (s *unservedTeardown) enqueueBroken(ctx context.Context) {
 	s.mu.Lock()
 	watched := slices.Collect(maps.Values(s.watched))
 	s.mu.Unlock()
-	for _, a := range watched {
-		if a.enqueueAll != nil {
-			a.enqueueAll(ctx, a.done)
+	for _, k := range watched {
+		if k.broken != nil {
+			k.broken.enqueueAll(ctx)
 		}
 	}
 }
 
-// What is known of other processes that may serve a kind.
+// servedBy says which process reconciles a kind whose package is broken here.
 type servedBy string
 
 const (
-	// servedByUnknown: nobody was asked.
+	// servedByUnknown: there is no answer, and no question.
 	servedByUnknown servedBy = "unknown"
-	// servedByAsked: it was asked, and there is no answer yet.
+	// servedByAsked: there is a question, and no answer yet.
 	servedByAsked servedBy = "asked"
-	// servedByNobody: nobody has answered.
+	// servedByNobody: nobody has answered in time.
 	servedByNobody servedBy = "nobody"
-	// servedByOther: another process has.
+	// servedByOther: another process has answered.
 	servedByOther servedBy = "other"
 )
 
-// brokenReporter says in the status of the resources of one kind that their package is wrong. It
-// begins with a question: a process that was started with an earlier version may serve
-// them, and knows better. The question is a condition of one resource, which that process
-// takes away.
+// A brokenReporter reports in the statuses of the resources of one kind that their package is broken. It
+// begins with a question, as a process that was started with an earlier version may reconcile them. The
+// question is a condition of one resource, and such a process removes it.
 type brokenReporter struct {
 	life  *reconcile.Reconciler
 	fault func() string
-	// elsewhere is called when another process turns out to serve the kind.
+	// elsewhere is called when another process answers.
 	elsewhere func()
 	now       func() time.Time
 
@@ -158,9 +154,9 @@ type brokenReporter struct {
 	by    servedBy
 	asked types.UID
 	until time.Time
-	// said are the resources that say so.
+	// said are the resources whose status says that the package is broken.
 	said map[types.NamespacedName]types.UID
-	// late are those that had a new generation, when it was noticed, which nobody has acted upon.
+	// late has the resources with a generation that nobody has acted upon, and since when.
 	late map[types.NamespacedName]time.Time
 }
 
@@ -171,7 +167,8 @@ func newBrokenReporter(l *reconcile.Reconciler, fault func() string, elsewhere f
 	}
 }
 
-// reconcile takes one resource that is not being deleted further, and returns when to come again.
+// reconcile reports in the status of a resource, which is not being deleted, that its package is broken. It
+// returns when to do that again.
 func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	fault := u.fault()
 	if fault == "" {
@@ -202,7 +199,7 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 	return 0, nil
 }
 
-// forget drops what is known of a resource that is gone.
+// forget removes what is known of a resource that is gone.
 func (u *brokenReporter) forget(key types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -210,7 +207,7 @@ func (u *brokenReporter) forget(key types.NamespacedName) {
 	delete(u.late, key)
 }
 
-// consult returns who serves a kind as one of its resources has it, and when to come again.
+// consult returns who reconciles the kind, according to one of its resources, and when to ask again.
 func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -222,7 +219,7 @@ func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unst
 	case u.by == servedByAsked && !u.now().Before(u.until):
 		u.by = servedByNobody
 	case u.by == servedByNobody && !disputed && u.said[key] == cr.GetUID():
-		u.by = servedByUnknown // somebody took back what was said; who serves it answers as well
+		u.by = servedByUnknown // somebody has removed the condition, and another process would answer a question
 		clear(u.said)
 	}
 	switch u.by {
@@ -235,8 +232,8 @@ func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unst
 	return u.by, 0
 }
 
-// lag returns when to come again for a resource of which nobody has noticed a new generation
-// yet, or 0. If nobody does in time, whoever served it is gone.
+// lag returns when to look again at a resource with a generation that nobody has acted upon, or 0. If
+// nobody does in time, the process that reconciled it is gone.
 func (u *brokenReporter) lag(key types.NamespacedName, cr *unstructured.Unstructured) time.Duration {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	since, late := u.late[key]
@@ -255,12 +252,12 @@ func (u *brokenReporter) lag(key types.NamespacedName, cr *unstructured.Unstruct
 	return time.Millisecond
 }
 
-// ask asks whether another process serves the kind.
+// ask asks whether another process reconciles the kind.
 func (u *brokenReporter) ask(ctx context.Context, key types.NamespacedName, uid types.UID) (time.Duration, error) {
 	u.mu.Lock()
 	if u.by != servedByUnknown {
 		u.mu.Unlock()
-		return time.Millisecond, nil // another resource was quicker
+		return time.Millisecond, nil // another resource has asked meanwhile
 	}
 	u.by, u.asked, u.until = servedByAsked, uid, u.now().Add(answerTime)
 	u.mu.Unlock()
@@ -270,18 +267,6 @@ func (u *brokenReporter) ask(ctx context.Context, key types.NamespacedName, uid 
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.by = servedByUnknown // another resource is to ask
+	u.by = servedByUnknown // another resource may ask
 	return 0, err
-}
-
-// answered lets through that a status does not say any more that nobody serves it.
-var answered = predicate.TypedFuncs[client.Object]{
-	CreateFunc:  func(event.TypedCreateEvent[client.Object]) bool { return false },
-	DeleteFunc:  func(event.TypedDeleteEvent[client.Object]) bool { return false },
-	GenericFunc: func(event.TypedGenericEvent[client.Object]) bool { return false },
-	UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
-		before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
-		after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
-		return isBefore && isAfter && reconcile.Disputed(before) && !reconcile.Disputed(after)
-	},
 }

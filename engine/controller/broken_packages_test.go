@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 )
@@ -58,7 +59,7 @@ func newKiosk(t *testing.T) *kiosk {
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}
 	k := &kiosk{t: t, store: &memoryStore{of: map[types.NamespacedName]*unstructured.Unstructured{}}, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), wrong: "x.cue:1"}
 	for i := range 3 {
-		u := object(kind)
+		u := watch.NewObject(kind)
 		u.SetName(fmt.Sprint("shop-", i))
 		u.SetUID(types.UID(u.GetName()))
 		u.SetGeneration(1)

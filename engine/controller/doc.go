@@ -1,10 +1,18 @@
 // Package controller connects the reconcile of custom resources to a cluster by
-// controller-runtime: it watches resources and their objects, takes one step for
-// each change, and keeps status, finalizer and events on the API server. It decides
+// controller-runtime: it watches resources and their objects, reconciles a resource for
+// each change, and writes status, finalizer and events to the API server. It decides
 // nothing about objects (packages reconcile, rollout and ownership do) and knows no kind
 // of its own.
 //
-//	manager, err := controller.New(config, options)   // one controller a package
-//	err = manager.Start(ctx)                          // blocks
-//	err = manager.Swap(program)                       // another version of a package
+//	manager, err := controller.New(config, options)
+//	err = manager.Serve(program)            // one controller for each package
+//	err = manager.Start(ctx)                // blocks
+//	err = manager.Swap(ctx, was, program)   // another version of a package
+//
+// Between an event and a reconcile, a request passes:
+//
+//	watch.Cluster, Inputs, Patches   which resources the object of an event concerns
+//	eventRateLimits                  how often others may have a resource reconciled
+//	fairQueue                        which requests get a worker: slow and hung reconciles must not take all
+//	backoffReconciler                when a failed request is tried again
 package controller

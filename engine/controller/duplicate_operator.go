@@ -20,8 +20,8 @@ import (
 )
 
 // duplicateOperator notices that another process writes the statuses of the resources of a kind: it
-// serves them as well, and the two share no Lease. A status that the engine has written and
-// this process has not is such a process's. It costs no request.
+// reconciles them as well, and the two share no Lease. It counts a status as the other process's if the
+// engine has written it and this process has not. That costs no request.
 type duplicateOperator struct {
 	now func() time.Time
 	// report is called once, with the first resource that shows it.
@@ -35,52 +35,45 @@ type duplicateOperator struct {
 
 // statusWrites are this process's writes of one status.
 type statusWrites struct {
-	// running are those that are not answered yet.
+	// running is the number of writes without an answer.
 	running int
-	// answers are the last ones.
-	answers []statusAnswer
-	// early are the changes that were seen while one was running.
+	// answers are digests of the last statuses that the API server has answered. The resource version
+	// would not do: after a gap in a watch, an event has a version with a later change of the spec.
+	answers []uint64
+	// early are the changes that were seen during a write, before its answer.
 	early []*unstructured.Unstructured
 }
 
-// A statusAnswer is what the API server made of a write.
-type statusAnswer struct {
-	version string
-	// content is a digest of the status: after a gap in a watch, a version that also has a
-	// later change of somebody else is seen instead.
-	content uint64
-}
-
-// answersKept is how many answers are known of one resource. An event is at most a few
+// answersKept is the number of answers that are kept of one resource. An event is at most a few
 // writes late.
 const answersKept = 8
 
-func newDuplicateOperator(tell func(*unstructured.Unstructured)) *duplicateOperator {
-	return &duplicateOperator{now: time.Now, report: tell, writes: map[types.NamespacedName]*statusWrites{}}
+func newDuplicateOperator(report func(*unstructured.Unstructured)) *duplicateOperator {
+	return &duplicateOperator{now: time.Now, report: report, writes: map[types.NamespacedName]*statusWrites{}}
 }
 
-// predicate returns a predicate that lets everything through, and notices rivals.
-func (r *duplicateOperator) predicate() predicate.TypedPredicate[client.Object] {
-	return predicate.TypedFuncs[client.Object]{
-		CreateFunc: func(event.TypedCreateEvent[client.Object]) bool { r.begin(); return true },
-		UpdateFunc: func(e event.TypedUpdateEvent[client.Object]) bool {
+// predicate returns a predicate that observes all events and lets them through.
+func (d *duplicateOperator) predicate() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { d.begin(); return true },
+		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
 			after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
-			if isBefore && isAfter && r.unreported() && statusRewritten(before, after) {
-				r.observe(after)
+			if isBefore && isAfter && d.unreported() && statusRewritten(before, after) {
+				d.observe(after)
 			}
 			return true
 		},
-		DeleteFunc: func(e event.TypedDeleteEvent[client.Object]) bool {
-			r.forget(client.ObjectKeyFromObject(e.Object))
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			d.forget(client.ObjectKeyFromObject(e.Object))
 			return true
 		},
 	}
 }
 
-// statusRewritten reports whether the engine, here or elsewhere, has written the status of a
-// resource in a way that only who serves it does. Times of writes are in seconds, so that
-// they do not tell two of one second apart: it was the engine if nobody else has written.
+// statusRewritten reports whether an engine has written the status of a resource as only an operator
+// that reconciles it does. The times of managed fields are in seconds, so two writes within a second look
+// alike: the write was the engine's if nobody else has written.
 func statusRewritten(before, after *unstructured.Unstructured) bool {
 	if after.GetDeletionTimestamp() != nil || reconcile.Disputed(before) || reconcile.Disputed(after) {
 		return false
@@ -88,10 +81,10 @@ func statusRewritten(before, after *unstructured.Unstructured) bool {
 	was, others := statusTime(before)
 	is, now := statusTime(after)
 	return was != nil && is != nil && !is.Before(was) && equality.Semantic.DeepEqual(others, now) &&
-		statusContent(before) != statusContent(after)
+		statusDigest(before) != statusDigest(after)
 }
 
-// statusTime returns when the engine has last changed the status of a resource, or nil, and
+// statusTime returns when an engine has last changed the status of a resource, or nil, and
 // what others have written of the resource.
 func statusTime(u *unstructured.Unstructured) (*metav1.Time, []metav1.ManagedFieldsEntry) {
 	var at *metav1.Time
@@ -105,62 +98,8 @@ func statusTime(u *unstructured.Unstructured) (*metav1.Time, []metav1.ManagedFie
 	return at, others
 }
 
-// unreported reports whether there is still something to be told.
-func (r *duplicateOperator) unreported() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.reported
-}
-
-// begin notes that resources are known.
-func (r *duplicateOperator) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.began.IsZero() {
-		r.began = r.now()
-	}
-}
-
-func (r *duplicateOperator) forget(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if w := r.writes[key]; w != nil && w.running == 0 {
-		delete(r.writes, key)
-	}
-}
-
-// observe looks at a resource whose status was written, by this process or by another.
-func (r *duplicateOperator) observe(u *unstructured.Unstructured) {
-	r.mu.Lock()
-	w := r.writes[client.ObjectKeyFromObject(u)]
-	switch {
-	case r.reported, r.began.IsZero(), r.now().Sub(r.began) < predecessorTime, w.has(u):
-		r.mu.Unlock()
-		return
-	case w != nil && w.running > 0:
-		w.early = append(w.early, u)
-		r.mu.Unlock()
-		return
-	}
-	r.reported = true
-	r.writes = nil // nothing is told again
-	r.mu.Unlock()
-	r.report(u)
-}
-
-// has reports whether a resource has a status that was answered to one of the writes.
-func (w *statusWrites) has(u *unstructured.Unstructured) bool {
-	if w == nil {
-		return false
-	}
-	content := statusContent(u)
-	return slices.ContainsFunc(w.answers, func(a statusAnswer) bool {
-		return a.version == u.GetResourceVersion() || a.content == content
-	})
-}
-
-// statusContent returns a digest of the status of a resource.
-func statusContent(u *unstructured.Unstructured) uint64 {
+// statusDigest returns a digest of the status of a resource.
+func statusDigest(u *unstructured.Unstructured) uint64 {
 	s, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
 	text, _ := json.Marshal(s) // what came as JSON can be written as such
 	h := fnv.New64a()
@@ -168,44 +107,88 @@ func statusContent(u *unstructured.Unstructured) uint64 {
 	return h.Sum64()
 }
 
-// writing notes that a status is being written.
-func (r *duplicateOperator) writing(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.reported {
-		return
-	}
-	if r.writes[key] == nil {
-		r.writes[key] = &statusWrites{}
-	}
-	r.writes[key].running++
+func (d *duplicateOperator) unreported() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.reported
 }
 
-// written notes what a write was answered with, nil for an error, and looks at what was seen
-// before that.
-func (r *duplicateOperator) written(key types.NamespacedName, answer *unstructured.Unstructured) {
-	r.mu.Lock()
-	w := r.writes[key]
+// begin notes the time of the first event.
+func (d *duplicateOperator) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.began.IsZero() {
+		d.began = d.now()
+	}
+}
+
+func (d *duplicateOperator) forget(key types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.writes[key]; w != nil && w.running == 0 {
+		delete(d.writes, key)
+	}
+}
+
+// observe reports a resource if this process has not written its status. During a write it waits for the
+// answer: an event may be faster.
+func (d *duplicateOperator) observe(u *unstructured.Unstructured) {
+	d.mu.Lock()
+	w := d.writes[client.ObjectKeyFromObject(u)]
+	own := w != nil && slices.Contains(w.answers, statusDigest(u))
+	switch {
+	case d.reported, d.began.IsZero(), d.now().Sub(d.began) < predecessorTime, own:
+		d.mu.Unlock()
+		return
+	case w != nil && w.running > 0:
+		w.early = append(w.early, u)
+		d.mu.Unlock()
+		return
+	}
+	d.reported = true
+	d.writes = nil // nothing is reported again
+	d.mu.Unlock()
+	d.report(u)
+}
+
+// writing notes that a status is being written.
+func (d *duplicateOperator) writing(key types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.reported {
+		return
+	}
+	if d.writes[key] == nil {
+		d.writes[key] = &statusWrites{}
+	}
+	d.writes[key].running++
+}
+
+// written notes the answer of a write, nil for an error, and observes the changes that were seen before
+// it.
+func (d *duplicateOperator) written(key types.NamespacedName, answer *unstructured.Unstructured) {
+	d.mu.Lock()
+	w := d.writes[key]
 	if w == nil {
-		r.mu.Unlock()
+		d.mu.Unlock()
 		return
 	}
 	w.running--
 	if answer != nil {
-		w.answers = append(w.answers, statusAnswer{answer.GetResourceVersion(), statusContent(answer)})
+		w.answers = append(w.answers, statusDigest(answer))
 		w.answers = w.answers[max(0, len(w.answers)-answersKept):]
 	}
 	var early []*unstructured.Unstructured
 	if w.running == 0 {
 		early, w.early = w.early, nil
 	}
-	r.mu.Unlock()
+	d.mu.Unlock()
 	for _, u := range early {
-		r.observe(u)
+		d.observe(u)
 	}
 }
 
-// observedStatus is a cluster whose status writes are known to the rivals.
+// observedStatus is a cluster that tells a duplicateOperator about status writes.
 type observedStatus struct {
 	cluster.Cluster
 
@@ -216,7 +199,7 @@ type observedStatus struct {
 func (s observedStatus) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
 	key := client.ObjectKeyFromObject(resource)
 	s.duplicate.writing(key)
-	err := s.Cluster.ApplyStatus(ctx, resource) // it makes of it what was answered
+	err := s.Cluster.ApplyStatus(ctx, resource) // it makes of the resource what was answered
 	if err != nil {
 		s.duplicate.written(key, nil)
 		return err

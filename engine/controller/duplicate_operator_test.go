@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
 // reported is a resource whose status says something since a time, in a version.
 func reported(version, says string, at time.Time, managers ...string) *unstructured.Unstructured {
-	u := object(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"})
+	u := watch.NewObject(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"})
 	u.SetName("my")
 	u.SetResourceVersion(version)
 	u.Object["status"] = map[string]any{"says": says}

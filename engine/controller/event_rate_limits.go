@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -17,50 +18,49 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// eventRateLimits limits how often others wake resources. Whoever may write an object that is a
-// resource's, or looks like it, has the resource reconciled by each write; so each object
-// may do so a few times at once and then at a pace, and each resource is woken at a pace,
-// whoever does it, as names of objects cost nothing. A wake that has to wait is never lost:
-// it is in the queue for the end of the pause, with all that came meanwhile.
+// eventRateLimits limits how often events enqueue resources. Whoever may write an object that belongs to
+// a resource, or pretends to, has the resource reconciled by each write. So each object may do that a
+// few times at once and then at intervals. Each resource is limited as well, whichever objects enqueue
+// it, as names of objects cost nothing. A request that has to wait is never lost: it is in the queue
+// for the end of the interval, and stands for all that came meanwhile.
 type eventRateLimits struct {
 	now func() time.Time
 	log logr.Logger
 
 	mu      sync.Mutex
-	sources keyedLimiter[cluster.Ref]
+	sources keyedLimiter[object.Ref]
 	owners  keyedLimiter[ctrl.Request]
 }
 
-// sourceBurst and ownerBurst are how often a wake is at once, before the intervals count.
+// sourceBurst and ownerBurst are the numbers of requests that do not wait, before the intervals count.
 const sourceBurst, ownerBurst = 10, 50
 
-// readersPerToken is how many resources that read an object are woken by one turn of it.
+// readersPerToken is how many of the resources that read an object one token of it enqueues.
 const readersPerToken = 10
 
-// maxTracked is how many objects, or resources, are told apart. Beyond that, all others
-// share the turns of one.
+// maxTracked is how many objects, or resources, have a bucket of their own. All others share one.
 const maxTracked = 10_000
 
 func newEventRateLimits(log logr.Logger) *eventRateLimits {
 	return &eventRateLimits{
 		now:     time.Now,
 		log:     log,
-		sources: keyedLimiter[cluster.Ref]{burst: sourceBurst, interval: sourceInterval},
+		sources: keyedLimiter[object.Ref]{burst: sourceBurst, interval: sourceInterval},
 		owners:  keyedLimiter[ctrl.Request]{burst: ownerBurst, interval: ownerInterval},
 	}
 }
 
-// delay returns when an object may wake a resource: 0 is at once.
-func (w *eventRateLimits) delay(source cluster.Ref, owner ctrl.Request) time.Duration {
+// delay returns after which time an object may enqueue a resource; 0 is at once.
+func (w *eventRateLimits) delay(source object.Ref, owner ctrl.Request) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
 	return max(w.sources.delay(source, owner, 1, now), w.owners.delay(owner, owner, 1, now))
 }
 
-// delays returns when an object may wake each of those who read it. One change is for all of
-// them, however many they are; the next one delays the longer the more they are.
-func (w *eventRateLimits) delays(source cluster.Ref, readers []types.NamespacedName) []time.Duration {
+// delays returns after which time an object may enqueue each of its readers. One change enqueues all
+// of them, however many they are; the next change waits longer, the more they are.
+func (w *eventRateLimits) delays(source object.Ref, readers []types.NamespacedName) []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
@@ -73,7 +73,7 @@ func (w *eventRateLimits) delays(source cluster.Ref, readers []types.NamespacedN
 	return out
 }
 
-// keyedLimiter are those of several keys.
+// A keyedLimiter has a token bucket for each key.
 type keyedLimiter[K comparable] struct {
 	burst    int
 	interval time.Duration
@@ -82,116 +82,99 @@ type keyedLimiter[K comparable] struct {
 	swept   time.Time
 }
 
-// A bucket is how far a key has used its turns up.
+// A bucket says how many tokens a key has used.
 type bucket struct {
-	// until is when all of them are there again.
-	until time.Time
-	// due is when the last wake that had to wait is over, and owner whom it is for.
+	// full is when the bucket has all tokens again.
+	full time.Time
+	// due is when the last request that had to wait is over, and owner is whose request it is.
 	due   time.Time
 	owner ctrl.Request
 }
 
-// delay takes so many turns of a key to wake an owner, and returns how long that has to delay.
-// Whoever shares a wake, such as all who read an object, has the zero value as its owner.
-func (t *keyedLimiter[K]) delay(key K, owner ctrl.Request, take int, now time.Time) time.Duration {
-	at := t.bucketOf(key, now)
-	if at.owner == owner && now.Before(at.due) {
-		return at.due.Sub(now) // the one that waits is for this as well
+// delay takes some tokens of a key to enqueue an owner, and returns how long the request has to wait. The
+// owner is the zero value for a request that many share, such as all readers of an object.
+func (l *keyedLimiter[K]) delay(key K, owner ctrl.Request, tokens int, now time.Time) time.Duration {
+	b := l.bucketOf(key, now)
+	if b.owner == owner && now.Before(b.due) {
+		return b.due.Sub(now) // the request that waits stands for this one as well
 	}
-	if at.until.Before(now) {
-		at.until = now
+	if b.full.Before(now) {
+		b.full = now
 	}
-	taken := time.Duration(take) * t.interval
-	wait := at.until.Sub(now) - time.Duration(t.burst-1)*t.interval
+	taken := time.Duration(tokens) * l.interval
+	wait := b.full.Sub(now) - time.Duration(l.burst-1)*l.interval
 	if wait <= 0 {
-		at.until = at.until.Add(taken)
+		b.full = b.full.Add(taken)
 		return 0
 	}
 	if wait = min(wait, longestPause); wait < longestPause {
-		at.until = at.until.Add(taken)
+		b.full = b.full.Add(taken)
 	}
-	at.due, at.owner = now.Add(wait), owner
+	b.due, b.owner = now.Add(wait), owner
 	return wait
 }
 
-// bucketOf returns the turn of a key.
-func (t *keyedLimiter[K]) bucketOf(key K, now time.Time) *bucket {
-	if t.buckets == nil {
-		t.buckets = map[K]*bucket{}
+// bucketOf returns the bucket of a key. Keys beyond maxTracked share the bucket of the zero key.
+func (l *keyedLimiter[K]) bucketOf(key K, now time.Time) *bucket {
+	if l.buckets == nil {
+		l.buckets = map[K]*bucket{}
 	}
-	if at := t.buckets[key]; at != nil {
-		return at
+	if b := l.buckets[key]; b != nil {
+		return b
 	}
-	if len(t.buckets) >= maxTracked && now.Sub(t.swept) >= sweepInterval {
-		t.swept = now
-		for k, at := range t.buckets {
-			if !now.Before(at.until) {
-				delete(t.buckets, k)
-			}
-		}
+	if len(l.buckets) >= maxTracked && now.Sub(l.swept) >= sweepInterval {
+		l.swept = now
+		maps.DeleteFunc(l.buckets, func(_ K, b *bucket) bool { return !now.Before(b.full) })
 	}
-	if len(t.buckets) >= maxTracked {
+	if len(l.buckets) >= maxTracked {
 		key = *new(K)
 	}
-	if t.buckets[key] == nil {
-		t.buckets[key] = &bucket{}
+	if l.buckets[key] == nil {
+		l.buckets[key] = &bucket{}
 	}
-	return t.buckets[key]
+	return l.buckets[key]
 }
 
+// A requestQueue is the queue of a controller.
 type requestQueue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// limited returns a handler of events whose requests wait as long as they have to. An event that
-// makes it panic is left out: it is one of an informer's goroutine, and would end the process.
+// limited returns a handler of events that limits the requests of another one. It leaves out an event on
+// which that panics: a panic in the goroutine of an informer would end the process.
 func (w *eventRateLimits) limited(inner handler.EventHandler) handler.EventHandler {
+	handle := func(o client.Object, q requestQueue, enqueue func(requestQueue)) {
+		of := object.Ref{GroupVersionKind: o.GetObjectKind().GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+		defer func() {
+			if cause := recover(); cause != nil {
+				w.log.Error(nil, "the operator has a fault, and leaves an event out", "object", of.String(), "stack", string(debug.Stack()))
+			}
+		}()
+		if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok { // the library's queues are
+			q = &limitedQueue{PriorityQueue: priorities, limits: w, source: of}
+		}
+		enqueue(q)
+	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) {
-			defer w.recoverEvent(e.Object)
-			inner.Create(ctx, e, w.queue(e.Object, q))
+			handle(e.Object, q, func(q requestQueue) { inner.Create(ctx, e, q) })
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) {
-			defer w.recoverEvent(e.ObjectNew)
-			inner.Update(ctx, e, w.queue(e.ObjectNew, q))
+			handle(e.ObjectNew, q, func(q requestQueue) { inner.Update(ctx, e, q) })
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requestQueue) {
-			defer w.recoverEvent(e.Object)
-			inner.Delete(ctx, e, w.queue(e.Object, q))
+			handle(e.Object, q, func(q requestQueue) { inner.Delete(ctx, e, q) })
 		},
 		GenericFunc: func(ctx context.Context, e event.GenericEvent, q requestQueue) {
-			defer w.recoverEvent(e.Object)
-			inner.Generic(ctx, e, w.queue(e.Object, q))
+			handle(e.Object, q, func(q requestQueue) { inner.Generic(ctx, e, q) })
 		},
 	}
 }
 
-// recoverEvent recovers from a panic in the handler of an event.
-func (w *eventRateLimits) recoverEvent(of client.Object) {
-	if cause := recover(); cause != nil {
-		w.log.Error(nil, "the operator has a fault, and leaves an event out", "object", sourceOf(of).String(), "stack", string(debug.Stack()))
-	}
-}
-
-// queue returns a queue in which the requests of an object wait. Every queue of the library
-// is one with priorities, as is asked of it by its handlers.
-func (w *eventRateLimits) queue(of client.Object, q requestQueue) requestQueue {
-	inner, ok := q.(priorityqueue.PriorityQueue[ctrl.Request])
-	if !ok {
-		return q
-	}
-	return &limitedQueue{PriorityQueue: inner, limits: w, source: sourceOf(of)}
-}
-
-// sourceOf returns what tells an object that wakes from others, whatever its UID.
-func sourceOf(o client.Object) cluster.Ref {
-	return cluster.Ref{GroupVersionKind: o.GetObjectKind().GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// limitedQueue is a queue as the handler of one event sees it.
+// A limitedQueue is a queue as the handler of one event sees it.
 type limitedQueue struct {
 	priorityqueue.PriorityQueue[ctrl.Request]
 
 	limits *eventRateLimits
-	source cluster.Ref
+	source object.Ref
 }
 
 // Add implements workqueue.TypedInterface.

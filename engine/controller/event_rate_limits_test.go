@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/program"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -141,9 +138,9 @@ func TestTheLastWakeIsDelivered(t *testing.T) {
 				q.Done(req)
 			}
 		}()
-		w := &watches{owner: ownerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}}}
-		h := newEventRateLimits(logr.Discard()).limited(w.handler())
-		object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a, annotations: {operetta.dev/owner: Shop.example.com default/shop}}}")
+		toOwner := func(context.Context, client.Object) []ctrl.Request { return []ctrl.Request{request("shop")} }
+		h := newEventRateLimits(logr.Discard()).limited(handler.EnqueueRequestsFromMapFunc(toOwner))
+		object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a}}")
 		var last time.Time
 		for range 3200 {
 			last = time.Now()
@@ -163,44 +160,6 @@ func TestTheLastWakeIsDelivered(t *testing.T) {
 			t.Errorf("3200 writes in 16 s cost %d reconciles", reconciles)
 		}
 	})
-}
-
-func TestOnlyAnObjectWhereItCanBeWakesAResource(t *testing.T) {
-	t.Parallel()
-	reach, err := program.ParseReach("ConfigMap=platform-* Namespace read:Secret=*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const bob = "App.example.com tenant-b/w1"
-	for name, row := range map[string]struct {
-		reason, kind, namespace, mark string
-		want                          int
-	}{
-		"beside it":              {"it may be its own", "Secret", "tenant-b", bob, 1},
-		"of another tenant":      {"attack 5a", "Secret", "tenant-a", bob, 0},
-		"of a kind within reach": {"the package may own it there", "ConfigMap", "platform-1", bob, 1},
-		"elsewhere":              {"the package may own none there", "ConfigMap", "tenant-a", bob, 0},
-		"cluster-scoped":         {"the package may own Namespaces", "Namespace", "", bob, 1},
-		"beyond reach":           {"and no Nodes", "Node", "", bob, 0},
-		"what is read only":      {"it is nobody's", "Secret", "platform-1", bob, 0},
-		"of another kind":        {"another controller has it", "Secret", "tenant-b", "Web.example.com tenant-b/w1", 0},
-		"a cluster-scoped owner": {"it may own whatever its package renders", "Secret", "tenant-a", "App.example.com w1", 1},
-		"no mark":                {"it is nobody's", "Secret", "tenant-b", "", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := &watches{owner: ownerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "App"}, reach: func() program.Reach { return reach }}}
-			u := &unstructured.Unstructured{}
-			u.SetAPIVersion("v1")
-			u.SetKind(row.kind)
-			u.SetNamespace(row.namespace)
-			u.SetName("x")
-			u.SetAnnotations(map[string]string{"operetta.dev/owner": row.mark})
-			if diff := cmp.Diff(row.want, len(w.requests(t.Context(), client.Object(u)))); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
-			}
-		})
-	}
 }
 
 func TestAnEventThatMakesItsHandlerPanicIsLeftOut(t *testing.T) {

@@ -14,37 +14,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// fairQueue keep resources that are slow, or that may be, from taking all workers of a kind:
+// A fairQueue is the queue of a controller. It keeps resources that are slow, or that may be, from
+// taking all workers of a kind:
 //
-//   - One worker is left to those that are known to be quick: whose last step was, and that
-//     nobody has changed since.
-//   - Those that are known to be slow have one worker.
-//   - A step that goes on for seconds without an answer of the API server loses its worker,
-//     as long as there are not too many of these. It cannot be ended, so its resource is not
-//     taken up again before it does by itself.
-//   - While a namespace has such a step, its other resources have one worker, so that the
+//   - One worker is left to resources that are known to be quick: their last reconcile was, and
+//     nobody has changed them since.
+//   - Resources that are known to be slow have one worker.
+//   - A reconcile that goes on for seconds without an answer of the API server is detached: it loses
+//     its worker, as long as not too many are detached. It cannot be stopped, so its resource is not
+//     reconciled again before it ends by itself.
+//   - While a namespace has such a reconcile, its other resources have one worker, so that the
 //     rest is for other tenants.
 //
-// What has to wait waits beside the queue: no worker waits for another one.
+// Requests that have to wait are parked beside the queue: no worker waits for another one.
 type fairQueue struct {
+	// PriorityQueue is the queue of the library, which newQueue creates.
+	priorityqueue.PriorityQueue[ctrl.Request]
+
 	running *runningReconciles
 	kind    string
-	// unprovenWorkers is how many workers those have that are not known to be quick.
+	// unprovenWorkers is how many workers resources have that are not known to be quick.
 	unprovenWorkers int
-	queue           priorityqueue.PriorityQueue[ctrl.Request]
 
 	mu       sync.Mutex
 	speeds   *lru.Cache // of requests
 	assigned map[ctrl.Request]*assignment
 	// parked are the requests that wait for a worker, those of the highest priority first, and
-	// then the first to come. Priorities has that of each.
+	// then the first to come. priorities has the priority of each.
 	parked     []parked
 	priorities map[ctrl.Request]int
 }
 
-// speed is what is known of a resource; "" is nothing.
+// speed says whether the reconciles of a resource are quick; "" is unknown.
 type speed string
 
 const (
@@ -52,19 +56,19 @@ const (
 	slow  speed = "Slow"
 )
 
-// assignment is a request that has a worker, or whose step goes on without one.
+// An assignment is a request that has a worker, or whose reconcile goes on without one.
 type assignment struct {
 	speed     speed
 	reconcile *runningReconcile
-	// changed says that somebody has changed what the resource is evaluated with since.
+	// changed says that somebody has changed the resource, or what it reads, since the reconcile began.
 	changed bool
-	// detached says that the step goes on without a worker, and left that the worker knows.
+	// detached says that the reconcile goes on without a worker, and left that the worker has gone.
 	detached, left bool
-	// ended is what came of the step.
+	// ended is the result of the reconcile, or nil while it runs.
 	ended *reconcileResult
 }
 
-// reconcileResult is what a step returns.
+// A reconcileResult is what a reconcile returns.
 type reconcileResult struct {
 	again time.Duration
 	err   error
@@ -76,32 +80,25 @@ type parked struct {
 	priority int
 }
 
-// newFairQueue returns the lanes of the controller of a kind with so many workers.
-func newFairQueue(s *runningReconciles, kind string, workers int) *fairQueue {
+// newFairQueue returns the queue of the controller of a kind with some workers.
+func newFairQueue(running *runningReconciles, kind string, workers int) *fairQueue {
 	return &fairQueue{
-		running: s, kind: kind, unprovenWorkers: max(1, workers-1),
+		running: running, kind: kind, unprovenWorkers: max(1, workers-1),
 		speeds: lru.New(maxTracked), assigned: map[ctrl.Request]*assignment{}, priorities: map[ctrl.Request]int{},
 	}
 }
 
-// newQueue returns the controller's queue.
-func (l *fairQueue) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) requestQueue {
-	l.queue = priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
-	return &laneQueue{PriorityQueue: l.queue, lanes: l}
+// newQueue is the NewQueue option of the controller.
+func (q *fairQueue) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) requestQueue {
+	q.PriorityQueue = priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
+	return q
 }
 
-// laneQueue is a queue that gives out what may have a worker.
-type laneQueue struct {
-	priorityqueue.PriorityQueue[ctrl.Request]
-
-	lanes *fairQueue
-}
-
-// GetWithPriority implements priorityqueue.PriorityQueue.
-func (q *laneQueue) GetWithPriority() (ctrl.Request, int, bool) {
+// GetWithPriority implements priorityqueue.PriorityQueue. It returns a request that may have a worker.
+func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 	for {
 		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
-		if shutdown || q.lanes.admit(req, priority) {
+		if shutdown || q.admit(req, priority) {
 			return req, priority, shutdown
 		}
 		q.PriorityQueue.Done(req)
@@ -109,149 +106,140 @@ func (q *laneQueue) GetWithPriority() (ctrl.Request, int, bool) {
 }
 
 // Get implements workqueue.TypedInterface.
-func (q *laneQueue) Get() (ctrl.Request, bool) {
+func (q *fairQueue) Get() (ctrl.Request, bool) {
 	req, _, shutdown := q.GetWithPriority()
 	return req, shutdown
 }
 
-// Forget implements workqueue.TypedRateLimitingInterface. Nothing has come yet of a step that
-// goes on without its worker.
-func (q *laneQueue) Forget(req ctrl.Request) {
-	if !q.lanes.runsDetached(req) {
+// Forget implements workqueue.TypedRateLimitingInterface. It does nothing for a detached reconcile, which
+// has no result yet.
+func (q *fairQueue) Forget(req ctrl.Request) {
+	if !q.runsDetached(req) {
 		q.PriorityQueue.Forget(req)
 	}
 }
 
 // Done implements workqueue.TypedInterface.
-func (q *laneQueue) Done(req ctrl.Request) {
-	if q.lanes.release(req) {
+func (q *fairQueue) Done(req ctrl.Request) {
+	if q.release(req) {
 		q.PriorityQueue.Done(req)
 	}
-	q.lanes.assignParked()
+	q.assignParked()
 }
 
-// forgetSpeed forgets that a resource was quick: somebody has changed what it is evaluated with. A
-// step that is under way may see the change or not, so that it proves nothing.
-func (l *fairQueue) forgetSpeed(req ctrl.Request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if b := l.assigned[req]; b != nil {
-		b.changed = true
-		if b.speed == quick {
-			b.speed = ""
+// forgetSpeed forgets that a resource was quick, because somebody has changed what its evaluation
+// depends on. A reconcile that runs may see the change or not, so it proves nothing.
+func (q *fairQueue) forgetSpeed(req ctrl.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a := q.assigned[req]; a != nil {
+		a.changed = true
+		if a.speed == quick {
+			a.speed = ""
 		}
 	}
-	if l.speedOf(req) == quick {
-		l.speeds.Remove(req)
+	if q.speedOf(req) == quick {
+		q.speeds.Remove(req)
 	}
 }
 
-// speedOf returns what is known of a resource. It is forgotten of those that were taken up
-// least recently.
-func (l *fairQueue) speedOf(req ctrl.Request) speed {
-	known, _ := l.speeds.Get(req)
-	p, _ := known.(speed)
-	return p
+// speedOf returns the speed of a resource. It is unknown again for those that were reconciled least
+// recently.
+func (q *fairQueue) speedOf(req ctrl.Request) speed {
+	known, _ := q.speeds.Get(req)
+	s, _ := known.(speed)
+	return s
 }
 
-// forgettingSpeed returns what maps the objects of others to resources that are evaluated with them.
-func (l *fairQueue) forgettingSpeed(requests handler.MapFunc) handler.MapFunc {
+// forgettingSpeed returns a function that maps Patches to resources, and notes that these have changed.
+func (q *fairQueue) forgettingSpeed(requests handler.MapFunc) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []ctrl.Request {
 		out := requests(ctx, o)
 		for _, req := range out {
-			l.forgetSpeed(req)
+			q.forgetSpeed(req)
 		}
 		return out
 	}
 }
 
-// resourceHandler returns a handler of the events of the resources themselves.
-func (l *fairQueue) resourceHandler(inner handler.EventHandler) handler.EventHandler {
-	doubt := func(o client.Object) { l.forgetSpeed(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}) }
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) {
-			doubt(e.Object)
-			inner.Create(ctx, e, q)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) {
-			if !resynced(e) {
-				doubt(e.ObjectNew)
-			}
-			inner.Update(ctx, e, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requestQueue) {
-			doubt(e.Object)
-			inner.Delete(ctx, e, q)
-		},
-		GenericFunc: inner.Generic,
+// noteChanges returns a predicate of the events of resources that lets all of them through.
+func (q *fairQueue) noteChanges() predicate.Predicate {
+	note := func(o client.Object) bool {
+		q.forgetSpeed(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		return true
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return note(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return resynced(e) || note(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return note(e.Object) },
 	}
 }
 
-// admit reports whether a request gets the worker that has taken it. One that does not is
-// parked.
-func (l *fairQueue) admit(req ctrl.Request, priority int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.assigned[req] != nil {
-		return true // it has been given one while it was parked
+// admit reports whether a request may keep the worker that has taken it from the queue. It parks a
+// request that may not.
+func (q *fairQueue) admit(req ctrl.Request, priority int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.assigned[req] != nil {
+		return true // assignParked has given it one
 	}
-	was, waits := l.priorities[req]
-	may := l.workerUse().allows(req, l.speedOf(req))
+	was, waits := q.priorities[req]
+	may := q.workerUse().allows(req, q.speedOf(req))
 	if waits && (may || priority > was) {
-		l.unpark(slices.IndexFunc(l.parked, func(p parked) bool { return p.request == req }))
+		q.unpark(slices.IndexFunc(q.parked, func(p parked) bool { return p.request == req }))
 		waits = false
 	}
 	switch {
 	case may:
-		l.assigned[req] = &assignment{speed: l.speedOf(req)}
+		q.assigned[req] = &assignment{speed: q.speedOf(req)}
 	case !waits:
-		l.park(req, priority)
+		q.park(req, priority)
 	}
 	return may
 }
 
-// park makes a request wait behind those of its priority.
-func (l *fairQueue) park(req ctrl.Request, priority int) {
-	at, _ := slices.BinarySearchFunc(l.parked, priority, func(p parked, priority int) int {
+// park adds a request behind the parked ones of its priority.
+func (q *fairQueue) park(req ctrl.Request, priority int) {
+	at, _ := slices.BinarySearchFunc(q.parked, priority, func(p parked, priority int) int {
 		if p.priority >= priority {
 			return -1
 		}
 		return 1
 	})
-	l.parked = slices.Insert(l.parked, at, parked{req, priority})
-	l.priorities[req] = priority
+	q.parked = slices.Insert(q.parked, at, parked{req, priority})
+	q.priorities[req] = priority
 }
 
-func (l *fairQueue) unpark(at int) {
-	delete(l.priorities, l.parked[at].request)
-	l.parked = slices.Delete(l.parked, at, at+1)
+func (q *fairQueue) unpark(at int) {
+	delete(q.priorities, q.parked[at].request)
+	q.parked = slices.Delete(q.parked, at, at+1)
 }
 
-// An workerUse is who has the workers that are not left to what is quick.
+// A workerUse says which resources have the workers that are not left to quick ones.
 type workerUse struct {
-	// free is how many of these workers are, and slow whether a slow one has its own.
+	// free is how many of these workers are free, and slow whether a slow resource has one.
 	free int
 	slow bool
-	// hanging are the namespaces that have a step which hangs, surprising those where that is
-	// one of a resource that was quick, and working those that have a worker.
-	hanging, surprising, working map[string]bool
+	// hung are the namespaces with a reconcile that hangs, surprising those where it is the reconcile of
+	// a quick resource, and working those that have a worker.
+	hung, surprising, working map[string]bool
 }
 
-// workerUse returns who has workers now.
-func (l *fairQueue) workerUse() workerUse {
-	out := workerUse{free: l.unprovenWorkers, hanging: map[string]bool{}, surprising: map[string]bool{}, working: map[string]bool{}}
-	for req, b := range l.assigned {
-		if b.detached || b.reconcile != nil && b.reconcile.sinceAnswer() > detachAfter {
-			out.hanging[req.Namespace] = true
-			out.surprising[req.Namespace] = out.surprising[req.Namespace] || b.speed == quick
+// workerUse returns the present use of workers.
+func (q *fairQueue) workerUse() workerUse {
+	out := workerUse{free: q.unprovenWorkers, hung: map[string]bool{}, surprising: map[string]bool{}, working: map[string]bool{}}
+	for req, a := range q.assigned {
+		if a.detached || a.reconcile != nil && a.reconcile.sinceAnswer() > detachAfter {
+			out.hung[req.Namespace] = true
+			out.surprising[req.Namespace] = out.surprising[req.Namespace] || a.speed == quick
 		}
 	}
-	for req, b := range l.assigned {
-		if b.speed == quick && !out.surprising[req.Namespace] {
+	for req, a := range q.assigned {
+		if a.speed == quick && !out.surprising[req.Namespace] {
 			continue
 		}
-		out.slow = out.slow || b.speed == slow
-		if !b.detached {
+		out.slow = out.slow || a.speed == slow
+		if !a.detached {
 			out.free--
 			out.working[req.Namespace] = true
 		}
@@ -259,54 +247,59 @@ func (l *fairQueue) workerUse() workerUse {
 	return out
 }
 
-// allows reports whether a resource may have a worker. Where one that was quick hangs, as its
-// objects can be changed as well, the others of its namespace may be next.
-func (o workerUse) allows(req ctrl.Request, is speed) bool {
-	return is == quick && !o.surprising[req.Namespace] || o.free > 0 && (is != slow || !o.slow) && (!o.hanging[req.Namespace] || !o.working[req.Namespace])
+// allows reports whether a resource may have a worker. A quick resource can hang without a change of
+// itself, because somebody has changed its objects. Then the other quick resources of its namespace
+// may be next, and count as unproven.
+func (u workerUse) allows(req ctrl.Request, is speed) bool {
+	if is == quick && !u.surprising[req.Namespace] {
+		return true
+	}
+	mayBeSlow, mayHang := is != slow || !u.slow, !u.hung[req.Namespace] || !u.working[req.Namespace]
+	return u.free > 0 && mayBeSlow && mayHang
 }
 
-// assignParked gives workers to requests that are parked.
-func (l *fairQueue) assignParked() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.workerUse()
-	for i := 0; i < len(l.parked) && now.free > 0; {
-		p := l.parked[i]
-		is := l.speedOf(p.request)
+// assignParked gives the free workers to parked requests.
+func (q *fairQueue) assignParked() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.workerUse()
+	for i := 0; i < len(q.parked) && now.free > 0; {
+		p := q.parked[i]
+		is := q.speedOf(p.request)
 		if !now.allows(p.request, is) {
 			i++
 			continue
 		}
-		l.unpark(i)
-		l.assigned[p.request] = &assignment{speed: is}
-		l.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.priority)}, p.request)
-		now = l.workerUse()
+		q.unpark(i)
+		q.assigned[p.request] = &assignment{speed: is}
+		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.priority)}, p.request)
+		now = q.workerUse()
 	}
 }
 
-// runsDetached reports whether the step of a request goes on without a worker.
-func (l *fairQueue) runsDetached(req ctrl.Request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.assigned[req]
-	return b != nil && b.detached
+// runsDetached reports whether the reconcile of a request goes on without a worker.
+func (q *fairQueue) runsDetached(req ctrl.Request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.assigned[req]
+	return a != nil && a.detached
 }
 
-// run takes a step, and reports whether the worker has left it: what comes of it is then
-// acted upon when it ends.
-func (l *fairQueue) run(ctx context.Context, req ctrl.Request, do func(context.Context) reconcileResult) (reconcileResult, bool) {
-	ctx, step := l.running.begin(ctx, l.kind, req)
-	l.mu.Lock()
-	if l.assigned[req] == nil {
-		l.assigned[req] = &assignment{}
+// run runs a reconcile, and reports whether it was detached: complete then handles its result when it
+// ends.
+func (q *fairQueue) run(ctx context.Context, req ctrl.Request, do func(context.Context) reconcileResult) (reconcileResult, bool) {
+	ctx, running := q.running.begin(ctx, q.kind, req)
+	q.mu.Lock()
+	if q.assigned[req] == nil {
+		q.assigned[req] = &assignment{}
 	}
-	l.assigned[req].reconcile = step
-	l.mu.Unlock()
+	q.assigned[req].reconcile = running
+	q.mu.Unlock()
 	done := make(chan reconcileResult, 1)
 	go func() {
 		end := do(ctx)
-		l.running.end(step)
-		l.finish(ctx, req, end)
+		q.running.end(running)
+		q.finish(ctx, req, end)
 		done <- end
 	}()
 	patience := time.NewTimer(detachAfter)
@@ -320,13 +313,13 @@ func (l *fairQueue) run(ctx context.Context, req ctrl.Request, do func(context.C
 			stopping = nil
 			patience.Reset(stopPatience)
 		case <-patience.C:
-			left := detachAfter - step.sinceAnswer()
+			left := detachAfter - running.sinceAnswer()
 			switch {
 			case ctx.Err() != nil:
-				return reconcileResult{}, true // the process is about to end, and the step with it
+				return reconcileResult{}, true // the process is about to end, and the reconcile with it
 			case left > 0:
 				patience.Reset(left)
-			case l.detach(req):
+			case q.detach(req):
 				return reconcileResult{}, true
 			default:
 				patience.Reset(detachAgain)
@@ -335,77 +328,76 @@ func (l *fairQueue) run(ctx context.Context, req ctrl.Request, do func(context.C
 	}
 }
 
-// detach takes the worker from a step that has not ended, and reports whether it did.
-func (l *fairQueue) detach(req ctrl.Request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.assigned[req]
-	b.detached = b.ended == nil && l.running.detach()
-	return b.detached
+// detach takes the worker from a reconcile unless that has ended, and reports whether it did.
+func (q *fairQueue) detach(req ctrl.Request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.assigned[req]
+	a.detached = a.ended == nil && q.running.detach()
+	return a.detached
 }
 
-// finish notes what came of a step, and how quick it was.
-func (l *fairQueue) finish(ctx context.Context, req ctrl.Request, end reconcileResult) {
-	l.mu.Lock()
-	b := l.assigned[req]
-	if b == nil {
-		l.mu.Unlock() // the process is about to end
+// finish notes the result of a reconcile, and how quick it was.
+func (q *fairQueue) finish(ctx context.Context, req ctrl.Request, end reconcileResult) {
+	q.mu.Lock()
+	a := q.assigned[req]
+	if a == nil {
+		q.mu.Unlock() // the process is about to end
 		return
 	}
-	b.ended = &end
+	a.ended = &end
 	is := quick
-	if b.detached || time.Duration(b.reconcile.evaluating.Load()) > slowEvaluation {
+	if a.detached || time.Duration(a.reconcile.evaluating.Load()) > slowEvaluation {
 		is = slow
 	}
-	if is == quick && b.changed {
-		l.speeds.Remove(req)
+	if is == quick && a.changed {
+		q.speeds.Remove(req)
 	} else {
-		l.speeds.Add(req, is)
+		q.speeds.Add(req, is)
 	}
-	if b.detached && end.err != nil {
+	if a.detached && end.err != nil {
 		log.FromContext(ctx).Error(end.err, "Reconciler error")
 	}
-	left := b.left
-	l.mu.Unlock()
+	left := a.left
+	q.mu.Unlock()
 	if left {
-		l.complete(req, end)
+		q.complete(req, end)
 	}
 }
 
-// release takes the worker from a request, and reports whether its step has ended.
-func (l *fairQueue) release(req ctrl.Request) bool {
-	l.mu.Lock()
-	b := l.assigned[req]
-	if b == nil || !b.detached {
-		delete(l.assigned, req)
-		l.mu.Unlock()
+// release takes the worker from a request, and reports whether its reconcile has ended.
+func (q *fairQueue) release(req ctrl.Request) bool {
+	q.mu.Lock()
+	a := q.assigned[req]
+	if a == nil || !a.detached {
+		delete(q.assigned, req)
+		q.mu.Unlock()
 		return true
 	}
-	b.left = true
-	ended := b.ended
-	l.mu.Unlock()
+	a.left = true
+	ended := a.ended
+	q.mu.Unlock()
 	if ended != nil {
-		l.complete(req, *ended)
+		q.complete(req, *ended)
 	}
 	return false
 }
 
-// complete does for a step that has gone on without a worker what the library does when one
-// ends.
-func (l *fairQueue) complete(req ctrl.Request, end reconcileResult) {
-	l.running.attach()
-	l.mu.Lock()
-	delete(l.assigned, req)
-	l.mu.Unlock()
+// complete does for a detached reconcile what the library does for others at their end.
+func (q *fairQueue) complete(req ctrl.Request, end reconcileResult) {
+	q.running.endDetached()
+	q.mu.Lock()
+	delete(q.assigned, req)
+	q.mu.Unlock()
 	switch {
 	case end.err != nil:
-		l.queue.AddRateLimited(req)
+		q.PriorityQueue.AddRateLimited(req)
 	case end.again > 0:
-		l.queue.Forget(req)
-		l.queue.AddAfter(req, end.again)
+		q.PriorityQueue.Forget(req)
+		q.PriorityQueue.AddAfter(req, end.again)
 	default:
-		l.queue.Forget(req)
+		q.PriorityQueue.Forget(req)
 	}
-	l.queue.Done(req)
-	l.assignParked()
+	q.PriorityQueue.Done(req)
+	q.assignParked()
 }

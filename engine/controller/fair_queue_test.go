@@ -257,8 +257,8 @@ func TestWhatAStepReturnsIsActedUponAlsoWithoutItsWorker(t *testing.T) {
 		if n := w.took("late"); n < 10 || n > 30 {
 			t.Errorf("what failed was tried %d times in an hour, and should be with backoff", n)
 		}
-		if w.running.detached != 0 || len(w.running.running) != 0 || len(w.fair.assigned) != 0 || len(w.fair.parked) != 0 {
-			t.Errorf("something is left behind: %d, %d, %d, %d", w.running.detached, len(w.running.running), len(w.fair.assigned), len(w.fair.parked))
+		if len(w.running.detached) != 0 || len(w.running.running) != 0 || len(w.fair.assigned) != 0 || len(w.fair.parked) != 0 {
+			t.Errorf("something is left behind: %d, %d, %d, %d", len(w.running.detached), len(w.running.running), len(w.fair.assigned), len(w.fair.parked))
 		}
 		w.release = make(chan struct{})
 		w.close()
@@ -284,7 +284,7 @@ func TestManyWritesKeepTheirWorker(t *testing.T) {
 	inWorkshop(t, func(w *workshop) {
 		w.wake("bob", "writes", 1)
 		<-time.After(detachAfter + 5*time.Second)
-		if w.running.detached != 0 {
+		if len(w.running.detached) != 0 {
 			w.t.Error("a step that the API server answers has lost its worker")
 		}
 		<-time.After(time.Minute)
@@ -326,4 +326,8 @@ func TestWhatWaitsForAWorkerKeepsItsPriority(t *testing.T) {
 	if len(l.priorities) != len(l.parked) {
 		t.Errorf("%d priorities are known of %d that wait", len(l.priorities), len(l.parked))
 	}
+}
+
+func request(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
 }

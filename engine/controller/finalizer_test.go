@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,7 +21,7 @@ func TestFinalizerOfASubsystemLeavesItsSpecAlone(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
 	identity := func() *unstructured.Unstructured {
-		u := object(kind)
+		u := watch.NewObject(kind)
 		u.SetNamespace("default")
 		u.SetName("child")
 		u.SetUID("1")

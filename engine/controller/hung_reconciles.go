@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
@@ -18,41 +19,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// runningReconciles knows the runningReconciles that are under way in a process, and how long each has gone on
+// maxDetached is how many reconciles of a process go on without a worker. Each may use a
+// processor and memory for ever.
+const maxDetached = 4
+
+// runningReconciles has the reconciles that run in a process, and how long each has gone on
 // without an answer of the API server. An evaluation cannot be interrupted, and may never
 // end; many writes take long and do end.
 type runningReconciles struct {
-	// limit is how long one may go on until the process counts as ill; 0 is for ever.
+	// limit is how long a reconcile may go on before the process is unhealthy; 0 is for ever.
 	limit time.Duration
+	// detached has an item for each reconcile that goes on without a worker.
+	detached chan struct{}
 
 	mu      sync.Mutex
 	running map[*runningReconcile]bool
-	// detached is how many go on without a worker.
-	detached int
 }
 
-const (
-	// maxDetached is how many steps go on without a worker in one process. Each may use a
-	// processor and memory for ever.
-	maxDetached = 4
-)
-
-// A runningReconcile is a step that is under way.
+// A runningReconcile is a reconcile that has not ended.
 type runningReconcile struct {
 	kind    string
 	request ctrl.Request
-	// answered is when the API server has last answered, or the step began, in nanoseconds.
+	// answered is when the API server last answered, or the reconcile began, in nanoseconds since epoch.
 	answered atomic.Int64
-	// evaluating is how long packages were evaluated.
+	// evaluating is how long packages were evaluated, in nanoseconds.
 	evaluating atomic.Int64
 	warn       *time.Timer
 }
 
 func newRunningReconciles(limit time.Duration) *runningReconciles {
-	return &runningReconciles{limit: limit, running: map[*runningReconcile]bool{}}
+	return &runningReconciles{limit: limit, detached: make(chan struct{}, maxDetached), running: map[*runningReconcile]bool{}}
 }
 
-// begin notes that a step begins, and returns its context.
+// begin notes that a reconcile begins, and returns its context.
 func (s *runningReconciles) begin(ctx context.Context, kind string, req ctrl.Request) (context.Context, *runningReconcile) {
 	r := &runningReconcile{kind: kind, request: req}
 	r.noteAnswer()
@@ -63,7 +62,7 @@ func (s *runningReconciles) begin(ctx context.Context, kind string, req ctrl.Req
 	return context.WithValue(ctx, runningKey{}, r), r
 }
 
-// end notes that a step has ended.
+// end notes that a reconcile has ended.
 func (s *runningReconciles) end(r *runningReconcile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,28 +70,23 @@ func (s *runningReconciles) end(r *runningReconcile) {
 	delete(s.running, r)
 }
 
-// detach reports whether one more step may go on without a worker; attach says that it
-// has ended.
+// detach reports whether one more reconcile may go on without a worker. If so, the caller calls
+// endDetached when it ends.
 func (s *runningReconciles) detach() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.detached >= maxDetached {
+	select {
+	case s.detached <- struct{}{}:
+		return true
+	default:
 		return false
 	}
-	s.detached++
-	return true
 }
 
-func (s *runningReconciles) attach() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.detached--
-}
+func (s *runningReconciles) endDetached() { <-s.detached }
 
-// errHung is what is wrong with a process one of whose steps does not end.
+// errHung is the error of the health check while a reconcile does not end.
 var errHung = errors.New("a step does not end")
 
-// check errors when a step has gone on for longer than the limit.
+// check is a health check. It errors if a reconcile has gone on for longer than the limit.
 func (s *runningReconciles) check(*http.Request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,19 +98,19 @@ func (s *runningReconciles) check(*http.Request) error {
 	return nil
 }
 
-// epoch is what answers are counted from: the clock of the wall may be set, and would make
-// all steps hang at once.
+// epoch is the time that answers are counted from. Somebody may set the wall clock, and with that as the
+// reference all reconciles would hang at once.
 var epoch = time.Now()
 
 // noteAnswer notes that the API server has answered.
 func (r *runningReconcile) noteAnswer() { r.answered.Store(int64(time.Since(epoch))) }
 
-// sinceAnswer returns how long the step has gone on without an answer of the API server.
+// sinceAnswer returns how long the reconcile has gone on without an answer of the API server.
 func (r *runningReconcile) sinceAnswer() time.Duration {
 	return time.Since(epoch) - time.Duration(r.answered.Load())
 }
 
-// warn tells a log once that a step is slow.
+// warn logs once that a reconcile is slow.
 func (s *runningReconciles) warn(l logr.Logger, r *runningReconcile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,46 +125,46 @@ func (s *runningReconciles) warn(l logr.Logger, r *runningReconcile) {
 	l.Info("a step is slow: what it works on may be too large, or its evaluation may never end", "after", slowReconcile.String())
 }
 
-// runningKey is where the context of a step has what is known of it.
+// runningKey is the key of the runningReconcile in the context of a reconcile.
 type runningKey struct{}
 
-// runningOf returns the step that a context is of, or nil.
+// runningOf returns the reconcile of a context, or nil.
 func runningOf(ctx context.Context) *runningReconcile {
 	r, _ := ctx.Value(runningKey{}).(*runningReconcile)
 	return r
 }
 
-// timedPackage is a package whose evaluations are part of a step. All else that it can do, such as
-// saying where a field is written, is as it is.
-type timedPackage struct {
+// An observedPackage is a package that notes how long it is evaluated in a reconcile, and the kinds
+// that it renders.
+type observedPackage struct {
 	*program.Memo
 
-	step *runningReconcile
+	running *runningReconcile
+	objects *watch.Cluster
 }
 
 var (
-	_ reconcile.Package = timedPackage{}
-	_ rollout.Locator   = timedPackage{}
+	_ reconcile.Package = observedPackage{}
+	_ rollout.Locator   = observedPackage{}
 )
 
 // Evaluate implements rollout.Evaluator.
-func (t timedPackage) Evaluate(s program.Session) (program.Rollout, error) {
-	if t.step == nil {
-		return t.Memo.Evaluate(s)
-	}
+func (p observedPackage) Evaluate(s program.Session) (program.Rollout, error) {
 	began := time.Now()
-	defer func() { t.step.evaluating.Add(int64(time.Since(began))) }()
-	return t.Memo.Evaluate(s)
+	out, err := p.Memo.Evaluate(s)
+	p.running.evaluating.Add(int64(time.Since(began)))
+	p.objects.NoteRendered(out)
+	return out, err
 }
 
-// noteAnswers makes the steps know what the API server answers.
+// noteAnswers returns a configuration whose clients note the answers of the API server.
 func noteAnswers(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Wrap(func(rt http.RoundTripper) http.RoundTripper { return answerTransport{rt} })
 	return out
 }
 
-// answerTransport is a transport that notes each answer.
+// An answerTransport notes each answer in the reconcile of the request's context.
 type answerTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

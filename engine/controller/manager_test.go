@@ -76,12 +76,12 @@ func TestPackageCannotBeSwappedForOneOfAnotherKind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	was := m.controllers[second.GroupVersionKind().GroupKind()].reconciler.program.Load()
+	was := m.controllers[second.GroupVersionKind().GroupKind()].program.Load()
 	err = m.Swap(t.Context(), first, load(t, "first", "Yours"))
 	if err == nil || !strings.Contains(err.Error(), "start the operator anew") {
 		t.Errorf("the error is %v", err)
 	}
-	if m.controllers[second.GroupVersionKind().GroupKind()].reconciler.program.Load() != was {
+	if m.controllers[second.GroupVersionKind().GroupKind()].program.Load() != was {
 		t.Error("the controller of another package was taken over")
 	}
 }
@@ -129,12 +129,12 @@ func TestPackagesAreServedAndAskedForSideBySide(t *testing.T) {
 			}
 		})
 		all.Go(func() {
-			m.serves(p.GroupVersionKind().GroupKind())
+			m.Serves(p.GroupVersionKind().GroupKind())
 			m.unserved.release(p.GroupVersionKind().GroupKind())
 		})
 	}
 	all.Wait()
-	if len(m.controllers) != 4 || len(m.patches.readers) != 4 {
-		t.Errorf("%d controllers and %d readers of patches, not 4", len(m.controllers), len(m.patches.readers))
+	if len(m.controllers) != 4 {
+		t.Errorf("%d controllers, not 4", len(m.controllers))
 	}
 }

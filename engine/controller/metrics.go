@@ -13,9 +13,9 @@ import (
 
 // serveMetrics makes a manager serve metrics at an address; "" serves none.
 //
-// The library's own server listens when the manager starts, and keeps to itself
-// where. This one listens at once: an address that is taken ends the start, and
-// the port that was found for port 0 is in the log.
+// The server of controller-runtime listens when the manager starts, and logs port 0 as it was given. This
+// one listens at once: an address that is taken is an error of New, and the log has the port that the
+// system chose for port 0. See record 54.
 func serveMetrics(mgr manager.Manager, address string) error {
 	if address == "" {
 		return nil

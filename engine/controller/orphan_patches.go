@@ -8,68 +8,59 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// orphanPatchStatus writes the status of patches that no reconciler of a package handles:
-// the target is of a kind that no package serves, or is cluster-scoped.
+// orphanPatchStatus writes the status of Patches that no controller of a package handles, because no
+// package has the kind of the target, or the target is cluster-scoped.
 type orphanPatchStatus struct {
-	reader *patchReader
-	// packagesLoaded is closed when every package was tried.
+	patches cluster.Cluster
+	// packagesLoaded is closed when the process has tried to load every package.
 	packagesLoaded <-chan struct{}
 	mapper         meta.RESTMapper
-	// packaged reports whether a kind is that of a package, here or elsewhere.
+	// packaged reports whether a kind belongs to a package, here or elsewhere.
 	packaged func(context.Context, schema.GroupKind) (bool, error)
 }
 
-// watchOrphanPatches adds the controller that writes the status of orphan patches.
+// watchOrphanPatches adds the controller that writes the status of orphan Patches.
 func (m *Manager) watchOrphanPatches() error {
 	u := &orphanPatchStatus{packagesLoaded: m.unserved.packagesLoaded, mapper: m.manager.GetRESTMapper(), packaged: m.subsystems.has}
 	c, err := m.newController("unmatched."+patch.Kind.Group, patch.Kind.Kind, "", u.reconcile, nil)
 	if err != nil {
 		return err
 	}
-	// Whoever may write a Patch has it judged by each write.
-	paced := newEventRateLimits(m.options.Log).limited(&handler.EnqueueRequestForObject{})
-	if u.reader, err = m.patches.join(c, paced, predicate.Or[client.Object](specOnly, repeated)); err != nil {
+	// Whoever may write a Patch has it judged by each write, so events are limited.
+	limited := newEventRateLimits(m.options.Log).limited(&handler.EnqueueRequestForObject{})
+	if u.patches, err = m.patches.Reader(c, limited, predicate.Or[client.Object](patchSpecChanged, resyncOnly)); err != nil {
 		return err
 	}
 	return m.manager.Add(c)
-}
-
-// repeated lets the resync through: a kind may have come or gone.
-var repeated = predicate.TypedFuncs[client.Object]{
-	CreateFunc:  func(event.TypedCreateEvent[client.Object]) bool { return false },
-	DeleteFunc:  func(event.TypedDeleteEvent[client.Object]) bool { return false },
-	UpdateFunc:  resynced,
-	GenericFunc: func(event.TypedGenericEvent[client.Object]) bool { return false },
 }
 
 func (u *orphanPatchStatus) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	select {
 	case <-u.packagesLoaded:
 	default:
-		return firstRetry, nil // a package may be about to have the kind
+		return firstRetry, nil // the package of the kind may be about to be loaded
 	}
-	o := object(patch.Kind)
-	err := u.reader.client.Get(ctx, key, o)
-	if err != nil || o.GetDeletionTimestamp() != nil {
-		return 0, client.IgnoreNotFound(err)
+	o, err := u.patches.GetCached(ctx, cluster.Ref{GroupVersionKind: patch.Kind, Namespace: key.Namespace, Name: key.Name})
+	if err != nil || o == nil || o.GetDeletionTimestamp() != nil {
+		return 0, err
 	}
 	p := patch.Parse(o)
 	reason, message, err := u.judge(ctx, p.Target.GroupKind)
 	if err != nil || reason == "" {
 		return 0, err
 	}
-	return 0, reconcile.ReportOrphanPatch(ctx, u.reader, o, reason, message, time.Now())
+	return 0, reconcile.ReportOrphanPatch(ctx, u.patches, o, reason, message, time.Now())
 }
 
-// judge returns why no package handles the patches of a kind, or "".
+// judge returns why no package handles the Patches for a kind, or "".
 func (u *orphanPatchStatus) judge(ctx context.Context, kind schema.GroupKind) (patch.Reason, string, error) {
 	mapping, err := u.mapper.RESTMapping(kind)
 	if meta.IsNoMatchError(err) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/patch"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -65,7 +66,7 @@ func TestAPatchIsToldWhatItCannotBeAbout(t *testing.T) {
 
 func TestAPatchReconcilesWhatItIsAbout(t *testing.T) {
 	t.Parallel()
-	u := object(patch.Kind)
+	u := watch.NewObject(patch.Kind)
 	u.SetNamespace("default")
 	for _, row := range []struct {
 		reason string
@@ -83,7 +84,7 @@ func TestAPatchReconcilesWhatItIsAbout(t *testing.T) {
 		},
 	} {
 		u.Object["spec"] = map[string]any{"target": row.target}
-		about := targets{kind: row.kind, scope: func(context.Context, schema.GroupVersionKind) (cluster.Scope, error) { return row.scope, nil }}
+		about := patchTargets{kind: row.kind, scope: func(context.Context, schema.GroupVersionKind) (cluster.Scope, error) { return row.scope, nil }}
 		if diff := cmp.Diff(row.want, about.requests(t.Context(), u)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 		}

@@ -10,30 +10,32 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"operetta.dev/engine/controller/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A reconcileFunc takes a resource one reconcileFunc further, and returns when to come again without an
-// event, 0 for never. That is valid also with an error, which is tried again in any case.
+// A reconcileFunc reconciles a resource once, and returns when to reconcile it again without an
+// event, 0 for never. The time is valid with an error, too, which is retried in any case.
 type reconcileFunc func(ctx context.Context, key types.NamespacedName) (time.Duration, error)
 
-// A backoffReconciler is a reconciler and the rate limiter of its queue. The library
-// ignores RequeueAfter when a reconcile errors. But the error may be that of one component
-// of several, and the timers of the others must not wait for its growing backoff, so the
+// A backoffReconciler is the reconciler of a controller and the rate limiter of its queue.
+// Controller-runtime ignores RequeueAfter if a reconcile errors. But the error may be that of one
+// component of several, and the timers of the others must not wait for its growing backoff, so the
 // limiter returns the shorter of the two.
 type backoffReconciler struct {
+	// TypedRateLimiter is the backoff.
+	workqueue.TypedRateLimiter[ctrl.Request]
+
 	reconcile reconcileFunc
-	backoff   workqueue.TypedRateLimiter[ctrl.Request]
-	// running know those that are under way, and lanes give workers to them; nil has one for
-	// each.
-	running *runningReconciles
-	fair    *fairQueue
-	kind    string
+	running   *runningReconciles
+	// fair is the queue of the controller, or nil for the library's.
+	fair *fairQueue
+	kind string
 
 	mu sync.Mutex
-	// requeueAfter are the times to come again of the requests whose last step failed.
+	// requeueAfter has the requests whose last reconcile errored.
 	requeueAfter map[ctrl.Request]time.Duration
 }
 
@@ -42,79 +44,73 @@ var (
 	_ workqueue.TypedRateLimiter[ctrl.Request] = (*backoffReconciler)(nil)
 )
 
-func newBackoffReconciler(s reconcileFunc, running *runningReconciles, kind string, l *fairQueue) *backoffReconciler {
+func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind string, fair *fairQueue) *backoffReconciler {
 	return &backoffReconciler{
-		reconcile:    s,
-		backoff:      workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
-		running:      running,
-		fair:         l,
-		kind:         kind,
-		requeueAfter: map[ctrl.Request]time.Duration{},
+		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
+		reconcile:        f,
+		running:          running,
+		fair:             fair,
+		kind:             kind,
+		requeueAfter:     map[ctrl.Request]time.Duration{},
 	}
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (p *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if p.fair != nil {
-		end, left := p.fair.run(ctx, req, func(ctx context.Context) reconcileResult { return p.reconcileOnce(ctx, req) })
-		if left {
+func (r *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if r.fair != nil {
+		result, detached := r.fair.run(ctx, req, func(ctx context.Context) reconcileResult { return r.reconcileOnce(ctx, req) })
+		if detached {
 			return ctrl.Result{}, nil
 		}
-		return end.result()
+		return result.forLibrary()
 	}
-	ctx, running := p.running.begin(ctx, p.kind, req)
-	defer p.running.end(running)
-	return p.reconcileOnce(ctx, req).result()
+	ctx, running := r.running.begin(ctx, r.kind, req)
+	defer r.running.end(running)
+	return r.reconcileOnce(ctx, req).forLibrary()
 }
 
-// result returns what the library is told.
-func (e reconcileResult) result() (ctrl.Result, error) {
-	if e.err != nil {
-		return ctrl.Result{}, e.err
+// forLibrary returns the result as controller-runtime takes it.
+func (r reconcileResult) forLibrary() (ctrl.Result, error) {
+	if r.err != nil {
+		return ctrl.Result{}, r.err
 	}
-	return ctrl.Result{RequeueAfter: e.again}, nil
+	return ctrl.Result{RequeueAfter: r.again}, nil
 }
 
-// reconcileOnce takes a step, and notes when to come again if it fails.
-func (p *backoffReconciler) reconcileOnce(ctx context.Context, req ctrl.Request) reconcileResult {
-	again, err := p.recovered(withRequest(ctx, req), req)
+// reconcileOnce reconciles a resource, and notes when to reconcile it again if that errors.
+func (r *backoffReconciler) reconcileOnce(ctx context.Context, req ctrl.Request) reconcileResult {
+	again, err := r.recovered(watch.WithRequest(ctx, req), req)
 	if err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.requeueAfter[req] = again
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.requeueAfter[req] = again
 	}
 	return reconcileResult{again, err}
 }
 
-// errPanic is the error of a step that panicked where its status cannot say so.
+// errPanic is the error of a reconcile that panicked where the status cannot say so.
 var errPanic = errors.New("the operator has a fault; the log says where")
 
-// recovered takes a step, and returns a panic as an error: it must not end the process. What
-// it panicked with is not said, as nobody here knows what Secrets hold.
-func (p *backoffReconciler) recovered(ctx context.Context, req ctrl.Request) (again time.Duration, err error) {
+// recovered reconciles a resource, and returns a panic as an error, as it must not end the process. It
+// logs only the type of the panic's value, which may contain a Secret.
+func (r *backoffReconciler) recovered(ctx context.Context, req ctrl.Request) (again time.Duration, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			log.FromContext(ctx).Error(nil, "the operator has a fault", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
 			again, err = 0, errPanic
 		}
 	}()
-	return p.reconcile(ctx, req.NamespacedName)
+	return r.reconcile(ctx, req.NamespacedName)
 }
 
-// When implements workqueue.TypedRateLimiter. The queue asks once for each failure.
-func (p *backoffReconciler) When(req ctrl.Request) time.Duration {
-	delay := p.backoff.When(req)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if due := p.requeueAfter[req]; due > 0 {
-		delay = min(delay, due)
+// When implements workqueue.TypedRateLimiter. The queue asks once for each error.
+func (r *backoffReconciler) When(req ctrl.Request) time.Duration {
+	delay := r.TypedRateLimiter.When(req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if after := r.requeueAfter[req]; after > 0 {
+		delay = min(delay, after)
 	}
-	delete(p.requeueAfter, req)
+	delete(r.requeueAfter, req)
 	return delay
 }
-
-// Forget implements workqueue.TypedRateLimiter.
-func (p *backoffReconciler) Forget(req ctrl.Request) { p.backoff.Forget(req) }
-
-// NumRequeues implements workqueue.TypedRateLimiter.
-func (p *backoffReconciler) NumRequeues(req ctrl.Request) int { return p.backoff.NumRequeues(req) }

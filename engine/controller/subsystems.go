@@ -10,22 +10,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"operetta.dev/engine/crd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// subsystems knows the kinds of packages: those of this process, and those whose
-// CustomResourceDefinition says so. It is safe for concurrent use.
+// subsystems knows the kinds of packages: the packages of this process, and those that the label of a
+// CustomResourceDefinition names. It is safe for concurrent use.
 type subsystems struct {
-	// served reports whether a kind is that of a package of this process.
+	// served reports whether a kind belongs to a package of this process.
 	served func(schema.GroupKind) bool
 	// direct reads from the API server.
 	direct client.Client
-	// native has Kubernetes' own kinds.
-	native *runtime.Scheme
 	log    logr.Logger
 	now    func() time.Time
 
@@ -33,7 +30,7 @@ type subsystems struct {
 	known map[schema.GroupKind]subsystem
 }
 
-// subsystem is what is known of a kind.
+// A subsystem says whether a kind belongs to a package, as of a time.
 type subsystem struct {
 	is    bool
 	asked time.Time
@@ -42,18 +39,15 @@ type subsystem struct {
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 func newSubsystems(direct client.Client, log logr.Logger, served func(schema.GroupKind) bool) *subsystems {
-	native := runtime.NewScheme()
-	_ = clientgoscheme.AddToScheme(native) // it never errors
-	return &subsystems{served: served, direct: direct, native: native, log: log, now: time.Now, known: map[schema.GroupKind]subsystem{}}
+	return &subsystems{served: served, direct: direct, log: log, now: time.Now, known: map[schema.GroupKind]subsystem{}}
 }
 
-// has reports whether a kind is that of a package. It errors when the API server
-// does not answer.
+// has reports whether a kind belongs to a package. It errors if the API server does not answer.
 func (s *subsystems) has(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	if s.served(kind) {
 		return true, nil
 	}
-	if s.native.IsGroupRegistered(kind.Group) {
+	if clientgoscheme.Scheme.IsGroupRegistered(kind.Group) { // Kubernetes' own
 		return false, nil
 	}
 	s.mu.Lock()
@@ -72,11 +66,11 @@ func (s *subsystems) has(ctx context.Context, kind schema.GroupKind) (bool, erro
 	return is, nil
 }
 
-// ask reads the label of a kind's definition.
+// ask reads the label of the definition of a kind.
 func (s *subsystems) ask(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	mapping, err := s.direct.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
-		return false, nil // its definition has gone, and its resources with it
+		return false, nil // its definition is gone, and its resources are gone with it
 	}
 	if err != nil {
 		return false, err

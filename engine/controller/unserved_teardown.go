@@ -10,30 +10,28 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/flowcontrol"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Strays says what happens to a custom resource that is being deleted, has the engine's
-// finalizer, and whose package is not served: the package is gone, or was broken when the
-// process started.
+// Strays says what happens to a deleted custom resource that has the engine's finalizer and whose
+// package is missing: the package is gone, or was broken when the process started.
 type Strays string
 
-// The ways to treat them.
+// The values of Strays.
 const (
 	// StraysTeardown deletes their objects, which their inventories list.
 	StraysTeardown Strays = "teardown"
@@ -41,17 +39,17 @@ const (
 	StraysLeave Strays = "leave"
 )
 
-// unservedTeardown tears down deleted resources whose package is not served. It finds their
-// kinds by the label of their CustomResourceDefinitions, once: a resource that is created
-// later has no objects before its package is served. It watches a kind only if a resource of
-// it has the engine's finalizer, and stops when the package is served.
+// unservedTeardown tears down deleted resources whose package is missing. It finds their kinds by the
+// label of their CustomResourceDefinitions, once: a resource that is created later has no objects
+// before its package is loaded. It watches a kind only if a resource of it has the engine's
+// finalizer, and stops when the package is loaded.
 //
 // It watches all resources of a kind whose package is broken, as each of them reports that.
 type unservedTeardown struct {
 	manager *Manager
 	log     logr.Logger
-	// statusLimiter limits the status writes that report broken packages.
-	statusLimiter flowcontrol.RateLimiter
+	// brokenLimiter limits the reconciles of broken packages, most of which write a status.
+	brokenLimiter flowcontrol.RateLimiter
 
 	packagesLoaded     chan struct{}
 	notePackagesLoaded func()
@@ -68,26 +66,23 @@ type unservedTeardown struct {
 type kindWatch struct {
 	stop context.CancelFunc
 	done chan struct{}
-	// enqueueAll looks at every resource once more; nil for a kind whose package is not broken.
-	enqueueAll enqueueAllFunc
+	// broken watches all resources of a broken package; nil for a watch of deletions.
+	broken *watcher
 }
-
-// An enqueueAllFunc looks at every resource of a kind, until it is not watched any more.
-type enqueueAllFunc func(ctx context.Context, done <-chan struct{})
 
 func newUnservedTeardown(m *Manager) *unservedTeardown {
 	s := &unservedTeardown{
 		manager: m, log: m.options.Log, packagesLoaded: make(chan struct{}), watched: map[schema.GroupKind]*kindWatch{},
 		changed: make(chan struct{}, 1), broken: map[string]*brokenPackage{},
-		statusLimiter: flowcontrol.NewTokenBucketRateLimiter(statusRate, 1),
+		brokenLimiter: flowcontrol.NewTokenBucketRateLimiter(brokenRate, 1),
 	}
 	s.notePackagesLoaded = sync.OnceFunc(func() { close(s.packagesLoaded) })
 	return s
 }
 
-// statusRate is how many statuses are written in a second when all resources of a package
-// are told of something at once.
-const statusRate = 200
+// brokenRate is how many resources of broken packages are reconciled in a second: a change of a package
+// concerns all of them at once.
+const brokenRate = 200
 
 // Start implements manager.Runnable.
 func (s *unservedTeardown) Start(ctx context.Context) error {
@@ -109,7 +104,7 @@ func (s *unservedTeardown) Start(ctx context.Context) error {
 // tearsDown reports whether deleted resources are torn down rather than left to others.
 func (s *unservedTeardown) tearsDown() bool { return s.manager.options.Strays != StraysLeave }
 
-// lookForWaiting watches the kinds that have resources with the engine's finalizer.
+// lookForWaiting watches the kinds that have a resource with the engine's finalizer.
 func (s *unservedTeardown) lookForWaiting(ctx context.Context) {
 	var found []packageMissingKind
 	s.retry(ctx, func() (err error) { found, err = s.find(ctx); return err })
@@ -137,13 +132,13 @@ func (s *unservedTeardown) retry(ctx context.Context, try func() error) {
 	})
 }
 
-// outOfScope reports whether a kind is served, or outside of the manager's namespace.
+// outOfScope reports whether the package of a kind is loaded, or the kind is beyond the manager's
+// namespace.
 func (s *unservedTeardown) outOfScope(k packageMissingKind) bool {
-	return s.manager.serves(k.GroupKind()) || s.manager.options.CustomResourceNamespace != "" && !k.namespaced
+	return s.manager.Serves(k.GroupKind()) || s.manager.options.CustomResourceNamespace != "" && !k.namespaced
 }
 
-// find returns the kinds of packages that are not served and have a resource with the
-// engine's finalizer.
+// find returns the kinds that have a resource with the engine's finalizer, and whose package is missing.
 func (s *unservedTeardown) find(ctx context.Context) ([]packageMissingKind, error) {
 	kinds, err := s.kinds(ctx)
 	if err != nil {
@@ -172,7 +167,7 @@ func (s *unservedTeardown) find(ctx context.Context) ([]packageMissingKind, erro
 func (s *unservedTeardown) kinds(ctx context.Context) ([]packageMissingKind, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
-	err := s.manager.caches.direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
+	err := s.manager.caches.Direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
 	if apierrors.IsForbidden(err) {
 		s.log.Info("resources without their package are not looked for: the operator may not list CustomResourceDefinitions")
 		return nil, nil
@@ -192,13 +187,13 @@ type packageMissingKind struct {
 	schema.GroupVersionKind
 	pkg        string
 	namespaced bool
-	// reach is what the definition says of where the objects of its resources may be; nil
-	// is nothing that can be read, as of a definition from before that was said.
+	// reach is where the objects of its resources may be, according to the definition; nil is
+	// unknown, as definitions of early versions do not say it.
 	reach *program.Reach
 }
 
 // kindsDefined returns the kinds of definitions in the versions that the cluster
-// prefers. A definition that is not served yet has no resources.
+// prefers. It leaves out definitions that the cluster does not serve yet, which have no resources.
 func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.APIResourceList) []packageMissingKind {
 	defined := map[string]metav1.PartialObjectMetadata{}
 	for _, d := range definitions {
@@ -220,7 +215,7 @@ func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.A
 	return out
 }
 
-// reachOf returns what a definition says of the reach of its package, or nil.
+// reachOf returns the reach of a package according to its definition, or nil.
 func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
 	text, said := definition.Annotations[crd.ReachAnnotation]
 	reach, err := program.ParseReach(text)
@@ -230,7 +225,7 @@ func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
 	return &reach
 }
 
-// page is how many resources are listed at once.
+// page is how many resources one request lists.
 const page = 500
 
 // hasWaiting reports whether a kind has a resource with the engine's finalizer.
@@ -240,7 +235,7 @@ func (s *unservedTeardown) hasWaiting(ctx context.Context, k packageMissingKind)
 		next := list.Continue
 		list = &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
-		err := s.manager.caches.direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := s.manager.caches.Direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return false, err
 		}
@@ -255,108 +250,105 @@ func (s *unservedTeardown) hasWaiting(ctx context.Context, k packageMissingKind)
 	}
 }
 
-// start watches the deletions of a kind, unless it is watched or its package is served by
+// start watches the deletions of a kind, unless it is watched or its package is loaded by
 // now, and reports whether it has started.
 func (s *unservedTeardown) start(ctx context.Context, k packageMissingKind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watched[k.GroupKind()] != nil || s.manager.serves(k.GroupKind()) {
+	if s.watched[k.GroupKind()] != nil || s.manager.Serves(k.GroupKind()) {
 		return false
 	}
-	watch, err := s.newTeardownWatch(k)
+	w, err := s.newTeardownWatcher(k)
 	if err != nil {
 		s.log.Error(err, "resources without their package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
 		return false
 	}
-	s.run(ctx, k.GroupKind(), watch)
+	s.run(ctx, k.GroupKind(), w.run)
 	return true
 }
 
 // startBroken watches all resources of a kind whose package is broken.
 func (s *unservedTeardown) startBroken(ctx context.Context, k packageMissingKind) {
-	s.release(k.GroupKind()) // it may be watched for deletions already
+	s.release(k.GroupKind()) // start may watch its deletions already
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.manager.serves(k.GroupKind()) {
+	if s.manager.Serves(k.GroupKind()) {
 		return
 	}
-	watch, enqueueAll, err := s.newBrokenWatch(k)
+	w, err := s.newBrokenWatcher(k)
 	if err != nil {
 		s.log.Error(err, "resources of a broken package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
 		return
 	}
-	s.run(ctx, k.GroupKind(), watch)
-	s.watched[k.GroupKind()].enqueueAll = enqueueAll
+	s.run(ctx, k.GroupKind(), w.run).broken = w
 }
 
 // run begins to watch a kind. The caller holds the lock.
-func (s *unservedTeardown) run(ctx context.Context, kind schema.GroupKind, watch func(context.Context)) {
+func (s *unservedTeardown) run(ctx context.Context, kind schema.GroupKind, watch func(context.Context)) *kindWatch {
 	ctx, stop := context.WithCancel(ctx)
-	a := &kindWatch{stop: stop, done: make(chan struct{})}
-	s.watched[kind] = a
+	k := &kindWatch{stop: stop, done: make(chan struct{})}
+	s.watched[kind] = k
 	s.watching.Go(func() {
-		defer close(a.done)
+		defer close(k.done)
 		watch(ctx)
 	})
+	return k
 }
 
-// release stops the watch of a kind whose package is served from now on, and returns when
-// no step of it runs any more: two controllers must not act on one resource.
+// release stops the watch of a kind whose package is loaded from now on, and returns when
+// no reconcile of it runs any more: two controllers must not act on one resource.
 func (s *unservedTeardown) release(kind schema.GroupKind) {
 	s.mu.Lock()
-	a := s.watched[kind]
+	k := s.watched[kind]
 	delete(s.watched, kind)
 	s.mu.Unlock()
-	if a == nil {
+	if k == nil {
 		return
 	}
-	a.stop()
-	<-a.done
+	k.stop()
+	<-k.done
 }
 
-// A watcher watches the resources of a kind whose package is not served. It has a cache of
-// its own, which ends with it: one that cannot sync must not block the others.
+// A watcher is the controller of a kind whose package is missing. It has a cache of its own, which
+// ends with it: a cache that cannot sync must not block the others.
 type watcher struct {
 	teardown   *unservedTeardown
 	kind       packageMissingKind
-	resources  cache.Cache
-	reader     client.Client
+	resources  watch.Cache
+	objects    *watch.Cluster
 	life       *reconcile.Reconciler
 	controller controller.Controller
+	// again has the resources that are to be reconciled without an event.
+	again enqueuer
 }
 
-// newWatcher returns a watcher that steps the resources of a kind. It watches nothing yet.
+// newWatcher returns a watcher that reconciles the resources of a kind. It watches nothing yet.
 func (s *unservedTeardown) newWatcher(k packageMissingKind, name string, reconcileOf func(*reconcile.Reconciler) reconcileFunc) (*watcher, error) {
 	m := s.manager
 	w := &watcher{teardown: s, kind: k}
-	options := cacheOptions(m.manager)
-	options.DefaultNamespaces = only(m.options.CustomResourceNamespace)
-	options.DefaultTransform = guarded(m.options.Log, stripResource)
 	var err error
-	if w.resources, err = cache.New(m.manager.GetConfig(), options); err != nil {
-		return nil, err
-	}
-	if w.reader, err = cachedClient(m.manager, w.resources); err != nil {
-		return nil, err
-	}
-	w.life = &reconcile.Reconciler{
-		Kind: k.GroupVersionKind, Resources: m.resources(w.reader), Recorder: m.recorder(), Now: time.Now,
-		ReachWithoutPackage: k.reach,
-		Allow:               m.options.Allow,
-	}
-	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, retryConflicts(reconcileOf(w.life)), nil)
+	w.resources, err = watch.NewCache(m.manager, m.options.CustomResourceNamespace, cache.Options{DefaultTransform: watch.TransformResource(m.options.Log)})
 	if err != nil {
 		return nil, err
 	}
-	w.life.Cluster = newNamespacedCluster(m.caches, ownerKind{GroupKind: k.GroupKind(), limits: newEventRateLimits(m.options.Log)}, w.controller)
+	w.life = &reconcile.Reconciler{
+		Kind: k.GroupVersionKind, Resources: m.caches.Resources(w.resources.Client), Recorder: m.recorder(), Now: time.Now,
+		ReachWithoutPackage: k.reach,
+		Allow:               m.options.Allow,
+	}
+	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, w.reconciles(reconcileOf(w.life)), nil)
+	if err != nil {
+		return nil, err
+	}
+	w.objects = m.caches.Cluster(watch.Owner{GroupKind: k.GroupKind(), Limit: newEventRateLimits(m.options.Log).limited}, w.controller, nil)
+	w.life.Cluster = w.objects
 	return w, nil
 }
 
-// watch makes the controller take a step with each resource of an event that the
-// predicates let through.
+// watch makes the controller reconcile the resource of each event that the predicates let through.
 func (w *watcher) watch(predicates ...predicate.TypedPredicate[client.Object]) error {
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
-	return w.controller.Watch(source.Kind[client.Object](w.resources, object(w.kind.GroupVersionKind), enqueue, predicates...))
+	return w.controller.Watch(source.Kind[client.Object](w.resources.Cache, watch.NewObject(w.kind.GroupVersionKind), enqueue, predicates...))
 }
 
 // run watches until the context ends.
@@ -369,62 +361,47 @@ func (w *watcher) run(ctx context.Context) {
 	reading.Wait()
 }
 
-// newTeardownWatch returns a function that watches a kind and tears its deleted resources
-// down until its context ends.
-func (s *unservedTeardown) newTeardownWatch(k packageMissingKind) (func(context.Context), error) {
+// newTeardownWatcher returns a watcher that tears down the deleted resources of a kind.
+func (s *unservedTeardown) newTeardownWatcher(k packageMissingKind) (*watcher, error) {
 	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) reconcileFunc { return l.StepPackageMissing })
 	if err != nil {
 		return nil, err
 	}
-	stray := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil && hasFinalizer(o) })
-	return w.run, w.watch(specOrMetadataChanged, stray)
+	torndown := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil && hasFinalizer(o) })
+	return w, w.watch(specOrMetadataChanged, torndown)
 }
 
-// newBrokenWatch returns a function that watches a kind whose package is broken until its
-// context ends, and one that steps all of its resources once more.
-func (s *unservedTeardown) newBrokenWatch(k packageMissingKind) (run func(context.Context), enqueueAll enqueueAllFunc, err error) {
+// newBrokenWatcher returns a watcher of all resources of a kind whose package is broken.
+func (s *unservedTeardown) newBrokenWatcher(k packageMissingKind) (*watcher, error) {
 	elsewhere := func() {
 		s.log.Info("another process serves the kind of a package that is broken here, and what is broken is not said in its resources", "package", k.pkg, "kind", k.GroupKind().String())
 	}
 	w, err := s.newWatcher(k, "broken", func(l *reconcile.Reconciler) reconcileFunc {
-		u := newBrokenReporter(l, func() string { return s.faultOf(k.pkg) }, elsewhere)
-		return s.reconcileBroken(l, u)
+		return s.reconcileBroken(l, newBrokenReporter(l, func() string { return s.faultOf(k.pkg) }, elsewhere))
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	w.life.Resources = rateLimitedStatus{w.life.Resources, s.statusLimiter}
-	woken := make(chan event.TypedGenericEvent[client.Object])
-	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
-	if err := w.controller.Watch(source.Channel(woken, enqueue)); err != nil {
-		return nil, nil, err
+	if err := w.controller.Watch(&w.again); err != nil {
+		return nil, err
 	}
-	enqueueAll = func(ctx context.Context, done <-chan struct{}) { w.enqueueAll(ctx, done, woken) }
-	return w.run, enqueueAll, w.watch(predicate.Or[client.Object](specOrMetadataChanged, answered))
+	return w, w.watch(predicate.Or[client.Object](specOrMetadataChanged, questionAnswered))
 }
 
-// enqueueAll makes the controller take a step with each resource.
-func (w *watcher) enqueueAll(ctx context.Context, done <-chan struct{}, woken chan<- event.TypedGenericEvent[client.Object]) {
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout) // a kind that cannot be read holds no other up
+// enqueueAll reconciles each resource.
+func (w *watcher) enqueueAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout) // a kind that cannot be listed blocks no other
 	defer cancel()
-	list := newList(w.kind.GroupVersionKind)
-	if w.reader.List(ctx, list) != nil {
-		return // its watch will begin, and tell of each of them
-	}
-	for i := range list.Items {
-		select {
-		case woken <- event.TypedGenericEvent[client.Object]{Object: &list.Items[i]}:
-		case <-done:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
+	_ = w.again.enqueueAll(ctx, w.resources.Client, w.kind.GroupVersionKind) // if this fails, the watch enqueues all once it begins
 }
 
-// reconcileBroken returns the step of a resource whose package is broken. A deleted one is torn down.
+// reconcileBroken returns the function that reconciles resources whose package is broken. It tears
+// down deleted ones.
 func (s *unservedTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenReporter) reconcileFunc {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		if err := s.brokenLimiter.Wait(ctx); err != nil {
+			return 0, err
+		}
 		cr, err := l.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name})
 		switch {
 		case err != nil:
@@ -438,34 +415,19 @@ func (s *unservedTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenRep
 	}
 }
 
-// rateLimitedStatus is a cluster whose statuses are written at a pace.
-type rateLimitedStatus struct {
-	cluster.Cluster
-
-	limiter flowcontrol.RateLimiter
-}
-
-// ApplyStatus implements cluster.Cluster.
-func (s rateLimitedStatus) ApplyStatus(ctx context.Context, resource *unstructured.Unstructured) error {
-	if err := s.limiter.Wait(ctx); err != nil {
-		return err
-	}
-	return s.Cluster.ApplyStatus(ctx, resource)
-}
-
 // hasFinalizer reports whether a resource has the engine's finalizer.
 func hasFinalizer(o metav1.Object) bool {
 	return slices.Contains(o.GetFinalizers(), reconcile.Finalizer)
 }
 
-// retryConflicts returns a step that is taken again when the resource was changed since it was
-// read: that change may be of another process that serves it.
-func retryConflicts(s reconcileFunc) reconcileFunc {
+// reconciles returns the function of the watcher's controller. It reconciles a resource again if that was
+// changed since it was read: the change may be of another process that serves the kind.
+func (w *watcher) reconciles(once reconcileFunc) reconcileFunc {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-		again, err := s(ctx, key)
+		again, err := once(ctx, key)
 		if apierrors.IsConflict(err) {
 			return firstRetry, nil
 		}
-		return again, err
+		return w.objects.Requeue(watch.RequestFrom(ctx), again), err
 	}
 }

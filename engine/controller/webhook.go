@@ -16,12 +16,12 @@ import (
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// PatchesPath is where an API server asks whether a Patch may be written.
+// PatchesPath is the path of the webhook for Patches.
 const PatchesPath = "/validate-patches"
 
-// serveWebhooks serves admission webhooks, if there is an address for them. Registering
-// them with the API server is up to whoever installs.
-func serveWebhooks(mgr manager.Manager, o Options) error {
+// serveWebhooks serves the admission webhooks, unless their address is "". Whoever installs the operator
+// registers them with the API server. The direct client creates access reviews, which no cache has.
+func serveWebhooks(mgr manager.Manager, direct client.Client, o Options) error {
 	if o.WebhookAddress == "" {
 		return nil
 	}
@@ -33,17 +33,12 @@ func serveWebhooks(mgr manager.Manager, o Options) error {
 	if err != nil || port == 0 {
 		return fmt.Errorf("the address of the webhooks: %s has no port", o.WebhookAddress)
 	}
-	// The manager's client reads from caches, and a review is an answer and no object.
-	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	if err != nil {
-		return fmt.Errorf("creating the client: %w", err)
-	}
 	server := webhook.NewServer(webhook.Options{Host: host, Port: int(port), CertDir: o.WebhookCertDir})
 	server.Register(PatchesPath, &webhook.Admission{Handler: patchHandler(mgr.GetRESTMapper(), direct)})
 	return mgr.Add(server)
 }
 
-// patchHandler judges Patches by what the API server says.
+// patchHandler returns the handler that admits Patches by the rights of their users.
 func patchHandler(mapper meta.RESTMapper, direct client.Client) webhookadmission.Handler {
 	judge := admission.Patches{
 		Resource: func(_ context.Context, kind schema.GroupKind) (schema.GroupResource, error) {

@@ -25,9 +25,9 @@ const knownArguments = "preserveUnknownFields, immutable, listType, listMapKey, 
 func (g *generator) readAttributes(at location, v cue.Value, follow func(reference cue.Value) bool) attributes {
 	var m attributes
 	seen := map[string]bool{}
-	visitOperands(v, follow, func(to cue.Value, referred bool) {
+	for to, referred := range operands(v, follow) {
 		if to != v && !referred {
-			return
+			continue
 		}
 		for _, a := range to.Attributes(cue.ValueAttr) {
 			if a.Name() == "crd" && !seen[a.Contents()] {
@@ -35,7 +35,7 @@ func (g *generator) readAttributes(at location, v cue.Value, follow func(referen
 				g.readAttribute(at, &m, a)
 			}
 		}
-	})
+	}
 	return m
 }
 

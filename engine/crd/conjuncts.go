@@ -49,10 +49,10 @@ func (p *parts) add(v cue.Value, depth int) {
 		}
 	case op == cue.OrOp:
 		p.addDisjunction(v, args, depth)
-	case op == cue.CallOp && isValidator(v):
-		p.calls = append(p.calls, validatorCall{callName(args[0]), args[1:], v})
-	case isValidator(v) && isCall(v):
-		_, args := v.Eval().Expr()
+	case isValidator(v) && (op == cue.CallOp || isCall(v)):
+		if op != cue.CallOp {
+			_, args = v.Eval().Expr()
+		}
 		p.calls = append(p.calls, validatorCall{callName(args[0]), args[1:], v})
 	case op == cue.SelectorOp || op == cue.IndexOp:
 		to := cue.Dereference(v)

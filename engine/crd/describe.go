@@ -10,15 +10,14 @@ import (
 // descriptionOf returns the doc comments of a field or, if it has none, those of the
 // definitions that it refers to.
 func descriptionOf(v cue.Value) string {
-	own := docComments(v, nil)
-	if own == nil {
-		visitOperands(v, nil, func(to cue.Value, referred bool) {
-			if own == nil && referred {
-				own = docComments(to, nil)
+	for to, referred := range operands(v, nil) {
+		if to == v || referred {
+			if own := docComments(to, nil); own != nil {
+				return strings.Join(own, "\n\n")
 			}
-		})
+		}
 	}
-	return strings.Join(own, "\n\n")
+	return ""
 }
 
 // specDescription returns the doc comment of #Spec, or else that of the field spec. The latter
@@ -30,11 +29,11 @@ func specDescription(v cue.Value) string {
 		files[l.Pos().Filename()] = true
 	}
 	var found []string
-	visitOperands(v, nil, func(to cue.Value, referred bool) {
+	for to, referred := range operands(v, nil) {
 		if referred {
 			found = append(found, docComments(to, nil)...)
 		}
-	})
+	}
 	if found == nil {
 		found = docComments(v, files)
 	}

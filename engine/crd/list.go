@@ -26,10 +26,7 @@ func (g *generator) listSchema(at location, p parts, attrs attributes, base cue.
 		return nil
 	}
 	schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: items}
-	for _, c := range p.calls {
-		ok = g.addValidator(at, schema, c) && ok
-	}
-	if !ok {
+	if !g.addValidators(at, schema, p.calls) {
 		return nil
 	}
 	return schema

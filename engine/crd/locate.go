@@ -189,30 +189,28 @@ func (s step) descend(v cue.Value, at location) (cue.Value, location) {
 	return field, at.field(s.name)
 }
 
-// attributeWith returns the position of the attribute that contains a rule.
+// attributeWith returns the position of the first attribute that contains a rule.
 func attributeWith(v cue.Value, rule string) token.Pos {
-	found := token.NoPos
-	match := func(a *ast.Attribute) {
-		if strings.Contains(a.Text, rule) && !found.IsValid() {
-			found = a.Pos()
-		}
-	}
 	if !v.Exists() {
-		return found
+		return token.NoPos
 	}
-	visitOperands(v, nil, func(v cue.Value, _ bool) {
-		if f, ok := v.Source().(*ast.Field); ok {
-			for _, a := range f.Attrs {
-				match(a)
-			}
+	var attributes []*ast.Attribute
+	for to := range operands(v, nil) {
+		if f, ok := to.Source().(*ast.Field); ok {
+			attributes = append(attributes, f.Attrs...)
 		}
-	})
+	}
 	for _, l := range structLiterals(v) {
 		for _, e := range l.Elts {
 			if a, ok := e.(*ast.Attribute); ok {
-				match(a)
+				attributes = append(attributes, a)
 			}
 		}
 	}
-	return found
+	for _, a := range attributes {
+		if strings.Contains(a.Text, rule) {
+			return a.Pos()
+		}
+	}
+	return token.NoPos
 }

@@ -136,12 +136,11 @@ func (g *generator) reportAnyType(at location, v cue.Value) {
 // preserveFieldsOf returns the schema of v with x-kubernetes-preserve-unknown-fields and
 // without any validation.
 func preserveFieldsOf(v cue.Value) *schemaProps {
-	schema := &schemaProps{XPreserveUnknownFields: new(true)}
 	switch v.IncompleteKind() {
 	case cue.StructKind:
-		schema.Type = "object"
+		return preserveUnknownFields("object")
 	case cue.ListKind:
-		return &schemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: schema}}
+		return &schemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: preserveUnknownFields("")}}
 	}
-	return schema
+	return preserveUnknownFields("")
 }

@@ -17,13 +17,13 @@ import (
 // operators. For {#A, x: 1} they are the literal itself and that of #A.
 func structLiterals(v cue.Value) []*ast.StructLit {
 	var found []*ast.StructLit
-	visitOperands(v, nil, func(v cue.Value, _ bool) {
+	for v := range operands(v, nil) {
 		for _, e := range sourceExpressions(v) {
 			if l, ok := e.(*ast.StructLit); ok && !slices.Contains(found, l) {
 				found = append(found, l)
 			}
 		}
-	})
+	}
 	return found
 }
 

@@ -30,10 +30,7 @@ func (g *generator) structSchema(at location, v cue.Value, p parts, attrs attrib
 			"declare them, write a map ([string]: string), or @crd(preserveUnknownFields) to keep whatever is there")
 	}
 	ok := g.addFields(inside, base, schema)
-	for _, c := range p.calls {
-		ok = g.addValidator(at, schema, c) && ok
-	}
-	if !ok {
+	if !g.addValidators(at, schema, p.calls) || !ok {
 		return nil
 	}
 	return schema

@@ -49,6 +49,15 @@ var validatorHints = map[string]string{
 	"net.IPv6": "write string & net.IPv6: a CR holds addresses as strings",
 }
 
+// addValidators adds the constraints of all calls, and reports whether it could.
+func (g *generator) addValidators(at location, schema *schemaProps, calls []validatorCall) bool {
+	ok := true
+	for _, c := range calls {
+		ok = g.addValidator(at, schema, c) && ok
+	}
+	return ok
+}
+
 // addValidator adds the constraint of a validator of CUE's standard library.
 func (g *generator) addValidator(at location, schema *schemaProps, c validatorCall) bool {
 	at = at.positionedAt(c.pos)

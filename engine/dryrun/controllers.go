@@ -2,7 +2,6 @@ package dryrun
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,12 +12,12 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// knownKinds is a cluster without a server to ask what it serves: that are Kubernetes' own
-// kinds, those of the packages, and those whose definition or object was given. Of any
-// other kind nobody can tell where its objects live, so that its author is asked.
+// knownKinds is a cluster that serves the built-in kinds, those of the packages, and those whose
+// definition or object was given. There is no server to ask about any other kind, so the error
+// asks the author.
 type knownKinds struct{ *memory.Cluster }
 
-// giveDefinition is what the author of a package is asked for.
+// giveDefinition is the remedy for a kind that is not known.
 const giveDefinition = "without a cluster, give its CustomResourceDefinition with -f, which says where its objects live"
 
 // Scope implements cluster.Cluster.
@@ -30,8 +29,8 @@ func (k knownKinds) Scope(ctx context.Context, kind schema.GroupVersionKind) (cl
 	return scope, err
 }
 
-// play does to every object what its controller would do in the end: it makes it as
-// healthy as it can be, and takes away what belongs to nobody any more.
+// play simulates the controllers of Kubernetes: it makes every object as healthy as it can be,
+// and collects garbage.
 func (w *World) play() {
 	w.Cluster.CollectGarbage()
 	for _, u := range w.Cluster.Objects() {
@@ -42,17 +41,18 @@ func (w *World) play() {
 	}
 }
 
-// healthy fills the status of an object in, and reports whether its kind has one.
+// healthy sets the status of an object as its controller would in the end. It reports false if
+// no controller is to be simulated for the object.
 func (w *World) healthy(u *unstructured.Unstructured) bool {
 	if u.GetDeletionTimestamp() != nil {
 		return false
 	}
 	kind := u.GroupVersionKind().GroupKind()
-	if slices.ContainsFunc(w.operators, func(o operator) bool { return o.kind.GroupKind() == kind }) {
-		return false // its operator is here
+	if w.Serves(kind) {
+		return false // the operator of this dry run writes it
 	}
 	if kind == patch.Kind.GroupKind() {
-		return false // whoever serves its target tells it what came of it
+		return false // the operator of its target writes it
 	}
 	if kind == definitionKind {
 		w.define(u)
@@ -70,20 +70,20 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 	return true
 }
 
-// define serves the kind that a CustomResourceDefinition defines.
+// define serves the kind that an object defines, if it is a CustomResourceDefinition.
 func (w *World) define(u *unstructured.Unstructured) {
 	if kind, scope, ok := cluster.DefinedBy(u.Object); ok {
 		w.Cluster.Serve(kind, scope)
+		w.definitions.learn(u)
 	}
-	w.definitions.learn(u)
 }
 
-// holding is a condition that holds.
+// holding returns a condition with status True.
 func holding(condition string) map[string]any {
 	return map[string]any{"type": condition, "status": "True", "reason": condition, "message": ""}
 }
 
-// outcomes are what the controllers of Kubernetes' own kinds make of their objects.
+// outcomes set the status that the controllers of built-in kinds write in the end.
 var outcomes = map[schema.GroupKind]func(*unstructured.Unstructured){
 	{Group: "apps", Kind: "Deployment"}:  deploymentOutcome,
 	{Group: "apps", Kind: "StatefulSet"}: statefulSetOutcome,
@@ -130,20 +130,20 @@ var outcomes = map[schema.GroupKind]func(*unstructured.Unstructured){
 	},
 }
 
-// address is where everything is, of those reserved for documentation.
+// address is the IP address of every pod, Service and load balancer; it is reserved for documentation.
 const address = "192.0.2.1"
 
 func reachable() map[string]any {
 	return map[string]any{"ingress": []any{map[string]any{"ip": address}}}
 }
 
-// setStatus sets a status of the present generation.
+// setStatus sets a status that has observed the current generation.
 func setStatus(u *unstructured.Unstructured, fields map[string]any) {
 	fields["observedGeneration"] = u.GetGeneration()
 	u.Object["status"] = fields
 }
 
-// wanted is how many replicas are asked for.
+// wanted returns the number of replicas in the spec, which is 1 by default.
 func wanted(u *unstructured.Unstructured) int64 {
 	if n, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); found {
 		return n

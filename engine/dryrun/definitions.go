@@ -17,14 +17,14 @@ import (
 // definitionKind is that of CustomResourceDefinitions.
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// definitions are the schemas of the custom resources whose CustomResourceDefinition is
-// there. Others are taken as they are.
+// definitions validate the custom resources whose CustomResourceDefinitions exist. Other custom
+// resources are not validated.
 type definitions struct {
 	mu      sync.Mutex
 	servers map[schema.GroupVersionKind]*conform.Server
 }
 
-// learn takes over what a definition says. One that an API server would refuse never gets
+// learn starts to validate by a definition. A definition that an API server would reject never gets
 // here.
 func (d *definitions) learn(u *unstructured.Unstructured) {
 	crd, err := definitionOf(u)
@@ -40,7 +40,7 @@ func (d *definitions) learn(u *unstructured.Unstructured) {
 	}
 }
 
-// refuse is a memory.Refusal: of definitions and of what they define.
+// refuse is a memory.Admission for definitions and for the resources that they define.
 func (d *definitions) refuse(before, after *unstructured.Unstructured) error {
 	if after == nil {
 		return nil
@@ -62,7 +62,7 @@ func (d *definitions) refuse(before, after *unstructured.Unstructured) error {
 	return asInvalid(after, err)
 }
 
-// refusedDefinition returns what an API server says of a definition that is wrong.
+// refusedDefinition returns the error of an API server about a definition, or nil.
 func refusedDefinition(u *unstructured.Unstructured) error {
 	crd, err := definitionOf(u)
 	if err != nil {
@@ -76,7 +76,7 @@ func definitionOf(u *unstructured.Unstructured) (*apiextensionsv1.CustomResource
 	return out, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, out, true)
 }
 
-// asInvalid returns faults as an API server does.
+// asInvalid returns the error with which an API server reports an invalid object, or nil.
 func asInvalid(u *unstructured.Unstructured, err error) error {
 	if err == nil {
 		return nil

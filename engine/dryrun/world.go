@@ -1,31 +1,36 @@
-// Package dryrun plays a cluster: operators of packages roll custom resources out
-// in memory, and what Kubernetes' own controllers would do follows by convention. It
-// shows what a package does, step by step, before it does it to anybody.
+// Package dryrun shows what reconciles would write, step by step, without writing it. Both dry
+// runs call the reconcile of the operator, and differ in the cluster that they give it: a World
+// in memory, or a Server that carries out every write as a dry run of the API server.
 //
-//	w := dryrun.New(programs...)
+//	w := dryrun.New(config, programs...)
 //	w.Put(resource)            as a person does
 //	w.Run(ctx, show)           until nothing changes any more
 //	w.Delete(ref); w.Run(...)
 //
-// Operators reconcile what their watches wake, as they do on a cluster, and the
-// controllers act after each reconcile.
+//	s := dryrun.NewServer(config, options, programs...)
+//	s.Run(ctx, resources, show)   once for each resource
 //
-// Objects are validated as an API server does, and content needs its namespace: those of
-// the objects that are put are there, and so are the ones that every cluster has. It is
+// In a World, the controllers of Kubernetes are simulated after each reconcile: they make
+// objects healthy. Objects are validated as an API server does, and need their namespaces:
+// those of the objects that are put exist, and so do the ones that every cluster has. It is
 // no proof that a cluster would accept the objects: there is no admission, no quota and no
-// scheduler. Served are Kubernetes' own kinds, those of the packages, and those whose
-// definition is there.
+// scheduler. The kinds that are served are the built-in ones, those of the packages, and those
+// whose definition exists.
 package dryrun
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/crd/conform"
@@ -33,108 +38,56 @@ import (
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
-
-// A Step is one reconcile that did something, and what followed from it.
-type Step struct {
-	// Number counts from 1.
-	Number int
-	// Resource is the custom resource that was reconciled.
-	Resource cluster.Ref
-	// Changes are the objects that were created, updated and deleted, in order.
-	Changes []cluster.Event
-	// Status is that of the resource afterwards; it is nil once that is gone.
-	Status map[string]any
-	// Err is what the reconcile failed with, to be tried again.
-	Err error
-	// Played are the objects that controllers changed or deleted afterwards.
-	Played []cluster.Ref
-
-	// reported says that the resource itself was written.
-	reported bool
-}
 
 // World is a cluster in memory with operators. It is for one goroutine.
 type World struct {
 	// Cluster holds the objects.
 	Cluster *memory.Cluster
-	// Events are what the operators recorded, in order.
-	Events []rollout.Event
 
 	operators   []operator
 	definitions *definitions
 	watch       *memory.Watch
-	due         due
-	steps       int
-	now         time.Time
-}
-
-// operator runs one package.
-type operator struct {
-	kind      schema.GroupVersionKind
-	program   *program.Program
-	lifecycle *reconcile.Reconciler
-	// reads are the inputs that resources refer to, as the watches of an operator know them.
-	reads map[types.NamespacedName][]program.Input
+	// seen are the custom resources that were reconciled before, by their kind.
+	seen  map[schema.GroupKind]sets.Set[types.NamespacedName]
+	steps int
+	clock clock
 }
 
 // New returns a world with an operator for each package, where objects are validated and
 // need their namespaces. The operators are configured by a ConfigMap, if it names one that
 // is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
-	w := &World{Cluster: memory.New(), now: time.Unix(0, 0).UTC(), due: due{}}
+	w := &World{Cluster: memory.New(), clock: clock{time.Unix(0, 0).UTC()}, seen: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
 	w.Cluster.Refuse(w.definitions.refuse)
 	w.Cluster.Validate()
 	w.Cluster.Namespaces(always...)
 	w.watch = w.Cluster.Watch()
-	kinds := map[schema.GroupKind]bool{}
+	w.Cluster.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
-		kind := p.GroupVersionKind()
-		kinds[kind.GroupKind()] = true
+		kind := p.GroupVersionKind().GroupKind()
 		scope := cluster.Namespaced
 		if p.Meta().ClusterScoped {
 			scope = cluster.ClusterScoped
 		}
-		w.Cluster.Serve(kind.GroupKind(), scope)
-	}
-	w.Cluster.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
-	for _, p := range programs {
-		kind := p.GroupVersionKind()
-		reads := map[types.NamespacedName][]program.Input{}
-		w.operators = append(w.operators, operator{kind, p, &reconcile.Reconciler{
-			Kind:      kind,
-			Resources: w.Cluster,
-			Cluster:   knownKinds{w.Cluster},
-			Refer:     func(owner types.NamespacedName, inputs []program.Input) { reads[owner] = inputs },
-			Recorder:  recorder{w},
-			Now:       func() time.Time { return w.now },
-			ConfigMap: config,
-			Patches:   w.Cluster,
-			Parallel:  1,
-			NewSalt:   func() string { return program.FixedSalt },
-			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return kinds[k], nil },
-		}, reads})
+		w.Cluster.Serve(kind, scope)
+		w.seen[kind] = sets.New[types.NamespacedName]()
+		w.operators = append(w.operators, newOperator(p, &w.clock, &reconcile.Reconciler{
+			Resources: w.Cluster, Cluster: knownKinds{w.Cluster}, Patches: w.Cluster, ConfigMap: config,
+			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return w.Serves(k), nil },
+		}))
 	}
 	return w
 }
 
-// recorder keeps the events in the world.
-type recorder struct{ world *World }
-
-// Record implements reconcile.Recorder.
-func (r recorder) Record(_ *unstructured.Unstructured, e rollout.Event) {
-	r.world.Events = append(r.world.Events, e)
-}
-
-// always are the namespaces that every cluster has.
+// always are the namespaces that exist in every cluster.
 var always = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 
-// Put writes an object as a person does, into a namespace that is there. One that was read
-// from a cluster, and so has a resource version, is taken as it was there; it also says
-// where objects of its kind live. It errors with a KindNotServedError when nobody says that.
+// Put writes an object as a person does, and creates its namespace. An object that was read from a
+// cluster, and so has a resource version, keeps its state, and also shows where objects of its
+// kind live. Put errors with a KindNotServedError if nothing shows that.
 func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := w.learnScope(object); err != nil {
 		return nil, err
@@ -146,31 +99,57 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 	w.Cluster.Namespaces(object.GetNamespace())
 	out, err := w.Cluster.Restore("person", object)
 	if err == nil {
-		w.Define(out) // what is put next may be of its kind
+		w.define(out) // the next object may be of its kind
 	}
 	return out, err
 }
 
-// learnScope serves the kind of an object that says where it lives.
-func (w *World) learnScope(object *unstructured.Unstructured) error {
-	kind := object.GroupVersionKind()
-	_, err := w.Scope(kind)
+// SetNamespace gives an object the namespace that it would be created in: none if its kind is
+// cluster-scoped, and a default one if it names none. It errors with a KindNotServedError if
+// nobody knows where objects of its kind live, unless the object shows it.
+func (w *World) SetNamespace(object *unstructured.Unstructured, namespace string) error {
+	scope, err := w.Scope(object.GroupVersionKind())
 	switch {
-	case !cluster.IsKindNotServed(err) || kind.Kind == "":
+	case cluster.IsKindNotServed(err) && showsScope(object) != "":
+		return nil
+	case err != nil:
 		return err
-	case object.GetNamespace() != "":
-		w.Cluster.Serve(kind.GroupKind(), cluster.Namespaced)
-	case object.GetResourceVersion() != "":
-		w.Cluster.Serve(kind.GroupKind(), cluster.ClusterScoped)
-	default:
-		return err
+	case scope == cluster.ClusterScoped:
+		object.SetNamespace("")
+	case object.GetNamespace() == "":
+		object.SetNamespace(namespace)
 	}
 	return nil
 }
 
-// withManagedFields returns an object that an operator has applied with the fields that it
-// owns then: kubectl leaves them out of what it prints, and nothing says that anybody has
-// changed them since.
+// showsScope returns where an object lives by what it has, or "": a namespace, or none although it
+// was read from a cluster, and so has a resource version.
+func showsScope(object *unstructured.Unstructured) cluster.Scope {
+	switch {
+	case object.GroupVersionKind().Kind == "": // its apiVersion is malformed
+		return ""
+	case object.GetNamespace() != "":
+		return cluster.Namespaced
+	case object.GetResourceVersion() != "":
+		return cluster.ClusterScoped
+	}
+	return ""
+}
+
+// learnScope serves the kind of an object that shows where it lives.
+func (w *World) learnScope(object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	_, err := w.Scope(kind)
+	if scope := showsScope(object); cluster.IsKindNotServed(err) && scope != "" {
+		w.Cluster.Serve(kind.GroupKind(), scope)
+		return nil
+	}
+	return err
+}
+
+// withManagedFields returns an object that an operator has applied with the managed fields of that
+// apply, if it has none: kubectl leaves them out of what it prints, and nothing shows that anybody
+// has changed the object since.
 func withManagedFields(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if object.GetAnnotations()[ownership.AppliedMark] == "" || len(object.GetManagedFields()) > 0 {
 		return object, nil
@@ -184,21 +163,14 @@ func withManagedFields(object *unstructured.Unstructured) (*unstructured.Unstruc
 	return out, nil
 }
 
-// Define serves the kind that an object defines, if it is a CustomResourceDefinition.
-func (w *World) Define(object *unstructured.Unstructured) {
-	if object.GroupVersionKind().GroupKind() == definitionKind {
-		w.define(object)
-	}
-}
-
-// Decide returns what an operator would do about a resource now, and does nothing.
+// Decide returns the decision of the operator about a resource, and writes nothing. It errors if
+// none of the packages is for the kind.
 func (w *World) Decide(ctx context.Context, ref cluster.Ref) (reconcile.Decision, error) {
-	for _, o := range w.operators {
-		if o.kind.GroupKind() == ref.GroupKind() {
-			return o.lifecycle.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.program)
-		}
+	o := w.operatorOf(ref.GroupKind())
+	if o == nil {
+		return reconcile.Decision{}, fmt.Errorf("%s: no package is for its kind", ref)
 	}
-	return reconcile.Decision{}, fmt.Errorf("%s: no package is for its kind", ref)
+	return o.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.program)
 }
 
 // Get returns an object, or nil.
@@ -210,7 +182,8 @@ func (w *World) Get(ref cluster.Ref) *unstructured.Unstructured {
 	return u
 }
 
-// Delete deletes an object as a person does.
+// Delete deletes an object as a person does. It errors if the object does not exist, or if its
+// deletion is rejected.
 func (w *World) Delete(ref cluster.Ref) error {
 	u := w.Get(ref)
 	if u == nil {
@@ -219,71 +192,62 @@ func (w *World) Delete(ref cluster.Ref) error {
 	return w.Cluster.Remove(ref, u.GetUID())
 }
 
-// Ready reports whether a resource is ready, and says why when it is not.
+// Ready reports whether a resource is ready, and returns the reason and message of the condition.
 func (w *World) Ready(ref cluster.Ref) (bool, string) {
 	u := w.Get(ref)
 	if u == nil {
 		return false, "it does not exist"
 	}
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if m["type"] == status.ConditionReady {
-			return m["status"] == "True", fmt.Sprintf("%v: %v", m["reason"], m["message"])
-		}
+	reported, _, _ := unstructured.NestedMap(u.Object, "status")
+	if c := status.Condition(reported, status.ConditionReady); c != nil {
+		return c.Status == metav1.ConditionTrue, c.Reason + ": " + c.Message
 	}
 	return false, "nothing is known of it"
 }
 
-// Limits of a run: a package whose objects change with every reconcile never comes
-// to rest, and one that waits for a time is given a day of it.
 const (
+	// maxRounds ends the run of a package whose objects change with every reconcile.
 	maxRounds = 500
 	// maxIdle is how long a run in memory lets time pass, all in all, while nothing happens.
 	maxIdle = 24 * time.Hour
 )
 
-// Run lets the operators and the controllers act in turn until nothing changes any
-// more, and shows each step in which something did. It errors when it does not come
-// to rest.
+// Run lets the operators and the simulated controllers act in turn until nothing changes any
+// more, and shows each step in which something did. It errors if the context ends, or if
+// something still changes after maxRounds.
 //
-// An operator reconciles a resource when something happens that it watches, or at the
-// time that it has asked for. What does not come to rest here because nothing wakes it
-// would not on a cluster either.
+// A round reconciles every resource, because a reconcile that has nothing to do changes
+// nothing: which event would have caused it on a cluster makes no difference to the result.
 func (w *World) Run(ctx context.Context, show func(Step)) error {
 	idle := time.Duration(0)
 	for range maxRounds {
-		w.wake(w.watch.Next())
-		moved := w.round(ctx, show)
+		moved, next := w.round(ctx, show)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if moved {
+		switch {
+		case moved:
 			idle = 0
 			continue
-		}
-		next, waits := w.due.next()
-		switch {
-		case waits && !next.After(w.now):
-			continue // woken by what somebody else did in this round
-		case !waits || w.allReady() || idle > maxIdle:
+		case next.IsZero() || w.allReady() || idle > maxIdle:
 			return nil
 		}
-		// Nothing happens by itself: the time until the next look at it passes.
-		idle = max(2*idle, next.Sub(w.now))
-		w.now = w.now.Add(idle)
+		// Only time can change something: it passes until the next reconcile that was asked for.
+		idle = max(2*idle, next.Sub(w.clock.now), time.Second)
+		w.clock.pass(idle)
 	}
 	return fmt.Errorf("it does not come to rest: after %d rounds objects still change", maxRounds)
 }
 
-// round reconciles every resource that is due once, and reports whether anything
-// changed. One that is gone is reconciled as well: its patches have to be told.
-func (w *World) round(ctx context.Context, show func(Step)) bool {
-	moved := false
+// round reconciles every resource once. It reports whether anything changed, and returns the first
+// time at which a resource is to be reconciled again without a change, or the zero time.
+func (w *World) round(ctx context.Context, show func(Step)) (moved bool, next time.Time) {
 	for _, o := range w.operators {
-		for _, r := range w.due.now(o.kind.GroupKind(), w.now) {
-			step := w.step(ctx, o, r)
-			changed := len(step.Changes)+len(step.Played) > 0 || step.reported
+		for _, key := range w.keys(o) {
+			step, changed, wait := w.step(ctx, o, key)
+			if at := w.clock.now.Add(wait); wait > 0 && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
 			moved = moved || changed
 			if changed || step.Err != nil {
 				w.steps++
@@ -292,73 +256,70 @@ func (w *World) round(ctx context.Context, show func(Step)) bool {
 			}
 		}
 	}
-	return moved
+	return moved, next
 }
 
-// step reconciles one resource, and lets the controllers act on what came of it.
-func (w *World) step(ctx context.Context, o operator, r resource) Step {
-	ref := cluster.Ref{GroupVersionKind: o.kind, Namespace: r.key.Namespace, Name: r.key.Name}
-	w.now = w.now.Add(time.Second)
-	delete(w.due, r)
-	wait, err := o.lifecycle.StepUnpaced(ctx, r.key, o.program, func(held time.Duration) { w.now = w.now.Add(held) })
-	if err != nil && wait == 0 {
-		wait = time.Second
+// keys returns which resources an operator reconciles, sorted: those that exist, and also those
+// that are gone or that only a patch names, because their reconcile tells the patches.
+func (w *World) keys(o operator) []types.NamespacedName {
+	kind := o.Kind.GroupKind()
+	seen := w.seen[kind]
+	for _, u := range w.Cluster.Objects() {
+		switch u.GroupVersionKind().GroupKind() {
+		case kind:
+			seen.Insert(keyOf(u))
+		case patch.Kind.GroupKind():
+			if p := patch.Parse(u); p.Target.GroupKind == kind {
+				seen.Insert(types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name})
+			}
+		}
 	}
-	if wait > 0 {
-		w.due[r] = w.now.Add(wait)
+	return slices.SortedFunc(maps.Keys(seen), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// step reconciles one resource, and lets the simulated controllers act on what was written. It
+// reports whether anything changed, and returns when to reconcile again without a change, or 0.
+func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) (step Step, changed bool, wait time.Duration) {
+	step.Resource = cluster.Ref{GroupVersionKind: o.Kind, Namespace: key.Namespace, Name: key.Name}
+	w.clock.pass(time.Second)
+	w.watch.Next() // what a person did since
+	wait, step.Err = o.reconcile(ctx, key)
+	if step.Err != nil {
+		wait = max(wait, time.Second)
 	}
-	step := Step{Resource: ref, Err: err}
 	written := w.watch.Next()
 	for _, e := range written {
-		if e.Ref.Identity() == ref.Identity() && e.Verb != cluster.Deleted {
-			step.reported = true
-			continue
+		if e.Ref.Identity() != step.Resource.Identity() || e.Verb == cluster.Deleted {
+			step.Changes = append(step.Changes, e)
 		}
-		step.Changes = append(step.Changes, e)
 	}
 	w.play()
-	played := w.watch.Next()
-	for _, e := range played {
+	for _, e := range w.watch.Next() {
 		step.Played = append(step.Played, e.Ref)
 	}
-	w.wake(append(written, played...))
-	if u := w.Get(ref); u != nil {
+	if u := w.Get(step.Resource); u != nil {
 		step.Status, _, _ = unstructured.NestedMap(u.Object, "status")
 	}
-	return step
-}
-
-// resources are the custom resources of an operator.
-func (w *World) resources(o operator) []cluster.Ref {
-	var out []cluster.Ref
-	for _, ref := range w.Cluster.Refs() {
-		if ref.GroupKind() == o.kind.GroupKind() {
-			ref.Version = o.kind.Version
-			out = append(out, ref)
-		}
-	}
-	return out
+	return step, len(written)+len(step.Played) > 0, wait
 }
 
 // allReady reports whether every resource is ready.
 func (w *World) allReady() bool {
-	for _, o := range w.operators {
-		for _, ref := range w.resources(o) {
-			if ready, _ := w.Ready(ref); !ready {
-				return false
-			}
+	for _, ref := range w.Cluster.Refs() {
+		if ready, _ := w.Ready(ref); w.Serves(ref.GroupKind()) && !ready {
+			return false
 		}
 	}
 	return true
 }
 
-// A Part is one component of a resource and what is there of it.
+// A Part is one component of a resource, with those of its objects that exist.
 type Part struct {
 	Name    string
 	Objects []cluster.Ref
 }
 
-// Owned returns what a resource has in its inventory.
+// Owned returns the objects in the inventory of a resource that exist, by component.
 func (w *World) Owned(ref cluster.Ref) []Part {
 	u := w.Get(ref)
 	if u == nil {
@@ -386,7 +347,17 @@ func (w *World) Owned(ref cluster.Ref) []Part {
 
 // Serves reports whether a kind is that of one of the packages.
 func (w *World) Serves(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(w.operators, func(o operator) bool { return o.kind.GroupKind() == kind })
+	return w.operatorOf(kind) != nil
+}
+
+// operatorOf returns the operator of a kind, or nil.
+func (w *World) operatorOf(kind schema.GroupKind) *operator {
+	for i := range w.operators {
+		if w.operators[i].Kind.GroupKind() == kind {
+			return &w.operators[i]
+		}
+	}
+	return nil
 }
 
 // Scope returns where the objects of a kind live.

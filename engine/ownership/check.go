@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An inventory is read from a status, or from the marks of objects, either of which
-// somebody else may have written. These limits bound what that costs, and are beyond what
-// the API server would store of an honest one.
+// The engine reads an inventory from a status or from the marks of objects, and anybody may have
+// written either. These limits bound the cost of that. The API server could not store an honest
+// inventory that exceeds them.
 const (
 	// MaxObjects is how many objects an inventory may have.
 	MaxObjects = 10_000
@@ -28,12 +29,12 @@ const (
 	maxUID, maxDigest   = 36, 128
 )
 
-// componentName is what components and their objects are called: what the contract allows,
-// and hooks, whose phase is part of their name.
+// componentName matches the names of components and their objects that the contract allows, and
+// the names of hooks, which contain their phase.
 var componentName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
 
-// Check errors with an UnreadableError if Decode would refuse the inventory. What is not
-// checked is never to be stored: nothing is done for a resource until it was removed.
+// Check errors with an UnreadableError if Decode would refuse the inventory. Check an inventory
+// before it is stored: one that Decode refuses stops the resource until a person removes it.
 func (inv Inventory) Check() error {
 	if len(inv) > maxComponents {
 		return &UnreadableError{"", fmt.Sprintf("has more than %d components", maxComponents)}
@@ -90,8 +91,7 @@ func (e Entry) Check() error {
 	return nil
 }
 
-// fault returns the first field of an entry that no object can have, and what is wrong
-// with it.
+// fault returns the first field of an entry that has an impossible value, and what is wrong with it.
 func (e Entry) fault() (field, problem string) {
 	if problem := wrongName(e.Object); problem != "" {
 		return "object", problem
@@ -99,18 +99,14 @@ func (e Entry) fault() (field, problem string) {
 	for _, f := range []struct {
 		name, value string
 		limit       int
-	}{{"apiVersion", e.APIVersion, maxVersion}, {"kind", e.Kind, maxName}, {"name", e.Name, maxName}} {
-		if f.value == "" {
+		required    bool
+	}{
+		{"apiVersion", e.APIVersion, maxVersion, true}, {"kind", e.Kind, maxName, true}, {"name", e.Name, maxName, true},
+		{"namespace", e.Namespace, maxNamespace, false}, {"digest", e.Digest, maxDigest, false}, {"uid", e.UID, maxUID, false}, {"content", e.Content, maxDigest, false},
+	} {
+		if f.required && f.value == "" {
 			return f.name, "is missing"
 		}
-		if problem := wrongText(f.value, f.limit); problem != "" {
-			return f.name, problem
-		}
-	}
-	for _, f := range []struct {
-		name, value string
-		limit       int
-	}{{"namespace", e.Namespace, maxNamespace}, {"digest", e.Digest, maxDigest}, {"uid", e.UID, maxUID}, {"content", e.Content, maxDigest}} {
 		if problem := wrongText(f.value, f.limit); problem != "" {
 			return f.name, problem
 		}
@@ -130,24 +126,18 @@ func (e Entry) fault() (field, problem string) {
 	return e.wrongFinish()
 }
 
-// wrongFinish returns what is wrong with what an entry says of an end.
+// wrongFinish returns what is wrong with what an entry says of how its object finished.
 func (e Entry) wrongFinish() (field, problem string) {
-	switch e.Ended {
-	case NotFinished, Succeeded, Failed:
-	default:
+	if !slices.Contains([]FinishState{NotFinished, Succeeded, Failed}, e.Ended) {
 		return "ended", "is of a later version"
 	}
 	if e.Last == "" {
 		return "", ""
 	}
-	if problem := wrongShortStatus(e.Last); problem != "" {
-		return "last", problem
-	}
-	return "", ""
+	return "last", wrongShortStatus(e.Last)
 }
 
-// wrongName returns what keeps a text from being the name of a component or of an object
-// of one, or "".
+// wrongName returns why a text cannot name a component or one of its objects, or "".
 func wrongName(name string) string {
 	switch {
 	case name == "":
@@ -165,26 +155,14 @@ func wrongText(text string, limit int) string {
 	switch {
 	case len(text) > limit:
 		return fmt.Sprintf("is longer than %d characters", limit)
-	case !printable(text):
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Sprintf("%q has characters that do not print", text)
 	}
 	return ""
 }
 
-func printable(text string) bool {
-	if !utf8.ValidString(text) {
-		return false
-	}
-	for _, r := range text {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
-}
-
-// wrongShortStatus returns what is wrong with what is kept of a status, or "": anything but what
-// shortStatus keeps. A package sees it as the status of the object.
+// wrongShortStatus returns what is wrong with a stored status, or "". It accepts only what
+// shortStatus returns, because a package sees it as the status of the object.
 func wrongShortStatus(text string) string {
 	if len(text) > maxShortStatus {
 		return fmt.Sprintf("is longer than %d characters", maxShortStatus)
@@ -193,7 +171,7 @@ func wrongShortStatus(text string) string {
 	if json.Unmarshal([]byte(text), &said) != nil || said == nil {
 		return "is not the JSON of an object"
 	}
-	if conditions, has := said["conditions"]; has && !areShort(conditions) {
+	if conditions, has := said["conditions"]; has && (conditions == nil || DecodeStrict("", conditions, &[]shortCondition{}) != nil) {
 		return "has conditions of another form"
 	}
 	delete(said, "conditions")
@@ -204,17 +182,4 @@ func wrongShortStatus(text string) string {
 		}
 	}
 	return ""
-}
-
-// areShort reports whether a value is a list of conditions as shortStatus keeps them.
-func areShort(value any) bool {
-	list, ok := value.([]any)
-	return ok && !slices.ContainsFunc(list, func(c any) bool {
-		m, ok := c.(map[string]any)
-		for name, v := range m {
-			_, isText := v.(string)
-			ok = ok && isText && slices.Contains(conditionFields, name)
-		}
-		return !ok
-	})
 }

@@ -8,27 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Claim is what an object says of a custom resource that has it and that would
-// adopt it from anybody else. Two such resources would take it from each other for
-// ever, so the one that has it keeps it.
+// A Claim is the mark of a custom resource on an object that it owns and would adopt from any
+// other owner. Two such resources would take the object from each other forever, so the
+// current owner keeps it.
 type Claim struct {
 	Kind schema.GroupKind
 	Key  types.NamespacedName
 	// Mark is the resource as a person writes it.
 	Mark string
-	// Evidence is what shows that the resource is still there.
+	// Evidence is what shows that the resource still exists.
 	Evidence Evidence
 }
 
-// Evidence says how sure it is that the owner in an object's marks exists.
+// Evidence says what shows that the owner in the marks of an object exists.
 type Evidence string
 
-// The proofs.
+// The kinds of evidence.
 const (
-	// ByReference: the object refers to it, and the garbage collector takes what
-	// refers to nobody.
+	// ByReference: the object has an owner reference to it. The garbage collector deletes
+	// objects whose owner is gone.
 	ByReference Evidence = "ByReference"
-	// ByMark: only a mark speaks of it, which may have outlived it.
+	// ByMark: only a mark names it, and the mark may have outlived it.
 	ByMark Evidence = "ByMark"
 )
 

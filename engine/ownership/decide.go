@@ -15,16 +15,16 @@ const (
 	Keep Verb = "Keep"
 	// Create: the object is absent.
 	Create Verb = "Create"
-	// Update: the package wants something else than was last applied.
+	// Update: the package renders something else than was last applied.
 	Update Verb = "Update"
 	// Repair: somebody changed a field that the package renders.
 	Repair Verb = "Repair"
-	// Adopt: the object is somebody else's, and the package says to take it.
+	// Adopt: somebody else owns the object, and the policy says to take it over.
 	Adopt Verb = "Adopt"
-	// Refuse: the object is somebody else's.
+	// Refuse: somebody else owns the object.
 	Refuse Verb = "Refuse"
-	// Conflict: the object is another custom resource's, and both would adopt it. It
-	// is refused unless that resource turns out to be gone.
+	// Conflict: another custom resource owns the object, and both would adopt it. The rollout
+	// refuses it unless that resource turns out to be gone.
 	Conflict Verb = "Conflict"
 	// WaitForDeletion: the object has to disappear first.
 	WaitForDeletion Verb = "WaitForDeletion"
@@ -58,6 +58,7 @@ func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
 	return Action{Verb: Refuse, Reason: fmt.Sprintf("unknown situation %s", situation)}
 }
 
+// decideAdoption decides about an object that somebody else owns.
 func decideAdoption(want Desired, live *unstructured.Unstructured, whose string) Action {
 	claim, claimed := ClaimOn(live)
 	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
@@ -72,7 +73,7 @@ func decideAdoption(want Desired, live *unstructured.Unstructured, whose string)
 	return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
 }
 
-// decideUnproven marks an object anew, whatever its policy: what has no marks is nobody's.
+// decideUnproven restores the marks of an object whatever its policy, because nobody else owns it.
 func decideUnproven(live *unstructured.Unstructured) Action {
 	if live.GetDeletionTimestamp() != nil {
 		return Action{Verb: WaitForDeletion, Reason: "it is still being deleted"}

@@ -1,10 +1,14 @@
 package ownership
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"strconv"
 	"strings"
+
+	strictjson "sigs.k8s.io/json"
 )
 
 // An UnreadableError says which part of an inventory cannot be read. To guess would
@@ -18,23 +22,20 @@ type UnreadableError struct {
 // Error says what is wrong, and where.
 func (e *UnreadableError) Error() string { return strings.TrimSpace(e.Path + " " + e.Problem) }
 
-// Decode returns the inventory that some JSON values are. It errors with an
-// UnreadableError, also for fields that only a later version can have written: what
-// they mean is not known here, and the next write would lose them. The values are those
-// of somebody who may have written anything: see Check.
+// Decode returns the inventory that is stored as JSON values. It errors with an UnreadableError,
+// also for fields that only a later version can have written: their meaning is not known here, and
+// the next write would lose them. Anybody may have written the values: see Check.
 func Decode(values []any) (Inventory, error) {
 	if len(values) > maxComponents {
 		return nil, &UnreadableError{"", fmt.Sprintf("has more than %d components", maxComponents)}
 	}
-	d := &decoder{}
 	var out Inventory
 	for i, v := range values {
-		if g := d.group(fmt.Sprintf("[%d]", i), v); d.wrong == nil {
-			out = append(out, g)
+		g, err := decodeGroup(fmt.Sprintf("[%d]", i), v)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if d.wrong != nil {
-		return nil, d.wrong
+		out = append(out, g)
 	}
 	if err := out.Check(); err != nil {
 		return nil, err
@@ -42,87 +43,69 @@ func Decode(values []any) (Inventory, error) {
 	return out, nil
 }
 
-// A decoder keeps the first problem that it meets.
-type decoder struct {
-	wrong *UnreadableError
-}
-
-func (d *decoder) refuse(path, problem string) {
-	if d.wrong == nil {
-		d.wrong = &UnreadableError{Path: path, Problem: problem}
+// decodeGroup decodes the parts one by one, as an error of the decoder has no indices.
+func decodeGroup(path string, v any) (Group, error) {
+	var raw struct {
+		Component string            `json:"component"`
+		DependsOn []json.RawMessage `json:"dependsOn"`
+		Objects   []json.RawMessage `json:"objects"`
 	}
-}
-
-func (d *decoder) group(path string, v any) Group {
-	m := d.object(path, v, "component", "dependsOn", "objects")
-	g := Group{Component: d.text(path, m, "component")}
-	for i, name := range d.list(path, m, "dependsOn") {
-		s, ok := name.(string)
-		if !ok {
-			d.refuse(fmt.Sprintf("%s.dependsOn[%d]", path, i), "is not a text")
+	if err := DecodeStrict(path, v, &raw); err != nil {
+		return Group{}, err
+	}
+	g := Group{Component: raw.Component}
+	for i, v := range raw.DependsOn {
+		var to string
+		if err := DecodeStrict(fmt.Sprintf("%s.dependsOn[%d]", path, i), v, &to); err != nil {
+			return g, err
 		}
-		g.DependsOn = append(g.DependsOn, s)
+		g.DependsOn = append(g.DependsOn, to)
 	}
-	for i, o := range d.list(path, m, "objects") {
-		g.Objects = append(g.Objects, d.entry(fmt.Sprintf("%s.objects[%d]", path, i), o))
+	for i, v := range raw.Objects {
+		var e Entry
+		if err := DecodeStrict(fmt.Sprintf("%s.objects[%d]", path, i), v, &e); err != nil {
+			return g, err
+		}
+		g.Objects = append(g.Objects, e)
 	}
-	return g
+	return g, nil
 }
 
-func (d *decoder) entry(path string, v any) Entry {
-	m := d.object(path, v, "object", "apiVersion", "kind", "namespace", "name", "clusterScoped", "digest", "uid", "orphan", "content", "ended", "last")
-	return Entry{
-		Object: d.text(path, m, "object"), APIVersion: d.text(path, m, "apiVersion"), Kind: d.text(path, m, "kind"), Name: d.text(path, m, "name"),
-		Namespace: d.text(path, m, "namespace"), Digest: d.text(path, m, "digest"), UID: d.text(path, m, "uid"),
-		ClusterScoped: d.truth(path, m, "clusterScoped"), Orphan: d.truth(path, m, "orphan"),
-		Content: d.text(path, m, "content"), Ended: FinishState(d.text(path, m, "ended")), Last: d.text(path, m, "last"),
+// DecodeStrict decodes a JSON value at a path of a status. It errors with an UnreadableError if the
+// value has another type, or fields that only a later version can have written.
+func DecodeStrict(path string, value, into any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return &UnreadableError{path, "is not JSON"}
 	}
-}
-
-// object returns a value that has to be an object with no other fields than some.
-func (d *decoder) object(path string, v any, fields ...string) map[string]any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		d.refuse(path, "is not an object")
+	unknown, err := strictjson.UnmarshalStrict(text, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field != "" {
+			path += "." + wrong.Field
+		}
+		return &UnreadableError{path, notOfType[wrong.Type.Kind()]}
 	}
-	unknown := ""
-	for name := range m {
-		if !slices.Contains(fields, name) && (unknown == "" || name < unknown) {
-			unknown = name
+	if err != nil {
+		return &UnreadableError{path, "is not JSON"}
+	}
+	for _, err := range unknown {
+		if field, ok := errors.AsType[strictjson.FieldError](err); ok {
+			return &UnreadableError{path + "." + quoted(field.FieldPath()), "is a field of a later version"}
 		}
 	}
-	if unknown != "" {
-		if wrongName(unknown) != "" {
-			unknown = strconv.QuoteToASCII(unknown[:min(len(unknown), maxName)])
-		}
-		d.refuse(path+"."+unknown, "is a field of a later version")
-	}
-	return m
+	return nil
 }
 
-func (d *decoder) list(path string, m map[string]any, name string) []any {
-	v, set := m[name]
-	l, ok := v.([]any)
-	if set && !ok {
-		d.refuse(path+"."+name, "is not a list")
-	}
-	return l
+// notOfType says that a value is not of the type that its field has.
+var notOfType = map[reflect.Kind]string{
+	reflect.Struct: "is not an object", reflect.Slice: "is not a list", reflect.String: "is not a text", reflect.Bool: "is neither true nor false",
 }
 
-func (d *decoder) text(path string, m map[string]any, name string) string {
-	v, set := m[name]
-	s, ok := v.(string)
-	if set && !ok {
-		d.refuse(path+"."+name, "is not a text")
+// quoted returns a field's name for a message. Anybody may have written it, so that one that is no
+// name is quoted and cut.
+func quoted(field string) string {
+	if wrongName(field) == "" {
+		return field
 	}
-	return s
-}
-
-func (d *decoder) truth(path string, m map[string]any, name string) bool {
-	v, set := m[name]
-	b, ok := v.(bool)
-	if set && !ok {
-		d.refuse(path+"."+name, "is neither true nor false")
-	}
-	return b
+	return strconv.QuoteToASCII(field[:min(len(field), maxName)])
 }

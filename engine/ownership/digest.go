@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SaltMark is the annotation of a Secret with the key of its digests. A digest is in the
-// status, which more people may read than the Secret.
+// SaltMark is the annotation of a Secret with the key of its digests. More people may read the
+// status, which has the digests, than the Secret.
 const SaltMark = program.SaltAnnotation
 
-// SaltOf returns the salt that the engine has given a live object, or "". One that
-// somebody has put there or changed is none: who knows it could guess.
+// SaltOf returns the salt that the engine has given a live object, or "". A salt that somebody
+// else wrote or changed does not count: with a known salt, the digest lets one guess the content.
 func SaltOf(live *unstructured.Unstructured) string {
 	if live == nil {
 		return ""

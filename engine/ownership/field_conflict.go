@@ -1,7 +1,6 @@
 package ownership
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 
@@ -12,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Lost returns a field of a live object that somebody has taken from the engine, and
-// the field manager that has it: "" when that is not known, as when it was removed.
+// Lost returns a field of a live object that the engine has lost to another field manager, and that
+// manager. The manager is "" if it is unknown, as when the field was removed.
 func Lost(want Desired, live *unstructured.Unstructured) (field, manager string) {
 	path, lost := lostField(want, live)
 	if !lost {
@@ -22,17 +21,16 @@ func Lost(want Desired, live *unstructured.Unstructured) (field, manager string)
 	return textOf(path), managerOf(live, path)
 }
 
-// managerOf returns the other field manager that owns a field, or else the last one that
-// has written the object.
+// managerOf returns the other field manager that owns a field, or else the one that wrote the
+// object last.
 func managerOf(live *unstructured.Unstructured, path fieldpath.Path) string {
 	var last metav1.Time
 	name := ""
 	for _, m := range live.GetManagedFields() {
-		if m.Manager == cluster.FieldManager || m.Subresource != "" || m.FieldsV1 == nil {
+		if m.Manager == cluster.FieldManager || m.Subresource != "" {
 			continue
 		}
-		set := &fieldpath.Set{}
-		if set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) == nil && owns(set, path) {
+		if set := fieldSet(m); set != nil && owns(set, path) {
 			return m.Manager
 		}
 		if m.Time != nil && (name == "" || last.Before(m.Time)) {
@@ -42,8 +40,7 @@ func managerOf(live *unstructured.Unstructured, path fieldpath.Path) string {
 	return name
 }
 
-// owns reports whether a set has a field, or the list or map that it is part of as a
-// whole.
+// owns reports whether a set has a field, or the whole list or map that contains it.
 func owns(set *fieldpath.Set, path fieldpath.Path) bool {
 	for _, at := range path {
 		deeper, ok := set.Children.Get(at)
@@ -55,33 +52,29 @@ func owns(set *fieldpath.Set, path fieldpath.Path) bool {
 	return len(path) > 0
 }
 
-// Differs returns a field of a manifest that is another one in a live object, or "".
-// Defaults of the API server count for nothing: only what is rendered is compared.
+// Differs returns a field of a manifest that has another value in a live object, or "". It compares
+// only what is rendered, so that defaults of the API server count for nothing, and no metadata, of
+// which the marks always differ.
 func Differs(want Desired, live *unstructured.Unstructured) string {
-	var look func(path fieldpath.Path, wanted, is any) fieldpath.Path
-	look = func(path fieldpath.Path, wanted, is any) fieldpath.Path {
-		m, isMap := wanted.(map[string]any)
-		have, _ := is.(map[string]any)
-		if !isMap {
-			if equality.Semantic.DeepEqual(wanted, is) {
-				return nil
-			}
-			return path
-		}
-		for _, key := range slices.Sorted(maps.Keys(m)) {
-			if found := look(append(slices.Clone(path), fieldpath.PathElement{FieldName: &key}), m[key], have[key]); found != nil {
-				return found
-			}
-		}
-		return nil
-	}
-	for _, key := range slices.Sorted(maps.Keys(want.Manifest.Object)) {
-		if key == "apiVersion" || key == "kind" || key == "metadata" {
-			continue // of the metadata, the marks always differ
-		}
-		if found := look(fieldpath.Path{{FieldName: &key}}, want.Manifest.Object[key], live.Object[key]); found != nil {
-			return textOf(found)
-		}
+	if path := firstDifference(nil, without(want.Manifest.Object, "apiVersion", "kind", "metadata"), live.Object); path != nil {
+		return textOf(path)
 	}
 	return ""
+}
+
+func firstDifference(at fieldpath.Path, wanted, is any) fieldpath.Path {
+	m, isMap := wanted.(map[string]any)
+	if !isMap {
+		if equality.Semantic.DeepEqual(wanted, is) {
+			return nil
+		}
+		return at
+	}
+	have, _ := is.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if found := firstDifference(append(slices.Clone(at), fieldpath.PathElement{FieldName: &key}), m[key], have[key]); found != nil {
+			return found
+		}
+	}
+	return nil
 }

@@ -15,57 +15,38 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// lostField returns the path of a field of the manifest that the engine does not own in
-// the live object, if there is one. A path without elements is that of all fields.
+// lostField returns the path of a field of the manifest that the engine does not own in the live
+// object, if there is one. A path without elements stands for all fields.
 //
-// The engine needs no schema for that: managedFields say of each list whether it
-// is owned as a whole or item by item, and by which keys.
+// This needs no schema: managedFields tell of each list whether it is owned as a whole or item
+// by item, and by which keys.
 func lostField(want Desired, live *unstructured.Unstructured) (fieldpath.Path, bool) {
-	manifest := want.Manifest
 	owned := ownedFields(live, operationsOf(want.Policy)...)
 	if owned == nil {
 		return nil, true
 	}
-	for _, key := range slices.Sorted(maps.Keys(manifest.Object)) {
-		switch key {
-		case "apiVersion", "kind":
-			continue // identity, never in managedFields
-		case "metadata":
-			meta, _ := manifest.Object[key].(map[string]any)
-			if path, lost := lostInMetadata(meta, owned); lost {
-				return path, true
-			}
-		default:
-			if path, lost := lostIn(manifest.Object[key], fieldpath.PathElement{FieldName: &key}, owned); lost {
-				return path, true
-			}
+	tracked := maps.Clone(want.Manifest.Object)
+	meta, _ := tracked["metadata"].(map[string]any)
+	tracked["metadata"] = without(meta, "name", "namespace", "uid")
+	tracked = without(tracked, "apiVersion", "kind")
+	for _, key := range slices.Sorted(maps.Keys(tracked)) {
+		if path, lost := lostIn(tracked[key], fieldpath.PathElement{FieldName: &key}, owned); lost {
+			return path, true
 		}
 	}
 	return nil, false
 }
 
-// lostInMetadata leaves out what the API server does not track.
-func lostInMetadata(meta map[string]any, owned *fieldpath.Set) (fieldpath.Path, bool) {
-	name := "metadata"
-	at := fieldpath.PathElement{FieldName: &name}
-	child, ok := owned.Children.Get(at)
-	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		if key == "name" || key == "namespace" || key == "uid" {
-			continue
-		}
-		element := fieldpath.PathElement{FieldName: &key}
-		if !ok {
-			return fieldpath.Path{at, element}, true
-		}
-		if path, lost := lostIn(meta[key], element, child); lost {
-			return below(at, path), true
-		}
-	}
-	return nil, false
+// without returns a copy of a map without some keys, such as the identity of an object, which is
+// never in managedFields.
+func without(m map[string]any, keys ...string) map[string]any {
+	out := maps.Clone(m)
+	maps.DeleteFunc(out, func(key string, _ any) bool { return slices.Contains(keys, key) })
+	return out
 }
 
-// operationsOf returns how an object is written, which is how its fields are owned.
-// One that is replaced was created by an apply, and a replacement owns what it changed.
+// operationsOf returns the operations by which the engine owns the fields of an object. An object
+// with policy replace was created by an apply, and an update owns only what it changed.
 func operationsOf(p program.Policy) []metav1.ManagedFieldsOperationType {
 	if p.Apply == "replace" {
 		return []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate}
@@ -77,30 +58,36 @@ func operationsOf(p program.Policy) []metav1.ManagedFieldsOperationType {
 func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFieldsOperationType) *fieldpath.Set {
 	var out *fieldpath.Set
 	for _, m := range live.GetManagedFields() {
-		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" || m.FieldsV1 == nil {
+		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" {
 			continue
 		}
-		set := &fieldpath.Set{}
-		if set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
-			continue
-		}
-		if out == nil {
+		switch set := fieldSet(m); {
+		case set == nil:
+		case out == nil:
 			out = set
-		} else {
+		default:
 			out = out.Union(set)
 		}
 	}
 	return out
 }
 
-// Drops reports whether an apply of the engine that leaves a reference to an owner out
-// takes it away: the engine has applied it, and nobody else has written it.
+// fieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
+func fieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
+		return nil
+	}
+	return set
+}
+
+// Drops reports whether an apply without a reference to an owner removes that reference: only
+// the engine has applied it.
 func Drops(live *unstructured.Unstructured, owner types.UID) bool {
 	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(owner)))
 	applied := false
 	for _, m := range live.GetManagedFields() {
-		set := &fieldpath.Set{}
-		if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil || !set.Has(path) {
+		if set := fieldSet(m); set == nil || !set.Has(path) {
 			continue
 		}
 		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply {
@@ -167,9 +154,9 @@ func below(at fieldpath.PathElement, path fieldpath.Path) fieldpath.Path {
 	return append(fieldpath.Path{at}, path...)
 }
 
-// elementOf finds an item of a list among the owned ones: by its value in a set,
-// by its keys in a map. A key that the item leaves out was defaulted (a port's
-// protocol), so only those that it has must match.
+// elementOf finds an item of a list among the owned ones: by value in a set, by keys in a map. The
+// API server defaults a key that the item leaves out, such as the protocol of a port, so only
+// the keys that the item has must match.
 func elementOf(item any, owned *fieldpath.Set) (found fieldpath.PathElement, ok bool) {
 	match := func(at fieldpath.PathElement) {
 		if ok {

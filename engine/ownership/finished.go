@@ -2,41 +2,40 @@ package ownership
 
 import (
 	"encoding/json"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 )
 
-// An FinishState is how an object ended that is made to end, such as a Job. What has ended
-// may remove itself, and has been there all the same.
+// A FinishState says how an object finished that runs to completion, such as a Job. An object that
+// has finished may delete itself; it counts as applied all the same.
 type FinishState string
 
-// The endings.
+// The ways to finish.
 const (
-	// NotFinished: it runs, or is of a kind that does not end.
+	// NotFinished: it runs, or its kind does not finish.
 	NotFinished FinishState = ""
-	// Succeeded: it has done what it was made for.
+	// Succeeded: it did its work.
 	Succeeded FinishState = "Succeeded"
-	// Failed: it has not, and is not tried again by itself.
+	// Failed: it did not, and Kubernetes does not retry it.
 	Failed FinishState = "Failed"
 )
 
-// finishing are the kinds that may end.
+// finishing are the kinds that run to completion.
 var finishing = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:                 true,
 	{Group: "batch", Kind: "Job"}: true,
 }
 
-// MayFinish reports whether objects of a kind may end.
+// MayFinish reports whether objects of a kind run to completion.
 func MayFinish(kind schema.GroupKind) bool { return finishing[kind] }
 
-// Content returns the digest of what a manifest asks for, made with a key: all of it but
-// its version and its metadata, of which a change makes nothing run again. It is "" for
-// kinds that do not end.
+// Content returns the digest of a manifest, made with a key. It leaves out apiVersion and metadata,
+// whose changes do not make anything run again. It is "" for kinds that do not finish.
 func Content(kind schema.GroupKind, manifest map[string]any, key string) string {
 	if !MayFinish(kind) {
 		return ""
@@ -54,59 +53,46 @@ func Content(kind schema.GroupKind, manifest map[string]any, key string) string 
 	return digest
 }
 
-// Ran reports whether an object that has ended was applied with what a manifest asks for.
-// An inventory of before there were keys has the digest without one.
+// Ran reports whether a finished object was applied with the content of a manifest. Inventories
+// that are older than the keys have the digest without one.
 func (e Entry) Ran(manifest map[string]any, key string) bool {
 	kind := e.Ref("").GroupKind()
 	return e.Content == Content(kind, manifest, key) || key != "" && e.Content == Content(kind, manifest, "")
 }
 
-// WithFinished returns the inventory with how an object has ended whose last state is known.
-// One that was applied with other content than the inventory knows has ended as nothing
-// that is wanted.
+// WithFinished returns the inventory with how an object finished, given its last state. An object
+// that was applied with other content than the inventory has counts as not finished.
 func (inv Inventory) WithFinished(ownerNamespace string, last *unstructured.Unstructured, how FinishState) Inventory {
-	return inv.changed(ownerNamespace, last, func(e *Entry) {
-		if e.Ended, e.Last = NotFinished, ""; how != NotFinished && e.Content != "" && last.GetAnnotations()[AppliedMark] == e.Digest {
+	ref := cluster.RefOf(last).Identity()
+	return inv.edited(func(_ string, e *Entry) {
+		if e.Ref(ownerNamespace).Identity() != ref {
+			return
+		}
+		e.Ended, e.Last = NotFinished, ""
+		if how != NotFinished && e.Content != "" && last.GetAnnotations()[AppliedMark] == e.Digest {
 			e.Ended, e.Last = how, shortStatus(last)
 		}
 	})
 }
 
-// changed returns the inventory with a change of an object's entry.
-func (inv Inventory) changed(ownerNamespace string, object *unstructured.Unstructured, change func(*Entry)) Inventory {
-	ref := cluster.RefOf(object).Identity()
-	for i, g := range inv {
-		for j, e := range g.Objects {
-			if e.Ref(ownerNamespace).Identity() != ref {
-				continue
-			}
-			change(&e)
-			if e == g.Objects[j] {
-				return inv
-			}
-			out := slices.Clone(inv)
-			out[i].Objects = slices.Clone(g.Objects)
-			out[i].Objects[j] = e
-			return out
-		}
-	}
-	return inv
-}
-
-// maxShortStatus is how long what is kept of a status may be. There may be many Jobs, and a
-// resource has to fit into the store of the API server.
+// maxShortStatus is the limit of a stored status in bytes. There may be many Jobs, and the resource
+// has to fit into the store of the API server.
 const maxShortStatus = 512
 
-// conditionFields are the fields of a condition that are kept.
-var conditionFields = []string{"type", "status", "reason"}
+// A shortCondition has the fields of a condition that are kept.
+type shortCondition struct {
+	Reason string `json:"reason,omitempty"`
+	Status string `json:"status,omitempty"`
+	Type   string `json:"type,omitempty"`
+}
 
-// shortStatus returns what is kept of the status of an object that has ended: its plain
-// fields, and the type, status and reason of its conditions. Texts that others wrote
-// are left out: they may be long, or hold what a container has printed.
+// shortStatus returns what is kept of the status of an object that has finished: its plain
+// fields, and type, status and reason of its conditions. It leaves out messages, which may be
+// long and may quote what a container has printed.
 func shortStatus(u *unstructured.Unstructured) string {
-	said, _ := u.Object["status"].(map[string]any)
+	whole, _ := u.Object["status"].(map[string]any)
 	kept := map[string]any{}
-	for k, v := range said {
+	for k, v := range whole {
 		switch v.(type) {
 		case map[string]any, []any, nil:
 		default:
@@ -115,16 +101,12 @@ func shortStatus(u *unstructured.Unstructured) string {
 			}
 		}
 	}
-	var conditions []any
-	all, _ := said["conditions"].([]any)
+	var conditions []shortCondition
+	all, _ := whole["conditions"].([]any)
 	for _, c := range all {
+		var short shortCondition
 		m, _ := c.(map[string]any)
-		short := map[string]any{}
-		for _, k := range conditionFields {
-			if text, ok := m[k].(string); ok {
-				short[k] = text
-			}
-		}
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(m, &short) // a field of another type is left out
 		conditions = append(conditions, short)
 	}
 	if len(conditions) > 0 {
@@ -137,17 +119,17 @@ func shortStatus(u *unstructured.Unstructured) string {
 	return string(b)
 }
 
-// Remembered returns what a package sees of an object that has ended and is gone: its
-// identity, and what its status said last.
+// Remembered returns what a package sees of an object that has finished and is gone: its identity
+// and its last status.
 func (e Entry) Remembered(ownerNamespace string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	ref := e.Ref(ownerNamespace)
 	u.SetGroupVersionKind(ref.GroupVersionKind)
 	u.SetNamespace(ref.Namespace)
 	u.SetName(ref.Name)
-	said := map[string]any{}
-	if e.Last != "" && utiljson.Unmarshal([]byte(e.Last), &said) == nil {
-		u.Object["status"] = said
+	last := map[string]any{}
+	if e.Last != "" && utiljson.Unmarshal([]byte(e.Last), &last) == nil {
+		u.Object["status"] = last
 	}
 	return u
 }

@@ -6,12 +6,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ReplicasToHandOver returns the fields that the engine owns, that the package renders no
-// longer, and that must keep their value all the same; nil when there are none.
+// ReplicasToHandOver returns the field that must keep its value although the package no longer
+// renders it, or nil.
 //
-// It is the number of replicas: a package stops to render it when an autoscaler
-// takes over. Like every field that nobody applies any more it would be removed,
-// and then defaulted to one, which takes a running application down.
+// It is the number of replicas, which a package stops rendering when an autoscaler takes over.
+// The API server would remove the field, like any that nobody applies any more, and default it to
+// one, which takes a running application down.
 func ReplicasToHandOver(want Desired, live *unstructured.Unstructured) *unstructured.Unstructured {
 	replicas := []string{"spec", "replicas"}
 	value, exists, _ := unstructured.NestedInt64(live.Object, replicas...)

@@ -10,10 +10,10 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// An Inventory is every object that a custom resource has written or is about to
-// write, and the order between its components. It is kept in the resource's
-// status. It grows before the first write and shrinks after an object's absence
-// was confirmed, so that deletion needs nothing else: no package, no evaluation.
+// An Inventory lists every object that a custom resource has written or is about to write, and the
+// order between its components. The status of the resource stores it. It grows before the
+// first write and shrinks after an object is confirmed to be absent, so deletion needs nothing
+// else: no package, no evaluation.
 //
 // Values are treated as immutable: methods return new ones.
 type Inventory []Group
@@ -39,19 +39,18 @@ type Entry struct {
 	Name      string `json:"name"`
 	// ClusterScoped says that the object has no namespace.
 	ClusterScoped bool `json:"clusterScoped,omitempty"`
-	// Digest is that of the manifest that was last applied; it is empty before.
-	// While a gate is closed, an object is repaired only towards that manifest.
+	// Digest is the digest of the manifest that was last applied; it is empty before. While a
+	// gate is closed, drift is repaired only towards that manifest.
 	Digest string `json:"digest,omitempty"`
-	// UID is how the UID of the object begins that was last seen to be the owner's.
+	// UID is the beginning of the UID of the object that was last seen to be the owner's.
 	UID string `json:"uid,omitempty"`
 	// Orphan says that the object is left behind instead of being deleted.
 	Orphan bool `json:"orphan,omitempty"`
-	// Content is the digest of what the object was last applied with but for its
-	// metadata, if it is of a kind that ends.
+	// Content is the digest of the applied manifest without its metadata, for kinds that finish.
 	Content string `json:"content,omitempty"`
-	// Ended is how the object of that content has ended, if it has: see FinishState.
+	// Ended is how the object with that content finished.
 	Ended FinishState `json:"ended,omitempty"`
-	// Last is what its status said then, in short, as JSON.
+	// Last is its last status in short, as JSON.
 	Last string `json:"last,omitempty"`
 }
 
@@ -79,14 +78,14 @@ func RefOf(o program.Object, ownerNamespace string, scope cluster.Scope) cluster
 
 // EntryOf returns the entry of an object that is to be applied.
 func EntryOf(o program.Object, ownerNamespace string, scope cluster.Scope) Entry {
-	ref := RefOf(o, ownerNamespace, scope)
-	e := Entry{
-		Object:     o.Name,
-		APIVersion: ref.GroupVersion().String(),
-		Kind:       ref.Kind,
-		Name:       ref.Name,
-		Orphan:     o.Policy.Delete == orphan,
-	}
+	e := newEntry(o.Name, RefOf(o, ownerNamespace, scope), ownerNamespace)
+	e.Orphan = o.Policy.Delete == orphan
+	return e
+}
+
+// newEntry returns an entry without what is known of the object itself.
+func newEntry(object string, ref cluster.Ref, ownerNamespace string) Entry {
+	e := Entry{Object: object, APIVersion: ref.GroupVersion().String(), Kind: ref.Kind, Name: ref.Name}
 	switch ref.Namespace {
 	case ownerNamespace:
 	case "":
@@ -97,8 +96,8 @@ func EntryOf(o program.Object, ownerNamespace string, scope cluster.Scope) Entry
 	return e
 }
 
-// Encode returns an inventory as JSON values: a list, also when it is empty. One that
-// is missing was lost.
+// Encode returns an inventory as JSON values. An empty inventory is an empty list: a missing one
+// means that the status was lost.
 func (inv Inventory) Encode() []any {
 	out := []any{}
 	b, err := json.Marshal(inv)
@@ -109,8 +108,8 @@ func (inv Inventory) Encode() []any {
 	return out
 }
 
-// Size returns how many bytes an inventory takes in a status at most, once all its
-// objects were applied and seen.
+// Size returns the bytes that an inventory takes in a status at most, once all its objects have
+// digests and UIDs.
 func (inv Inventory) Size() int {
 	b, err := json.Marshal(inv)
 	if err != nil {
@@ -148,10 +147,9 @@ func (inv Inventory) Find(ref cluster.Ref, ownerNamespace string) (Entry, string
 	return Entry{}, "", false
 }
 
-// With returns the inventory with a component's edges and objects in it. Objects
-// that it already holds keep their place and digest; those that the component no
-// longer renders stay until they are Without. An object that another component
-// had moves over.
+// With returns the inventory with the edges and objects of a component. Objects that are there
+// already keep their place and digest. Objects that the component no longer renders stay until
+// Without removes them. An object of another component moves over.
 func (inv Inventory) With(component string, dependsOn []string, entries []Entry) Inventory {
 	out := slices.Clone(inv)
 	entries = slices.Clone(entries)
@@ -181,8 +179,8 @@ func (inv Inventory) With(component string, dependsOn []string, entries []Entry)
 	return out
 }
 
-// withdrawn returns the inventory without an object in all components but one. The
-// object's new entry is told what those knew of it.
+// withdrawn returns the inventory without an object in all components but one. It copies what
+// those knew of the object into its new entry.
 func (inv Inventory) withdrawn(except string, entry *Entry) Inventory {
 	out := inv
 	for _, g := range inv {
@@ -197,29 +195,33 @@ func (inv Inventory) withdrawn(except string, entry *Entry) Inventory {
 	return out
 }
 
-// knowing returns an entry with what another one knows of the object itself, whoever
+// knowing returns an entry with what another one knows of the object itself, whichever component
 // renders it.
 func (e Entry) knowing(known Entry) Entry {
 	e.UID, e.Content, e.Ended, e.Last = known.UID, known.Content, known.Ended, known.Last
 	return e
 }
 
-// Applied returns the inventory with the digest of an object that was applied.
-func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
+// edited returns the inventory with a change of its entries.
+func (inv Inventory) edited(edit func(component string, e *Entry)) Inventory {
 	out := slices.Clone(inv)
 	for i, g := range out {
-		if g.Component != d.Component {
-			continue
+		out[i].Objects = slices.Clone(g.Objects)
+		for j := range out[i].Objects {
+			edit(g.Component, &out[i].Objects[j])
 		}
-		g.Objects = slices.Clone(g.Objects)
-		for j, e := range g.Objects {
-			if e.Ref(ownerNamespace).Identity() == d.Ref().Identity() {
-				g.Objects[j].Digest, g.Objects[j].Content = d.Digest, d.Content
-			}
-		}
-		out[i] = g
 	}
 	return out
+}
+
+// Applied returns the inventory with the digest of an object that was applied.
+func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
+	ref := d.Ref().Identity()
+	return inv.edited(func(component string, e *Entry) {
+		if component == d.Component && e.Ref(ownerNamespace).Identity() == ref {
+			e.Digest, e.Content = d.Digest, d.Content
+		}
+	})
 }
 
 // Seen returns the inventory with the UIDs of objects that are the owner's.
@@ -228,21 +230,20 @@ func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstru
 	for _, u := range objects {
 		uids[cluster.RefOf(u).Identity()] = uidOf(u)
 	}
-	out := slices.Clone(inv)
-	for i, g := range out {
-		g.Objects = slices.Clone(g.Objects)
-		for j, e := range g.Objects {
-			if uid, seen := uids[e.Ref(ownerNamespace).Identity()]; seen {
-				g.Objects[j].UID = uid
-			}
+	return inv.edited(func(_ string, e *Entry) {
+		if uid, seen := uids[e.Ref(ownerNamespace).Identity()]; seen {
+			e.UID = uid
 		}
-		out[i] = g
-	}
-	return out
+	})
 }
 
-// Without returns the inventory without one object; a component without objects
-// leaves it, and what was deleted before it is now deleted before what comes after it.
+// Orphaned returns the inventory with every object to be left behind.
+func (inv Inventory) Orphaned() Inventory {
+	return inv.edited(func(_ string, e *Entry) { e.Orphan = true })
+}
+
+// Without returns the inventory without one object. A component without objects leaves the
+// inventory too; its dependents then depend on its dependencies.
 func (inv Inventory) Without(component string, entry Entry) Inventory {
 	var out Inventory
 	for i, g := range inv {
@@ -259,15 +260,14 @@ func (inv Inventory) Without(component string, entry Entry) Inventory {
 	return out
 }
 
-// Keeping returns the inventory with some of its objects alone, as Without each of the
-// others.
+// Keeping returns the inventory with only some of its objects, as if Without removed the others.
 func (inv Inventory) Keeping(keep func(component string, e Entry) bool) Inventory {
 	out := slices.Clone(inv)
 	var left Inventory
 	for i, g := range inv {
 		kept := slices.DeleteFunc(slices.Clone(g.Objects), func(e Entry) bool { return !keep(g.Component, e) })
 		if len(kept) == 0 && len(g.Objects) > 0 {
-			kept = g.Objects[:1] // what follows from the group's end is for Without
+			kept = g.Objects[:1] // Without removes it below, and links the dependents
 			left = append(left, Group{Component: g.Component, Objects: kept})
 		}
 		out[i].Objects = kept
@@ -278,27 +278,13 @@ func (inv Inventory) Keeping(keep func(component string, e Entry) bool) Inventor
 	return out
 }
 
-// Orphaned returns the inventory with every object to be left behind.
-func (inv Inventory) Orphaned() Inventory {
-	out := slices.Clone(inv)
-	for i, g := range out {
-		g.Objects = slices.Clone(g.Objects)
-		for j := range g.Objects {
-			g.Objects[j].Orphan = true
-		}
-		out[i] = g
-	}
-	return out
-}
-
 // sameObject compares identities, without the version of the API.
 func (e Entry) sameObject(other Entry) bool {
-	a, b := e.Ref(""), other.Ref("")
-	return a.Identity() == b.Identity()
+	return e.Ref("").Identity() == other.Ref("").Identity()
 }
 
-// NeedsTeardown reports whether garbage collection would not do: the objects have
-// to be deleted in an order, or are where it does not reach.
+// NeedsTeardown reports whether garbage collection is not enough: the objects have an order of
+// deletion, or are in another namespace or cluster-scoped.
 func (inv Inventory) NeedsTeardown() bool {
 	return slices.ContainsFunc(inv, func(g Group) bool {
 		return len(g.DependsOn) > 0 || slices.ContainsFunc(g.Objects, func(e Entry) bool { return e.Namespace != "" || e.ClusterScoped })

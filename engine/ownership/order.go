@@ -6,8 +6,8 @@ import (
 	"operetta.dev/engine/graph"
 )
 
-// Ordered returns the inventory with the groups of some components first, in that
-// order, so that it does not depend on which was written first.
+// Ordered returns the inventory with the groups of some components first, in that order, so that
+// the order does not depend on which component was written first.
 func (inv Inventory) Ordered(components []string) Inventory {
 	rank := func(g Group) int {
 		if i := slices.Index(components, g.Component); i >= 0 {
@@ -20,9 +20,9 @@ func (inv Inventory) Ordered(components []string) Inventory {
 	return out
 }
 
-// Linked returns the inventory with edges between its own components alone. A
-// component without objects has no place in it; whatever depends on one is linked to
-// what that depends on itself, or the order of deletion would end there.
+// Linked returns the inventory with edges only between components that it has. A component without
+// objects is not in it; its dependents are linked to its dependencies, which keeps the order of
+// deletion.
 func (inv Inventory) Linked(dependencies func(component string) []string) Inventory {
 	present := map[string]bool{}
 	for _, g := range inv {
@@ -35,8 +35,8 @@ func (inv Inventory) Linked(dependencies func(component string) []string) Invent
 	return out
 }
 
-// withoutComponent returns the inventory with what a component that left it depended on in its
-// place.
+// withoutComponent returns the inventory with the dependents of a removed component linked to the
+// dependencies of that component.
 func (inv Inventory) withoutComponent(gone Group) Inventory {
 	out := slices.Clone(inv)
 	for i, g := range out {
@@ -47,8 +47,8 @@ func (inv Inventory) withoutComponent(gone Group) Inventory {
 	return out
 }
 
-// NearestMatching returns those of a component's dependencies that count. One that does not
-// stands for its own.
+// NearestMatching returns the dependencies of a component that count. A dependency that does not
+// count is replaced by its own dependencies.
 func NearestMatching(component string, direct []string, dependencies func(string) []string, counts func(string) bool) []string {
 	var out []string
 	seen := map[string]bool{component: true}
@@ -76,9 +76,9 @@ type DeletionOrder struct {
 	graph *graph.Graph[string, struct{}]
 }
 
-// DeletionOrder returns the order of deletion. An inventory may go in a circle, when the
-// edges of two components are from different versions of the package: of those in it,
-// what the inventory has later goes first.
+// DeletionOrder returns the order of deletion. An inventory may have cycles, when the edges of two
+// components are from different versions of the package: within a cycle, the component that is
+// later in the inventory is deleted first.
 func (inv Inventory) DeletionOrder() DeletionOrder {
 	all, acyclic := graph.New[string, struct{}](), graph.New[string, struct{}]()
 	rank := map[string]int{}
@@ -88,7 +88,7 @@ func (inv Inventory) DeletionOrder() DeletionOrder {
 		rank[g.Component] = i
 	}
 	inv.eachEdge(all, func(from, to string) { _ = all.AddEdge(from, to, struct{}{}) })
-	forward := map[string][]string{} // by what they lead to: how far that reaches is looked up once
+	forward := map[string][]string{} // by target, so that its dependencies are looked up once
 	inv.eachEdge(all, func(from, to string) {
 		if rank[from] < rank[to] {
 			forward[to] = append(forward[to], from)
@@ -118,9 +118,8 @@ func (inv Inventory) eachEdge(nodes *graph.Graph[string, struct{}], f func(from,
 	}
 }
 
-// Blocked returns the nearest of the components that go before one and of which
-// something remains to be deleted: while there are any, the component's own objects
-// stay.
+// Blocked returns the nearest dependents of a component that still have objects to delete. While
+// there are any, the objects of the component stay.
 func (b DeletionOrder) Blocked(component string, remains func(component string) bool) []string {
 	return NearestMatching(component, b.graph.Dependents(component), b.graph.Dependents, remains)
 }

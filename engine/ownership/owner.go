@@ -17,13 +17,13 @@ import (
 
 // The marks that the engine leaves on what it writes.
 const (
-	// OwnerLabel has a digest of the custom resource that an object belongs to, since its
-	// name may be longer than the value of a label; OwnerAnnotation has it in words.
+	// OwnerLabel has a digest of the name of the custom resource that owns an object, because the
+	// name may be too long for a label; OwnerAnnotation has the name.
 	OwnerLabel      = "operetta.dev/owner"
 	OwnerAnnotation = OwnerLabel
-	// UIDMark is the annotation with the UID of that custom resource. What it says is
-	// known to whoever may read the resource or one of its objects, and to nobody else:
-	// the other marks can be written by anybody who knows names.
+	// UIDMark is the annotation with the UID of that custom resource. Only somebody who may
+	// read the resource or one of its objects knows the UID. Anybody who knows names can write
+	// the other marks.
 	UIDMark = "operetta.dev/owner-uid"
 	// ComponentMark is the annotation that says which component and object of the
 	// package it is, as component/object.
@@ -54,13 +54,13 @@ type Owner struct {
 	// Reach is where its objects may be besides its namespace; nil is not known, as of a
 	// resource without its package.
 	Reach *program.Reach
-	// known is how the UIDs begin of what the inventory says that the owner has written.
+	// known are the beginnings of the UIDs of the objects in the inventory.
 	known map[cluster.Ref]string
 }
 
-// WithInventory returns the owner with what its inventory says that it has written. Anybody who
-// may write the status of the owner says what is there, so that it proves nothing by
-// itself: it confirms what an object says.
+// WithInventory returns the owner with what its inventory says that it has written. Anybody who may
+// write the status can forge the inventory, so it proves nothing by itself: it only confirms the
+// marks of an object.
 func (o Owner) WithInventory(inv Inventory) Owner {
 	o.known = map[cluster.Ref]string{}
 	for _, g := range inv {
@@ -79,9 +79,8 @@ func (o Owner) wrote(live *unstructured.Unstructured) bool {
 	return known && uid == uidOf(live)
 }
 
-// Reaches reports whether an object of the owner may be at a place: in the owner's
-// namespace, and anywhere else as far as its package says so. While that is not known it
-// may not be anywhere else.
+// Reaches reports whether the owner may have an object at a place: in its own namespace, and
+// elsewhere as far as its package reaches. Without a known reach, nowhere else.
 func (o Owner) Reaches(ref cluster.Ref) bool {
 	reach := program.Reach{}
 	if o.Reach != nil {
@@ -90,8 +89,7 @@ func (o Owner) Reaches(ref cluster.Ref) bool {
 	return Within(reach, o, ref) == nil
 }
 
-// Searched returns the namespace that all objects of the owner are in, or "" when they may
-// be elsewhere.
+// Searched returns the namespace to search for objects of the owner, or "" for all namespaces.
 func (o Owner) Searched() string {
 	if o.Reach == nil || o.Reach.Beyond() {
 		return ""
@@ -99,17 +97,17 @@ func (o Owner) Searched() string {
 	return o.Namespace
 }
 
-// Owns reports whether an object proves by itself that it is the owner's: it is within the
-// reach of the owner, and refers to its UID, or has marks with that UID. It is true also
-// for one that is being deleted.
+// Owns reports whether an object proves by itself that the owner owns it: it is within reach, and
+// has an owner reference or a mark with the UID of the owner. That includes objects that are
+// being deleted.
 func (o Owner) Owns(object *unstructured.Unstructured) bool {
 	o.known = nil
 	situation, _ := Classify(object, o)
 	return situation == Owned || situation == Terminating
 }
 
-// uidLength is how much of a UID an inventory keeps: enough to tell an object from
-// another one of its name, and little enough for a thousand of them.
+// uidLength is how much of a UID an inventory keeps: enough to tell an object from another one of
+// the same name, and short enough for a thousand objects.
 const uidLength = 8
 
 // uidOf returns how an object's UID begins.
@@ -147,7 +145,7 @@ func ParseOwner(mark string) (kind schema.GroupKind, key types.NamespacedName, o
 	return schema.ParseGroupKind(kindText), key, true
 }
 
-// A Situation is what is found where an object should be.
+// A Situation says what exists where an object should be.
 type Situation string
 
 // The situations.
@@ -156,18 +154,18 @@ const (
 	Absent Situation = "Absent"
 	// Owned: the object belongs to this custom resource.
 	Owned Situation = "Owned"
-	// Predecessor: it belongs to a deleted custom resource of the same name, and
-	// garbage collection is about to take it.
+	// Predecessor: it belongs to a deleted custom resource of the same name, and garbage
+	// collection is about to delete it.
 	Predecessor Situation = "Predecessor"
 	// Terminating: it is being deleted.
 	Terminating Situation = "Terminating"
-	// Foreign: it belongs to somebody else, or to nobody that is known.
+	// Foreign: it belongs to another owner, or its owner is unknown.
 	Foreign Situation = "Foreign"
-	// Unproven: it belongs to nobody else, and was the owner's before by its name or by
-	// the inventory, and nothing on it proves that it is. It may be written, which marks
-	// it anew, and it is never deleted.
+	// Unproven: a name or the inventory says that it belongs to this custom resource, and nothing
+	// on the object proves it. The engine may write it, which restores its marks, and never
+	// deletes it.
 	Unproven Situation = "Unproven"
-	// OutOfReach: it is where objects of the owner may not be, whatever it says.
+	// OutOfReach: the owner may not have objects there, whatever its marks say.
 	OutOfReach Situation = "OutOfReach"
 )
 
@@ -192,13 +190,13 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 	}
 }
 
-// belongs judges ownership alone. A controller reference decides, where the garbage
-// collector goes by it; without one, marks do. The UID of the owner proves something, its
-// name does not: everybody knows it, and it outlives the owner. An engine before this one
-// has left no UID, so that its marks and the inventory have to confirm each other.
+// belongs decides ownership only. A controller reference decides where the garbage collector follows
+// it; otherwise marks do. The UID of the owner is proof. Its name is not: everybody knows the
+// name, and it outlives the owner. Older versions of the engine left no UID, so their marks and the
+// inventory have to confirm each other.
 //
-// Where somebody has taken all marks away, as kubectl replace does, the inventory and the
-// fields that the engine has written say together what the object was.
+// If somebody removed all marks, as kubectl replace does, the inventory together with the
+// fields that the engine has written show what the object was.
 func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	if situation, whose := controlled(live, owner); situation != Absent {
 		return situation, whose
@@ -220,8 +218,7 @@ func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	return Foreign, managers(live)
 }
 
-// controlled judges by the reference to a controller; it returns Absent when there is none
-// that says anything.
+// controlled decides by the controller reference. It returns Absent if that decides nothing.
 func controlled(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	far := outside(live.GetNamespace(), owner)
 	for _, ref := range live.GetOwnerReferences() {
@@ -231,7 +228,7 @@ func controlled(live *unstructured.Unstructured, owner Owner) (Situation, string
 		sameName := ref.Kind == owner.Kind && ref.Name == owner.Name && strings.HasPrefix(ref.APIVersion, owner.Group+"/")
 		switch {
 		case ref.UID == owner.UID && far:
-			return Absent, "" // it says nothing to anybody: a reference is to the own namespace
+			return Absent, "" // garbage collection follows references only within a namespace
 		case ref.UID == owner.UID:
 			return Owned, ""
 		case sameName && !far:
@@ -248,13 +245,13 @@ func boundBy(live *unstructured.Unstructured, owner Owner) bool {
 	return owner.UID != "" && live.GetAnnotations()[UIDMark] == string(owner.UID)
 }
 
-// refers reports whether an object refers to its owner, in whatever role.
+// refers reports whether an object has an owner reference to its owner, as controller or not.
 func refers(live *unstructured.Unstructured, owner Owner) bool {
 	return !outside(live.GetNamespace(), owner) && slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
 }
 
-// writtenByEngine reports whether an object still has a field that the engine has written.
-// Metadata does not count: the engine also writes finalizers of resources that people own.
+// writtenByEngine reports whether an object still has a field that the engine wrote. Metadata does not
+// count: the engine also writes finalizers of resources that people own.
 func writtenByEngine(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		if m.Manager != cluster.FieldManager || m.Subresource != "" || m.FieldsV1 == nil {
@@ -274,15 +271,14 @@ func LacksOwnerReference(live *unstructured.Unstructured, owner Owner) bool {
 	return !refers(live, owner) && !outside(live.GetNamespace(), owner)
 }
 
-// Released reports whether an object of a deleted owner was released from it: its
-// reference to the owner was taken away, most likely by the garbage collector, which
-// does so for kubectl delete --cascade=orphan and leaves no other trace of it. Whoever
-// takes more away than that means something else.
+// Released reports whether an object lost only its reference to the deleted owner. The garbage
+// collector removes it for kubectl delete --cascade=orphan, and leaves no other trace of that.
+// An object that lost its marks as well was changed by somebody for another reason.
 func Released(live *unstructured.Unstructured, owner Owner) bool {
 	return LacksOwnerReference(live, owner) && live.GetAnnotations()[OwnerAnnotation] == owner.String()
 }
 
-// managers names who wrote an object that has no owner.
+// managers names the field managers of an object without owner.
 func managers(live *unstructured.Unstructured) string {
 	var names []string
 	for _, m := range live.GetManagedFields() {

@@ -8,17 +8,16 @@ import (
 	"operetta.dev/engine/cluster"
 )
 
-// A Skipped is an object that names an owner and did not come into its inventory.
+// A Skipped is an object that names an owner and was not added to its inventory.
 type Skipped struct {
 	Ref cluster.Ref
 	Why string
 }
 
-// Rebuild returns the inventory that an owner's objects speak of by their marks:
-// what is left to go by when the one in the status was lost. Anybody may write marks on
-// what they may write, so that only objects count that the owner Owns, and only marks
-// that an inventory can have: it always passes Check. The others that name the owner are
-// returned, but for those that name somebody else as well.
+// Rebuild returns the inventory that the marks of an owner's objects describe, for when the status
+// has lost it. Anybody may write marks on their own objects, so Rebuild counts only objects that
+// the owner Owns, and only marks that an inventory can have: the result always passes
+// Check. It also returns the objects that it skipped, except those that name another owner, too.
 func Rebuild(owner Owner, objects []*unstructured.Unstructured) (Inventory, []Skipped) {
 	owner.known = nil
 	b := &rebuilding{owner: owner, seen: map[cluster.Ref]bool{}, edges: map[string]int{}}
@@ -35,15 +34,14 @@ type rebuilding struct {
 	owner   Owner
 	out     Inventory
 	skipped []Skipped
-	// seen are the objects of the inventory so far, and edges and total how many edges it
-	// has, by component and of all.
+	// seen are the objects of the inventory so far. edges is how many edges each component has,
+	// and total how many all have.
 	seen  map[cluster.Ref]bool
 	edges map[string]int
 	total int
 }
 
-// add adds an object to the inventory, or returns why not. What names another owner is
-// not worth a word.
+// add adds an object to the inventory, or returns why not; "" also for an object of another owner.
 func (b *rebuilding) add(u *unstructured.Unstructured) string {
 	switch situation, _ := Classify(u, b.owner); situation {
 	case Owned, Terminating:
@@ -80,17 +78,11 @@ func (b *rebuilding) add(u *unstructured.Unstructured) string {
 
 // entryOf returns the entry of an object that exists.
 func entryOf(u *unstructured.Unstructured, object, ownerNamespace string) Entry {
-	e := Entry{Object: object, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: uidOf(u)}
+	e := newEntry(object, cluster.RefOf(u), ownerNamespace)
+	e.UID = uidOf(u)
+	e.Orphan = u.GetAnnotations()[DeleteMark] == orphan
 	if digest := u.GetAnnotations()[AppliedMark]; wrongText(digest, maxDigest) == "" {
 		e.Digest = digest
-	}
-	e.Orphan = u.GetAnnotations()[DeleteMark] == orphan
-	switch {
-	case u.GetNamespace() == ownerNamespace:
-	case u.GetNamespace() == "":
-		e.ClusterScoped = true
-	default:
-		e.Namespace = u.GetNamespace()
 	}
 	return e
 }

@@ -9,9 +9,9 @@ import (
 
 var secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// foldStringData moves the plain text of a Secret into its data, as the API server
-// does. Applied as it is, stringData would be owned and data would not: neither a
-// changed value would be noticed nor a removed key deleted.
+// foldStringData moves the plain text of a Secret into its data, as the API server does. Otherwise
+// the engine would own stringData and not data: it would neither notice a changed value nor
+// delete a removed key.
 func foldStringData(u *unstructured.Unstructured) {
 	text, _ := u.Object["stringData"].(map[string]any)
 	if u.GroupVersionKind() != secretKind || len(text) == 0 {

@@ -36,8 +36,8 @@ type Place struct {
 	Reach program.Reach
 	// After are the components that the object's own depends on.
 	After []string
-	// Key is what the digests of the object are made with: the salt of a Secret, which it
-	// is given, and "" for what rests on no Secret.
+	// Key is the key of the object's digests: the salt of a Secret, which becomes its annotation,
+	// and "" for an object that contains nothing of a Secret.
 	Key string
 }
 
@@ -68,7 +68,7 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	}
 	switch {
 	case object.Policy.Delete == orphan:
-		annotate(u, DeleteMark, orphan) // it outlives its owner: a reference would delete it
+		annotate(u, DeleteMark, orphan) // no owner reference: garbage collection would delete it
 	case !outside(u.GetNamespace(), owner):
 		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})
 	}
@@ -84,41 +84,30 @@ func Stamp(owner Owner, component string, object program.Object, at Place) (Desi
 	return d, nil
 }
 
-// outside reports whether an object is where its owner's garbage collection does
-// not reach: that is forbidden for a namespaced owner of objects elsewhere.
+// outside reports whether garbage collection does not reach an object: a namespaced owner cannot be
+// the owner of objects outside of its namespace.
 func outside(namespace string, owner Owner) bool {
 	return owner.Namespace != "" && namespace != owner.Namespace
 }
 
-// Within returns nil if an owner may have an object as far as a package reaches, and a
-// *program.OutOfReachError otherwise: whoever may write a resource of a namespace could
-// otherwise reach beyond what they may do themselves. The namespace of ref is empty if and
-// only if the object is cluster-scoped.
+// Within errors with a *program.OutOfReachError if a package does not reach an object. Without that
+// check, whoever may write a resource in one namespace could write objects beyond their own
+// permissions. The namespace of ref is empty if and only if the object is cluster-scoped.
 func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
 	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
 }
 
 // Mark writes the owner's label and annotations on an object.
 func Mark(u *unstructured.Unstructured, owner Owner) {
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[OwnerLabel] = owner.Label()
-	u.SetLabels(labels)
+	label(u, owner.Label())
 	annotate(u, OwnerAnnotation, owner.String())
 	annotate(u, UIDMark, string(owner.UID))
 }
 
-// Remark writes the engine's marks and the reference to the owner, as an object is wanted
-// with them, on a live one, and leaves the rest of it as it is.
+// Remark copies the engine's marks and the owner reference of a desired object to the live one, and
+// leaves everything else as it is.
 func Remark(live *unstructured.Unstructured, want Desired) {
-	labels := live.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[OwnerLabel] = want.Manifest.GetLabels()[OwnerLabel]
-	live.SetLabels(labels)
+	label(live, want.Manifest.GetLabels()[OwnerLabel])
 	for _, mark := range []string{OwnerAnnotation, UIDMark, ComponentMark, AfterMark, DeleteMark, AdoptMark, SaltMark} {
 		if value := want.Manifest.GetAnnotations()[mark]; value != "" {
 			annotate(live, mark, value)
@@ -133,6 +122,16 @@ func Remark(live *unstructured.Unstructured, want Desired) {
 	live.SetOwnerReferences(refs)
 }
 
+// label sets the owner label.
+func label(u *unstructured.Unstructured, value string) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[OwnerLabel] = value
+	u.SetLabels(labels)
+}
+
 func annotate(u *unstructured.Unstructured, key, value string) {
 	annotations := u.GetAnnotations()
 	if annotations == nil {
@@ -143,13 +142,12 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 }
 
 func reference(owner Owner) metav1.OwnerReference {
-	yes := true
 	return metav1.OwnerReference{
 		APIVersion:         owner.GroupVersion().String(),
 		Kind:               owner.Kind,
 		Name:               owner.Name,
 		UID:                owner.UID,
-		Controller:         &yes,
-		BlockOwnerDeletion: &yes,
+		Controller:         new(true),
+		BlockOwnerDeletion: new(true),
 	}
 }

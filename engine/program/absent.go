@@ -39,11 +39,8 @@ func (r *Rollout) nameAbsent(s Session) {
 		}
 		return text
 	}
-	for i := range r.Components {
-		r.Components[i].rephrase(say)
-	}
-	for i := range r.Hooks {
-		r.Hooks[i].Component.rephrase(say)
+	for c := range r.all() {
+		c.rephrase(say)
 	}
 }
 
@@ -80,14 +77,7 @@ func (c *Component) rephrase(say func(string) string) {
 	for i := range c.Missing {
 		c.Missing[i] = say(c.Missing[i])
 	}
-	for _, all := range [][]Predicate{c.Requires, c.Verify, c.Failed} {
-		for i := range all {
-			all[i].Detail = say(all[i].Detail)
-		}
-	}
-	for _, e := range c.Edges {
-		if e.Check != nil {
-			e.Check.Detail = say(e.Check.Detail)
-		}
+	for _, p := range c.conditions() {
+		p.Detail = say(p.Detail)
 	}
 }

@@ -38,10 +38,10 @@ const notThere = " is not there yet"
 const notSet = " is optional, and not set"
 
 // awaits returns the reference without which a fault cannot be decided.
-func (p *Program) awaits(f fault.Fault) (awaited, bool) {
-	for _, s := range p.index.SelectionsAt(f.Origin) {
+func (e *evaluator) awaits(f fault.Fault) (awaited, bool) {
+	for _, s := range e.index.SelectionsAt(f.Origin) {
 		for n := s.Length; n <= len(s.Path); n++ {
-			if there, optional := exists(p.root(), s.Path[:n]); !there {
+			if there, optional := exists(e.root, s.Path[:n]); !there {
 				r := syntax.Reference{Path: slices.Clone(s.Path[:n]), Position: s.Position}
 				return awaited{Reference: r, whole: s.Path, optional: optional}, true
 			}
@@ -51,8 +51,8 @@ func (p *Program) awaits(f fault.Fault) (awaited, bool) {
 }
 
 // absent returns the reference without which a fault cannot be decided, or none.
-func (p *Program) absent(f fault.Fault) syntax.Reference {
-	a, _ := p.awaits(f)
+func (e *evaluator) absent(f fault.Fault) syntax.Reference {
+	a, _ := e.awaits(f)
 	return a.Reference
 }
 
@@ -61,14 +61,6 @@ func (c *Component) lacks(r syntax.Reference) {
 	if len(r.Path) > 0 && !slices.ContainsFunc(c.Absent, r.Is) {
 		c.Absent = append(c.Absent, r)
 	}
-}
-
-// root returns the package as it is evaluated, or without a custom resource.
-func (p *Program) root() cue.Value {
-	if p.decisions != nil {
-		return p.decisions.root
-	}
-	return p.static
 }
 
 // exists reports whether there is anything at a path, or else whether the path leads to an

@@ -130,9 +130,6 @@ func TestAPanicOfTheEvaluatorIsAnError(t *testing.T) {
 	if !errors.As(err, &panicked) {
 		t.Fatalf("got %v", err)
 	}
-	if faults := new(program.Program).ValidateCR(nil); len(faults) != 1 {
-		t.Errorf("validating a resource: %v", faults)
-	}
 	if _, err := program.Load(new(source.Snapshot)); err == nil {
 		t.Error("a snapshot of nothing was loaded")
 	}

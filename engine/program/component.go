@@ -13,117 +13,125 @@ import (
 	"operetta.dev/engine/object"
 )
 
+// A componentEvaluator evaluates one component, or one hook.
+type componentEvaluator struct {
+	*evaluator
+	home  home
+	value cue.Value
+	out   Component
+}
+
 // component evaluates one component.
-func (p *Program) component(name string, v cue.Value) Component {
-	p = p.within(name, v)
-	c := Component{Name: name, Rendering: RenderedComplete}
+func (e *evaluator) component(name string, v cue.Value) Component {
+	c := &componentEvaluator{evaluator: e, home: homeOf(e.index, name, v), value: v, out: Component{Name: name, Rendering: RenderedComplete}}
 	own := ownFaults(v)
-	c.When = p.decide(name, p.part(name, v, "when"))
-	if c.When.Verdict != False {
-		p.tally.component(name, p.part(name, v, "objects"))
+	c.out.When = c.decide(c.part("when"))
+	if c.out.When.Verdict != False {
+		e.rendered.component(name, c.part("objects"))
 	}
-	if p.tally.over() {
-		return c
+	if e.rendered.over() {
+		return c.out
 	}
-	p.noteNames(&c, v)
-	c.Edges = p.edges(&c, p.part(name, v, "dependsOn"))
-	c.Requires = p.predicates(name, "requires", p.part(name, v, "requires"))
-	c.Verify = p.predicates(name, "verify", p.part(name, v, "verify"))
-	c.Failed = p.predicates(name, "failed", p.part(name, v, "failed"))
-	c.Timeout, _ = time.ParseDuration(stringOr(p.part(name, v, "timeout"), "0s"))
-	c.Unserved = stringOr(p.part(name, v, "unserved"), UnservedWait)
-	p.render(&c, p.part(name, v, "objects"), p.part(name, v, "policy"))
+	c.noteNames()
+	c.edges(c.part("dependsOn"))
+	c.out.Requires = c.predicates("requires")
+	c.out.Verify = c.predicates("verify")
+	c.out.Failed = c.predicates("failed")
+	c.out.Timeout, _ = time.ParseDuration(stringOr(c.part("timeout"), "0s"))
+	c.out.Unserved = stringOr(c.part("unserved"), UnservedWait)
+	c.render(c.part("objects"), c.part("policy"))
 	if len(own) > 0 && cue.IsIncomplete(v.Err()) {
-		p.holdParts(&c, own[0])
+		c.holdParts(own[0])
 	} else {
-		p.note(&c, own, nil)
+		c.note(own, nil)
 	}
 	switch {
-	case len(c.Faults) > 0:
-		c.Rendering = RenderedInvalid
-	case len(c.Missing) > 0:
-		c.Rendering = RenderedIncomplete
+	case len(c.out.Faults) > 0:
+		c.out.Rendering = RenderedInvalid
+	case len(c.out.Missing) > 0:
+		c.out.Rendering = RenderedIncomplete
 	}
-	return c
+	return c.out
 }
 
 // noteNames adds the names of the component and of its objects that are none.
-func (p *Program) noteNames(c *Component, v cue.Value) {
-	if f, wrong := p.nameFault(v.Path()); wrong {
-		f.Position = PositionOf(v)
-		p.note(c, fault.Faults{f}, nil)
+func (c *componentEvaluator) noteNames() {
+	if f, wrong := c.nameFault(c.value.Path()); wrong {
+		f.Position = PositionOf(c.value)
+		c.note(fault.Faults{f}, nil)
 	}
-	for name, o := range fields(p.part(c.Name, v, "objects")) {
-		if f, wrong := p.nameFault(o.Path()); wrong {
-			f.Position = p.placeOf(o, "objects", name)
-			p.note(c, fault.Faults{f}, nil)
+	for name, o := range fields(c.part("objects")) {
+		if f, wrong := c.nameFault(o.Path()); wrong {
+			f.Position = c.home.placeOf(o, "objects", name)
+			c.note(fault.Faults{f}, nil)
 		}
 	}
 }
 
-// part returns a part of a component, or a value that does not exist.
-func (p *Program) part(component string, v cue.Value, name string) cue.Value {
-	if !p.index.MayHave(name, component) {
+// part returns a part of the component, or a value that does not exist.
+func (c *componentEvaluator) part(name string) cue.Value {
+	if !c.index.MayHave(name, c.out.Name) {
 		return cue.Value{}
 	}
-	return v.LookupPath(cue.MakePath(cue.Str(name)))
+	return lookup(c.value, name)
 }
 
-// note adds faults to a component: as what it misses if they come from what is
+// note adds faults to the component: as what it misses if they come from what is
 // not there yet or from another component's faults, or else as its own.
-func (p *Program) note(c *Component, faults fault.Faults, err error) {
-	own, others := p.sorted(c.Name, faults)
+func (c *componentEvaluator) note(faults fault.Faults, err error) {
+	own, others := ofComponent(c.out.Name, faults)
 	if cue.IsIncomplete(err) {
 		own, others = nil, append(own, others...)
 	}
 	for _, f := range own {
-		f = p.placedFault(f)
-		if !slices.Contains(c.Faults, f) {
-			c.Faults = append(c.Faults, f)
-		}
+		c.out.Faults = appendNew(c.out.Faults, c.home.placedFault(f))
 	}
-	p.wait(c, others)
+	c.wait(others)
 }
 
-// wait adds what a component waits for.
-func (p *Program) wait(c *Component, faults fault.Faults) {
+// wait adds what the component waits for.
+func (c *componentEvaluator) wait(faults fault.Faults) {
 	for _, f := range faults {
-		if wrong, never := p.misspelt(f); never {
-			if wrong = p.placedFault(wrong); !slices.Contains(c.Faults, wrong) {
-				c.Faults = append(c.Faults, wrong)
-			}
+		if wrong, never := c.misspelt(f); never {
+			c.out.Faults = appendNew(c.out.Faults, c.home.placedFault(wrong))
 			continue
 		}
-		if field, ok := p.unset(f); ok && !slices.Contains(c.Unset, field) {
-			c.Unset = append(c.Unset, field)
+		if field, ok := c.unset(f); ok {
+			c.out.Unset = appendNew(c.out.Unset, field)
 		}
-		p.missFrom(c, f)
-		c.lacks(p.absent(f))
-		f = p.placedFault(p.explained(f))
-		if within, ok := strings.CutPrefix(f.Path, componentPath(c.Name)); ok {
+		c.missFrom(&c.out, f)
+		c.out.lacks(c.absent(f))
+		f = c.home.placedFault(c.explained(f))
+		if within, ok := strings.CutPrefix(f.Path, componentPath(c.out.Name)); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
-		if text := f.Located(); !slices.Contains(c.Missing, text) {
-			c.Missing = append(c.Missing, text)
-		}
+		c.out.Missing = appendNew(c.out.Missing, f.Located())
 	}
+}
+
+// appendNew appends a value that is not there yet.
+func appendNew[T comparable](all []T, v T) []T {
+	if slices.Contains(all, v) {
+		return all
+	}
+	return append(all, v)
 }
 
 // missFrom notes the components that something missing would come from: the one whose
 // outputs it is, and the one whose live object they rest on.
-func (p *Program) missFrom(c *Component, f fault.Fault) {
+func (e *evaluator) missFrom(c *Component, f fault.Fault) {
 	var from []string
 	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] {
 		from = append(from, nameOf(sels[1]))
 	}
-	if a, ok := p.awaits(f); ok {
+	if a, ok := e.awaits(f); ok {
 		if to, ok := a.Dependency(); ok {
 			from = append(from, to)
 		}
 	}
 	for _, name := range from {
-		if name != c.Name && !slices.Contains(c.MissingFrom, name) {
-			c.MissingFrom = append(c.MissingFrom, name)
+		if name != c.Name {
+			c.MissingFrom = appendNew(c.MissingFrom, name)
 		}
 	}
 }
@@ -137,12 +145,12 @@ func componentPath(name string) string {
 	return cue.MakePath(cue.Str("components"), cue.Str(name)).String()
 }
 
-// sorted tells the faults of one component from those of others that it refers
+// ofComponent tells the faults of one component from those of others that it refers
 // to: a component is not wrong because the one that it waits for is.
-func (p *Program) sorted(component string, faults fault.Faults) (own, others fault.Faults) {
+func ofComponent(name string, faults fault.Faults) (own, others fault.Faults) {
 	for _, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
-		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && nameOf(sels[1]) != component {
+		if len(sels) > 1 && sels[0] == componentsPath.Selectors()[0] && nameOf(sels[1]) != name {
 			others = append(others, f)
 			continue
 		}
@@ -152,45 +160,44 @@ func (p *Program) sorted(component string, faults fault.Faults) (own, others fau
 }
 
 // decide evaluates when. A component without one exists.
-func (p *Program) decide(component string, when cue.Value) Decision {
+func (c *componentEvaluator) decide(when cue.Value) Decision {
 	if !when.Exists() {
 		return Decision{Verdict: True}
 	}
-	pred := p.predicate(component, "when", when)
+	pred := c.predicate("when", when)
 	if pred.Verdict == True {
 		return Decision{Verdict: True}
 	}
 	return Decision{Verdict: pred.Verdict, Detail: pred.Explain(), Unset: pred.Unset, Absent: pred.Absent}
 }
 
-// edges returns the declared edges in the author's order, then the derived ones.
-func (p *Program) edges(c *Component, dependsOn cue.Value) []Edge {
-	var out []Edge
-	p.note(c, ownFaults(dependsOn), dependsOn.Err())
+// edges evaluates dependsOn, and adds the edges that follow from references, unless they are
+// declared as well: a declared edge says more.
+func (c *componentEvaluator) edges(dependsOn cue.Value) {
+	c.note(ownFaults(dependsOn), dependsOn.Err())
 	for to, v := range fields(dependsOn) {
-		out = append(out, p.edge(c, to, v))
+		c.out.Edges = append(c.out.Edges, c.edge(to, v))
 	}
-	for _, d := range p.index.DerivedEdges(c.Name, p.home.Home) {
-		declared := slices.ContainsFunc(out, func(e Edge) bool { return e.To == d.To })
-		if !declared && p.uses(c.Name, d) {
+	for _, d := range c.index.DerivedEdges(c.out.Name, c.home.Home) {
+		declared := slices.ContainsFunc(c.out.Edges, func(e Edge) bool { return e.To == d.To })
+		if !declared && c.uses(c.out.Name, d) {
 			e := derivedEdge(d)
-			e.FromData = e.If != "" || p.home.FromData()
-			out = append(out, e)
+			e.FromData = e.If != "" || c.home.FromData()
+			c.out.Edges = append(c.out.Edges, e)
 		}
 	}
-	return out
 }
 
 // edge evaluates one declared edge. One that is wrong makes the component invalid:
 // taking it for another one would order changes wrongly.
-func (p *Program) edge(c *Component, to string, v cue.Value) Edge {
-	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: p.placeOf(v, "dependsOn", to)}
-	out.Computed, out.FromData = p.fromData(v, "dependsOn", to)
-	p.note(c, ownFaults(v), v.Err())
+func (c *componentEvaluator) edge(to string, v cue.Value) Edge {
+	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: c.home.placeOf(v, "dependsOn", to)}
+	out.Computed, out.FromData = c.home.fromData(v, "dependsOn", to)
+	c.note(ownFaults(v), v.Err())
 	for name, field := range fields(v) {
 		switch name {
 		case "check":
-			pred := p.predicate(c.Name, name, field)
+			pred := c.predicate(name, field)
 			out.Check = &pred
 			continue
 		case "until":
@@ -206,46 +213,46 @@ func (p *Program) edge(c *Component, to string, v cue.Value) Edge {
 				continue
 			}
 		}
-		p.note(c, valueFaults(field, nil), nil)
+		c.note(valueFaults(field, nil), nil)
 	}
 	return out
 }
 
 // render evaluates the objects. One that is invalid makes the component invalid,
 // one that is incomplete makes it incomplete: a component is atomic.
-func (p *Program) render(c *Component, objects, policies cue.Value) {
-	p.note(c, ownFaults(objects), objects.Err())
-	p.note(c, ownFaults(policies), policies.Err())
+func (c *componentEvaluator) render(objects, policies cue.Value) {
+	c.note(ownFaults(objects), objects.Err())
+	c.note(ownFaults(policies), policies.Err())
 	for name, v := range fields(objects) {
-		o := Object{Name: name, Position: p.placeOf(v, "objects", name)}
-		o.Policy, o.Patchable = p.policy(c, name, policies)
+		o := Object{Name: name, Position: c.home.placeOf(v, "objects", name)}
+		o.Policy, o.Patchable = c.policy(name, policies)
 		value, err := data(v)
 		if err == nil {
 			o.Manifest, _ = value.(map[string]any)
-			if p.tally.manifest(o.Manifest); p.tally.over() {
+			if c.rendered.manifest(o.Manifest); c.rendered.over() {
 				return
 			}
 			o.Identity = object.RefOf(&unstructured.Unstructured{Object: o.Manifest})
 		} else {
 			o.Identity = refOf(v)
-			p.noteObject(c, o, v, err)
+			c.noteObject(o, v, err)
 		}
 		if o.Identity.Kind != secretKind {
-			o.Secrets = p.secretsBehind(c.Name, name)
+			o.Secrets = c.secretsBehind(c.out.Name, name)
 		}
-		o.NamedBySecret = p.namedBySecret(c.Name, name)
-		c.Objects = append(c.Objects, o)
+		o.NamedBySecret = c.namedBySecret(c.out.Name, name)
+		c.out.Objects = append(c.out.Objects, o)
 	}
 }
 
 // noteObject adds why an object could not be rendered.
-func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
+func (c *componentEvaluator) noteObject(o Object, v cue.Value, err error) {
 	if faults := withoutContent(v, valueFaults(v, err)); len(faults) > 0 {
-		p.note(c, faults, nil)
+		c.note(faults, nil)
 		return
 	}
 	if cycles := cyclesIn(v); len(cycles) > 0 {
-		p.note(c, cycles, nil)
+		c.note(cycles, nil)
 		return
 	}
 	var unset, missing fault.Faults
@@ -259,8 +266,8 @@ func (p *Program) noteObject(c *Component, o Object, v cue.Value, err error) {
 		}
 		missing = append(missing, f)
 	}
-	p.note(c, unset, nil)
-	p.wait(c, missing)
+	c.note(unset, nil)
+	c.wait(missing)
 }
 
 // decided reports whether the fields of the struct around a path below v are all
@@ -304,13 +311,13 @@ func valueFaults(v cue.Value, err error) fault.Faults {
 }
 
 // policy returns how an object is treated, and which fields of it are patchable.
-func (p *Program) policy(c *Component, object string, policies cue.Value) (out Policy, patchable map[string]bool) {
+func (c *componentEvaluator) policy(object string, policies cue.Value) (out Policy, patchable map[string]bool) {
 	out = Policy{Apply: "ssa", Delete: "delete", Verify: "ready"}
-	if !policies.Exists() || !p.index.MayHave(object, c.Name, "policy") {
+	if !policies.Exists() || !c.index.MayHave(object, c.out.Name, "policy") {
 		return out, nil
 	}
-	policy := policies.LookupPath(cue.MakePath(cue.Str(object)))
-	p.note(c, ownFaults(policy), policy.Err())
+	policy := lookup(policies, object)
+	c.note(ownFaults(policy), policy.Err())
 	for name, field := range fields(policy) {
 		var err error
 		switch name {
@@ -326,7 +333,7 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) (out P
 			err = field.Decode(&patchable)
 		}
 		if err != nil {
-			p.note(c, fault.Of(err, field), err)
+			c.note(fault.Of(err, field), err)
 		}
 	}
 	return out, patchable
@@ -334,8 +341,8 @@ func (p *Program) policy(c *Component, object string, policies cue.Value) (out P
 
 // explained returns a fault of something that is not there yet with the whole
 // reference to it: CUE names only the field at which it ended.
-func (p *Program) explained(f fault.Fault) fault.Fault {
-	if a, ok := p.awaits(f); ok {
+func (e *evaluator) explained(f fault.Fault) fault.Fault {
+	if a, ok := e.awaits(f); ok {
 		f.Message = a.String()
 	}
 	return f

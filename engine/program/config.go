@@ -3,7 +3,6 @@ package program
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -21,28 +20,17 @@ type Layer struct {
 	Tenant bool
 }
 
-// merged returns the layers as one value, later ones over earlier ones.
-func merged(layers []Layer) map[string]any {
-	out := map[string]any{}
-	for _, l := range layers {
-		overlay(out, l.Values)
-	}
-	return out
-}
-
-// overlay writes the leaves of one map over another.
-func overlay(into, over map[string]any) {
+// overlaid returns a map with the leaves of another one over its own.
+func overlaid(under, over map[string]any) map[string]any {
+	out := maps.Clone(under)
 	for k, v := range over {
 		inner, isMap := v.(map[string]any)
-		existing, both := into[k].(map[string]any)
-		if isMap && both {
-			existing = maps.Clone(existing)
-			overlay(existing, inner)
-			into[k] = existing
-			continue
+		if was, both := out[k].(map[string]any); both && isMap {
+			v = overlaid(was, inner)
 		}
-		into[k] = v
+		out[k] = v
 	}
+	return out
 }
 
 // configFaults returns what contradicts the package in the configuration. Each
@@ -52,7 +40,7 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 		return nil
 	}
 	if !p.configurable {
-		return fault.Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", origins(layers, nil))}}
+		return fault.Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", strings.Join(setBy(layers, nil), " and "))}}
 	}
 	if faults := p.lockedFaults(layers); len(faults) > 0 {
 		return faults
@@ -60,14 +48,14 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 	faults := fault.Of(v.Validate(), v)
 	for i, f := range faults {
 		path := below(f.Path)
-		from := layers
+		by := setBy(layers, path)
 		if f.Code == fault.UnknownField {
 			faults[i].Position, faults[i].Hint = p.index.PositionOf("config"), p.configHint(path)
-		} else if j := lastThatHolds(layers, path); j >= 0 {
-			from = layers[j : j+1] // it is over the others
+		} else if len(by) > 0 {
+			by = by[len(by)-1:] // the strongest layer
 		}
-		if by := origins(from, path); by != "" {
-			faults[i].Message = fmt.Sprintf("%s (set by %s)", f.Message, by)
+		if len(by) > 0 {
+			faults[i].Message = fmt.Sprintf("%s (set by %s)", f.Message, strings.Join(by, " and "))
 		}
 	}
 	return faults
@@ -89,25 +77,15 @@ func below(path string) []string {
 	return out
 }
 
-// lastThatHolds returns the strongest layer that has a value at a path, or -1.
-func lastThatHolds(layers []Layer, path []string) int {
-	for i, layer := range slices.Backward(layers) {
-		if holds(layer.Values, path) {
-			return i
-		}
-	}
-	return -1
-}
-
-// origins says which layers have a value at a path.
-func origins(layers []Layer, path []string) string {
+// setBy returns the origins of the layers that have a value at a path.
+func setBy(layers []Layer, path []string) []string {
 	var out []string
 	for _, l := range layers {
 		if holds(l.Values, path) {
 			out = append(out, l.Origin)
 		}
 	}
-	return strings.Join(out, " and ")
+	return out
 }
 
 // configHint says which keys there are beside one that the package does not declare.
@@ -116,11 +94,7 @@ func (p *Program) configHint(path []string) string {
 	if last < 0 {
 		return ""
 	}
-	around := p.ConfigSchema()
-	for _, name := range path[:last] {
-		around = around.LookupPath(cue.MakePath(cue.Str(name)))
-	}
-	known := fieldNames(around)
+	known := fieldNames(lookup(p.ConfigSchema(), path[:last]...))
 	if len(known) == 0 {
 		return "nothing can be set there"
 	}

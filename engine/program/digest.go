@@ -132,23 +132,11 @@ func (p *Program) digested(s Session) Session {
 	if !p.digests {
 		return s
 	}
-	out := s
-	out.Live = map[string]map[string]map[string]any{}
-	for component, objects := range s.Live {
-		out.Live[component] = map[string]map[string]any{}
-		for name, object := range objects {
-			out.Live[component][name] = digested(object, KeyOf(object))
-		}
-	}
-	out.Inputs = map[string]Found{}
-	for name, found := range s.Inputs {
-		objects := make([]map[string]any, len(found.Objects))
-		for i, object := range found.Objects {
-			objects[i] = digested(object, InputKeyOf(object))
-		}
-		out.Inputs[name] = Found{Several: found.Several, Objects: objects}
-	}
-	return out
+	return s.withObjects(func(_, _ string, object map[string]any) map[string]any {
+		return digested(object, KeyOf(object))
+	}, func(object map[string]any) map[string]any {
+		return digested(object, InputKeyOf(object))
+	})
 }
 
 // refersToDigests reports whether one of some references may lead to a digest.

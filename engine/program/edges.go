@@ -9,48 +9,34 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// decisions are which references an evaluation comes to, as far as that was asked.
-type decisions struct {
-	root  cue.Value
-	asked map[string]users
-}
-
 // users are the components that use an edge.
 type users struct {
 	names   map[string]bool
 	decided bool
 }
 
-// over returns the program as one that decides which references an evaluation uses.
-func (p *Program) over(root cue.Value) *Program {
-	out := *p
-	out.decisions = &decisions{root: root, asked: map[string]users{}}
-	out.tally = &tally{limits: p.limits}
-	return &out
-}
-
-// uses reports whether a component comes to a reference that makes an edge. What
-// cannot be decided yet keeps the edge: it may be all that holds a change back.
-func (p *Program) uses(component string, d syntax.DerivedEdge) bool {
-	if d.Uses == "" || p.decisions == nil {
+// uses reports whether the conditions around a reference hold for a component. While they
+// are undecided, the edge stays: it may be all that holds a change back.
+func (e *evaluator) uses(component string, d syntax.DerivedEdge) bool {
+	if d.Uses == "" || e.asked == nil {
 		return true
 	}
-	by, known := p.decisions.asked[d.Uses]
+	by, known := e.asked[d.Uses]
 	if !known {
-		by = p.usersOf(d.Uses)
-		p.decisions.asked[d.Uses] = by
+		by = e.usersOf(d.Uses)
+		e.asked[d.Uses] = by
 	}
 	return !by.decided || by.names[component] || by.names[syntax.AnyComponent]
 }
 
 // usersOf evaluates which components use an edge.
-func (p *Program) usersOf(uses string) users {
-	// Parsed each time: CUE writes to the syntax that it compiles.
+func (e *evaluator) usersOf(uses string) users {
+	// It is parsed each time, because CUE writes to the syntax that it compiles.
 	expr, err := parser.ParseExpr("", "{"+uses+"}")
 	if err != nil {
 		return users{}
 	}
-	v := p.base.Context().BuildExpr(expr, cue.Scope(p.decisions.root), cue.ImportPath(p.importPath), cue.InferBuiltins(true)) //nolint:staticcheck // a package has one context
+	v := e.base.Context().BuildExpr(expr, cue.Scope(e.root), cue.ImportPath(e.importPath), cue.InferBuiltins(true)) //nolint:staticcheck // a package has one context
 	if v.Validate(cue.Concrete(true)) != nil {
 		return users{}
 	}

@@ -63,40 +63,56 @@ func (p *Program) evaluate(s Session) (out evaluation) {
 		return out
 	}
 	out.root = p.fill(filling)
-	out.rollout, out.err = p.over(out.root).read(out.root, s)
+	e := &evaluator{Program: p, root: out.root, asked: map[string]users{}, rendered: tally{limits: p.limits}}
+	out.rollout, out.err = e.read(s)
 	return out
 }
 
+// An evaluator evaluates a package with one session filled in, or with none, once.
+type evaluator struct {
+	*Program
+	// root is the package with the session in it.
+	root cue.Value
+	// asked are the components that use an edge which follows from a reference, as far as that
+	// was asked. It is nil without a session: then an edge may be used by all.
+	asked map[string]users
+	// rendered counts what is rendered. Without a session it has no limits.
+	rendered tally
+}
+
+// withoutSession returns an evaluator of the package without a custom resource.
+func (p *Program) withoutSession() *evaluator { return &evaluator{Program: p, root: p.fill(nil)} }
+
 // read returns what is in an evaluated package.
-func (p *Program) read(v cue.Value, s Session) (r Rollout, err error) {
+func (e *evaluator) read(s Session) (r Rollout, err error) {
 	// The resource comes first: an invalid spec would otherwise show as nonsense
 	// errors all over the components.
-	if v.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: p.invalid(p.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
+	if e.root.LookupPath(crPath).Validate(cue.Concrete(true)) != nil {
+		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
 	}
 	// So would a configuration that contradicts the package.
-	if faults := p.configFaults(v.LookupPath(configPath), s.Config); len(faults) > 0 {
+	if faults := e.configFaults(e.root.LookupPath(configPath), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
-	components, faults := p.components(v)
-	if err := p.limitError(); err != nil {
+	components, faults := e.components()
+	if err := e.limitError(); err != nil {
 		return Rollout{}, err
 	}
 	if len(faults) > 0 {
-		inputs, _ := p.inputs(v.LookupPath(inputsPath))
-		return Rollout{Inputs: inputs}, &undecidedError{p.name, faults}
+		inputs, _ := e.inputs()
+		return Rollout{Inputs: inputs}, &undecidedError{e.name, faults}
 	}
 	r.Components = components
-	r.Hooks = p.hooks(v)
-	if err := p.limitError(); err != nil {
+	r.Hooks = e.hooks()
+	if err := e.limitError(); err != nil {
 		return Rollout{}, err
 	}
-	r.Inputs, r.StatusFaults = p.inputs(v.LookupPath(inputsPath))
-	own, faults := p.status(v.LookupPath(statusPath))
+	r.Inputs, r.StatusFaults = e.inputs()
+	own, faults := statusOf(e.root.LookupPath(statusPath))
 	r.Status, r.Unstored = storable(own)
 	r.StatusFaults = append(r.StatusFaults, faults...)
-	after, faults := p.requeueAfter(v.LookupPath(requeueAfterPath))
-	r.RequeueAfter, r.StatusFaults = after, append(r.StatusFaults, faults...)
+	r.RequeueAfter, faults = requeueAfter(e.root.LookupPath(requeueAfterPath))
+	r.StatusFaults = append(r.StatusFaults, faults...)
 	r.nameAbsent(s)
 	return r, nil
 }
@@ -122,7 +138,11 @@ func (p *Program) filling(s Session) map[string]any {
 		out["inputs"] = inputs
 	}
 	if len(s.Config) > 0 {
-		out["config"] = integral(merged(s.Config))
+		config := map[string]any{}
+		for _, l := range s.Config {
+			config = overlaid(config, l.Values)
+		}
+		out["config"] = integral(config)
 	}
 	return out
 }
@@ -179,28 +199,28 @@ func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 
 // components evaluates every component, in the author's order. It returns faults
 // when there may be components that it cannot name.
-func (p *Program) components(root cue.Value) ([]Component, fault.Faults) {
-	v := root.LookupPath(componentsPath)
+func (e *evaluator) components() ([]Component, fault.Faults) {
+	v := e.root.LookupPath(componentsPath)
 	var out []Component
 	for name, component := range fields(v) {
-		if p.tally.over() {
+		if e.rendered.over() {
 			return nil, nil
 		}
-		out = append(out, p.component(name, component))
+		out = append(out, e.component(name, component))
 	}
-	out, faults := p.hold(out, root, v)
+	out, faults := e.hold(out, v)
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	slices.SortStableFunc(out, func(a, b Component) int {
-		return p.index.Rank(a.Name) - p.index.Rank(b.Name)
+		return e.index.Rank(a.Name) - e.index.Rank(b.Name)
 	})
 	return out, nil
 }
 
-// status evaluates the author's status field by field. An incomplete field is
+// statusOf evaluates the author's status field by field. An incomplete field is
 // left out: the engine keeps the rest.
-func (p *Program) status(v cue.Value) (map[string]any, fault.Faults) {
+func statusOf(v cue.Value) (map[string]any, fault.Faults) {
 	if !v.Exists() {
 		return nil, nil
 	}
@@ -215,19 +235,20 @@ func (p *Program) status(v cue.Value) (map[string]any, fault.Faults) {
 			out[name] = value
 			continue
 		}
-		own, _ := p.sorted("", valueFaults(field, err))
+		own, _ := ofComponent("", valueFaults(field, err))
 		faults = append(faults, own...)
 	}
 	return out, faults
 }
 
-func (p *Program) requeueAfter(v cue.Value) (time.Duration, fault.Faults) {
+// requeueAfter evaluates when to come again; it is 0 for never.
+func requeueAfter(v cue.Value) (time.Duration, fault.Faults) {
 	if !v.Exists() {
 		return 0, nil
 	}
 	s, err := v.String()
 	if err != nil {
-		own, _ := p.sorted("", fault.Of(v.Validate(), v)) // none when it is not decidable yet
+		own, _ := ofComponent("", fault.Of(v.Validate(), v)) // none when it is not decidable yet
 		return 0, own
 	}
 	d, err := time.ParseDuration(s)

@@ -13,15 +13,16 @@ import (
 
 // withHints adds to the faults of a whole package what to write instead.
 func (p *Program) withHints(faults fault.Faults) fault.Faults {
+	e := &evaluator{Program: p, root: p.static}
 	for i, f := range faults {
-		switch {
+		switch a, leadsNowhere := e.awaits(f); {
 		case f.Hint != "":
 		case f.Name != "":
 			if near, ok := Nearest(f.Name, p.namesInScope()); ok {
 				faults[i].Hint = didYouMean(near)
 			}
-		default:
-			faults[i] = p.noSuchField(f)
+		case leadsNowhere: // without a session, it can never lead anywhere
+			faults[i].Message, faults[i].Hint = a.Reference.String()+" does not exist", HintAmong(a.Path[len(a.Path)-1], p.fieldsBeside(a.Path))
 		}
 	}
 	return faults
@@ -43,22 +44,13 @@ func (p *Program) namesInScope() []string {
 	return names
 }
 
-// noSuchField explains that a reference leads to a field that can never be there.
-func (p *Program) noSuchField(f fault.Fault) fault.Fault {
-	if a, ok := p.awaits(f); ok {
-		f.Message, f.Hint = a.Reference.String()+" does not exist", p.fieldHint(a.Path)
+// fieldsBeside returns the fields that there are in place of the last of a path.
+func (p *Program) fieldsBeside(path []string) []string {
+	v := p.static
+	for _, name := range path[:len(path)-1] {
+		v = v.LookupPath(cue.MakePath(syntax.Selector(name)))
 	}
-	return f
-}
-
-// fieldHint says which fields there are in place of the last of a path.
-func (p *Program) fieldHint(path []string) string {
-	last := len(path) - 1
-	sels := make([]cue.Selector, last)
-	for i, name := range path[:last] {
-		sels[i] = syntax.Selector(name)
-	}
-	return HintAmong(path[last], fieldNames(p.static.LookupPath(cue.MakePath(sels...))))
+	return fieldNames(v)
 }
 
 // fieldNames returns the fields of a struct, also those that it only allows.

@@ -48,26 +48,23 @@ func (p *Program) MayRun(phase Phase) bool {
 }
 
 // hooks evaluates the hooks of every phase.
-func (p *Program) hooks(root cue.Value) []Hook {
-	all := root.LookupPath(hooksPath)
-	if !all.Exists() && !p.index.HasHooks() {
+func (e *evaluator) hooks() []Hook {
+	all := e.root.LookupPath(hooksPath)
+	if !all.Exists() && !e.index.HasHooks() {
 		return nil
 	}
 	var out []Hook
 	for _, phase := range Phases {
-		var own cue.Value
-		if all.Exists() {
-			own = all.LookupPath(cue.MakePath(cue.Str(string(phase))))
-		}
+		own := lookup(all, string(phase))
 		var evaluated []Component
 		for name, hook := range fields(own) {
-			if p.tally.over() {
+			if e.rendered.over() {
 				return nil
 			}
-			evaluated = append(evaluated, p.component(phase.hook(name), hook))
+			evaluated = append(evaluated, e.component(phase.hook(name), hook))
 		}
-		for place, v := range []cue.Value{syntax.InRoot: root, syntax.InHooks: all, syntax.InPhase: own} {
-			evaluated = p.holdHooks(evaluated, phase, syntax.Place(place), v)
+		for place, v := range []cue.Value{syntax.InRoot: e.root, syntax.InHooks: all, syntax.InPhase: own} {
+			evaluated = e.holdHooks(evaluated, phase, syntax.Place(place), v)
 		}
 		for _, c := range evaluated {
 			out = append(out, Hook{Phase: phase, Component: c})
@@ -78,8 +75,8 @@ func (p *Program) hooks(root cue.Value) []Hook {
 
 // holdHooks adds what the comprehensions in a struct may yet add to the hooks of a
 // phase. Where it cannot be said which those are, one stands for all of them.
-func (p *Program) holdHooks(evaluated []Component, phase Phase, place syntax.Place, v cue.Value) []Component {
-	text := p.index.HookAdditions(string(phase), place)
+func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.Place, v cue.Value) []Component {
+	text := e.index.HookAdditions(string(phase), place)
 	is, why := settlementOf(v)
 	switch {
 	case is == settled, place == syntax.InRoot && len(text.Conditionals) == 0:
@@ -87,7 +84,7 @@ func (p *Program) holdHooks(evaluated []Component, phase Phase, place syntax.Pla
 	case is == wrong:
 		return append(evaluated, Component{Name: phase.hook(syntax.ComputedName), When: Decision{Verdict: True}, Rendering: RenderedInvalid, Faults: why})
 	}
-	beside := p.index.HookGuards(string(phase), place)
+	beside := e.index.HookGuards(string(phase), place)
 	unlisted := unexplained(text, why, is, beside)
 	for _, c := range text.Conditionals {
 		switch at := undecidedBy(c, why, is, beside); {
@@ -95,13 +92,13 @@ func (p *Program) holdHooks(evaluated []Component, phase Phase, place syntax.Pla
 		case c.Component == "":
 			unlisted = at
 		default:
-			evaluated = p.holdOne(evaluated, c, unplaced(why[at], is))
+			evaluated = e.holdOne(evaluated, c, unplaced(why[at], is))
 		}
 	}
 	if unlisted < 0 || slices.ContainsFunc(evaluated, func(c Component) bool { return c.Name == phase.hook(syntax.ComputedName) }) {
 		return evaluated
 	}
-	return p.holdOne(evaluated, syntax.Conditional{Component: phase.hook(syntax.ComputedName)}, unplaced(why[unlisted], is))
+	return e.holdOne(evaluated, syntax.Conditional{Component: phase.hook(syntax.ComputedName)}, unplaced(why[unlisted], is))
 }
 
 // unexplained returns which of some faults the text does not explain, so that it may

@@ -32,11 +32,11 @@ type Input struct {
 
 // inputs returns what the package reads. An input whose identity is not known yet
 // says so, and is not read.
-func (p *Program) inputs(v cue.Value) ([]Input, fault.Faults) {
+func (e *evaluator) inputs() ([]Input, fault.Faults) {
 	var out []Input
 	var faults fault.Faults
-	for name, in := range fields(v) {
-		i, wrong := p.input(name, in)
+	for name, in := range fields(e.root.LookupPath(inputsPath)) {
+		i, wrong := e.input(name, in)
 		out = append(out, i)
 		faults = append(faults, wrong...)
 	}
@@ -44,8 +44,8 @@ func (p *Program) inputs(v cue.Value) ([]Input, fault.Faults) {
 	return out, faults
 }
 
-func (p *Program) input(name string, v cue.Value) (Input, fault.Faults) {
-	i := Input{Name: name, Position: p.positionOf(v, "inputs", name), ReadBy: p.index.Readers(name)}
+func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
+	i := Input{Name: name, Position: e.positionOf(v, "inputs", name), ReadBy: e.index.Readers(name)}
 	var faults fault.Faults
 	read := func(field string) any {
 		part := v.LookupPath(cue.MakePath(cue.Str(field)))
@@ -59,7 +59,7 @@ func (p *Program) input(name string, v cue.Value) (Input, fault.Faults) {
 		if own := fault.Of(part.Validate(), part); len(own) > 0 {
 			faults = append(faults, own...)
 		} else if i.Missing == "" {
-			f := p.explained(fault.Of(err, part)[0])
+			f := e.explained(fault.Of(err, part)[0])
 			f.Path = ""
 			i.Missing = "its " + field + " is not known yet: " + f.Located()
 		}

@@ -41,8 +41,8 @@ func NewKinds(complete *source.Snapshot) *Kinds {
 	}
 }
 
-// fields returns the fields of a struct of a type, which CUE works out anew each time that
-// it is asked. The key is the struct's place in the type.
+// fields returns the fields of a struct of a type. It remembers them by the struct's place in
+// the type, because CUE computes them again for each call.
 func (k *Kinds) fields(key string, schema cue.Value) typeFields {
 	if known, ok := k.structs[key]; ok {
 		return known
@@ -80,8 +80,8 @@ func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
 	return out, out.Exists() && is == kind.GroupVersion().String()
 }
 
-// typed reports whether an object is made from a type of its kind: then its kind is
-// written in the types as well. One without is its author's business, who may know a
+// typed reports whether the author made an object from a Kubernetes type: then the type
+// declares its kind as well. Other objects are not checked, because the author may know a
 // newer version of Kubernetes.
 func typed(object cue.Value) bool {
 	kind := object.LookupPath(cue.MakePath(cue.Str("kind")))

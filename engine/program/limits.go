@@ -53,6 +53,8 @@ const (
 type LimitError struct {
 	// Evaluated says that it took an evaluation to find out.
 	Evaluated bool
+	// TooSlow says that the evaluation took too long, which may be the fault of the machine.
+	TooSlow bool
 	// Text says which limit, with figures.
 	Text string
 	// bare is Text without what may come from a Secret, if that is another text.
@@ -206,9 +208,6 @@ type tally struct {
 
 // component counts a component and its objects.
 func (t *tally) component(name string, objects cue.Value) {
-	if t == nil {
-		return
-	}
 	n := 0
 	for range fields(objects) {
 		n++
@@ -222,14 +221,11 @@ func (t *tally) component(name string, objects cue.Value) {
 
 // over reports whether there is too much.
 func (t *tally) over() bool {
-	return t != nil && (t.objects > t.limits.Objects || t.components > t.limits.Objects || t.bytes > maxManifests)
+	return t.limits != Limits{} && (t.objects > t.limits.Objects || t.components > t.limits.Objects || t.bytes > maxManifests)
 }
 
 // manifest counts the bytes of a manifest.
 func (t *tally) manifest(m map[string]any) {
-	if t == nil {
-		return
-	}
 	var a amount
 	a.add(m, 0)
 	t.bytes += a.bytes + punctuation*a.fields
@@ -239,13 +235,13 @@ func (t *tally) manifest(m map[string]any) {
 const punctuation = 6
 
 // limitError returns what is too much in an evaluation, or nil.
-func (p *Program) limitError() error {
-	t := p.tally
+func (e *evaluator) limitError() error {
+	t := &e.rendered
 	if !t.over() {
 		return nil
 	}
 	in := ""
-	if slices.Contains(p.index.Components(), t.most) {
+	if slices.Contains(e.index.Components(), t.most) {
 		in = ", most of them in component " + t.most
 	}
 	bare := fmt.Sprintf("the package renders more objects for it than the limit, which is %d", t.limits.Objects)

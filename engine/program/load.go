@@ -32,17 +32,11 @@ type Program struct {
 	contract cue.Value
 	files    []*ast.File
 	index    *syntax.Index
-	// names is what the names of components, objects and the like match.
-	names *regexp.Regexp
-	// home is the component that is being evaluated.
-	home home
-	// decisions are of what is being evaluated; they are nil where only the text counts.
-	decisions  *decisions
-	importPath string
-	meta       Meta
-	limits     Limits
-	// tally counts what is being rendered; it is nil where only the text counts.
-	tally *tally
+	// names and hookNames match what the contract accepts as names.
+	names, hookNames *regexp.Regexp
+	importPath       string
+	meta             Meta
+	limits           Limits
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable says that it takes configuration.
@@ -117,7 +111,7 @@ func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
 	for _, imp := range inst.Dependencies() {
 		if imp.ImportPath == syntax.ContractPath {
 			p.contract = ctx.BuildInstance(imp)
-			p.names = namePattern(p.contract)
+			p.names, p.hookNames = namePattern(p.contract, "#Name"), namePattern(p.contract, "#HookName")
 		}
 	}
 	if p.static.LookupPath(cue.MakePath(cue.Str("scope"))).Exists() {

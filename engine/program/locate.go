@@ -7,11 +7,11 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// Locate returns where the author writes a field of an object, or the nearest field
-// around it that is written; its zero value when none is. The path is one that an API
-// server gives, such as spec.containers[0].image or spec.containers[name="web"].image.
+// Locate returns where the author wrote a field of an object, or else the nearest field
+// around it; its zero value is nowhere. The path is one that an API server gives, such as
+// spec.containers[0].image or spec.containers[name="web"].image.
 //
-// It evaluates the package, and is for what is wrong with an object.
+// It evaluates the package, which costs as much as a reconcile.
 func (p *Program) Locate(s Session, component, object, path string) (at fault.Position) {
 	defer func() {
 		if recover() != nil { // as Evaluate does: see recovered

@@ -3,6 +3,7 @@ package program
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 
 	"k8s.io/utils/lru"
 )
@@ -68,28 +69,12 @@ func (p *Program) Version(s Session) string {
 // part of it: a status that an API server writes again and again costs no evaluation.
 func (p *Program) view(s Session) (sum [sha256.Size]byte, err error) {
 	s = p.digested(s)
-	live, inputs := kindsOf(s)
-	data, err := json.Marshal([]any{p.filling(s), s.Config, live, inputs})
+	kindOf := func(object map[string]any) map[string]any { return map[string]any{"kind": object["kind"]} }
+	kinds := s.withObjects(func(_, _ string, object map[string]any) map[string]any { return kindOf(object) }, kindOf)
+	maps.DeleteFunc(kinds.Inputs, func(_ string, found Found) bool { return len(found.Objects) == 0 })
+	data, err := json.Marshal([]any{p.filling(s), s.Config, kinds.Live, kinds.Inputs})
 	if err != nil {
 		return sum, err
 	}
 	return sha256.Sum256(data), nil
-}
-
-// kindsOf returns what a session says of objects besides what is filled in: the kinds of the
-// live ones and of the inputs that were found. Messages hide what Secrets hold.
-func kindsOf(s Session) (live map[string]map[string]any, inputs map[string][]any) {
-	live, inputs = map[string]map[string]any{}, map[string][]any{}
-	for component, objects := range s.Live {
-		live[component] = map[string]any{}
-		for name, object := range objects {
-			live[component][name] = object["kind"]
-		}
-	}
-	for name, found := range s.Inputs {
-		for _, object := range found.Objects {
-			inputs[name] = append(inputs[name], object["kind"])
-		}
-	}
-	return live, inputs
 }

@@ -8,9 +8,9 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// namePattern returns what the contract's names match.
-func namePattern(contract cue.Value) *regexp.Regexp {
-	_, args := contract.LookupPath(cue.MakePath(cue.Def("#Name"))).Expr()
+// namePattern returns what the names of a definition of the contract match.
+func namePattern(contract cue.Value, definition string) *regexp.Regexp {
+	_, args := contract.LookupPath(cue.MakePath(cue.Def(definition))).Expr()
 	for _, a := range args {
 		if s, err := a.String(); err == nil {
 			if pattern, err := regexp.Compile(s); err == nil {
@@ -21,25 +21,29 @@ func namePattern(contract cue.Value) *regexp.Regexp {
 	return nil
 }
 
-// nameFault returns what is wrong with the name of a component, of an object or of
-// another member, if anything is. What is written is held against the contract when the
-// package is loaded; a name that is computed may be of any text.
+// nameFault returns what is wrong with the name of a component, of an object or of another
+// member, if anything is. The contract judges literal names when the package is loaded; a
+// computed name may be any text.
 func (p *Program) nameFault(path cue.Path) (fault.Fault, bool) {
 	sels := path.Selectors()
-	if len(sels) == 0 || p.names == nil {
+	if len(sels) == 0 || p.names == nil || p.hookNames == nil {
 		return fault.Fault{}, false
+	}
+	pattern := p.names
+	if len(sels) == 3 && sels[0] == cue.Str("hooks") {
+		pattern = p.hookNames
 	}
 	last := sels[len(sels)-1]
-	if last.LabelType() != cue.StringLabel || p.names.MatchString(last.Unquoted()) {
+	if last.LabelType() != cue.StringLabel || pattern.MatchString(last.Unquoted()) {
 		return fault.Fault{}, false
 	}
-	return fault.Fault{Path: path.String(), Message: "is no name", Hint: "a name has to match " + p.names.String()}, true
+	return fault.Fault{Path: path.String(), Message: "is no name", Hint: "a name has to match " + pattern.String()}, true
 }
 
 // namedMembers are the parts of a component whose members have names of the author's.
 var namedMembers = []string{"dependsOn", "requires", "objects", "policy", "verify", "failed"}
 
-// isNamed reports whether a path leads to what has a name of the author's choice.
+// isNamed reports whether the author chooses the last name of a path.
 func isNamed(path cue.Path) bool {
 	sels := path.Selectors()
 	if len(sels) > 0 && sels[0] == cue.Str("hooks") {
@@ -50,8 +54,8 @@ func isNamed(path cue.Path) bool {
 	return len(sels) == 2 || len(sels) == 4 && sels[2].LabelType() == cue.StringLabel && slices.Contains(namedMembers, sels[2].Unquoted())
 }
 
-// explainUnknown says of unknown fields what they are: names that are none, and
-// parameters of templates, which are one fault at the template, however often it is used.
+// explainUnknown says why fields are unknown: their names are invalid, or they are parameters
+// of a template. A template is one fault, however often it is used.
 func (p *Program) explainUnknown(faults fault.Faults) fault.Faults {
 	var out fault.Faults
 	for _, f := range faults {
@@ -81,8 +85,7 @@ func (p *Program) parameter(path cue.Path) (fault.Position, bool) {
 		return fault.Position{}, false
 	}
 	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
-	q := p.within(sels[1].Unquoted(), component)
-	if at := q.home.Parameters(sels[2].Unquoted()); len(at) > 0 {
+	if at := homeOf(p.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
 		return at[0], true
 	}
 	return fault.Position{}, false

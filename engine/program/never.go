@@ -9,16 +9,15 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// Most of what is not there yet comes by itself: a live object, an input, a field that
-// the cluster fills. Two things do not: a field of the spec that nobody has set, and a
-// field that an object does not have by what the package writes for it. To wait for
-// them is to wait for a person, who has to know.
+// Most of what is missing comes by itself: a live object, an input, a field that the cluster
+// fills. Two things do not: a field of the spec that nobody has set, and a field that the
+// package does not write for an object. Only a person can help there, so that both are said.
 
 // unset returns the field of the spec that a fault is about, if the component needs it by
 // what the resource says alone: under a condition that rests on more, the need may pass.
-func (p *Program) unset(f fault.Fault) (string, bool) {
-	a, ok := p.awaits(f)
-	if ok && len(a.Path) > 2 && a.Path[0] == "cr" && a.Path[1] == "spec" && p.index.Needs(a.Reference) {
+func (e *evaluator) unset(f fault.Fault) (string, bool) {
+	a, ok := e.awaits(f)
+	if ok && len(a.Path) > 2 && a.Path[0] == "cr" && a.Path[1] == "spec" && e.index.Needs(a.Reference) {
 		return syntax.Reference{Path: a.Path[1:]}.String(), true
 	}
 	return "", false
@@ -26,12 +25,12 @@ func (p *Program) unset(f fault.Fault) (string, bool) {
 
 // misspelt returns a fault as one of the package, if it is about a field that no object
 // will ever have.
-func (p *Program) misspelt(f fault.Fault) (fault.Fault, bool) {
-	a, ok := p.awaits(f)
+func (e *evaluator) misspelt(f fault.Fault) (fault.Fault, bool) {
+	a, ok := e.awaits(f)
 	if !ok {
 		return f, false
 	}
-	at, known := p.Lacks(a.whole)
+	at, known := e.Lacks(a.whole)
 	if at == 0 {
 		return f, false
 	}
@@ -41,11 +40,11 @@ func (p *Program) misspelt(f fault.Fault) (fault.Fault, bool) {
 	return f, true
 }
 
-// Lacks returns the index of the first name of a path into an object of the package that
-// the object does not have, by all that is written for it, and the names beside it; 0 is
-// for none. A live object may have more than is written: there it has to be one that
-// nothing but a person or another program gives fields, and the name one that is nearly
-// that of a field that is written.
+// Lacks returns the index of the first name of a path that the package does not write for an
+// object, and the names that it writes in that place. The index is 0 if nothing is missing.
+// A live object may have more fields than the package writes: there, only a name that nearly
+// matches a written one counts, and only in the data of a ConfigMap or Secret, to which the
+// cluster adds nothing.
 func (p *Program) Lacks(path []string) (at int, known []string) {
 	switch {
 	case len(path) > 4 && path[0] == "components" && path[2] == "objects":

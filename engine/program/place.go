@@ -8,71 +8,68 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A value that several places of a package make has the position of any of them, mostly
-// the contract's. What a person can change is found here: where the author wrote it,
-// and, if that is in a template or in another shared field, where that is used.
+// CUE gives a value that was unified from several places the position of any of them, mostly
+// the contract's. A person needs the place that the author wrote, and, if that is in a
+// template or in another shared field, the place that uses it.
 
 // A home is where the author wrote the component or the hook that is being evaluated.
 type home struct {
 	syntax.Home
 
-	name string
-	path []cue.Selector
+	index *syntax.Index
+	name  string
+	path  []cue.Selector
 }
 
-// within returns the program as one that places what it finds in one component. The
-// value may not exist.
-func (p *Program) within(name string, v cue.Value) *Program {
-	out := *p
-	sources := func() []ast.Node { return sourcesOf(v) }
-	if !v.Exists() {
-		sources = nil
+// homeOf returns where one component or hook is written. The value may not exist.
+func homeOf(x *syntax.Index, name string, v cue.Value) home {
+	var sources func() []ast.Node
+	if v.Exists() {
+		sources = func() []ast.Node { return sourcesOf(v) }
 	}
-	out.home = home{p.index.HomeOf(name, sources), name, cue.ParsePath(componentPath(name)).Selectors()}
-	return &out
+	return home{x.HomeOf(name, sources), x, name, cue.ParsePath(componentPath(name)).Selectors()}
 }
 
-// placed returns where the author finds what is at a position and at a path below the
-// component: the position itself if it is the author's, and where it is used if it is
-// not in the component.
-func (p *Program) placed(at fault.Position, path []string) fault.Position {
-	use, _ := p.home.Descend(path)
+// placed returns a position for the author of the component: the position itself if the
+// author wrote it, with where it is used if it is outside the component.
+func (h home) placed(at fault.Position, path []string) fault.Position {
+	use, _ := h.Descend(path)
 	switch {
 	case use.IsZero():
 		return at
 	case at.File == "" || at.IsContract():
 		return use
-	case at.Use == "" && !p.home.Holds(at):
+	case at.Use == "" && !h.Holds(at):
 		at.Use = use.String()
 	}
 	return at
 }
 
-// placedFault returns a fault with the author's place. One of another component is
-// where that has it.
-func (p *Program) placedFault(f fault.Fault) fault.Fault {
+// placedFault returns a fault with the author's place. A fault of another component keeps
+// its own.
+func (h home) placedFault(f fault.Fault) fault.Fault {
 	f.Origin = fault.Origin{}
-	if own, _ := p.sorted(p.home.name, fault.Faults{f}); len(own) > 0 {
-		f.Position = p.placed(f.Position, p.home.below(f.Path))
+	if own, _ := ofComponent(h.name, fault.Faults{f}); len(own) > 0 {
+		f.Position = h.placed(f.Position, h.below(f.Path))
 	}
 	return f
 }
 
 // placeOf returns where a member of a part of the component is written.
-func (p *Program) placeOf(v cue.Value, part, name string) fault.Position {
-	if at, depth := p.home.Descend([]string{part, name}); depth == 2 {
+func (h home) placeOf(v cue.Value, part, name string) fault.Position {
+	if at, depth := h.Descend([]string{part, name}); depth == 2 {
 		return at
 	}
 	var at fault.Position
 	for _, at = range authored(v) {
-		if p.home.Holds(at) {
+		if h.Holds(at) {
 			return at
 		}
 	}
 	if first := authored(v); len(first) > 0 {
 		at = first[0]
 	}
-	return p.placed(at, []string{part, name})
+	return h.placed(at, []string{part, name})
 }
 
 // below returns the names of a path below the component.
@@ -111,8 +108,8 @@ func authored(v cue.Value) []fault.Position {
 	return out
 }
 
-// sourcesOf returns the pieces of text that make a value: fields where there are any,
-// as a field is written where its label is, not where its parts are.
+// sourcesOf returns the syntax of which a value was made: fields where there are any,
+// because the position of a field is that of its label.
 func sourcesOf(v cue.Value) []ast.Node {
 	if !v.Exists() {
 		return nil
@@ -148,7 +145,7 @@ func (p *Program) withPlaces(faults fault.Faults) fault.Faults {
 		if f.Position.File == "" || f.Position.IsContract() {
 			f.Position = p.nearestAuthored(sels)
 		}
-		out[i] = p.within(name, p.static.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
+		out[i] = homeOf(p.index, name, p.static.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
 	}
 	return out
 }
@@ -166,8 +163,8 @@ func (p *Program) nearestAuthored(path []cue.Selector) fault.Position {
 
 // fromData reports whether the name of a member of a part of the component is computed,
 // and whether the member or the component is there by what an evaluation decides.
-func (p *Program) fromData(v cue.Value, part, name string) (computed, fromData bool) {
-	fields := p.home.FieldsAt(part, name)
+func (h home) fromData(v cue.Value, part, name string) (computed, fromData bool) {
+	fields := h.FieldsAt(part, name)
 	if len(fields) == 0 {
 		for _, n := range sourcesOf(v) {
 			if f, ok := n.(*ast.Field); ok && !fault.At(f.Pos()).IsContract() {
@@ -175,6 +172,6 @@ func (p *Program) fromData(v cue.Value, part, name string) (computed, fromData b
 			}
 		}
 	}
-	computed, fromData = p.index.FromData(fields)
-	return computed, fromData || p.home.FromData()
+	computed, fromData = h.index.FromData(fields)
+	return computed, fromData || h.FromData()
 }

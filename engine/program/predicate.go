@@ -3,6 +3,7 @@ package program
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -29,14 +30,14 @@ func (p Predicate) Explain() string {
 	return b.String()
 }
 
-// predicates evaluates the named conditions of one part of a component.
-func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
+// predicates evaluates the named conditions of one part of the component.
+func (c *componentEvaluator) predicates(part string) []Predicate {
+	v := c.part(part)
 	var out []Predicate
 	for name, condition := range fields(v) {
-		one := p.predicate(component, name, condition)
+		one := c.predicate(name, condition)
 		if part == "failed" && one.Verdict == True {
-			one.locate(authorExpr(condition)) // of these, the true ones are bad news
-			one.Position = p.placed(one.Position, p.home.below(condition.Path().String()))
+			c.locate(&one, condition) // of these, the true ones are bad news
 		}
 		out = append(out, one)
 	}
@@ -46,8 +47,8 @@ func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
 		if cue.IsIncomplete(v.Err()) {
 			verdict = Unknown
 		}
-		absent := p.absent(f)
-		f = p.placedFault(p.explained(f))
+		absent := c.absent(f)
+		f = c.home.placedFault(c.explained(f))
 		out = append(out, Predicate{Name: part, Verdict: verdict, Position: f.Position, Absent: absent, Detail: f.Message})
 	}
 	return out
@@ -56,57 +57,57 @@ func (p *Program) predicates(component, part string, v cue.Value) []Predicate {
 // predicate evaluates one condition. The rule that tells unknown from broken is
 // CUE's own: Validate ignores what is only incomplete and reports what can never
 // become right.
-func (p *Program) predicate(component, name string, v cue.Value) Predicate {
+func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 	out := Predicate{Name: name}
 	b, err := v.Bool()
 	if err == nil && b {
 		out.Verdict = True
 		return out // taking the expression apart costs more than evaluating it
 	}
-	expr := authorExpr(v)
-	out.locate(expr)
-	out.Position = p.placed(out.Position, p.home.below(v.Path().String()))
+	expr := c.locate(&out, v)
 	if err == nil {
 		out.Verdict, out.Detail = False, cmp.Or(comparison(expr), inputMissing(expr))
 		return out
 	}
-	own, others := p.sorted(component, fault.Of(v.Validate(), v))
+	own, others := ofComponent(c.out.Name, fault.Of(v.Validate(), v))
 	switch {
 	case len(own) > 0:
 		out.Verdict, out.Detail = Broken, own[0].Message
 	case len(others) > 0:
 		out.Verdict, out.Detail = Unknown, others[0].Located()
 	default:
-		out.Verdict, out.Detail = Unknown, p.missingIn(expr, err)
-		p.whyNever(&out, fault.Of(err, v))
+		out.Verdict, out.Detail = Unknown, c.missingIn(expr, err)
+		c.whyNever(&out, fault.Of(err, v))
 	}
 	return out
 }
 
 // whyNever says of an unknown predicate that it stays so, if nothing but a person will
 // bring what it waits for.
-func (p *Program) whyNever(out *Predicate, faults fault.Faults) {
+func (c *componentEvaluator) whyNever(out *Predicate, faults fault.Faults) {
 	for _, f := range faults {
-		if wrong, never := p.misspelt(f); never {
+		if wrong, never := c.misspelt(f); never {
 			out.Verdict, out.Detail = Broken, wrong.Message
 			if wrong.Hint != "" {
 				out.Detail += " (" + wrong.Hint + ")"
 			}
 			return
 		}
-		out.Unset, _ = p.unset(f)
+		out.Unset, _ = c.unset(f)
 		if len(out.Absent.Path) == 0 {
-			out.Absent = p.absent(f)
+			out.Absent = c.absent(f)
 		}
 	}
 }
 
-// locate records where an expression is written, and how.
-func (p *Predicate) locate(expr cue.Value) {
+// locate records where a condition is written, and how, and returns what the author wrote.
+func (c *componentEvaluator) locate(p *Predicate, condition cue.Value) cue.Value {
+	expr := authorExpr(condition)
 	if node := nodeOf(expr); node != nil {
-		p.Position = fault.At(node.Pos())
-		p.Source = syntax.Source(node)
+		p.Position, p.Source = fault.At(node.Pos()), syntax.Source(node)
 	}
+	p.Position = c.home.placed(p.Position, c.home.below(condition.Path().String()))
+	return expr
 }
 
 // authorExpr returns the part of a predicate that the author wrote: the value is
@@ -136,22 +137,15 @@ func nodeOf(v cue.Value) ast.Expr {
 }
 
 // comparisons are the operators whose operands say why a condition is false.
-var comparisons = map[cue.Op]string{
-	cue.EqualOp:            "==",
-	cue.NotEqualOp:         "!=",
-	cue.LessThanOp:         "<",
-	cue.LessThanEqualOp:    "<=",
-	cue.GreaterThanOp:      ">",
-	cue.GreaterThanEqualOp: ">=",
-	cue.RegexMatchOp:       "=~",
-	cue.NotRegexMatchOp:    "!~",
+var comparisons = []cue.Op{
+	cue.EqualOp, cue.NotEqualOp, cue.LessThanOp, cue.LessThanEqualOp,
+	cue.GreaterThanOp, cue.GreaterThanEqualOp, cue.RegexMatchOp, cue.NotRegexMatchOp,
 }
 
 // comparison returns the actual and the wanted value of a false comparison.
 func comparison(v cue.Value) string {
 	op, args := v.Expr()
-	sign, ok := comparisons[op]
-	if !ok || len(args) != 2 {
+	if !slices.Contains(comparisons, op) || len(args) != 2 {
 		return ""
 	}
 	left, lok := scalarText(args[0])
@@ -159,7 +153,7 @@ func comparison(v cue.Value) string {
 	if !lok || !rok {
 		return ""
 	}
-	return fmt.Sprintf("is %s, wanted %s %s", left, sign, right)
+	return fmt.Sprintf("is %s, wanted %s %s", left, op, right)
 }
 
 // scalarText returns a concrete scalar as text. Structs and lists are left out:
@@ -175,12 +169,12 @@ func scalarText(v cue.Value) (string, bool) {
 
 // missingIn says what an unknown predicate waits for: the first part of a
 // reference in it that is not there.
-func (p *Program) missingIn(v cue.Value, err error) string {
+func (c *componentEvaluator) missingIn(v cue.Value, err error) string {
 	if path, ok := missingReference(v, 4); ok {
 		return path + notThere
 	}
 	for _, f := range fault.Of(err, v) {
-		return p.explained(f).Message
+		return c.explained(f).Message
 	}
 	return err.Error()
 }

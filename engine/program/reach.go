@@ -72,27 +72,18 @@ func (r Reach) Beyond() bool {
 // Open reports whether the package reaches for a kind into namespaces whose names it does
 // not have written out.
 func (r Reach) Open(kind schema.GroupKind) bool {
-	at := r.kinds[kind]
-	for pattern := range at.namespaces {
-		if strings.HasSuffix(pattern, anyNamespace) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(r.kinds[kind].namespaces)), func(pattern string) bool {
+		return strings.HasSuffix(pattern, anyNamespace)
+	})
 }
 
 // has reports whether a namespace is among those of a kind. A kind that is cluster-scoped
 // needs none.
 func (e extent) has(namespace string) bool {
-	if namespace == "" || e.namespaces[namespace] {
-		return true
-	}
-	for pattern := range e.namespaces {
-		if start, open := strings.CutSuffix(pattern, anyNamespace); open && strings.HasPrefix(namespace, start) {
-			return true
-		}
-	}
-	return false
+	return namespace == "" || slices.ContainsFunc(slices.Collect(maps.Keys(e.namespaces)), func(pattern string) bool {
+		start, open := strings.CutSuffix(pattern, anyNamespace)
+		return e.namespaces[pattern] && pattern == namespace || open && strings.HasPrefix(namespace, start)
+	})
 }
 
 // An OutOfReachError says that an object is, or that something is read, beyond the

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -32,6 +33,22 @@ type Rollout struct {
 	Unstored string
 	// RequeueAfter is when to come again without an event; 0 is never.
 	RequeueAfter time.Duration
+}
+
+// all yields the components and the hooks, as pointers into the rollout.
+func (r *Rollout) all() iter.Seq[*Component] {
+	return func(yield func(*Component) bool) {
+		for i := range r.Components {
+			if !yield(&r.Components[i]) {
+				return
+			}
+		}
+		for i := range r.Hooks {
+			if !yield(&r.Hooks[i].Component) {
+				return
+			}
+		}
+	}
 }
 
 // A Component is one component of a rollout.
@@ -70,6 +87,31 @@ type Component struct {
 	// Unserved is what becomes of it while the cluster does not serve a kind of its
 	// objects: UnservedWait or UnservedSkip.
 	Unserved string
+}
+
+// A conditionID tells the predicates of a component from each other: by the part that they are
+// in, which is dependsOn for the check of an edge, and by their names, or by where the edge leads.
+type conditionID struct{ part, name string }
+
+// conditions yields the predicates of a component, as pointers into it.
+func (c *Component) conditions() iter.Seq2[conditionID, *Predicate] {
+	return func(yield func(conditionID, *Predicate) bool) {
+		for _, part := range []struct {
+			name       string
+			predicates []Predicate
+		}{{"requires", c.Requires}, {"verify", c.Verify}, {"failed", c.Failed}} {
+			for i := range part.predicates {
+				if p := &part.predicates[i]; !yield(conditionID{part.name, p.Name}, p) {
+					return
+				}
+			}
+		}
+		for _, e := range c.Edges {
+			if e.Check != nil && !yield(conditionID{"dependsOn", e.To}, e.Check) {
+				return
+			}
+		}
+	}
 }
 
 // AwaitsInput reports whether something is missing that an input would bring.

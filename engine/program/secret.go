@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"maps"
@@ -52,26 +53,12 @@ const secretKind = syntax.SecretKind
 // the spec that it makes Secrets of.
 func (p *Program) blind(s Session, r Rollout) (Session, bool) {
 	b := &blinder{}
-	out := s
-	out.Live = map[string]map[string]map[string]any{}
-	for component, objects := range s.Live {
-		out.Live[component] = map[string]map[string]any{}
-		for name, object := range objects {
-			if object["kind"] == nil && rendersOther(r, component, name) {
-				out.Live[component][name] = object // a person has written only what matters of it
-				continue
-			}
-			out.Live[component][name] = b.object(object)
+	out := s.withObjects(func(component, name string, object map[string]any) map[string]any {
+		if object["kind"] == nil && rendersOther(r, component, name) {
+			return object // a person has written only what matters of it
 		}
-	}
-	out.Inputs = map[string]Found{}
-	for name, found := range s.Inputs {
-		objects := make([]map[string]any, len(found.Objects))
-		for i, object := range found.Objects {
-			objects[i] = b.object(object)
-		}
-		out.Inputs[name] = Found{Several: found.Several, Objects: objects}
-	}
+		return b.object(object)
+	}, b.object)
 	for _, path := range p.secretSpec(r) {
 		out.CR, _ = b.at(out.CR, path[1:], turned).(map[string]any)
 	}
@@ -235,18 +222,12 @@ func (w witness) vouch(r Rollout) Rollout {
 			r.Inputs[i].Missing = hidden
 		}
 	}
-	stray := r.stray
-	for i, c := range r.Components {
-		at := slices.IndexFunc(said.Components, func(o Component) bool { return o.Name == c.Name })
-		r.Components[i] = w.component(c, component(said.Components, at), stray)
+	known := map[string]*Component{}
+	for c := range said.all() {
+		known[c.Name] = c
 	}
-	for i, h := range r.Hooks {
-		at := slices.IndexFunc(said.Hooks, func(o Hook) bool { return o.Component.Name == h.Component.Name })
-		if at < 0 {
-			r.Hooks[i].Component = w.component(h.Component, Component{}, stray)
-			continue
-		}
-		r.Hooks[i].Component = w.component(h.Component, said.Hooks[at].Component, stray)
+	for c := range r.all() {
+		w.component(c, cmp.Or(known[c.Name], &Component{}), r.stray)
 	}
 	return r
 }
@@ -267,15 +248,9 @@ func (w witness) vouchError(err error) error {
 	return err
 }
 
-// component returns one of some components, or one that has nothing.
-func component(all []Component, at int) Component {
-	if at < 0 {
-		return Component{}
-	}
-	return all[at]
-}
-
-func (w witness) component(c, said Component, stray func(Edge) bool) Component {
+// component hides what the witness does not say of a component. Predicates lose their names as
+// well: a name may be computed.
+func (w witness) component(c, said *Component, stray func(Edge) bool) {
 	if c.When.Detail != "" && !w.said(c.When.Detail, c.When.Detail == said.When.Detail) {
 		c.When.Detail = withhold(c.When.Detail, said.When.Detail)
 	}
@@ -285,40 +260,24 @@ func (w witness) component(c, said Component, stray func(Edge) bool) Component {
 			c.Missing[i] = withhold(text, said.Missing...)
 		}
 	}
-	w.predicates(c.Requires, said.Requires)
-	w.predicates(c.Verify, said.Verify)
-	w.predicates(c.Failed, said.Failed)
+	details := map[conditionID]string{}
+	for id, p := range said.conditions() {
+		if _, twice := details[id]; !twice {
+			details[id] = p.Detail
+		}
+	}
+	for id, p := range c.conditions() {
+		detail, known := details[id]
+		if !known {
+			p.Name = syntax.ComputedName
+		}
+		if p.Detail != "" && !w.said(p.Detail, known && detail == p.Detail) {
+			p.Detail = hidden
+		}
+	}
 	for i, e := range c.Edges {
 		if stray(e) && !slices.ContainsFunc(said.Edges, func(o Edge) bool { return o.To == e.To }) {
 			c.Edges[i].To = syntax.ComputedName // there is no such component by either name
-		}
-		if e.Check == nil {
-			continue
-		}
-		var other []Predicate
-		for _, o := range said.Edges {
-			if o.To == e.To && o.Check != nil {
-				other = append(other, *o.Check)
-			}
-		}
-		check := []Predicate{*e.Check}
-		w.predicates(check, other)
-		c.Edges[i].Check = &check[0]
-	}
-	return c
-}
-
-// predicates hides the details that the witness does not know, and the names: a name
-// may be computed.
-func (w witness) predicates(all, said []Predicate) {
-	for i, p := range all {
-		at := slices.IndexFunc(said, func(o Predicate) bool { return o.Name == p.Name })
-		if at < 0 {
-			all[i].Name = syntax.ComputedName
-		}
-		known := at >= 0 && said[at].Detail == p.Detail
-		if p.Detail != "" && !w.said(p.Detail, known) {
-			all[i].Detail = hidden
 		}
 	}
 }
@@ -391,13 +350,13 @@ var positionBehind = regexp.MustCompile(` \([^ ()"]+\.cue:[0-9]+\)$`)
 // speaks reports whether an evaluation has anything to say that could show a value.
 func (e evaluation) speaks() bool {
 	r := e.rollout
-	all := slices.Clone(r.Components)
-	for _, h := range r.Hooks {
-		all = append(all, h.Component)
+	for c := range r.all() {
+		if c.speaks() || slices.ContainsFunc(c.Edges, r.stray) {
+			return true
+		}
 	}
 	return e.err != nil || len(r.Invalid)+len(r.Misconfigured)+len(r.StatusFaults) > 0 ||
-		slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.Missing != "" }) ||
-		slices.ContainsFunc(all, func(c Component) bool { return c.speaks() || slices.ContainsFunc(c.Edges, r.stray) })
+		slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.Missing != "" })
 }
 
 // stray reports whether an edge leads to a computed name that no component has, so that
@@ -408,10 +367,11 @@ func (r Rollout) stray(e Edge) bool {
 
 // speaks reports whether a component has anything to say. A predicate has when it is bad
 // news: then its name is said, and its condition.
-func (c Component) speaks() bool {
-	says := func(p Predicate) bool { return p.Detail != "" || p.Verdict != True }
-	fails := func(p Predicate) bool { return p.Detail != "" || p.Verdict != False }
-	return c.When.Detail != "" || len(c.Faults)+len(c.Missing) > 0 ||
-		slices.ContainsFunc(c.Requires, says) || slices.ContainsFunc(c.Verify, says) || slices.ContainsFunc(c.Failed, fails) ||
-		slices.ContainsFunc(c.Edges, func(e Edge) bool { return e.Check != nil && says(*e.Check) })
+func (c *Component) speaks() bool {
+	for id, p := range c.conditions() {
+		if good := map[bool]Verdict{true: False, false: True}[id.part == "failed"]; p.Detail != "" || p.Verdict != good {
+			return true
+		}
+	}
+	return c.When.Detail != "" || len(c.Faults)+len(c.Missing) > 0
 }

@@ -11,27 +11,23 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// What an object that is no Secret is made of may come from one. Then its digest would
-// tell what that holds to whoever guesses, and it needs a key. As with the fields of the
-// spec, the text says which Secrets those may be; where it does not, all that there are.
-
-// secretsBehind returns the Secrets that an object of a component, or of a hook, may rest
-// on.
+// secretsBehind returns the Secrets from which the content of an object of a component, or
+// of a hook, may come. The digest of such an object needs a key: whoever reads a digest
+// without one could guess what the Secret holds. Where the text does not tell, it returns all.
 func (p *Program) secretsBehind(component, object string) []SecretRef {
 	return p.remembered(component, object, "content", func() []SecretRef {
 		refs, shown := p.index.RestsOn(component, object)
 		if !shown {
 			return p.allSecrets()
 		}
-		return p.secretsIn(refs)
+		return p.secretsOf(refs)
 	})
 }
 
-// namedBySecret reports whether the identity of an object may be made of what a Secret
-// holds.
+// namedBySecret reports whether the identity of an object may come from a Secret.
 func (p *Program) namedBySecret(component, object string) bool {
 	return len(p.remembered(component, object, "identity", func() []SecretRef {
-		return p.secretsIn(p.index.IdentityRestsOn(component, object))
+		return p.secretsOf(p.index.IdentityRestsOn(component, object))
 	})) > 0
 }
 
@@ -50,46 +46,34 @@ func (p *Program) remembered(component, object, what string, find func() []Secre
 	return out
 }
 
-// secretsIn returns the Secrets into whose content some references may lead.
-func (p *Program) secretsIn(refs []syntax.Reference) []SecretRef {
+// secretsOf returns the Secrets into whose content some references may lead.
+func (p *Program) secretsOf(refs []syntax.Reference) []SecretRef {
 	var out []SecretRef
 	for _, ref := range refs {
-		out = append(out, p.secretsAt(ref.Path)...)
+		of, below, ok := ref.Object()
+		switch root := ref.Path[0]; {
+		case ok:
+		case root == "inputs" && len(ref.Path) == 2:
+			of = ref.Path
+		case root == "live", root == "inputs" && len(ref.Path) == 1, root == "components" && len(ref.Path) == 3 && ref.Path[2] == "objects":
+			out = append(out, p.allSecrets()...)
+			continue
+		default:
+			continue // what is written below components is followed
+		}
+		if holdsContent(below) && p.maybeSecret(of) {
+			out = append(out, secretAt(of))
+		}
 	}
 	return sortedSecrets(out)
 }
 
-// secretsAt returns the Secrets into whose content a reference may lead.
-func (p *Program) secretsAt(path []string) []SecretRef {
-	var below []string
-	var at SecretRef
-	switch {
-	case path[0] == "cr", len(path) == 1 && path[0] == "components":
-		return nil // what is written below components is followed
-	case path[0] == "components" && (len(path) < 3 || path[2] != "objects"):
-		return nil
-	case path[0] == "inputs" && len(path) > 1:
-		at, below = SecretRef{Input: path[1]}, path[2:]
-		if len(below) > 0 && !strings.HasPrefix(below[0], "object") {
-			return nil
-		}
-		if skip := 1; len(below) > 0 {
-			if below[0] == "objects" {
-				skip = 2
-			}
-			below = below[min(skip, len(below)):]
-		}
-	case path[0] == "live" && len(path) > 2:
-		at, below = SecretRef{Component: path[1], Object: path[2]}, path[3:]
-	case path[0] == "components" && len(path) > 3:
-		at, below = SecretRef{Component: path[1], Object: path[3]}, path[4:]
-	default:
-		return p.allSecrets()
+// secretAt returns the Secret that is an input, or an object of a component, by its path.
+func secretAt(path []string) SecretRef {
+	if path[0] == "inputs" {
+		return SecretRef{Input: path[1]}
 	}
-	if !holdsContent(below) || !p.maybeSecret(at) {
-		return nil
-	}
-	return []SecretRef{at}
+	return SecretRef{Component: path[1], Object: path[3]}
 }
 
 // holdsContent reports whether what is at a path of a Secret may be secret.
@@ -103,13 +87,9 @@ func holdsContent(path []string) bool {
 	return len(path) == 1 || path[1] == "annotations" && (len(path) == 2 || path[2] == lastApplied)
 }
 
-// maybeSecret reports whether the text leaves it open that an object is a Secret, or says
-// so.
-func (p *Program) maybeSecret(ref SecretRef) bool {
-	path := []string{"inputs", ref.Input}
-	if ref.Input == "" {
-		path = []string{"components", ref.Component, "objects", ref.Object}
-	}
+// maybeSecret reports whether the text says that the object at a path is a Secret, or leaves
+// that open.
+func (p *Program) maybeSecret(path []string) bool {
 	kind := p.KindAt(path)
 	return kind == "" || kind == secretKind
 }
@@ -128,17 +108,19 @@ func (p *Program) KindAt(path []string) string {
 func (p *Program) allSecrets() []SecretRef {
 	return p.remembered("", "", "all", func() []SecretRef {
 		var out []SecretRef
-		inputs, _ := p.index.Names("inputs")
-		for _, name := range inputs {
-			out = append(out, SecretRef{Input: name})
-		}
-		for _, component := range p.index.Components() {
-			objects, _ := p.index.Names("components", component, "objects")
-			for _, object := range objects {
-				out = append(out, SecretRef{Component: component, Object: object})
+		add := func(path ...string) {
+			names, _ := p.index.Names(path...)
+			for _, name := range names {
+				if at := append(slices.Clip(path), name); p.maybeSecret(at) {
+					out = append(out, secretAt(at))
+				}
 			}
 		}
-		return sortedSecrets(slices.DeleteFunc(out, func(ref SecretRef) bool { return !p.maybeSecret(ref) }))
+		add("inputs")
+		for _, component := range p.index.Components() {
+			add("components", component, "objects")
+		}
+		return sortedSecrets(out)
 	})
 }
 

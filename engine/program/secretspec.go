@@ -10,9 +10,6 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// What is in the Secrets of a package itself comes from its text, or from the custom
-// resource. The text says which fields of the resource that are.
-
 // withoutContent returns the faults of an object without what their messages show of
 // its content, if it is a Secret or may be one.
 func withoutContent(object cue.Value, faults fault.Faults) fault.Faults {
@@ -77,12 +74,8 @@ type ownSecret struct {
 
 // secrets returns the Secrets of a rollout, and what may turn out to be one.
 func (r Rollout) secrets() []ownSecret {
-	all := slices.Clone(r.Components)
-	for _, h := range r.Hooks {
-		all = append(all, h.Component)
-	}
 	var out []ownSecret
-	for _, c := range all {
+	for c := range r.all() {
 		for _, o := range c.Objects {
 			if o.Identity.Kind == secretKind || o.Identity.Kind == "" {
 				out = append(out, ownSecret{c.Name, o})

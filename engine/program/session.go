@@ -27,6 +27,28 @@ type Found struct {
 	Objects []map[string]any
 }
 
+// withObjects returns the session with other objects in the place of the live ones and of those
+// that were found of inputs.
+func (s Session) withObjects(live func(component, name string, object map[string]any) map[string]any, input func(object map[string]any) map[string]any) Session {
+	out := s
+	out.Live = make(map[string]map[string]map[string]any, len(s.Live))
+	for component, objects := range s.Live {
+		out.Live[component] = make(map[string]map[string]any, len(objects))
+		for name, object := range objects {
+			out.Live[component][name] = live(component, name, object)
+		}
+	}
+	out.Inputs = make(map[string]Found, len(s.Inputs))
+	for name, found := range s.Inputs {
+		objects := make([]map[string]any, len(found.Objects))
+		for i, object := range found.Objects {
+			objects[i] = input(object)
+		}
+		out.Inputs[name] = Found{Several: found.Several, Objects: objects}
+	}
+	return out
+}
+
 // metadataFields are the fields of metadata that a package may read. The others
 // either change with every write (resourceVersion, managedFields) or are the
 // engine's business, and would make equal evaluations look different.

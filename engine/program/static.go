@@ -100,12 +100,12 @@ func (p *Program) CRSchema() cue.Value {
 // Template returns the package evaluated without any custom resource: what is
 // known of every reconcile. Its predicates are mostly unknown.
 func (p *Program) Template() []Component {
-	out, _ := p.components(p.fill(nil))
+	out, _ := p.withoutSession().components()
 	return out
 }
 
 // TemplateHooks returns the hooks of the package evaluated without any custom resource.
-func (p *Program) TemplateHooks() []Hook { return p.hooks(p.fill(nil)) }
+func (p *Program) TemplateHooks() []Hook { return p.withoutSession().hooks() }
 
 // Static returns what the package has at a path of its fields without a custom resource.
 func (p *Program) Static(path ...string) cue.Value {

@@ -7,21 +7,21 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
 
-// TypeFaults returns what is wrong with the objects of a package by the complete types of
-// their kinds: each field that does not exist, that is required and not set, or whose
-// value does not fit, in the line in which the author wrote it. Objects without a type
-// are left alone.
+// TypeFaults checks the objects of a package against the complete types of their kinds. It
+// returns each field that does not exist, that is required and not set, or whose value does
+// not fit, with the line in which the author wrote it. It skips objects without a type.
 //
 // The objects are those of an evaluation with a session, or, for nil, of the package
-// without a custom resource. A session that is made up says nothing about values: of
-// those only the ones that stand in the text are judged.
+// without a custom resource. The values of a session are made up, so that with one only
+// values that are literal in the text are judged.
 //
-// It compares the values by itself. CUE v0.17.1 finds no unknown field in what a
-// comprehension adds to a list, and some of several faults hide others.
+// It walks the values itself: CUE v0.17.1 finds no unknown field in what a comprehension
+// adds to a list, and reports only some of several faults.
 func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -46,7 +46,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),
-				at:      p.within(component, v).placeOf(object, "objects", name),
+				at:      homeOf(p.index, component, v).placeOf(object, "objects", name),
 			}
 			j.value(schema, object, object.Path().Selectors())
 			out = append(out, withoutContent(object, j.out)...)
@@ -67,8 +67,8 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	return out
 }
 
-// adopts reports whether a component takes over an object that somebody else has made. It
-// then may render a few fields of it.
+// adopts reports whether a component takes over an existing object, of which it may render
+// only some fields.
 func adopts(component cue.Value, object string) bool {
 	policy := component.LookupPath(cue.MakePath(cue.Str("policy"), cue.Str(object)))
 	return policy.Exists() && boolAt(policy, "adopt", false)
@@ -82,7 +82,7 @@ type typeJudge struct {
 	depth int
 	// sampled says that values may be made up.
 	sampled bool
-	// partial says that the object may be there already, so that what is required is set.
+	// partial says that the object may exist already, with its required fields.
 	partial bool
 	// at is where the author wrote the closest thing around what is looked at.
 	at  fault.Position
@@ -130,7 +130,7 @@ func shown(v cue.Value) string {
 	return v.IncompleteKind().String()
 }
 
-// key tells the places of a type from each other: the elements of a list share one.
+// key returns the place of a path in a type. The elements of a list share one.
 func (j *typeJudge) key(path []cue.Selector) string {
 	names := []string{j.kind}
 	for _, sel := range path[j.depth:] {
@@ -183,15 +183,16 @@ func typeHint(name string, known []string) string {
 	return "its kind has no such field"
 }
 
-// settledStruct reports whether nothing may yet add a field to a struct: no comprehension
-// that is not decided, and none that looks at what is there only later.
+// settledStruct reports whether no comprehension may yet add a field to a struct: none is
+// undecided, and none reads live objects or inputs.
 func settledStruct(v cue.Value) bool {
 	if v.Err() != nil && cue.IsIncomplete(v.Err()) {
 		return false
 	}
-	for _, l := range structsOf(v, 3) {
-		for _, e := range l.Elts {
-			if c, ok := e.(*ast.Comprehension); ok && mentionsLater(c) {
+	for _, e := range expressionsOf(v) {
+		l, _ := e.(*ast.StructLit)
+		for i := 0; l != nil && i < len(l.Elts); i++ {
+			if c, ok := l.Elts[i].(*ast.Comprehension); ok && mentionsLater(c) {
 				return false
 			}
 		}
@@ -199,23 +200,18 @@ func settledStruct(v cue.Value) bool {
 	return true
 }
 
-// structsOf returns the struct literals that a value is made of.
-func structsOf(v cue.Value, depth int) []*ast.StructLit {
-	var out []*ast.StructLit
-	switch n := v.Source().(type) {
-	case *ast.StructLit:
-		return []*ast.StructLit{n}
-	case *ast.Field:
-		if l, ok := n.Value.(*ast.StructLit); ok {
-			return []*ast.StructLit{l}
+// expressionsOf returns the expressions of which a value is made.
+func expressionsOf(v cue.Value) []ast.Node {
+	todo := sourcesOf(v)
+	for i := 0; i < len(todo); i++ {
+		if f, ok := todo[i].(*ast.Field); ok {
+			todo[i] = f.Value
+		}
+		if both, ok := todo[i].(*ast.BinaryExpr); ok && both.Op == token.AND {
+			todo = append(todo, both.X, both.Y)
 		}
 	}
-	if op, args := v.Expr(); op == cue.AndOp && depth > 0 {
-		for _, a := range args {
-			out = append(out, structsOf(a, depth-1)...)
-		}
-	}
-	return out
+	return todo
 }
 
 // mentionsLater reports whether a comprehension looks at live objects or inputs.
@@ -246,7 +242,7 @@ func (j *typeJudge) list(schema, v cue.Value, path []cue.Selector) {
 // scalar judges a value that is no struct and no list, as far as it is known.
 func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 	value, err := data(v)
-	if err != nil || j.sampled && !writtenOut(v, 3) {
+	if err != nil || j.sampled && !writtenOut(v) {
 		return
 	}
 	whole := schema.FillPath(cue.Path{}, value)
@@ -256,17 +252,9 @@ func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 	}
 }
 
-// writtenOut reports whether a value stands in the text as it is.
-func writtenOut(v cue.Value, depth int) bool {
-	switch n := v.Source().(type) {
-	case *ast.BasicLit:
-		return true
-	case *ast.Field:
-		_, literal := n.Value.(*ast.BasicLit)
-		return literal
-	}
-	op, args := v.Expr()
-	return op == cue.AndOp && depth > 0 && slices.ContainsFunc(args, func(a cue.Value) bool { return writtenOut(a, depth-1) })
+// writtenOut reports whether a value is literal in the text.
+func writtenOut(v cue.Value) bool {
+	return slices.ContainsFunc(expressionsOf(v), func(n ast.Node) bool { _, literal := n.(*ast.BasicLit); return literal })
 }
 
 // pathIn returns a path as faults show it.

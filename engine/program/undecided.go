@@ -44,14 +44,14 @@ func settlementOf(v cue.Value) (settlement, fault.Faults) {
 // ones as ones whose existence is not decided, and parts as incomplete ones. It
 // returns faults when it cannot tell, because the names are computed, or because
 // a comprehension is not undecided but wrong.
-func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Component, fault.Faults) {
+func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Component, fault.Faults) {
 	if is, why := settlementOf(components); is == unsettled {
-		if at := slices.IndexFunc(why, func(f fault.Fault) bool { return p.index.Hides(f.Position) }); at >= 0 {
-			return nil, p.unlistable(why[at])
+		if at := slices.IndexFunc(why, func(f fault.Fault) bool { return e.index.Hides(f.Position) }); at >= 0 {
+			return nil, e.unlistable(why[at])
 		}
 	}
-	beside := slices.Concat(p.index.Conditionals(), p.index.RootGuards())
-	for _, v := range []cue.Value{root, components} {
+	beside := slices.Concat(e.index.Conditionals(), e.index.RootGuards())
+	for _, v := range []cue.Value{e.root, components} {
 		is, why := settlementOf(v)
 		switch is {
 		case settled:
@@ -60,14 +60,14 @@ func (p *Program) hold(evaluated []Component, root, components cue.Value) ([]Com
 			return nil, why
 		case unsettled, masked:
 		}
-		for _, c := range p.index.Conditionals() {
+		for _, c := range e.index.Conditionals() {
 			at := undecidedBy(c, why, is, beside)
 			switch {
 			case at < 0:
 			case c.Component == "":
-				return nil, p.unlistable(why[at])
+				return nil, e.unlistable(why[at])
 			default:
-				evaluated = p.holdOne(evaluated, c, unplaced(why[at], is))
+				evaluated = e.holdOne(evaluated, c, unplaced(why[at], is))
 			}
 		}
 	}
@@ -100,51 +100,51 @@ func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, besid
 
 // unlistable is the fault of a package that computes the names of components from
 // what is not there yet, or has another package do so.
-func (p *Program) unlistable(why fault.Fault) fault.Faults {
-	why = p.explained(why)
+func (e *evaluator) unlistable(why fault.Fault) fault.Faults {
+	why = e.explained(why)
 	why.Path = "components"
 	why.Hint = "let the names of components depend on cr alone, and let when decide which of them there are"
 	return fault.Faults{why}
 }
 
-func (p *Program) holdOne(evaluated []Component, held syntax.Conditional, missing fault.Fault) []Component {
-	why := p.explained(missing)
+func (e *evaluator) holdOne(evaluated []Component, held syntax.Conditional, missing fault.Fault) []Component {
+	why := e.explained(missing)
 	for i := range evaluated {
 		if c := &evaluated[i]; c.Name == held.Component {
-			p.missFrom(c, missing)
+			e.missFrom(c, missing)
 			for _, part := range held.Parts {
-				p.holdPart(c, part, missing)
+				e.holdPart(c, part, missing)
 			}
 			return evaluated
 		}
 	}
 	c := Component{
 		Name:      held.Component,
-		When:      Decision{Verdict: Unknown, Detail: why.Located(), Absent: p.absent(missing)},
-		Edges:     derivedEdges(p.index, held.Component),
+		When:      Decision{Verdict: Unknown, Detail: why.Located(), Absent: e.absent(missing)},
+		Edges:     derivedEdges(e.index, held.Component),
 		Rendering: RenderedIncomplete,
 		Missing:   []string{why.Located()},
 	}
-	p.missFrom(&c, missing)
+	e.missFrom(&c, missing)
 	c.lacks(c.When.Absent)
 	return append(evaluated, c)
 }
 
 // holdParts says that a comprehension in a component is not decided.
-func (p *Program) holdParts(c *Component, why fault.Fault) {
-	parts := p.index.ConditionalParts(c.Name)
+func (c *componentEvaluator) holdParts(why fault.Fault) {
+	parts := c.index.ConditionalParts(c.out.Name)
 	if len(parts) == 0 {
 		parts = []string{syntax.AnyPart}
 	}
-	p.missFrom(c, why)
+	c.missFrom(&c.out, why)
 	for _, part := range parts {
-		p.holdPart(c, part, unplaced(why, unsettled))
+		c.holdPart(&c.out, part, unplaced(why, unsettled))
 	}
 }
 
 // holdPart says that there may be more of a part of a component.
-func (p *Program) holdPart(c *Component, part string, missing fault.Fault) {
-	why, absent := p.explained(missing), p.absent(missing)
+func (e *evaluator) holdPart(c *Component, part string, missing fault.Fault) {
+	why, absent := e.explained(missing), e.absent(missing)
 	unknown := Predicate{Name: part, Verdict: Unknown, Position: why.Position, Absent: absent, Detail: why.Text()}
 	switch part {
 	case "requires":
@@ -158,9 +158,7 @@ func (p *Program) holdPart(c *Component, part string, missing fault.Fault) {
 	case "outputs", "timeout":
 		// What refers to them waits by itself.
 	default:
-		if !slices.Contains(c.Missing, why.Located()) {
-			c.Missing = append(c.Missing, why.Located())
-		}
+		c.Missing = appendNew(c.Missing, why.Located())
 		c.lacks(absent)
 		if c.Rendering == RenderedComplete {
 			c.Rendering = RenderedIncomplete

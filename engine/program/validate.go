@@ -1,7 +1,6 @@
 package program
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,21 +9,6 @@ import (
 
 	"operetta.dev/engine/fault"
 )
-
-// ValidateCR returns what is wrong with a custom resource by the package's
-// schema, each fault with the path and the bound.
-func (p *Program) ValidateCR(cr map[string]any) (faults fault.Faults) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			faults = fault.Faults{{Message: fmt.Sprintf("the evaluator panicked: %v", cause)}}
-		}
-	}()
-	filling := map[string]any{"cr": p.crValue(cr)}
-	if err := p.overLimit(filling); err != nil {
-		return fault.Faults{{Message: err.Error()}}
-	}
-	return p.invalid(filling)
-}
 
 // invalid returns what is wrong with the custom resource in what is filled into the
 // package: its schema may refer to the rest, such as a limit in the configuration.

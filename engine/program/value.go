@@ -11,6 +11,15 @@ import (
 	"operetta.dev/engine/fault"
 )
 
+// lookup returns what a value has at a path of fields, which may not exist.
+func lookup(v cue.Value, path ...string) cue.Value {
+	sels := make([]cue.Selector, len(path))
+	for i, name := range path {
+		sels[i] = cue.Str(name)
+	}
+	return v.LookupPath(cue.MakePath(sels...))
+}
+
 // data returns a concrete value as the Go types that Kubernetes' unstructured
 // objects are made of: map[string]any, []any, string, bool, int64, float64, nil.
 // It errors on what is not concrete, and with a Fault on what is no such data.

@@ -11,31 +11,29 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// The annotations by which a person controls the reconciliation of one resource.
+// The annotations by which a person controls the reconciles of one resource.
 const (
-	// AnnotationPaused set to "true" stops everything but deletion. Setting it to
-	// anything else, or removing it, acts at once.
+	// AnnotationPaused set to "true" stops everything but deletion. Any other value, or
+	// none, takes effect at once.
 	AnnotationPaused = "operetta.dev/paused"
-	// AnnotationReconcileAt asks for a reconcile whenever its value changes; the
-	// value that was acted upon is in status.lastHandledReconcileAt.
+	// AnnotationReconcileAt requests a reconcile whenever its value changes. The value that was
+	// handled last is in status.lastHandledReconcileAt.
 	AnnotationReconcileAt = "operetta.dev/reconcile-at"
-	// AnnotationSkipHooks set to "true" deletes a resource whose hooks before
-	// deletion fail, where the administrator allows that.
+	// AnnotationSkipHooks set to "true" deletes a resource whose hooks before deletion fail,
+	// where the administrator allows it.
 	AnnotationSkipHooks = "operetta.dev/skip-hooks"
 	// AnnotationConfig holds configuration of the package for one resource, as YAML.
 	AnnotationConfig = "operetta.dev/config"
 	// AnnotationLogLevel set to "debug" logs every decision about this resource, where the
-	// administrator allows that.
+	// administrator allows it.
 	AnnotationLogLevel = "operetta.dev/log-level"
 )
 
-// Administrative are the annotations by which whoever may write a resource does something
-// to others: to who relies on a hook, and to who reads the log. They count only where
-// [Reconciler.Allow] has them.
+// Administrative are the annotations whose effect is not limited to the resource: others rely on
+// its hooks, or read the log. They have an effect only if [Reconciler.Allow] has them.
 var Administrative = []string{AnnotationSkipHooks, AnnotationLogLevel}
 
-// allowed returns the value of an administrative annotation, or "" where it counts for
-// nothing.
+// allowed returns the value of an administrative annotation, or "" if it is not allowed.
 func (l *Reconciler) allowed(cr *unstructured.Unstructured, annotation string) string {
 	if !slices.Contains(l.Allow, annotation) {
 		return ""
@@ -46,7 +44,7 @@ func (l *Reconciler) allowed(cr *unstructured.Unstructured, annotation string) s
 // skipsHooks reports whether a resource is deleted although its hooks before deletion fail.
 func (s *state) skipsHooks() bool { return s.allowed(s.cr, AnnotationSkipHooks) == "true" }
 
-// withoutHooks says how a resource is deleted without its hooks before deletion.
+// withoutHooks tells people how to delete the resource without its hooks before deletion.
 func (s *state) withoutHooks() string {
 	if slices.Contains(s.Allow, AnnotationSkipHooks) {
 		return fmt.Sprintf("the annotation %s: \"true\" deletes without them", AnnotationSkipHooks)
@@ -57,25 +55,22 @@ func (s *state) withoutHooks() string {
 // paused reports whether a person has paused the resource.
 func (s *state) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] == "true" }
 
-// asked reports whether a person has asked for a reconcile since the last one.
+// asked reports whether a person has requested a reconcile since the last one.
 func (s *state) asked() bool {
 	at := s.cr.GetAnnotations()[AnnotationReconcileAt]
 	return at != "" && at != s.before["lastHandledReconcileAt"]
 }
 
-// pause says that the resource is paused, and does nothing else.
+// pause reports in the status that the resource is paused, and does nothing else.
 func (s *state) pause(ctx context.Context) (time.Duration, error) {
-	after := status.Paused(s.before, s.cr.GetGeneration(), s.Now())
-	if !status.Same(s.before, after) {
-		if err := s.write(ctx, after); err != nil {
-			return 0, err
-		}
+	if err := s.writeChanged(ctx, status.Paused(s.before, s.cr.GetGeneration(), s.Now())); err != nil {
+		return 0, err
 	}
 	return 0, s.patchesPaused(ctx)
 }
 
-// leveled returns a log that shows the details of a resource whose annotation asks
-// for them, whatever the level of the process.
+// leveled returns a log that shows debug messages of a resource whose annotation requests them,
+// whatever the level of the process.
 func leveled(log logr.Logger, level string) logr.Logger {
 	if level != "debug" || log.GetSink() == nil {
 		return log
@@ -83,7 +78,7 @@ func leveled(log logr.Logger, level string) logr.Logger {
 	return log.WithSink(raised{log.GetSink()})
 }
 
-// raised is a sink that takes every detail for information.
+// raised is a sink that logs every message at level 0.
 type raised struct{ logr.LogSink }
 
 // Enabled implements logr.LogSink.

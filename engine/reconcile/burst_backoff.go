@@ -2,19 +2,19 @@ package reconcile
 
 import "time"
 
-// A burstBackoff lets something happen often for a moment, and then in growing pauses. These
-// are its limits; what has happened is in attempts.
+// A burstBackoff allows a burst of something, and then requires growing pauses. It has the
+// limits; attempts has what has happened.
 type burstBackoff struct {
-	// allowed is how often it may happen within the window.
+	// allowed is how often it may happen within the window without a pause.
 	allowed int
 	window  time.Duration
 	// first and last are the shortest and the longest pause.
 	first, last time.Duration
-	// quiet is how long it must not have been wanted to be forgotten.
+	// quiet is how long it must not have been wanted until the attempts are forgotten.
 	quiet time.Duration
 }
 
-// A attempts is how often something has happened lately. Its zero value is never.
+// attempts are how often something has happened lately. The zero value is never.
 type attempts struct {
 	// times are the last ones, the oldest first.
 	times []time.Time
@@ -22,63 +22,67 @@ type attempts struct {
 	pause time.Duration
 	// count is how often it has happened in all.
 	count int
-	// pending says that it was wanted, and has not happened since.
+	// pending says that it was wanted and has not happened since.
 	pending bool
 }
 
-func (t *attempts) latest() time.Time { return t.times[len(t.times)-1] }
-
 // exceeded reports whether something happens too often.
-func (b burstBackoff) exceeded(t *attempts, now time.Time) bool {
-	return t.pause > 0 || (len(t.times) >= b.allowed && now.Sub(t.times[0]) < b.window)
+func (b burstBackoff) exceeded(a *attempts, now time.Time) bool {
+	return a.pause > 0 || (len(a.times) >= b.allowed && now.Sub(a.times[0]) < b.window)
 }
 
-// wait returns how long something has to wait that is to happen, or 0.
-func (b burstBackoff) wait(t *attempts, now time.Time) time.Duration {
-	if b.untilForgotten(t, now) == 0 {
-		*t = attempts{}
+// remaining returns how much is left of the pause of something that happens too often.
+func (b burstBackoff) remaining(a *attempts, now time.Time) time.Duration {
+	return max(0, a.times[len(a.times)-1].Add(max(a.pause, b.first)).Sub(now))
+}
+
+// wait records that something is wanted, and returns how long it has to wait, or 0.
+func (b burstBackoff) wait(a *attempts, now time.Time) time.Duration {
+	if b.untilForgotten(a, now) == 0 {
+		*a = attempts{}
 	}
-	t.pending = true
-	if !b.exceeded(t, now) {
+	a.pending = true
+	if !b.exceeded(a, now) {
 		return 0
 	}
-	return max(0, t.latest().Add(max(t.pause, b.first)).Sub(now))
+	return b.remaining(a, now)
 }
 
-// happened notes that something has happened.
-func (b burstBackoff) happened(t *attempts, now time.Time) {
-	if b.exceeded(t, now) {
-		t.pause = min(b.last, max(b.first, 2*t.pause))
+// happened records that something has happened.
+func (b burstBackoff) happened(a *attempts, now time.Time) {
+	if b.exceeded(a, now) {
+		a.pause = min(b.last, max(b.first, 2*a.pause))
 	}
-	t.times = append(t.times, now)
-	t.times = t.times[max(0, len(t.times)-b.allowed):]
-	t.count++
-	t.pending = false
+	a.times = append(a.times, now)
+	a.times = a.times[max(0, len(a.times)-b.allowed):]
+	a.count++
+	a.pending = false
 }
 
-// untilForgotten returns how long something must still not be wanted to be forgotten, or 0.
-func (b burstBackoff) untilForgotten(t *attempts, now time.Time) time.Duration {
-	if t.pending || len(t.times) == 0 {
+// untilForgotten returns how long something must still not be wanted until its attempts are
+// forgotten, or 0.
+func (b burstBackoff) untilForgotten(a *attempts, now time.Time) time.Duration {
+	if a.pending || len(a.times) == 0 {
 		return b.quiet
 	}
-	return max(0, b.quiet-now.Sub(t.latest()))
+	return max(0, b.quiet-now.Sub(a.times[len(a.times)-1]))
 }
 
-// notWanted returns how long something that is not wanted now has to stay so, or 0 when it
-// never had to wait.
-func (b burstBackoff) notWanted(t *attempts, now time.Time) time.Duration {
-	t.pending = false
-	if t.pause == 0 {
+// notWanted records that something is not wanted now. It returns how long that must last until
+// the attempts are forgotten, or 0 when there never was a pause.
+func (b burstBackoff) notWanted(a *attempts, now time.Time) time.Duration {
+	a.pending = false
+	if a.pause == 0 {
 		return 0
 	}
-	calm := b.untilForgotten(t, now)
-	if calm == 0 {
-		*t = attempts{}
+	left := b.untilForgotten(a, now)
+	if left == 0 {
+		*a = attempts{}
 	}
-	return calm
+	return left
 }
 
-// forgotten reports whether attempts can be forgotten.
-func (b burstBackoff) forgotten(t *attempts, now time.Time) bool {
-	return !t.pending && (len(t.times) == 0 || now.Sub(t.latest()) >= max(b.window, b.quiet))
+// forgotten reports whether attempts have no effect any more.
+func (b burstBackoff) forgotten(a *attempts, now time.Time) bool {
+	return !a.pending && (len(a.times) == 0 || now.Sub(a.times[len(a.times)-1]) >= max(b.window, b.quiet))
 }

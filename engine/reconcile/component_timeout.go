@@ -6,8 +6,8 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// applyTimeouts turns components that have waited longer than their timeout into failed
-// ones, and returns when the next one will be.
+// applyTimeouts fails the components that have waited longer than their timeout. It returns when the
+// next timeout ends, or 0.
 func (s *state) applyTimeouts(c *status.Completion) time.Duration {
 	var next time.Duration
 	for i, comp := range c.Components {
@@ -18,8 +18,8 @@ func (s *state) applyTimeouts(c *status.Completion) time.Duration {
 	return next
 }
 
-// applyTimeout returns a component that has had its time as a failed one, and any other
-// as it is, with the time that it has left, or 0 when there is no limit.
+// applyTimeout returns a component as failed if its timeout has ended. Otherwise it returns the
+// component as it is, and the time that it has left, or 0 if it has no timeout.
 func (s *state) applyTimeout(c status.Component) (status.Component, time.Duration) {
 	if c.Timeout == 0 || c.Done() || c.State == status.Failed {
 		return c, 0

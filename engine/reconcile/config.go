@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// configuration is what a resource is configured with, and what that was read from.
+// configuration is the configuration of a resource, and the inputs that it was read from.
 type configuration struct {
 	layers []program.Layer
 	inputs []program.Input
 }
 
-// config returns the configuration of a resource: the operator's ConfigMap, under
-// the key of the package's name, below the resource's annotation. A ConfigMap that
-// is not there is none. It errors with a configError when a layer is no YAML; if that is
-// the annotation, what it returns is the ConfigMap's.
+// config returns the configuration of the resource: the operator's ConfigMap, under the key of the
+// package's name, overridden by the annotation of the resource. The ConfigMap may be missing. It
+// errors with a configError when a layer is not YAML; if that layer is the annotation, it
+// returns the configuration of the ConfigMap, too.
 func (s *state) config(ctx context.Context) (configuration, error) {
 	var out configuration
 	if s.ConfigMap.Name != "" {
@@ -51,10 +51,10 @@ func (s *state) config(ctx context.Context) (configuration, error) {
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// configError says that a layer of configuration is no YAML.
+// configError says that a layer of configuration is not YAML.
 type configError struct {
 	cause error
-	// tenant says that the layer is the resource's own, and the others are right.
+	// tenant says that the layer is the annotation of the resource, and the others are valid.
 	tenant bool
 }
 
@@ -73,7 +73,7 @@ func parsedLayer(origin, text string) (program.Layer, error) {
 	return layer, nil
 }
 
-// add puts a layer over the others, unless it is empty.
+// add adds a layer that overrides the others, unless it is empty.
 func (c *configuration) add(layer program.Layer) {
 	if len(layer.Values) > 0 {
 		c.layers = append(c.layers, layer)

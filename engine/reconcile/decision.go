@@ -10,17 +10,16 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Decision is what the next step of a resource would do. Its messages are as the status
-// would have them.
+// A Decision is what the next step of a resource would do, with the messages of the status.
 type Decision struct {
 	rollout.Decision
-	// Redactor knows the Secrets that were come across, for what else is said of them.
+	// Redactor knows the Secrets that were read, for whatever else the caller prints.
 	Redactor *redact.Redactor
 }
 
-// Decide returns what Step would do to a resource that is there and not being deleted,
-// and writes nothing: it takes the same input from the same places. A pause is passed over,
-// to show what comes after it. It errors when the cluster does not answer.
+// Decide returns what Step would do to a resource that exists and is not being deleted, and writes
+// nothing. It reads the same input as Step. It ignores a pause, to show what comes after it. It
+// errors when the cluster does not answer.
 func (l *Reconciler) Decide(ctx context.Context, key types.NamespacedName, p Package) (Decision, error) {
 	out := Decision{Redactor: redact.New()}
 	s, err := l.fetch(ctx, key, p, out.Redactor)

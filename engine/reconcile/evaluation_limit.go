@@ -3,188 +3,159 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
-// evaluationLimits remembers which evaluations were beyond a limit, by resource; its zero value is
-// ready for use. After a restart the status of a resource remembers.
-type evaluationLimits struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]*exceededEvaluation
-}
-
-// A exceededEvaluation is what is known of the evaluations of one resource.
+// An exceededEvaluation remembers that evaluations of a resource exceeded a limit. After a restart
+// the status of the resource is what remembers it.
 type exceededEvaluation struct {
-	// cause is what the last one beyond a limit followed from, versions are the versions of
-	// the sessions, and says is what was said.
+	// cause is what the last of them resulted from, versions are the versions of their
+	// sessions, and limit is what the last one exceeded; nil while none did.
 	cause    string
 	versions map[string]bool
-	says     string
-	// until is when it is tried again, and pause how long that is in all.
-	until    time.Time
+	limit    *program.LimitError
+	// retryAt is when the evaluation is tried again, and pause how long that is in all.
+	retryAt  time.Time
 	pause    time.Duration
 	attempts attempts
 }
 
-func (l *evaluationLimits) forget(key types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.of, key)
-}
-
-// about returns what is known of a resource, and whether it was unknown. The caller has the
-// lock.
-func (l *evaluationLimits) about(key types.NamespacedName) (known *exceededEvaluation, fresh bool) {
-	if l.of == nil {
-		l.of = map[types.NamespacedName]*exceededEvaluation{}
-	}
-	known = l.of[key]
-	if known == nil {
-		known, fresh = &exceededEvaluation{versions: map[string]bool{}}, true
-		l.of[key] = known
-	}
-	return known, fresh
-}
-
-// limitedPackage is the package of one resource, which is not evaluated again while it would be
-// beyond a limit again.
+// A limitedPackage is the package of one resource. It refuses an evaluation that would exceed a
+// limit once more.
 type limitedPackage struct {
 	Package
 	s *state
-	// cause is what a rollout follows from besides what is there.
+	// cause is what the rollout results from besides the live objects.
 	cause string
-	// spent is what the evaluations of the rollout have taken.
+	// spent is how long the evaluations of the rollout have taken.
 	spent time.Duration
-	// retryAfter is when to try retryAfter what was not evaluated now, or 0.
+	// retryAfter is when to try an evaluation again that was refused, or 0.
 	retryAfter time.Duration
-	// maybeTransient is what was said of the last evaluation if it may have been the machine that
-	// was slow, as it was not tried again since; or "".
-	maybeTransient string
+	// transient is what the last evaluation exceeded if it was only slow and was not tried
+	// again since: it may have been the machine. It is nil otherwise.
+	transient *program.LimitError
 }
-
-// tookLonger is said of an evaluation that was too slow.
-const tookLonger = "took longer than the limit of"
 
 var _ rollout.Locator = (*limitedPackage)(nil)
 
-// Evaluate returns what the package says. It errors with a LimitError also when that took
-// too long, and when the same evaluation was beyond a limit before.
-func (b *limitedPackage) Evaluate(session program.Session) (program.Rollout, error) {
-	b.maybeTransient = ""
-	version := b.Version(session)
-	if says := b.remembered(version); says != "" {
-		return program.Rollout{}, &program.LimitError{Evaluated: true, Text: says}
+// Evaluate returns what the package says. It errors with a LimitError also when the evaluation
+// took too long, and when the same evaluation exceeded a limit before.
+func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, error) {
+	p.transient = nil
+	version := p.Version(session)
+	if limit := p.remembered(version); limit != nil {
+		return program.Rollout{}, limit
 	}
-	clock := b.s.Clock
+	clock := p.s.Clock
 	if clock == nil {
 		clock = time.Now
 	}
 	begun := clock()
-	out, err := b.Package.Evaluate(session)
+	out, err := p.Package.Evaluate(session)
 	took := clock().Sub(begun)
-	b.spent += took
+	p.spent += took
 	limit, over := errors.AsType[*program.LimitError](err)
 	switch {
 	case over && !limit.Evaluated:
 		return out, err // to count again costs nothing
 	case over:
 	case took > slowEvaluation:
-		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluation %s %s", tookLonger, slowEvaluation)}
-	case b.spent > slowRollout:
-		limit = &program.LimitError{Evaluated: true, Text: fmt.Sprintf("its evaluations %s %s for all of a rollout", tookLonger, slowRollout)}
+		limit = &program.LimitError{Evaluated: true, TooSlow: true, Text: fmt.Sprintf("its evaluation took longer than the limit of %s", slowEvaluation)}
+	case p.spent > slowRollout:
+		limit = &program.LimitError{Evaluated: true, TooSlow: true, Text: fmt.Sprintf("its evaluations took longer than the limit of %s for all of a rollout", slowRollout)}
 	default:
 		return out, err
 	}
-	b.remember(version, limit.Text)
-	b.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "took", took, "again", b.retryAfter)
+	p.remember(version, limit)
+	p.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "took", took, "again", p.retryAfter)
 	return program.Rollout{}, limit
 }
 
-// loadState returns what is said of an evaluation that is not to be tried now, or "".
-func (b *limitedPackage) remembered(version string) string {
-	l, now := &b.s.evaluationLimits, b.s.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at, fresh := l.about(b.s.key())
-	if says := b.s.rememberedLimit(); fresh && says != "" {
-		at.cause, at.versions[version], at.says = b.cause, true, says
-		at.pause, at.until = limitedFirst, now.Add(limitedFirst)
+// remembered returns the limit that an evaluation would exceed again, or nil if it may be tried.
+func (p *limitedPackage) remembered(version string) *program.LimitError {
+	e, now := &p.s.memory.evaluation, p.s.Now()
+	if e.versions == nil {
+		e.versions = map[string]bool{}
+		if limit := p.s.limitInStatus(); limit != nil {
+			e.cause, e.versions[version], e.limit = p.cause, true, limit
+			e.pause, e.retryAt = limitedFirst, now.Add(limitedFirst)
+		}
 	}
 	wait := time.Duration(0)
-	if at.cause == b.cause && at.versions[version] {
-		wait = at.until.Sub(now)
+	if e.cause == p.cause && e.versions[version] {
+		wait = e.retryAt.Sub(now)
 	}
-	if evaluationLimit.forgotten(&at.attempts, now) {
-		at.attempts = attempts{}
+	if evaluationLimit.forgotten(&e.attempts, now) {
+		e.attempts = attempts{}
 	}
-	// What is skipped because a deleted resource was not evaluated is lost, and it is evaluated
-	// once at most that is beyond a limit: then its objects go.
-	if b.s.cr.GetDeletionTimestamp() == nil && evaluationLimit.exceeded(&at.attempts, now) {
-		wait = max(wait, at.attempts.latest().Add(max(at.attempts.pause, evaluationLimit.first)).Sub(now))
+	// Without an evaluation the hooks before deletion are lost. A deleted resource has one
+	// evaluation that exceeds a limit at most, since its objects go then.
+	if p.s.cr.GetDeletionTimestamp() == nil && evaluationLimit.exceeded(&e.attempts, now) {
+		wait = max(wait, evaluationLimit.remaining(&e.attempts, now))
 	}
 	if wait <= 0 {
-		return ""
+		return nil
 	}
-	b.retryAfter = wait
-	b.doubt(at)
-	return at.says
+	return p.refuse(e, wait)
 }
 
-// remember remembers an evaluation that was beyond a limit.
-func (b *limitedPackage) remember(version, says string) {
-	l, now := &b.s.evaluationLimits, b.s.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at, _ := l.about(b.s.key())
-	if at.cause != b.cause {
-		at.cause, at.versions, at.pause = b.cause, map[string]bool{}, 0
+// remember records that an evaluation has exceeded a limit.
+func (p *limitedPackage) remember(version string, limit *program.LimitError) {
+	e, now := &p.s.memory.evaluation, p.s.Now()
+	if e.cause != p.cause {
+		e.cause, e.versions, e.pause = p.cause, map[string]bool{}, 0
 	}
-	if at.versions[version] {
-		at.pause = min(limitedLast, max(limitedFirst, 2*at.pause))
+	if e.versions[version] {
+		e.pause = min(limitedLast, max(limitedFirst, 2*e.pause))
 	} else {
-		at.pause = limitedFirst
-		evaluationLimit.happened(&at.attempts, now)
+		e.pause = limitedFirst
+		evaluationLimit.happened(&e.attempts, now)
 	}
-	at.versions[version], at.says = true, says
-	at.until = now.Add(at.pause)
-	b.retryAfter = at.pause
-	b.doubt(at)
+	e.versions[version], e.limit = true, limit
+	e.retryAt = now.Add(e.pause)
+	p.refuse(e, e.pause)
 }
 
-func (b *limitedPackage) doubt(at *exceededEvaluation) {
-	if at.pause == limitedFirst && strings.Contains(at.says, tookLonger) {
-		b.maybeTransient = at.says
+// refuse returns the limit that the last evaluation exceeded, which is tried again after a wait.
+func (p *limitedPackage) refuse(e *exceededEvaluation, wait time.Duration) *program.LimitError {
+	p.retryAfter = wait
+	if e.limit.TooSlow && e.pause == limitedFirst {
+		p.transient = e.limit
 	}
+	return e.limit
 }
 
 // Locate implements rollout.Locator.
-func (b *limitedPackage) Locate(s program.Session, component, object, path string) fault.Position {
-	if l, ok := b.Package.(rollout.Locator); ok {
+func (p *limitedPackage) Locate(s program.Session, component, object, path string) fault.Position {
+	if l, ok := p.Package.(rollout.Locator); ok {
 		return l.Locate(s, component, object, path)
 	}
 	return fault.Position{}
 }
 
-// rememberedLimit returns what the status says of an evaluation beyond a limit, if it is
-// about what the resource and its package are now. Whoever forges it keeps nobody's
-// resource from being evaluated but their own, and not for long. The deletion of a
-// resource is a generation of its own, with the same spec.
-func (s *state) rememberedLimit() string {
+// limitInStatus returns the limit that the status says an evaluation has exceeded, if it says so
+// of what the resource and its package are now, and nil otherwise. Whoever forges such a status
+// delays the evaluation of their own resource only, and not for long. A deletion increments the
+// generation, and the spec is the same.
+func (s *state) limitInStatus() *program.LimitError {
 	_, digest := s.identify()
 	was, _, _ := unstructured.NestedString(s.before, "package", "digest")
 	observed, _, _ := unstructured.NestedInt64(s.before, "observedGeneration")
 	same := observed == s.cr.GetGeneration() || s.cr.GetDeletionTimestamp() != nil && observed == s.cr.GetGeneration()-1
 	if !same || was != digest || s.asked() {
-		return ""
+		return nil
 	}
-	return status.Stalled(s.before, status.ReasonEvaluationLimit)
+	reason, message := status.StalledBy(s.before)
+	switch reason {
+	case status.ReasonEvaluationLimit, status.ReasonEvaluationTooSlow:
+		return &program.LimitError{Evaluated: true, TooSlow: reason == status.ReasonEvaluationTooSlow, Text: message}
+	default:
+		return nil
+	}
 }

@@ -122,7 +122,7 @@ func TestAnEvaluationThatTakesTooLongIsNotRepeated(t *testing.T) {
 	p := &costly{Program: b.program, b: b, takes: func(program.Session) time.Duration { return 11 * time.Second }}
 	act(t, b.memory, map[string]any{"list": ones(3)})
 	b.stepsOf(10, p)
-	b.expect("it took 11 seconds", "False EvaluationLimit", "took longer than the limit of 10s")
+	b.expect("it took 11 seconds", "False EvaluationTooSlow", "took longer than the limit of 10s")
 	b.restart()
 	b.stepsOf(10, p)
 	if p.evaluations != 1 {
@@ -154,7 +154,7 @@ func TestARolloutWhoseEvaluationsTakeTooLongTogetherIsNotRepeated(t *testing.T) 
 	b := newBench(t, layers.String())
 	p := &costly{Program: b.program, b: b, takes: func(program.Session) time.Duration { return 9 * time.Second }}
 	b.stepsOf(10, p)
-	b.expect("twenty evaluations of 9 seconds", "False EvaluationLimit", "took longer than the limit of 1m0s for all of a rollout")
+	b.expect("twenty evaluations of 9 seconds", "False EvaluationTooSlow", "took longer than the limit of 1m0s for all of a rollout")
 	if p.evaluations > 8 {
 		t.Errorf("it was evaluated %d times", p.evaluations)
 	}
@@ -274,6 +274,31 @@ func TestHooksBeforeDeletionAreNotSkippedBecauseOfASlowMoment(t *testing.T) {
 				t.Errorf("hooks were skipped: %v, want %v; what is left is %v", skipped, row.skipped, b.memory.Refs())
 			}
 		})
+	}
+}
+
+// worded is a package whose limit is told in the words that a slow evaluation is told in.
+type worded struct{ *program.Program }
+
+// Evaluate implements reconcile.Package.
+func (worded) Evaluate(program.Session) (program.Rollout, error) {
+	return program.Rollout{}, &program.LimitError{Evaluated: true, Text: "renders too many objects, most of them in component took longer than the limit of"}
+}
+
+// A message is for people: the engine must not decide by its words whether an evaluation was slow.
+func TestWhetherAnEvaluationWasSlowIsNotReadFromItsMessage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, fanout+`hooks: beforeDelete: bye: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bye"}
+`)
+	act(t, b.memory, map[string]any{"list": ones(3)})
+	b.rest()
+	act(t, b.memory, deleted)
+	for range 10 {
+		b.stepsOf(1, worded{b.program})
+		b.memory.CollectGarbage()
+	}
+	if u := b.find("Shop", shopKey.Name); u != nil {
+		t.Errorf("its deletion waits, although a second evaluation would exceed the same limit: %v", u.Object["status"])
 	}
 }
 

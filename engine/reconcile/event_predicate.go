@@ -7,8 +7,9 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// SpecOrMetadataChanged reports whether a change of a custom resource is one that a rollout can
-// depend on. Those of its status are not, which are the engine's own, but for one.
+// SpecOrMetadataChanged reports whether a change of a custom resource may change what a rollout does.
+// Changes of its status do not, because the engine makes them itself, except for two that only
+// others make.
 func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 	return before.GetGeneration() != after.GetGeneration() ||
 		before.GetUID() != after.GetUID() ||
@@ -19,14 +20,14 @@ func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
-// lostInventory reports whether somebody took the inventory away, as a restored backup
-// does, or a person whom the engine has asked to. The engine itself never does.
+// lostInventory reports whether somebody removed the inventory, as a restored backup does, or a
+// person because the status told them to. The engine never removes it.
 func lostInventory(before, after *unstructured.Unstructured) bool {
 	return hasInventory(before) && !hasInventory(after)
 }
 
-// disputed reports whether another process has begun to say, or to ask whether, nobody
-// serves the resource. Whoever does serve it says otherwise.
+// disputed reports whether another process has begun to say, or to ask whether, no process serves
+// the resource. The process that serves it has to answer.
 func disputed(before, after *unstructured.Unstructured) bool {
 	return status.Disputed(statusOf(after)) && !status.Disputed(statusOf(before))
 }

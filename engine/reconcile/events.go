@@ -6,20 +6,20 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Recorder makes events of a resource known to people.
+// A Recorder writes Kubernetes Events of a resource.
 type Recorder interface {
-	// Record makes one event known.
+	// Record writes one Event.
 	Record(resource *unstructured.Unstructured, event rollout.Event)
 }
 
-// recordEvent makes an event known.
+// recordEvent writes an Event of the resource without the content of Secrets.
 func (s *state) recordEvent(e rollout.Event) {
 	e.Message = status.Shorten(s.redactor.Text(e.Message), maxEvent)
 	s.Recorder.Record(s.cr, e)
 }
 
-// recordObjectEvents records what happened to objects, one event for each kind of
-// thing that happened: eight created objects are one event that names them.
+// recordObjectEvents writes one Event for each reason: eight created objects are one Event that
+// names them all.
 func (s *state) recordObjectEvents(happened []rollout.Event) {
 	var order []string
 	messages := map[string][]string{}
@@ -38,7 +38,7 @@ func (s *state) recordObjectEvents(happened []rollout.Event) {
 	}
 }
 
-// recordTransition records that the resource became ready, or failed.
+// recordTransition writes an Event when the resource becomes ready or fails.
 func (s *state) recordTransition(before, after map[string]any) {
 	from, to := status.PhaseOf(before), status.PhaseOf(after)
 	if from == to {
@@ -58,10 +58,10 @@ func (s *state) recordTransition(before, after map[string]any) {
 	}
 }
 
-// maxEvent is what the API server accepts of an event's text.
+// maxEvent is the limit of the API server for the message of an Event, in bytes.
 const maxEvent = 1024
 
-// ServedTwice is the event of a resource whose status another process writes as well.
+// ServedTwice returns the event of a resource whose status another process writes, too.
 func ServedTwice() rollout.Event {
 	return rollout.Event{
 		Reason: "ServedTwice", Warning: true,

@@ -9,16 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
-// recovered takes a step. A panic in it becomes what the status of the resource says and an
-// error, so that it is tried again: the process serves others as well, and a status that
-// stayed as it was might say Ready of what nobody looks after.
+// recovered takes a step, and turns a panic into a status of the resource and an error. The process
+// has to go on for other resources, and an unchanged status might say Ready although nothing
+// reconciles the resource.
 func (l *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, step func() (time.Duration, error)) (again time.Duration, err error) {
 	fault := caught(func() { again, err = step() })
 	if fault == nil {
@@ -33,7 +31,7 @@ func (l *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p 
 	return 0, errors.Join(err, failure)
 }
 
-// caught does something, and returns a panic in it.
+// caught calls a function and returns its panic, or nil.
 func caught(do func()) (fault *rollout.PanicError) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -44,26 +42,18 @@ func caught(do func()) (fault *rollout.PanicError) {
 	return nil
 }
 
-// logPanic writes a panic to a log, which redacts it: a cause may quote what was worked on.
+// logPanic writes a panic to a log that redacts it: the cause may quote a Secret.
 func logPanic(log logr.Logger, fault *rollout.PanicError) {
 	log.Error(nil, "the operator has a fault", "panic", fmt.Sprint(fault.Cause), "stack", string(fault.Stack))
 }
 
-// reportInternalError says in the status of a resource that the operator has a fault. It reads
-// nothing of the resource that it can do without: what is in there may have been the cause.
+// reportInternalError reports in the status that the operator has a fault. It reads as little of the
+// resource as possible, because its content may have caused the panic.
 func (l *Reconciler) reportInternalError(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
-	cr, err := l.Resources.GetCached(ctx, l.ref(key))
+	cr, err := l.get(ctx, key)
 	if err != nil || cr == nil {
 		return err
 	}
-	s := &state{
-		Reconciler: l,
-		log:        redactor.Log(logr.FromContextOrDiscard(ctx)),
-		redactor:   redactor,
-		program:    p,
-		cr:         cr,
-		owner:      ownership.Owner{Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID()},
-	}
-	s.before = ownStatus(cr)
+	s := l.newState(ctx, cr, p, redactor)
 	return s.writeChanged(ctx, s.statusWithFault(status.ReasonInternalError, fault.Error()))
 }

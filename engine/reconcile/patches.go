@@ -20,9 +20,8 @@ type foundPatch struct {
 	object *unstructured.Unstructured
 }
 
-// patchesOf returns the patches that are about a resource. One that is being deleted
-// is gone. It errors rather than going without them: that would take their changes
-// back.
+// patchesOf returns the patches of a resource, except those that are being deleted. It errors when
+// they cannot be read: a rollout without them would revert their changes.
 func (l *Reconciler) patchesOf(ctx context.Context, key types.NamespacedName) ([]foundPatch, error) {
 	if l.Patches == nil || key.Namespace == "" {
 		return nil, nil
@@ -48,8 +47,8 @@ func parsed(found []foundPatch) []patch.Patch {
 	return out
 }
 
-// reportPatches tells each patch what came of it. Where nothing was rendered, a patch
-// that was judged before keeps what it says: the objects are as they were.
+// reportPatches writes the result of each patch into its status. If nothing was rendered, a patch
+// with a result keeps it, because the objects are as they were.
 func (s *state) reportPatches(ctx context.Context, result rollout.Result) error {
 	reports := map[string]patch.Report{}
 	for _, r := range result.Patches {
@@ -68,36 +67,36 @@ func (s *state) reportPatches(ctx context.Context, result rollout.Result) error 
 	return errors.Join(failures...)
 }
 
-// isNew reports whether a patch has not been judged since it was changed.
+// isNew reports whether a patch has no result for its present generation.
 func (f foundPatch) isNew() bool {
 	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
 	return patch.ObservedGeneration(before) != f.Generation
 }
 
-// patchesPaused tells new patches of a paused resource that they have to wait.
+// patchesPaused reports in new patches that their resource is paused.
 func (s *state) patchesPaused(ctx context.Context) error {
-	found, err := s.patchesOf(ctx, s.key())
+	return s.patchesNotApplied(ctx, s.key(), foundPatch.isNew, patch.TargetPaused, s.owner.String()+" is paused")
+}
+
+// targetMissing reports in the patches of a resource that it does not exist.
+func (l *Reconciler) targetMissing(ctx context.Context, key types.NamespacedName) error {
+	all := func(foundPatch) bool { return true }
+	return l.patchesNotApplied(ctx, key, all, patch.TargetNotFound, fmt.Sprintf("there is no %s %s", l.Kind.Kind, key))
+}
+
+// patchesNotApplied reports in some patches of a resource why they have no effect.
+func (l *Reconciler) patchesNotApplied(ctx context.Context, key types.NamespacedName, which func(foundPatch) bool, reason patch.Reason, message string) error {
+	found, err := l.patchesOf(ctx, key)
 	failures := []error{err}
 	for _, f := range found {
-		if f.isNew() {
-			failures = append(failures, s.writePatch(ctx, f, patch.NotApplied(f.Patch, patch.TargetPaused, s.owner.String()+" is paused")))
+		if which(f) {
+			failures = append(failures, l.writePatch(ctx, f, patch.NotApplied(f.Patch, reason, message)))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// targetMissing tells the patches of a resource that there is none.
-func (l *Reconciler) targetMissing(ctx context.Context, key types.NamespacedName) error {
-	found, err := l.patchesOf(ctx, key)
-	failures := []error{err}
-	for _, f := range found {
-		message := fmt.Sprintf("there is no %s %s", l.Kind.Kind, key)
-		failures = append(failures, l.writePatch(ctx, f, patch.NotApplied(f.Patch, patch.TargetNotFound, message)))
-	}
-	return errors.Join(failures...)
-}
-
-// writePatch stores what came of a patch, if that is news.
+// writePatch writes the status of a patch if it differs.
 func (l *Reconciler) writePatch(ctx context.Context, f foundPatch, r patch.Report) error {
 	return f.write(ctx, l.Patches, r, l.Now())
 }
@@ -115,7 +114,7 @@ func (f foundPatch) write(ctx context.Context, to cluster.Cluster, r patch.Repor
 	u.SetUID(f.object.GetUID())
 	err := to.ApplyStatus(ctx, u)
 	if apierrors.IsConflict(err) {
-		return nil // another one has its name, or whoever changed it knows better
+		return nil // it was replaced or changed, so its next reconcile has a newer result
 	}
 	if err != nil {
 		return fmt.Errorf("patch %s/%s: writing the status: %w", f.Namespace, f.Name, err)
@@ -123,8 +122,9 @@ func (f foundPatch) write(ctx context.Context, to cluster.Cluster, r patch.Repor
 	return nil
 }
 
-// ReportOrphanPatch writes into the status of a patch why no package handles it. A status
-// that a reconciler has written, perhaps that of another process, stays as it is.
+// ReportOrphanPatch reports in the status of a patch why no package handles it. It keeps a status
+// that a reconciler has written, perhaps in another process. It errors when the status cannot be
+// written.
 func ReportOrphanPatch(ctx context.Context, to cluster.Cluster, u *unstructured.Unstructured, reason patch.Reason, message string, now time.Time) error {
 	f := foundPatch{patch.Parse(u), u}
 	before, _, _ := unstructured.NestedMap(u.Object, "status")

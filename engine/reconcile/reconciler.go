@@ -1,15 +1,24 @@
-// Package reconcile takes one custom resource one step through its life: it
-// fetches the resource, rolls its package out or tears its objects down, and
-// stores what came of it. It knows no queue, no watch and no controller-runtime,
-// so that the same life can be lived on an API server and in memory.
+// Package reconcile takes one custom resource one step further: it fetches the resource, rolls out
+// its package or tears down its objects, and writes the status. It has no queue, no watches and
+// nothing of controller-runtime, so that the same code runs on an API server and in memory.
 //
-//	             ┌─ deleted ──> Teardown ──────────┐
-//	fetch ─> ────┤                                 ├─> status, finalizer, events
-//	             └─ there ───> rollout (protect) ──┘
+//	        ┌─ deleted ──> teardown ─────────────┐
+//	fetch ──┤                                    ├──> status, finalizer, events
+//	        └─ otherwise ─> rollout (writeAhead) ┘
 //
-// What must survive a crash is stored before it is needed: the finalizer, then the
-// inventory, then the objects. Each write is idempotent, and a step that was cut
-// off anywhere is completed by the next.
+// Whatever has to survive a crash is stored before it is needed: the finalizer, then the
+// inventory, then the objects. Each write is idempotent, and the next step completes one that
+// was interrupted anywhere.
+//
+// Where to look:
+//
+//	component_timeout.go   timeouts of components
+//	evaluation_limit.go    evaluations that take too much or too long
+//	write_limits.go        the backoff of writes that others provoke
+//	status_state.go        the state that the engine keeps in the status
+//	status_interval.go     how often progress is written
+//	teardown.go            deletion; package_missing.go deletion without the package
+//	memory.go              what the process remembers of a resource
 package reconcile
 
 import (
@@ -38,9 +47,9 @@ type Package interface {
 	Name() string
 	// Digest tells its content from that of others of that name.
 	Digest() string
-	// Reach is where its objects may be.
+	// Reach is where a resource may have objects.
 	Reach() program.Reach
-	// Version identifies what it sees of a session but for the live objects.
+	// Version identifies what the package reads of a session, except the live objects.
 	Version(session program.Session) string
 	// MayRun reports whether there may be hooks of a phase.
 	MayRun(phase program.Phase) bool
@@ -51,8 +60,8 @@ var _ Package = (*program.Program)(nil)
 // defaultParallel is how many components of one resource are applied at once.
 const defaultParallel = 4
 
-// A Reconciler steps the resources of one kind. It is safe for concurrent use, for
-// one resource at a time.
+// A Reconciler steps the resources of one kind. It is safe for concurrent use, with one step of a
+// resource at a time.
 type Reconciler struct {
 	Kind schema.GroupVersionKind
 	// Resources has the custom resources, and Cluster their objects and inputs.
@@ -62,26 +71,26 @@ type Reconciler struct {
 	Now       func() time.Time
 	// Clock measures how long evaluations take; nil is time.Now.
 	Clock func() time.Time
-	// Refer says which inputs a resource refers to, as rollout.Engine has it; it may be nil.
-	Refer func(owner types.NamespacedName, inputs []program.Input)
+	// WatchInputs is told which inputs a resource refers to, as in rollout.Engine; it may be nil.
+	WatchInputs func(owner types.NamespacedName, inputs []program.Input)
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
 	Allow []string
-	// ReachWithoutPackage is where the objects of a resource may be whose package is not here; nil is
-	// not known.
+	// ReachWithoutPackage is where a resource may have objects whose package does not run here;
+	// nil means unknown.
 	ReachWithoutPackage *program.Reach
-	// Parallel is how many components of one resource are applied at once; 0 is a
-	// few, and 1 makes the order of writes the same every time.
+	// Parallel is how many components of one resource are applied at once; 0 is a default, and
+	// 1 makes the order of writes deterministic.
 	Parallel int
-	// Subsystem reports whether a kind is that of a package, of this process or of
-	// another; nil knows none.
+	// Subsystem reports whether a kind belongs to a package of this or another process; nil
+	// means no kind does.
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
-	// Ended returns the last state of an object that has ended and is gone, as the engine
-	// of package rollout asks for it; nil knows none.
-	Ended func(cluster.Ref) *unstructured.Unstructured
-	// Patches has the patches, which change the rendering of resources; nil has none. A patch
-	// is about one resource, so the reconciler of that resource's kind writes its status.
+	// FinishedObject returns the last state of an object that has finished and is gone, as in
+	// rollout.Engine; nil knows none.
+	FinishedObject func(cluster.Ref) *unstructured.Unstructured
+	// Patches has the patches; nil has none. A patch has one target, so the reconciler of the
+	// target's kind writes the status of the patch.
 	Patches cluster.Cluster
 	// PackageFault returns what is wrong with the present files of the package, while an
 	// earlier version of it serves, or ""; nil is nothing.
@@ -90,33 +99,27 @@ type Reconciler struct {
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
 	NewSalt func() string
 
-	statusInterval   statusInterval
-	salts            salts
-	rejections       rejections
-	obstacles        obstacles
-	writeLimits      writeLimits
-	evaluationLimits evaluationLimits
-	refusedStatuses  refusedStatuses
+	memories memories
 }
 
 // state is what one step works on.
 type state struct {
 	*Reconciler
-	log       logr.Logger
-	program   Package // nil for a stray
-	cr        *unstructured.Unstructured
-	before    map[string]any
-	owner     ownership.Owner
-	inventory ownership.Inventory
-	finished  map[string]rollout.HookState
-	patches   []foundPatch
-	// redactor knows the Secrets that the step has come across.
+	log        logr.Logger
+	program    Package // nil if it does not run here
+	cr         *unstructured.Unstructured
+	before     map[string]any // the status
+	owner      ownership.Owner
+	inventory  ownership.Inventory
+	hookStates rollout.HookStates
+	patches    []foundPatch
+	// redactor knows the Secrets that the step has read.
 	redactor *redact.Redactor
+	memory   *memory
 }
 
-// Step takes a resource one step further with a package, and returns when to come
-// again without an event, 0 for never, which is valid also with an error. It errors when
-// something has to be tried again.
+// Step takes a resource one step further with a package. It returns when to step again without an
+// event, also beside an error; 0 is never. It errors when the step has to be retried.
 func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
 	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
@@ -141,15 +144,8 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	case err != nil:
 		return 0, err
 	case s == nil:
-		l.statusInterval.forget(key)
-		l.rejections.forget(key)
-		l.salts.forget(key)
-		l.obstacles.settle(key, l.Now())
-		l.writeLimits.forget(key)
-		l.evaluationLimits.forget(key)
-		l.refusedStatuses.forget(key)
-		if l.Refer != nil {
-			l.Refer(key, nil)
+		if l.WatchInputs != nil {
+			l.WatchInputs(key, nil)
 		}
 		return 0, l.targetMissing(ctx, key)
 	case s.cr.GetDeletionTimestamp() != nil:
@@ -160,31 +156,19 @@ func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Packa
 	return s.rollOut(ctx)
 }
 
-// fetch reads the custom resource; it returns nil when there is none. with a corruptStatusError
-// it returns both.
+// fetch reads the custom resource and its state. It returns nil if there is none. It errors with a
+// corruptStatusError beside the resource if the status cannot be read.
 func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
-	cr, err := l.Resources.GetCached(ctx, l.ref(key))
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
+	cr, err := l.get(ctx, key)
+	if err != nil || cr == nil {
+		return nil, err
 	}
-	if cr == nil {
-		return nil, nil
-	}
-	s := &state{
-		Reconciler: l,
-		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
-		redactor:   redactor,
-		program:    p,
-		cr:         cr,
-		owner: ownership.Owner{
-			Ref: cluster.Ref{GroupVersionKind: l.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName()}, UID: cr.GetUID(), Reach: l.ReachWithoutPackage,
-		},
-	}
+	s := l.newState(ctx, cr, p, redactor)
+	s.owner.Reach = l.ReachWithoutPackage
 	if p != nil {
 		reach := p.Reach()
 		s.owner.Reach = &reach
 	}
-	s.before = ownStatus(cr)
 	if err := s.loadState(); err != nil {
 		return s, err
 	}
@@ -195,21 +179,47 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 	return s, nil
 }
 
+// get reads a custom resource from the cache. It returns nil for a missing one, and forgets it.
+func (l *Reconciler) get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	cr, err := l.Resources.GetCached(ctx, l.ref(key))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
+	}
+	if cr == nil {
+		l.memories.forget(key)
+	}
+	return cr, nil
+}
+
+// newState returns what a step works on, without the state in the status.
+func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured, p Package, redactor *redact.Redactor) *state {
+	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
+	return &state{
+		Reconciler: l,
+		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
+		redactor:   redactor,
+		program:    p,
+		cr:         cr,
+		before:     ownStatus(cr),
+		owner:      ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()},
+		memory:     l.memories.get(key),
+	}
+}
+
 // ref returns the identity of a resource.
 func (l *Reconciler) ref(key types.NamespacedName) cluster.Ref {
 	return cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
-// rebuild finds the objects of a resource whose inventory was wiped, alone or with the
-// status: it was reconciled before, has the finalizer of one with objects, or was
-// changed since it was created.
+// rebuild finds the objects of a resource whose inventory was removed, alone or with the whole status.
+// Such a resource was reconciled before, has the finalizer, or was changed since its creation.
 func (s *state) rebuild(ctx context.Context) error {
 	had := s.before["observedGeneration"] != nil || slices.Contains(s.cr.GetFinalizers(), Finalizer) || s.cr.GetGeneration() > 1
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
-	if err := s.writeLimits.rebuild(s.key(), s.Now()); err != nil {
-		return err // somebody wipes it again and again
+	if err := s.memory.writes.rebuild(s.Now()); err != nil {
+		return err // somebody removes it again and again
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {
@@ -225,7 +235,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// rollOut runs the package once and reports what came of it.
+// rollOut runs the package once and reports the result.
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	in, err := s.input(ctx)
 	if bad, ok := errors.AsType[*configError](err); ok {
@@ -236,13 +246,13 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	}
 	bounded := s.limitEvaluations(in)
 	result, failure := s.engine(bounded).Run(ctx, in)
-	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.obstacles.settle(s.key(), s.Now()))
+	result.RequeueAfter = earliest(earliest(result.RequeueAfter, bounded.retryAfter), s.memory.podProblems.endStep(s.Now()))
 	return s.conclude(ctx, result, failure)
 }
 
-// reportNotStarted reports a rollout that cannot begin: the running objects stay as they are.
+// reportNotStarted reports a rollout that cannot start. The objects stay as they are.
 func (s *state) reportNotStarted(ctx context.Context, fault status.Component, failure error) (time.Duration, error) {
-	result := rollout.Result{Inventory: s.inventory, HookStates: s.finished}
+	result := rollout.Result{Inventory: s.inventory, HookStates: s.hookStates}
 	result.Completion.Change = status.Unchanged
 	result.Completion.Fault = fault
 	return s.conclude(ctx, result, failure)
@@ -258,12 +268,13 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: p, Cluster: s.Cluster, WatchInputs: s.Refer, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
-		PodProblem: below{s}.Of, FinishedObject: s.Ended,
+		Package: p, Cluster: s.Cluster, WatchInputs: s.WatchInputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		PodProblem: s.podProblem, FinishedObject: s.FinishedObject,
 	}
 }
 
-// input gathers what a rollout starts from.
+// input returns the input of a rollout. It errors with a configError beside the input if a layer of
+// the configuration is not YAML.
 func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	var err error
 	if s.patches, err = s.patchesOf(ctx, s.key()); err != nil {
@@ -271,31 +282,31 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	}
 	config, err := s.config(ctx)
 	in := rollout.Input{
-		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, HookStates: s.finished, Requested: s.asked(),
+		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, HookStates: s.hookStates, Requested: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
-		Config: config.layers, ConfigInputs: config.inputs, StoreWriteAhead: s.protect, Rejections: s.rejected(), Salts: s.saltsOf(),
+		Config: config.layers, ConfigInputs: config.inputs, StoreWriteAhead: s.writeAhead, Rejections: s.rejected(), Salts: s.saltsOf(),
 		CheckTimeout: func(c status.Component) status.Component { late, _ := s.applyTimeout(c); return late },
 	}
-	s.writeLimits.begin(s.key(), s.cause(in), s.Now())
-	in.WriteBackoff = &objectBackoff{&s.writeLimits, s.key(), s.Now, map[string]bool{}}
+	s.memory.writes.begin(s.cause(in), s.Now())
+	in.WriteBackoff = &objectBackoff{&s.memory.writes, s.Now, map[string]bool{}}
 	return in, err
 }
 
-// conclude stores what came of a rollout.
+// conclude writes the result of a rollout into the status, and returns when to step again.
 func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
 	if large, ok := errors.AsType[*statusTooLargeError](failure); ok {
 		return 0, large
 	}
-	s.inventory, s.finished = result.Inventory, result.HookStates
+	s.inventory, s.hookStates = result.Inventory, result.HookStates
 	for _, fault := range result.Panics {
 		logPanic(s.log, fault)
 	}
-	s.salts.retain(s.key(), s.inventory)
+	s.memory.salts.retain(s.inventory)
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}
 	if result.NeedsFinalizer {
-		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+		if err := s.setFinalizers(ctx, Finalizer); err != nil {
 			return 0, err
 		}
 	}
@@ -315,19 +326,19 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// protect stores an inventory before its objects are written, and before that the
-// finalizer, if garbage collection would not do.
-func (s *state) protect(ctx context.Context, p rollout.WriteAhead) error {
+// writeAhead stores an inventory before its objects are written, and before that the finalizer, if
+// garbage collection is not enough.
+func (s *state) writeAhead(ctx context.Context, p rollout.WriteAhead) error {
 	if p.NeedsFinalizer {
-		if err := s.setFinalizer(ctx, finalizerPresent); err != nil {
+		if err := s.setFinalizers(ctx, Finalizer); err != nil {
 			return err
 		}
 	}
-	if err := s.writeLimits.storeInventory(s.key(), s.Now()); err != nil {
+	if err := s.memory.writes.storeInventory(s.Now()); err != nil {
 		return err
 	}
 	stored := s.inventory
-	s.inventory, s.finished = p.Inventory, p.HookStates
+	s.inventory, s.hookStates = p.Inventory, p.HookStates
 	after := s.build(p.Preview)
 	if size := s.sizeWith(after); size > maxResource {
 		s.inventory = stored

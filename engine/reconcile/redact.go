@@ -7,12 +7,12 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// What a step says to people leaves here, without what the Secrets in sight hold: the
-// status of the resource, that of its patches, events, and the error that the queue
-// logs. The log of a step is behind the same redactor from the start.
+// Everything that a step tells people passes through the redactor, which removes the content of the
+// Secrets that the step has read: the status of the resource and of its patches, events, the
+// error that the queue logs, and the log.
 
-// allowNames makes the names of a resource known that everybody may read, so that a Secret
-// with such a value does not make its messages unreadable.
+// allowNames allows the public names of a resource in messages. Otherwise a Secret whose value
+// is such a name would make the messages unreadable.
 func (s *state) allowNames() {
 	s.redactor.AllowNames(s.owner.Kind, s.owner.Name, s.owner.Namespace)
 	for _, g := range s.inventory {
@@ -23,8 +23,8 @@ func (s *state) allowNames() {
 	}
 }
 
-// redacted returns what came of a rollout without what Secrets hold. The texts are
-// whole here: a part of a value would not be found any more.
+// redacted returns a completion without the content of Secrets. It has to run before texts are
+// shortened: the redactor would not find a part of a value.
 func (s *state) redacted(c status.Completion) status.Completion {
 	c.Fault.Message = s.redactor.Text(c.Fault.Message)
 	c.Components = slices.Clone(c.Components)
@@ -37,7 +37,7 @@ func (s *state) redacted(c status.Completion) status.Completion {
 	return c
 }
 
-// redactedReport returns what came of a patch without what Secrets hold.
+// redactedReport returns the result of a patch without the content of Secrets.
 func (s *state) redactedReport(r patch.Report) patch.Report {
 	r.Unmatched = slices.Clone(r.Unmatched)
 	for i := range r.Unmatched {

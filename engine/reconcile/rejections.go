@@ -1,62 +1,54 @@
 package reconcile
 
 import (
-	"fmt"
 	"maps"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 )
 
-// rejections remembers what the API server has rejected of each resource; its zero value is
-// ready for use.
+// rejections are what the API server has rejected of one resource. They count while what is asked
+// for stays the same: a user's change of the resource, or another version of the package, is
+// offered at once.
 type rejections struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]*resourceRejections
-}
-
-// resourceRejections are those of one resource, for as long as what is asked for stays the same:
-// a user's change of it, or another version of the package, is tried at once.
-type resourceRejections struct {
+	mu    sync.Mutex
 	asked string
 	by    map[cluster.Ref]rejection
 }
 
-// rejection is what the API server has said to an attempt, until that is made again.
+// A rejection is what the API server has answered to an attempt, until that is made again.
 type rejection struct {
 	attempt rollout.Attempt
 	refusal rollout.WriteFailure
 	until   time.Time
 }
 
-// rejectionMemory are the rejections of one resource, as a rollout uses them.
+// rejectionMemory gives one rollout the rejections of its resource.
 type rejectionMemory struct {
 	*rejections
-	key   types.NamespacedName
-	asked string
-	now   func() time.Time
+	now func() time.Time
 }
 
 var _ rollout.Rejections = rejectionMemory{}
 
 // rejected returns what is remembered for the resource.
 func (s *state) rejected() rollout.Rejections {
-	asked := fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), s.cr.GetAnnotations()[AnnotationReconcileAt], s.program.Digest())
-	return rejectionMemory{&s.rejections, s.key(), asked, s.Now}
+	r := &s.memory.rejections
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if asked := s.request(); r.asked != asked {
+		r.asked, r.by = asked, nil
+	}
+	return rejectionMemory{r, s.Now}
 }
 
 // Recall implements rollout.Rejections.
 func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := m.of[m.key]
-	if of == nil || of.asked != m.asked {
-		return rollout.WriteFailure{}, false
-	}
-	before, ok := of.by[a.Ref]
+	before, ok := m.by[a.Ref]
 	if !ok || before.attempt != a || !m.now().Before(before.until) {
 		return rollout.WriteFailure{}, false
 	}
@@ -67,21 +59,10 @@ func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) 
 func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.WriteFailure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of == nil {
-		m.rejections.of = map[types.NamespacedName]*resourceRejections{}
+	if m.by == nil {
+		m.by = map[cluster.Ref]rejection{}
 	}
-	of := m.of[m.key]
-	if of == nil || of.asked != m.asked {
-		of = &resourceRejections{asked: m.asked, by: map[cluster.Ref]rejection{}}
-		m.of[m.key] = of
-	}
-	maps.DeleteFunc(of.by, func(_ cluster.Ref, before rejection) bool { return !m.now().Before(before.until) }) // names may be new each time
-	of.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedRetryAfter)}
-}
-
-// forget drops what is remembered of a resource that is gone.
-func (r *rejections) forget(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.of, key)
+	// A package may compute new names each time, so that nobody would ask for the old ones again.
+	maps.DeleteFunc(m.by, func(_ cluster.Ref, before rejection) bool { return !m.now().Before(before.until) })
+	m.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedRetryAfter)}
 }

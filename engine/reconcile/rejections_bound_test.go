@@ -17,7 +17,7 @@ func TestRejectionsOfNamesThatAreNewEachTimeAreForgotten(t *testing.T) {
 		m.Keep(rollout.Attempt{Ref: cluster.Ref{Name: fmt.Sprint("name-", i)}}, rollout.WriteFailure{})
 		now = now.Add(time.Minute)
 	}
-	if got := len(m.of[m.key].by); got > 6 {
+	if got := len(m.by); got > 6 {
 		t.Errorf("%d are remembered, want those of five minutes", got)
 	}
 }

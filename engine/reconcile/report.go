@@ -16,28 +16,24 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// report writes the status if it says something new, and the events. It returns
-// when to come again for a change that was held back, or 0.
+// report writes the events, and the status if it differs. It returns when to step again for a change
+// that was held back, or 0.
 func (s *state) report(ctx context.Context, result rollout.Result) (time.Duration, error) {
 	before := s.before
 	after := s.build(result.Completion)
 	s.recordObjectEvents(result.Events)
-	weight := status.CompareSignificance(before, after)
-	wait := s.writeLimits.status(s.key(), weight, s.Now())
-	switch weight {
-	case status.NoChange:
-		return 0, nil
-	case status.ProgressOnly:
-		wait = max(wait, s.statusInterval.wait(s.key(), s.Now()))
-	case status.StateOnly, status.Substance:
+	significance := status.CompareSignificance(before, after)
+	wait := s.memory.writes.statusWait(significance, s.Now())
+	if significance == status.ProgressOnly {
+		wait = max(wait, s.memory.untilProgress(s.Now()))
 	}
-	if wait > 0 {
+	if significance == status.NoChange || wait > 0 {
 		return wait, nil
 	}
 	if err := s.write(ctx, after); err != nil {
 		return 0, err
 	}
-	s.writeLimits.reported(s.key(), weight, s.Now())
+	s.memory.writes.statusWritten(significance, s.Now())
 	s.recordTransition(before, after)
 	if result.Detail != "" {
 		s.log.Error(nil, "evaluation failed", "detail", result.Detail)
@@ -65,13 +61,13 @@ func (s *state) statusInput(c status.Completion) status.Input {
 		PackageFault: s.redactor.Text(fault),
 		Version:      s.version(),
 		Inventory:    s.inventory.Encode(),
-		Hooks:        encodeHooks(s.finished),
+		Hooks:        encodeHooks(s.hookStates),
 		HandledAt:    s.cr.GetAnnotations()[AnnotationReconcileAt],
 	}
 }
 
-// identify returns name and digest of the package; those of a stray's are what its
-// status remembers.
+// identify returns name and digest of the package. The status has them if the package does not run
+// here.
 func (s *state) identify() (name, digest string) {
 	if s.program != nil {
 		return s.program.Name(), s.program.Digest()
@@ -81,9 +77,8 @@ func (s *state) identify() (name, digest string) {
 	return name, digest
 }
 
-// version returns which version of the application the resource asks for: what its
-// spec.version says, for packages that hold behaviour for several, or else the
-// version of the API.
+// version returns the version of the application that the resource requests: spec.version, for
+// packages that support several, or else the API version.
 func (s *state) version() string {
 	if desired, _, _ := unstructured.NestedString(s.before, "versions", "desired"); s.program == nil && desired != "" {
 		return desired
@@ -94,15 +89,16 @@ func (s *state) version() string {
 	return s.Kind.Version
 }
 
-// write stores a status.
+// write applies a status. It errors with a statusTooLargeError if the status does not fit.
 func (s *state) write(ctx context.Context, after map[string]any) error {
 	u := s.identity()
 	u.Object["status"] = after
 	if s.program == nil {
-		// Another process may run the package after all. What it wrote is newer.
+		// Another process may run the package after all. If it wrote meanwhile, this write must
+		// conflict.
 		u.SetResourceVersion(s.cr.GetResourceVersion())
 	}
-	if s.refusedStatuses.refused(s.key(), s.statusSizeCause(), s.Now()) {
+	if s.memory.refusedStatus.refused(s.request(), s.Now()) {
 		return &statusTooLargeError{errors.New("it was refused lately")}
 	}
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
@@ -113,10 +109,12 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		return s.writeReducedStatus(ctx, err)
 	}
 	if err != nil {
+		s.reportForbidden(err)
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
+	s.memory.statusForbidden = false
 	s.before = after
-	s.statusInterval.wrote(s.key(), s.Now())
+	s.memory.statusWritten = s.Now()
 	return nil
 }
 
@@ -124,8 +122,8 @@ func (s *state) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.owner.Namespace, Name: s.owner.Name}
 }
 
-// identity returns the custom resource without content. Its UID keeps an apply
-// from creating a resource that was deleted in the meantime.
+// identity returns the custom resource without content. The UID prevents an apply from creating a
+// resource that was deleted in the meantime.
 func (s *state) identity() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(s.Kind)
@@ -135,8 +133,8 @@ func (s *state) identity() *unstructured.Unstructured {
 	return u
 }
 
-// ownStatus returns what is the engine's of a resource's status. A status that was not
-// written by the engine, as after a restore, is taken for its own as a whole.
+// ownStatus returns the part of a status that the engine owns. It returns the whole status if the
+// engine has not written it, as after a restore.
 func ownStatus(cr *unstructured.Unstructured) map[string]any {
 	all, ok, _ := unstructured.NestedMap(cr.Object, "status")
 	if !ok {

@@ -6,27 +6,25 @@ import (
 	"maps"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 )
 
-// salts remembers the salts of Secrets, by resource and then by component and object; its
-// zero value is ready for use. A salt is kept by its Secret, and remembered for as long as
-// that is not there: what the API server rejects is offered with the same one each time,
-// and what somebody deletes or strips gets it back.
+// salts remembers the salts of the Secrets of one resource. A Secret keeps its salt, and the
+// process remembers it while the Secret is not there: so each attempt to create a Secret that the
+// API server rejects has the same salt, and a Secret that somebody deletes or strips gets it back.
 type salts struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]map[string]string
+	// of are the salts by component and object.
+	of map[string]string
 	// inputs are the keys of the Secrets that each input has found last.
-	inputs map[types.NamespacedName]map[string][]string
+	inputs map[string][]string
 }
 
-// saltMemory are the salts of one resource, as a rollout uses them.
+// saltMemory gives one rollout the salts of its resource.
 type saltMemory struct {
 	*salts
-	key   types.NamespacedName
 	fresh func() string
 }
 
@@ -37,7 +35,7 @@ func (s *state) saltsOf() rollout.Salts {
 	if fresh == nil {
 		fresh = randomSalt
 	}
-	return saltMemory{&s.salts, s.key(), fresh}
+	return saltMemory{&s.memory.salts, fresh}
 }
 
 // randomSalt returns a salt that nobody can guess.
@@ -51,22 +49,17 @@ func randomSalt() string {
 func (m saltMemory) Salt(component, object, live string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.of[m.key]
-	if known == nil {
-		known = map[string]string{}
-		if m.of == nil {
-			m.salts.of = map[types.NamespacedName]map[string]string{}
-		}
-		m.of[m.key] = known
+	if m.of == nil {
+		m.of = map[string]string{}
 	}
 	place := component + "/" + object
 	switch {
 	case live != "":
-		known[place] = live
-	case known[place] == "":
-		known[place] = m.fresh()
+		m.of[place] = live
+	case m.of[place] == "":
+		m.of[place] = m.fresh()
 	}
-	return known[place]
+	return m.of[place]
 }
 
 // Input implements rollout.Salts.
@@ -74,38 +67,24 @@ func (m saltMemory) Input(name string, found []string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(found) == 0 {
-		return m.inputs[m.key][name]
+		return m.inputs[name]
 	}
 	if m.inputs == nil {
-		m.salts.inputs = map[types.NamespacedName]map[string][]string{}
+		m.inputs = map[string][]string{}
 	}
-	if m.inputs[m.key] == nil {
-		m.inputs[m.key] = map[string][]string{}
-	}
-	m.inputs[m.key][name] = found
+	m.inputs[name] = found
 	return found
 }
 
-// retain forgets the salts of a resource but those of what is in its inventory.
-func (s *salts) retain(key types.NamespacedName, inventory ownership.Inventory) {
+// retain forgets the salts of objects that are not in the inventory.
+func (s *salts) retain(inventory ownership.Inventory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.of[key]) == 0 {
-		return
-	}
 	places := map[string]bool{}
 	for _, g := range inventory {
 		for _, e := range g.Objects {
 			places[g.Component+"/"+e.Object] = true
 		}
 	}
-	maps.DeleteFunc(s.of[key], func(place, _ string) bool { return !places[place] })
-}
-
-// forget drops what is remembered of a resource that is gone.
-func (s *salts) forget(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.of, key)
-	delete(s.inputs, key)
+	maps.DeleteFunc(s.of, func(place, _ string) bool { return !places[place] })
 }

@@ -4,20 +4,18 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
-// A statusTooLargeError says that a status was refused as too large. Nothing may be written
-// whose inventory is not stored, and to try at once would not help.
+// A statusTooLargeError says that the API server refused a status as too large. An object must not be
+// written before the inventory that has it is stored, and an immediate retry would not help.
 type statusTooLargeError struct{ cause error }
 
-// Error says what the API server has said.
+// Error returns the message of the API server.
 func (e *statusTooLargeError) Error() string {
 	return fmt.Sprintf("the status is too large: %v", e.cause)
 }
@@ -25,54 +23,28 @@ func (e *statusTooLargeError) Error() string {
 // Unwrap returns the error of the API server.
 func (e *statusTooLargeError) Unwrap() error { return e.cause }
 
-// refusedStatuses remembers whose status was refused as too large; its zero value is ready for
-// use.
-type refusedStatuses struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]refusedStatus
-}
-
-// refusedStatus is what a refused status was about, and until when it is not tried again.
+// A refusedStatus is what the API server refused as too large: what the status was about, and
+// until when it is not tried again.
 type refusedStatus struct {
 	about string
 	until time.Time
 }
 
-func (o *refusedStatuses) forget(key types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.of, key)
+// refused reports whether a status about something was refused lately.
+func (r *refusedStatus) refused(about string, now time.Time) bool {
+	return r.about == about && now.Before(r.until)
 }
 
-// loadState reports whether a status about something was refused lately.
-func (o *refusedStatuses) refused(key types.NamespacedName, about string, now time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	was, ok := o.of[key]
-	return ok && was.about == about && now.Before(was.until)
+func (r *refusedStatus) remember(about string, now time.Time) {
+	r.about, r.until = about, now.Add(rollout.RejectedRetryAfter)
 }
 
-func (o *refusedStatuses) remember(key types.NamespacedName, about string, now time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.of == nil {
-		o.of = map[types.NamespacedName]refusedStatus{}
-	}
-	o.of[key] = refusedStatus{about, now.Add(rollout.RejectedRetryAfter)}
-}
-
-// statusSizeCause identifies what the size of a status rests on, but for what is there.
-func (s *state) statusSizeCause() string {
-	_, digest := s.identify()
-	return fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], s.cr.GetDeletionTimestamp() != nil)
-}
-
-// maxResource is how many bytes an API server stores of one resource, unless its etcd was
-// told otherwise.
+// maxResource is how many bytes of one resource an API server stores, unless its etcd is configured
+// otherwise.
 const maxResource = 3 << 19 // 1.5 MiB
 
-// sizeWith returns how many bytes the resource takes with a status, once digests and UIDs
-// are in the inventory.
+// sizeWith returns the size of the resource with a status in bytes, once the inventory has digests
+// and UIDs.
 func (s *state) sizeWith(after map[string]any) int {
 	rest := maps.Clone(s.cr.Object)
 	delete(rest, "status")
@@ -81,10 +53,10 @@ func (s *state) sizeWith(after map[string]any) int {
 	return cluster.SizeOf(rest) + cluster.SizeOf(whole) + s.inventory.Size()
 }
 
-// writeReducedStatus stores a status that says why another one could not be stored, and keeps of
-// the stored one what the engine goes by. It errors with a statusTooLargeError.
+// writeReducedStatus writes a status that says why another one could not be stored. It keeps the
+// state in the stored status. It errors with a statusTooLargeError in any case.
 func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
-	s.refusedStatuses.remember(s.key(), s.statusSizeCause(), s.Now())
+	s.memory.refusedStatus.remember(s.request(), s.Now())
 	tooLarge := &statusTooLargeError{refused}
 	in := s.statusInput(status.Completion{
 		Fault:    status.Component{State: status.Failed, Reason: status.ReasonStatusTooLarge, Message: statusTooLargeText},
@@ -114,8 +86,7 @@ func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
 
 const statusTooLargeText = "the API server refuses the status as too large beside the rest of the resource, and nothing is written without it; make spec, labels and annotations smaller, or have fewer objects"
 
-// tooLarge reports whether a status was refused because of the size of the resource with
-// it.
+// tooLarge reports whether a status was refused because the resource would be too large with it.
 func (s *state) tooLarge(after map[string]any, err error) bool {
 	whole := s.cr.DeepCopy()
 	whole.Object["status"] = after

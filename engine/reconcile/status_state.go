@@ -14,18 +14,18 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A corruptStatusError says why a part of the status that holds the engine's state cannot be
-// read. To act without it would lose objects, or run hooks again.
+// A corruptStatusError says why a part of the engine's state in the status cannot be read. To
+// continue without it would lose objects, or run hooks again.
 type corruptStatusError struct {
 	path, problem string
-	// remedy is what to do about it.
+	// remedy tells people what to do.
 	remedy string
 }
 
 // Error says where it is.
 func (e *corruptStatusError) Error() string { return e.path + " " + e.problem }
 
-// What becomes of a field of the status once it was removed.
+// The fields with the engine's state, and what happens if a person removes them.
 const (
 	fieldInventory  = "inventory"
 	fieldHooks      = "hooks"
@@ -33,19 +33,19 @@ const (
 	remedyHooks     = "remove status.hooks; completed hooks will then run again"
 )
 
-// loadState reads the inventory and the hooks that earlier steps have stored in the status.
-// It errors with a corruptStatusError.
+// loadState reads the inventory and the hooks that earlier steps have stored in the status. It errors
+// with a corruptStatusError.
 func (s *state) loadState() error {
 	var err error
 	if s.inventory, err = decodeInventory(s.before); err != nil {
 		return err
 	}
-	s.finished, err = decodeHooks(s.before)
+	s.hookStates, err = decodeHooks(s.before)
 	return err
 }
 
-// reportCorruptStatus writes that the status cannot be read, and does nothing else. It keeps
-// the unreadable fields: they may be the only trace of some objects.
+// reportCorruptStatus reports that the status cannot be read, and does nothing else. It keeps the
+// unreadable fields: they may be the only trace of some objects.
 func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError) (time.Duration, error) {
 	deleting := s.cr.GetDeletionTimestamp() != nil
 	message := fmt.Sprintf("%v; nothing is written or deleted until it can be read: %s", why, why.remedy)
@@ -59,8 +59,8 @@ func (s *state) reportCorruptStatus(ctx context.Context, why *corruptStatusError
 	return unreadableAgain, nil
 }
 
-// statusWithFault returns the status of a resource that a fault has stopped. What the engine goes by
-// stays as it is, whatever it is.
+// statusWithFault returns the status of a resource that a fault has stopped. It keeps the engine's
+// state as it is, readable or not.
 func (s *state) statusWithFault(reason status.Reason, message string) map[string]any {
 	after := s.build(status.Completion{
 		Change: status.Unchanged, Deleting: s.cr.GetDeletionTimestamp() != nil,
@@ -75,7 +75,7 @@ func (s *state) statusWithFault(reason status.Reason, message string) map[string
 	return after
 }
 
-// writeChanged writes a status if it says something new.
+// writeChanged writes a status if it differs.
 func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
 	before := s.before
 	if status.Same(before, after) {
@@ -88,30 +88,47 @@ func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
 	return nil
 }
 
-// decodeInventory reads the inventory of a status.
+// decodeInventory reads the inventory of a status. It errors with a corruptStatusError.
 func decodeInventory(s map[string]any) (ownership.Inventory, error) {
-	path := "status." + fieldInventory
-	raw, ok := s[fieldInventory]
-	if !ok {
-		return nil, nil
-	}
-	list, isList := raw.([]any)
-	if !isList {
-		return nil, &corruptStatusError{path, "is not a list", remedyInventory}
+	list, err := listIn(s, fieldInventory, remedyInventory)
+	if err != nil {
+		return nil, err
 	}
 	out, err := ownership.Decode(list)
-	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
-		return nil, &corruptStatusError{path + wrong.Path, wrong.Problem, remedyInventory}
+	return out, corrupt("status."+fieldInventory, err, remedyInventory)
+}
+
+// listIn returns a list of a status, which may be missing. It errors with a corruptStatusError.
+func listIn(s map[string]any, field, remedy string) ([]any, error) {
+	value, set := s[field]
+	list, ok := value.([]any)
+	if set && !ok {
+		return nil, &corruptStatusError{"status." + field, "is not a list", remedy}
 	}
-	return out, err
+	return list, nil
+}
+
+// corrupt returns an error of package ownership as a corruptStatusError.
+func corrupt(path string, err error, remedy string) error {
+	if wrong, ok := errors.AsType[*ownership.UnreadableError](err); ok {
+		return &corruptStatusError{path + wrong.Path, wrong.Problem, remedy}
+	}
+	return err
+}
+
+// A storedHook is a hook as the status has it.
+type storedHook struct {
+	Name   string       `json:"name"`
+	State  status.State `json:"state"`
+	Digest string       `json:"digest,omitempty"`
 }
 
 // encodeHooks returns the hooks as JSON values, sorted by name.
-func encodeHooks(finished map[string]rollout.HookState) []any {
+func encodeHooks(states rollout.HookStates) []any {
 	var out []any
-	for _, name := range slices.Sorted(maps.Keys(finished)) {
-		hook := map[string]any{"name": name, "state": string(finished[name].State)}
-		if digest := finished[name].Digest; digest != "" {
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		hook := map[string]any{"name": name, "state": string(states[name].State)}
+		if digest := states[name].Digest; digest != "" {
 			hook["digest"] = digest
 		}
 		out = append(out, hook)
@@ -119,47 +136,42 @@ func encodeHooks(finished map[string]rollout.HookState) []any {
 	return out
 }
 
-// decodeHooks reads the hooks of a status.
-func decodeHooks(s map[string]any) (map[string]rollout.HookState, error) {
+// decodeHooks reads the hooks of a status. It errors with a corruptStatusError.
+func decodeHooks(s map[string]any) (rollout.HookStates, error) {
 	path := "status." + fieldHooks
-	all, ok := s[fieldHooks].([]any)
-	if !ok && s[fieldHooks] != nil {
-		return nil, &corruptStatusError{path, "is not a list", remedyHooks}
+	list, err := listIn(s, fieldHooks, remedyHooks)
+	if err != nil {
+		return nil, err
 	}
-	if len(all) > crd.MaxHooks {
+	if len(list) > crd.MaxHooks {
 		return nil, &corruptStatusError{path, fmt.Sprintf("has more than %d hooks", crd.MaxHooks), remedyHooks}
 	}
-	out := map[string]rollout.HookState{}
-	for i, h := range all {
+	out := rollout.HookStates{}
+	for i, v := range list {
+		var hook storedHook
 		at := fmt.Sprintf("%s[%d]", path, i)
-		m, ok := h.(map[string]any)
-		if !ok {
-			return nil, &corruptStatusError{at, "is not an object", remedyHooks}
+		if err := ownership.DecodeStrict("", v, &hook); err != nil {
+			return nil, corrupt(at, err, remedyHooks)
 		}
-		name, _ := m["name"].(string)
-		digest, _ := m["digest"].(string)
-		state, _ := m["state"].(string)
-		finish := rollout.HookState{Digest: digest, State: status.State(state)}
-		if field, problem := wrongHook(name, finish); problem != "" {
+		if field, problem := hook.fault(); problem != "" {
 			return nil, &corruptStatusError{at + "." + field, problem, remedyHooks}
 		}
-		out[name] = finish
+		out[hook.Name] = rollout.HookState{Digest: hook.Digest, State: hook.State}
 	}
 	return out, nil
 }
 
-// wrongHook returns the field of a hook that cannot be, and what is wrong with it; "" is
-// nothing.
-func wrongHook(name string, f rollout.HookState) (field, problem string) {
+// fault returns the first field of a hook that no hook can have, and what is wrong with it.
+func (h storedHook) fault() (field, problem string) {
 	switch {
-	case name == "":
+	case h.Name == "":
 		return "name", "is missing"
-	case len(name) > crd.MaxHookName:
+	case len(h.Name) > crd.MaxHookName:
 		return "name", fmt.Sprintf("is longer than %d characters", crd.MaxHookName)
-	case len(f.Digest) > crd.MaxHookDigest:
+	case len(h.Digest) > crd.MaxHookDigest:
 		return "digest", fmt.Sprintf("is longer than %d characters", crd.MaxHookDigest)
 	}
-	switch f.State {
+	switch h.State {
 	case status.Verified, status.Failed, status.Waiting:
 		return "", ""
 	default:

@@ -5,33 +5,26 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
-// writeLimits remembers what was written lately, by resource; its zero value is ready for
-// use. After a restart everybody begins anew.
-type writeLimits struct {
-	mu        sync.Mutex
-	resources map[types.NamespacedName]*writeHistory
-	swept     time.Time
-}
-
-// A writeHistory is what was written of one resource.
+// A writeHistory remembers what was written of one resource lately. A new process begins anew.
 type writeHistory struct {
-	// cause is what its writes follow from besides what is there.
+	// cause is what the writes result from besides the live objects.
 	cause  string
 	causes attempts
-	// stored, state and progress are the writes of the status by their weight.
+	// stored, state and progress are the writes of the status by their significance.
 	stored, state, progress attempts
 	rebuilds                attempts
-	// objects are by component and name, and what a component has more and more of by
-	// its name.
+	// objects are by component and name. A component whose objects have new names each time is
+	// there by its own name. mu guards it.
 	objects map[string]*objectWrites
+	mu      sync.Mutex
 }
 
 // objectWrites are the writes of one object, with the reason of the last.
@@ -40,25 +33,9 @@ type objectWrites struct {
 	why rollout.WriteCause
 }
 
-// of returns the history of a resource. The caller has the lock.
-func (b *writeLimits) of(key types.NamespacedName) *writeHistory {
-	h := b.resources[key]
-	if h == nil {
-		if b.resources == nil {
-			b.resources = map[types.NamespacedName]*writeHistory{}
-		}
-		h = &writeHistory{objects: map[string]*objectWrites{}}
-		b.resources[key] = h
-	}
-	return h
-}
-
-// begin notes what a rollout follows from. Something new is acted upon at once.
-func (b *writeLimits) begin(key types.NamespacedName, cause string, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sweep(now)
-	h := b.of(key)
+// begin records what a rollout results from. A new cause is acted upon at once.
+func (h *writeHistory) begin(cause string, now time.Time) {
+	maps.DeleteFunc(h.objects, func(_ string, w *objectWrites) bool { return objectLimit.forgotten(&w.attempts, now) })
 	if h.cause == cause {
 		return
 	}
@@ -67,64 +44,40 @@ func (b *writeLimits) begin(key types.NamespacedName, cause string, now time.Tim
 		return
 	}
 	causeLimit.happened(&h.causes, now)
-	h.objects, h.state, h.progress = map[string]*objectWrites{}, attempts{}, attempts{}
+	h.objects, h.state, h.progress = nil, attempts{}, attempts{}
 }
 
-// sweep forgets what says nothing any more, now and then.
-func (b *writeLimits) sweep(now time.Time) {
-	if now.Sub(b.swept) < time.Minute {
-		return
+// statusWait returns how long a change of the status has to wait, or 0.
+func (h *writeHistory) statusWait(w status.Significance, now time.Time) time.Duration {
+	if limit, of := h.limitOf(w); of != nil {
+		return limit.wait(of, now)
 	}
-	b.swept = now
-	for _, h := range b.resources {
-		for name, c := range h.objects {
-			if objectLimit.forgotten(&c.attempts, now) {
-				delete(h.objects, name)
-			}
-		}
-	}
-}
-
-func (b *writeLimits) forget(key types.NamespacedName) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.resources, key)
-}
-
-// status returns how long a change of a status has to wait, or 0.
-func (b *writeLimits) status(key types.NamespacedName, w status.Significance, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.of(key)
-	switch w {
-	case status.NoChange:
-		stateLimit.notWanted(&h.state, now)
-		progressLimit.notWanted(&h.progress, now)
-		storeLimit.notWanted(&h.stored, now)
-	case status.ProgressOnly:
-		return progressLimit.wait(&h.progress, now)
-	case status.StateOnly:
-		return stateLimit.wait(&h.state, now)
-	case status.Substance:
-		return storeLimit.wait(&h.stored, now)
-	}
+	stateLimit.notWanted(&h.state, now)
+	progressLimit.notWanted(&h.progress, now)
+	storeLimit.notWanted(&h.stored, now)
 	return 0
 }
 
-// reported notes that a status was written.
-func (b *writeLimits) reported(key types.NamespacedName, w status.Significance, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.of(key)
+// statusWritten records that a status was written.
+func (h *writeHistory) statusWritten(w status.Significance, now time.Time) {
+	if limit, of := h.limitOf(w); of != nil {
+		limit.happened(of, now)
+	}
+}
+
+// limitOf returns the limit of changes of a significance with their history, which is nil for
+// no change.
+func (h *writeHistory) limitOf(w status.Significance) (burstBackoff, *attempts) {
 	switch w {
 	case status.ProgressOnly:
-		progressLimit.happened(&h.progress, now)
+		return progressLimit, &h.progress
 	case status.StateOnly:
-		stateLimit.happened(&h.state, now)
+		return stateLimit, &h.state
 	case status.Substance:
-		storeLimit.happened(&h.stored, now)
+		return storeLimit, &h.stored
 	case status.NoChange:
 	}
+	return burstBackoff{}, nil
 }
 
 // A tooOftenError says that a resource has to wait before anything is done about it.
@@ -135,21 +88,19 @@ func (e *tooOftenError) Error() string {
 	return "its status was written too often: somebody changes it, or its spec, all the time"
 }
 
-// storeInventory returns a tooOftenError when the inventory must not be stored now.
-func (b *writeLimits) storeInventory(key types.NamespacedName, now time.Time) error {
-	if wait := b.status(key, status.Substance, now); wait > 0 {
+// storeInventory records that the inventory is stored. It errors with a tooOftenError if that
+// has to wait.
+func (h *writeHistory) storeInventory(now time.Time) error {
+	if wait := h.statusWait(status.Substance, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
-	b.reported(key, status.Substance, now)
+	h.statusWritten(status.Substance, now)
 	return nil
 }
 
-// rebuild notes that the inventory of a resource is rebuilt, which asks for every kind
-// there is. It errors with a tooOftenError.
-func (b *writeLimits) rebuild(key types.NamespacedName, now time.Time) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.of(key)
+// rebuild records that the inventory is rebuilt, which lists every kind of the package. It
+// errors with a tooOftenError if that has to wait.
+func (h *writeHistory) rebuild(now time.Time) error {
 	if wait := stateLimit.wait(&h.rebuilds, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
@@ -157,10 +108,9 @@ func (b *writeLimits) rebuild(key types.NamespacedName, now time.Time) error {
 	return nil
 }
 
-// objectBackoff is what one rollout of a resource is told of the writes before it.
+// objectBackoff gives one rollout the earlier writes of its resource's objects.
 type objectBackoff struct {
-	*writeLimits
-	key types.NamespacedName
+	*writeHistory
 	now func() time.Time
 	// grown are the components of which this rollout has written a new object.
 	grown map[string]bool
@@ -169,51 +119,59 @@ type objectBackoff struct {
 var _ rollout.WriteBackoff = (*objectBackoff)(nil)
 
 // Delay implements rollout.WriteBackoff.
-func (p *objectBackoff) Delay(component, object string, need rollout.Need) rollout.WriteDelay {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, known := p.of(p.key).objects[component+"/"+object]
-	if !known && !p.grown[component] {
-		c, known = p.of(p.key).objects[component]
-		known = known && need == rollout.Wanted
+func (b *objectBackoff) Delay(component, object string, need rollout.Need) rollout.WriteDelay {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.objects[component+"/"+object]
+	if w == nil && !b.grown[component] && need == rollout.Wanted {
+		w = b.objects[component]
 	}
-	if !known {
+	if w == nil {
 		return rollout.WriteDelay{}
 	}
 	look := objectLimit.notWanted
 	if need == rollout.Wanted {
 		look = objectLimit.wait
 	}
-	wait := look(&c.attempts, p.now())
-	if wait == 0 && c.pause == 0 {
+	wait := look(&w.attempts, b.now())
+	if wait == 0 && w.pause == 0 {
 		return rollout.WriteDelay{}
 	}
-	return rollout.WriteDelay{Times: c.count, Why: c.why, Wait: wait, Longest: objectLimit.last}
+	return rollout.WriteDelay{Times: w.count, Why: w.why, Wait: wait, Longest: objectLimit.last}
 }
 
 // Wrote implements rollout.WriteBackoff.
-func (p *objectBackoff) Wrote(component, object string, why rollout.WriteCause) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.of(p.key)
-	note := func(name string, why rollout.WriteCause) {
-		if h.objects[name] == nil {
-			h.objects[name] = &objectWrites{}
-		}
-		objectLimit.happened(&h.objects[name].attempts, p.now())
-		h.objects[name].why = why
+func (b *objectBackoff) Wrote(component, object string, why rollout.WriteCause) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.objects == nil {
+		b.objects = map[string]*objectWrites{}
 	}
-	if h.objects[component+"/"+object] == nil && !p.grown[component] {
-		p.grown[component] = true
-		note(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
+	if b.objects[component+"/"+object] == nil && !b.grown[component] {
+		b.grown[component] = true
+		b.record(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
 	}
-	note(component+"/"+object, why)
+	b.record(component+"/"+object, why)
 }
 
-// cause returns what a rollout follows from besides what is there: whatever a person or
-// a program changes to have another one.
-func (s *state) cause(in rollout.Input) string {
+func (b *objectBackoff) record(name string, why rollout.WriteCause) {
+	if b.objects[name] == nil {
+		b.objects[name] = &objectWrites{}
+	}
+	objectLimit.happened(&b.objects[name].attempts, b.now())
+	b.objects[name].why = why
+}
+
+// request identifies what a person asks for: a change of the resource, of its package, or of the
+// annotation that asks for a reconcile.
+func (s *state) request() string {
 	_, digest := s.identify()
+	return fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt])
+}
+
+// cause returns what a rollout results from besides the live objects: the request, the patches
+// and the configuration.
+func (s *state) cause(in rollout.Input) string {
 	patches := map[string]int64{}
 	for _, p := range s.patches {
 		patches[string(p.object.GetUID())] = p.object.GetGeneration()
@@ -222,7 +180,6 @@ func (s *state) cause(in rollout.Input) string {
 	if err != nil {
 		return "" // it came from YAML
 	}
-	all := fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt], patches, string(config))
-	sum := sha256.Sum256([]byte(all)) // a configuration may be long, and is nobody's business
+	sum := sha256.Sum256([]byte(fmt.Sprint(s.request(), patches, string(config)))) // a configuration may be long, and secret
 	return hex.EncodeToString(sum[:])
 }

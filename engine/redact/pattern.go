@@ -14,6 +14,8 @@ type pattern struct {
 	text string
 	// lower is the text in lower case, or "" if case matters.
 	lower string
+	// anywhere is true if the text is also redacted within words.
+	anywhere bool
 }
 
 // patternsOf returns the ways in which a value may be written.
@@ -34,7 +36,7 @@ func patternsOf(value string) []pattern {
 	for _, text := range slices.Compact(all) {
 		f := pattern{text: text}
 		if len(text) >= minSubstringLength {
-			f.lower = lowerASCII(text)
+			f.lower, f.anywhere = lowerASCII(text), true
 		}
 		out = append(out, f)
 	}
@@ -137,7 +139,7 @@ func (f pattern) redactAll(text, inLower string) string {
 		}
 		at += from
 		end := at + len(wanted)
-		if f.lower == "" && (!isWordBoundary(text, at-1) || !isWordBoundary(text, end)) {
+		if !f.anywhere && (!isWordBoundary(text, at-1) || !isWordBoundary(text, end)) {
 			b.WriteString(text[from : at+1])
 			from = at + 1
 			continue

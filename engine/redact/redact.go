@@ -66,11 +66,21 @@ type Redactor struct {
 	names map[string]bool
 	// patterns are the texts to redact, the longest first; nil until they are needed.
 	patterns []pattern
+	// strict is true if all values of at least four bytes are redacted, wherever they occur.
+	strict bool
 }
 
 // New returns a Redactor that knows no Secret.
 func New() *Redactor {
 	return &Redactor{values: map[string]bool{}, names: map[string]bool{}}
+}
+
+// NewStrict returns a Redactor that knows no Secret, and that also redacts common words, numbers and
+// parts of words. It is for output that need not be readable where it repeats such a value.
+func NewStrict() *Redactor {
+	r := New()
+	r.strict = true
+	return r
 }
 
 // Add adds the values of an object if it is a Secret.
@@ -193,10 +203,10 @@ func (e *redactedError) Unwrap() error { return e.cause }
 // allPatterns returns the texts to redact.
 func (r *Redactor) allPatterns() []pattern {
 	r.mu.RLock()
-	forms := r.patterns
+	known := r.patterns
 	r.mu.RUnlock()
-	if forms != nil {
-		return forms
+	if known != nil {
+		return known
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,6 +214,7 @@ func (r *Redactor) allPatterns() []pattern {
 	seen := map[string]bool{}
 	for value := range r.values {
 		for _, f := range patternsOf(value) {
+			f.anywhere = f.anywhere || r.strict
 			if !seen[f.text] && !r.isPublic(f.text) {
 				seen[f.text] = true
 				r.patterns = append(r.patterns, f)
@@ -221,10 +232,14 @@ func (r *Redactor) allPatterns() []pattern {
 
 // isPublic reports whether a value is not redacted.
 func (r *Redactor) isPublic(value string) bool {
-	if len(value) < minLength || len(value) < minDigits && strings.Trim(value, "0123456789") == "" || commonWords[strings.ToLower(value)] {
+	switch {
+	case len(value) < minLength:
 		return true
-	}
-	if len(value) > maxNameLength {
+	case r.strict:
+		return false
+	case len(value) < minDigits && strings.Trim(value, "0123456789") == "", commonWords[strings.ToLower(value)]:
+		return true
+	case len(value) > maxNameLength:
 		return false
 	}
 	for name := range r.names {

@@ -1,9 +1,9 @@
-// Package render says what an operator package makes of one custom resource, without a
-// cluster: the objects in the order in which they would be applied, and of each component
-// what the status of the resource would say.
+// Package render shows what the next reconcile would decide about a custom resource, without a
+// cluster: the objects in the order in which they would be applied, and the state of each
+// component in the words of the status.
 //
-// It decides nothing itself: it fills a cluster in memory with what is given, and asks the
-// reconcile what it would do there.
+// It decides nothing itself: it fills a cluster in memory with the given objects, and calls the
+// decision of the reconcile there.
 //
 //	out, err := render.Render(ctx, p, render.Input{CR: cr, Manifests: live})
 //	for _, o := range out.Objects() { ... }      // dependencies first
@@ -12,15 +12,14 @@
 //
 // # Live objects
 //
-// What a cluster holds may be given in two forms: by component and object name, as
-// the package sees it, or as plain manifests. Those that were read from a cluster, and so
-// have a resource version, are taken as they are. Others have been written by hand, to see
-// what follows from a state: where the package renders an object of that identity, or it is
-// given by name, it is taken as what the operator has applied, with the given fields over
-// that. One object may complete another, so deciding and placing alternate until nothing
-// new is placed:
+// Live objects may be given in two forms: by component and object name, as the package sees
+// them, or as plain manifests. Manifests that were read from a cluster, and so have a resource
+// version, are used as they are. Others were written by hand, to see what follows from a state:
+// they stand for the rendered object of that name or identity as the operator has applied it, with
+// the given fields over that. One object may complete another, so deciding and placing alternate
+// until nothing new is placed:
 //
-//	decide --> objects --> place what was given --> live --+
-//	   ^                                                   |
-//	   +---------------------------------------------------+
+//	decide --> objects --> place the given objects --> live --+
+//	   ^                                                      |
+//	   +------------------------------------------------------+
 package render

@@ -10,8 +10,8 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// Static returns what is known of a package without any custom resource: its
-// components and their order. No component has a state, and no object is rendered.
+// Static returns what a package shows without a custom resource: its components in order, without
+// states and objects. If the dependencies have a cycle, that is a fault in the Output.
 func Static(p *program.Program) Output {
 	out := Output{Components: undecided(p.Template())}
 	order, err := out.dag().Order()
@@ -26,7 +26,7 @@ func Static(p *program.Program) Output {
 	return out
 }
 
-// undecided returns components that nothing is known of but what the package says.
+// undecided returns components without a state.
 func undecided(components []program.Component) []rollout.DecidedComponent {
 	out := make([]rollout.DecidedComponent, len(components))
 	for i, c := range components {
@@ -35,8 +35,8 @@ func undecided(components []program.Component) []rollout.DecidedComponent {
 	return out
 }
 
-// Tree draws the components and their objects for a terminal, dependencies above
-// what needs them. It errors when they have no order.
+// Tree draws the components and their objects for a terminal, dependencies first. It errors if the
+// dependencies have a cycle.
 func (o Output) Tree() (string, error) { return o.dag().Tree(o.style()) }
 
 // Mermaid returns the components and their objects as a Mermaid flowchart.
@@ -79,7 +79,7 @@ func (o Output) style() graph.Style[string] {
 		Label: func(name string) string {
 			c := byName[name]
 			if c.State == "" || c.State == status.Applied || c.State == status.Verified || c.Reason == status.ReasonDependency {
-				return name // its turn has come, or will
+				return name // there is nothing to say about it
 			}
 			return fmt.Sprintf("%s [%s]", name, c.State)
 		},
@@ -87,8 +87,8 @@ func (o Output) style() graph.Style[string] {
 	}
 }
 
-// objectLines names each object by kind and name, or, as long as its name is not known,
-// by its name in the package.
+// objectLines names each object by kind and name, or by its name in the package while the other one
+// is not known.
 func objectLines(c program.Component) []string {
 	lines := make([]string, len(c.Objects))
 	for i, o := range c.Objects {

@@ -20,24 +20,25 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// view is a cluster in memory with what was given.
+// view is a cluster in memory with the objects of an Input.
 type view struct {
 	world    *dryrun.World
 	in       Input
 	cr       *unstructured.Unstructured
 	resource cluster.Ref
 	owner    ownership.Owner
-	// refs are the manifests that were put, in their order, and byHand those of them that
-	// were not read from a cluster.
+	// refs are the manifests that were put, in order, and byHand those of them that were written by
+	// hand rather than read from a cluster.
 	refs   []cluster.Ref
 	byHand map[cluster.Ref]map[string]any
-	// unknown are the manifests of kinds that nobody knows.
+	// unknown describes the manifests of kinds that are not known.
 	unknown []string
-	// placed are the objects that were taken as the resource's own, and whether as a whole.
+	// placed are the objects that were put as if the operator had applied them. The value says
+	// whether the manifest was complete.
 	placed map[cluster.Ref]bool
 }
 
-// fill puts what was given into the cluster: definitions first, then the custom resource.
+// fill puts the objects of the Input into the cluster: definitions first, the custom resource last.
 func (v *view) fill(p *program.Program) error {
 	v.byHand = map[cluster.Ref]map[string]any{}
 	v.cr = resourceIn(p, v.in)
@@ -66,17 +67,17 @@ func definesNothing(object map[string]any) int {
 	return 1
 }
 
-// put puts a manifest into the namespace where it lives. What was written by hand holds
-// nothing back.
+// put puts a manifest into its namespace. One that was written by hand loses its finalizers, so that
+// it can be replaced.
 func (v *view) put(manifest map[string]any) error {
 	u := (&unstructured.Unstructured{Object: manifest}).DeepCopy()
-	if v.settleNamespace(u) != nil {
+	if v.world.SetNamespace(u, v.cr.GetNamespace()) != nil {
 		v.unknown = append(v.unknown, describe(u))
-		return nil //nolint:nilerr // it is told as unknown
+		return nil //nolint:nilerr // the output lists it
 	}
 	ref := cluster.RefOf(u)
 	if ref.Identity() == v.resource.Identity() {
-		return nil // a dump of a namespace holds the custom resource as well
+		return nil // a dump of a namespace contains the custom resource, too
 	}
 	if u.GetResourceVersion() == "" {
 		v.byHand[ref.Identity()] = u.DeepCopy().Object
@@ -90,25 +91,8 @@ func (v *view) put(manifest map[string]any) error {
 	return err
 }
 
-// settleNamespace gives an object the namespace that it would be created in. It errors when nobody
-// knows whether it has one.
-func (v *view) settleNamespace(u *unstructured.Unstructured) error {
-	scope, err := v.world.Scope(u.GroupVersionKind())
-	switch {
-	case isUnknown(err) && (u.GetNamespace() != "" || u.GetResourceVersion() != "") && u.GroupVersionKind().Kind != "":
-		return nil // it says so itself
-	case err != nil:
-		return err
-	case scope == cluster.ClusterScoped:
-		u.SetNamespace("")
-	case u.GetNamespace() == "":
-		u.SetNamespace(v.cr.GetNamespace())
-	}
-	return nil
-}
-
-// identify gives a custom resource from a file the UID that it has on the cluster which the
-// live objects are from, as far as their marks tell: it is the same resource, changed.
+// identify gives a custom resource without a UID the UID in the marks of its live objects, because
+// it is the same resource with another spec.
 func (v *view) identify() {
 	if v.cr.GetUID() != "" {
 		return
@@ -123,8 +107,8 @@ func (v *view) identify() {
 	}
 }
 
-// place takes what was given for objects that the package renders as these, and serves the
-// kinds that it defines. It reports whether that may change what is decided.
+// place puts the given objects as those that the package renders, and serves the kinds that the
+// package defines. It reports whether that may change the decision.
 func (v *view) place(d reconcile.Decision) (bool, error) {
 	wanted := map[[2]string]rollout.DecidedObject{}
 	for _, c := range d.Components {
@@ -146,8 +130,7 @@ func (v *view) place(d reconcile.Decision) (bool, error) {
 	return again, nil
 }
 
-// serve serves the kind that an object of the package defines, and reports whether nobody
-// knew it.
+// serve serves the kind that an object of the package defines, and reports whether it is new.
 func (v *view) serve(manifest map[string]any) bool {
 	kind, scope, defines := cluster.DefinedBy(manifest)
 	if !defines {
@@ -160,13 +143,13 @@ func (v *view) serve(manifest map[string]any) bool {
 	return true
 }
 
-// placeOne takes what was given for one object as that object. As long as the object is
-// not complete, it has only what was given.
+// placeOne puts what was given for one object. While its manifest is incomplete, the object has only
+// the given fields.
 func (v *view) placeOne(component string, o program.Object, manifest *unstructured.Unstructured) (bool, error) {
 	kind := o.Identity.GroupVersionKind
 	scope, err := v.world.Scope(kind)
 	if err != nil || !o.Identity.Known() {
-		return false, nil //nolint:nilerr // the decision says so
+		return false, nil //nolint:nilerr // the decision reports it
 	}
 	ref := ownership.RefOf(o, v.resource.Namespace, scope)
 	given := v.in.Live[component][o.Name]
@@ -209,16 +192,15 @@ func (v *view) replace(ref cluster.Ref, manifest *unstructured.Unstructured, giv
 	return err
 }
 
-// setUID gives an object without a UID one, so that it is taken as it is: people write parts
-// of objects who want to see what follows from them.
+// setUID gives an object without a UID one, so that Put keeps it as it is: people write only the
+// fields whose effect they want to see.
 func setUID(u *unstructured.Unstructured) {
 	if u.GetUID() == "" {
 		u.SetUID(types.UID("uid-of-" + cluster.RefOf(u).String()))
 	}
 }
 
-// overlaid returns one value with another over it: maps field by field, anything else as a
-// whole.
+// overlaid returns one map with another over it: maps are merged, and other values replaced.
 func overlaid(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	for k, value := range over {
@@ -231,7 +213,7 @@ func overlaid(under, over map[string]any) map[string]any {
 	return out
 }
 
-// inputRef returns what an input reads; it has no name if it selects.
+// inputRef returns the reference of an input, without a name if the input selects by labels.
 func (v *view) inputRef(in program.Input) cluster.Ref {
 	ref := cluster.Ref{GroupVersionKind: in.Kind, Namespace: in.Namespace, Name: in.Object}
 	switch scope, err := v.world.Scope(in.Kind); {
@@ -263,8 +245,8 @@ func (v *view) read(in program.Input) []cluster.Ref {
 	return out
 }
 
-// absent says of each input that nothing was found of why, but for those that only
-// components refer to which should not exist.
+// absent describes the inputs that were not found, except for those that only excluded components
+// refer to.
 func (v *view) absent(d reconcile.Decision) []string {
 	var excluded []string
 	for _, c := range d.Components {
@@ -289,7 +271,7 @@ func (v *view) absent(d reconcile.Decision) []string {
 	return out
 }
 
-// unmatched describes the live objects that are no rendered object and no input.
+// unmatched describes the live objects that are neither rendered objects nor inputs.
 func (v *view) unmatched(d reconcile.Decision) []string {
 	matched := map[cluster.Ref]bool{}
 	names := map[string]bool{}
@@ -324,7 +306,7 @@ func (v *view) unmatched(d reconcile.Decision) []string {
 	return append(out, v.unknown...)
 }
 
-// identity returns an object as in "Deployment.apps shop/web".
+// identity returns a reference for messages, as in "Deployment.apps shop/web".
 func identity(ref cluster.Ref) string {
 	name := ref.Name
 	if ref.Namespace != "" {
@@ -333,7 +315,7 @@ func identity(ref cluster.Ref) string {
 	return fmt.Sprintf("%s %s", ref.GroupKind(), name)
 }
 
-// describe returns an object whose kind nobody knows.
+// describe returns an object of an unknown kind for messages.
 func describe(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s of %q", u.GetKind(), u.GetName(), u.GetAPIVersion())
 }

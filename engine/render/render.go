@@ -1,8 +1,8 @@
 package render
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,44 +16,43 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// DefaultNamespace is where a custom resource lives that does not say.
+// DefaultNamespace is the namespace of a custom resource that names none.
 const DefaultNamespace = "default"
 
 // Input is what Render knows besides the package.
 type Input struct {
 	// CR is the custom resource. It is not changed.
 	CR map[string]any
-	// Namespace is where a namespaced custom resource lives that does not say;
-	// DefaultNamespace when empty.
+	// Namespace is that of a namespaced custom resource that names none; "" stands for
+	// DefaultNamespace.
 	Namespace string
 	// Live holds observed objects by component and object name.
 	Live map[string]map[string]map[string]any
-	// Manifests are observed objects whose place in the package, or among its inputs,
-	// is found by their identity, and definitions of kinds.
+	// Manifests are observed objects, which are matched with rendered objects and inputs by their
+	// identity, and CustomResourceDefinitions.
 	Manifests []map[string]any
 }
 
-// Output is what the package makes of an Input.
+// Output is the decision about an Input.
 type Output struct {
 	// CR is the custom resource as it was evaluated, in its namespace.
 	CR map[string]any
-	// Invalid is what is wrong with the custom resource. When it is not empty,
-	// nothing else is set.
+	// Invalid are the faults of the custom resource. If there are any, nothing else is set but CR.
 	Invalid fault.Faults
 	// Components are all components, dependencies first, and then the hooks whose phase has
-	// come. There are none when the resource or the package is wrong as a whole.
+	// come. There are none if the resource or the package is invalid as a whole.
 	Components []rollout.DecidedComponent
 	// Hooks run at the phases of a rollout. They are no part of Objects.
 	Hooks []program.Hook
-	// Faults are what is wrong with the package as far as this custom resource
-	// shows, in the order of the components.
+	// Faults are the faults of the package that this custom resource shows, in the order of the
+	// components.
 	Faults fault.Faults
-	// Unmet are the predicates beside a broken one that do not hold either: the status names
-	// the broken one alone.
+	// Unmet are the false and unknown predicates of components that also have a broken one: the
+	// status names only the broken one.
 	Unmet []string
-	// Absent are the inputs that were not found, with what was looked for.
+	// Absent are the inputs that were not found, with their identity.
 	Absent []string
-	// Unmatched are the live objects that are neither a rendered object nor read.
+	// Unmatched are the live objects that are neither rendered objects nor inputs.
 	Unmatched []string
 }
 
@@ -63,11 +62,11 @@ type Object struct {
 	program.Object
 }
 
-// Path returns where the object is in its package: components.web.objects.service.
+// Path returns the path of the object in its package, such as components.web.objects.service.
 func (o Object) Path() string { return "components." + o.Component + ".objects." + o.Name }
 
-// Objects returns the objects of the components that are, or wait to be, applied, in the
-// order in which that happens: dependencies first. They are without the marks of the engine.
+// Objects returns the objects of the components that are applied or wait for it, dependencies
+// first, without the marks of the engine.
 func (o Output) Objects() []Object {
 	hooks := map[string]bool{}
 	for _, h := range o.Hooks {
@@ -90,11 +89,11 @@ func (o Output) Objects() []Object {
 	return out
 }
 
-// applies reports whether a component is, or waits to be, applied.
+// applies reports whether a component is applied or waits for it.
 func applies(c rollout.DecidedComponent) bool {
 	switch c.State {
 	case status.Failed:
-		return c.Reason == status.ReasonObjectFailed // it was, and did not get healthy
+		return c.Reason == status.ReasonObjectFailed // it was applied, and did not become healthy
 	case status.Held, status.Excluded, status.Deleting:
 		return false
 	case status.Verified, status.Applied, status.Waiting, status.Retrying:
@@ -102,7 +101,7 @@ func applies(c rollout.DecidedComponent) bool {
 	return true
 }
 
-// inNamespace returns a manifest with the namespace of the object that is made of it.
+// inNamespace returns a manifest with the namespace of its object.
 func inNamespace(manifest map[string]any, namespace string) map[string]any {
 	out, meta := maps.Clone(manifest), maps.Clone(metadataOf(manifest))
 	if delete(meta, "namespace"); namespace != "" {
@@ -112,8 +111,8 @@ func inNamespace(manifest map[string]any, namespace string) map[string]any {
 	return out
 }
 
-// Render decides about one custom resource as a reconcile would. It errors only when that
-// fails; everything that is wrong with the resource or with the package is in the Output.
+// Render decides about one custom resource as a reconcile would. Faults of the resource and of the
+// package are in the Output; it errors only if the decision itself fails.
 func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
 	v := &view{world: dryrun.New(types.NamespacedName{}, p), in: in, placed: map[cluster.Ref]bool{}}
 	if err := v.fill(p); err != nil {
@@ -134,7 +133,7 @@ func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
 	}
 }
 
-// output returns what was decided last.
+// output returns the last decision.
 func (v *view) output(d reconcile.Decision) Output {
 	out := Output{CR: v.cr.Object}
 	if invalid := d.Rollout.Invalid; len(invalid) > 0 {
@@ -155,7 +154,7 @@ func (v *view) output(d reconcile.Decision) Output {
 	return out
 }
 
-// unmet returns the predicates that do not hold, of components that have a broken one.
+// unmet returns the false and unknown predicates of components that also have a broken one.
 func unmet(d reconcile.Decision) []string {
 	var out []string
 	for _, c := range d.Components {
@@ -168,7 +167,7 @@ func unmet(d reconcile.Decision) []string {
 	return out
 }
 
-// faultsOf returns what is wrong with the package, or with the resource as it sees it.
+// faultsOf returns the faults of the package, or of the resource as the package sees it.
 func faultsOf(d reconcile.Decision) fault.Faults {
 	faults := d.Rollout.Misconfigured
 	for _, c := range d.Components {
@@ -184,8 +183,8 @@ func faultsOf(d reconcile.Decision) fault.Faults {
 	return faults
 }
 
-// componentFaults returns what is wrong with the package in one component. Conditions that
-// can never be decided are wrong before their time has come.
+// componentFaults returns the faults of one component. A predicate that can never be decided is a
+// fault even before it is its turn.
 func componentFaults(c rollout.DecidedComponent) fault.Faults {
 	if c.State == status.Excluded {
 		return nil
@@ -197,7 +196,7 @@ func componentFaults(c rollout.DecidedComponent) fault.Faults {
 	case c.Reason == status.ReasonPredicateBroken && c.Source.When.Verdict == program.Broken:
 		faults = append(faults, fault.Fault{Path: "components." + c.Name + ".when", Message: c.Source.When.Detail})
 	case c.Reason == status.ReasonPredicateBroken:
-	case c.Reason == status.ReasonObjectFailed: // that is the cluster's, and not the package's
+	case c.Reason == status.ReasonObjectFailed: // a fault of the cluster, not of the package
 	case c.State == status.Failed, c.Reason == status.ReasonKindNotServed:
 		faults = append(faults, fault.Fault{Path: "components." + c.Name, Message: c.Message})
 	}
@@ -222,8 +221,8 @@ func broken(prefix string, predicates ...program.Predicate) fault.Faults {
 	return faults
 }
 
-// once leaves out what was said before about the same field: a broken predicate, for
-// one, is a fault of its own and makes its component invalid.
+// once returns the first fault of each field: a broken predicate, for example, is a fault by itself
+// and also makes its component invalid.
 func once(faults fault.Faults) fault.Faults {
 	type place struct {
 		fault.Position
@@ -242,8 +241,8 @@ func once(faults fault.Faults) fault.Faults {
 	return out
 }
 
-// redacted returns faults that show nothing of the Secrets. What is rendered is as it is:
-// it was asked for.
+// redacted returns faults without the values of Secrets. The rendered objects are not redacted,
+// because the user asked for them.
 func redacted(d reconcile.Decision, faults fault.Faults) fault.Faults {
 	for i, f := range faults {
 		faults[i].Path, faults[i].Message, faults[i].Hint = d.Redactor.Text(f.Path), d.Redactor.Text(f.Message), d.Redactor.Text(f.Hint)
@@ -251,8 +250,8 @@ func redacted(d reconcile.Decision, faults fault.Faults) fault.Faults {
 	return faults
 }
 
-// resourceIn returns the custom resource in its namespace, and a cluster-scoped one
-// without any, as the API server would return it.
+// resourceIn returns the custom resource in its namespace, or in none if it is cluster-scoped, as
+// the API server would return it.
 func resourceIn(p *program.Program, in Input) *unstructured.Unstructured {
 	meta := maps.Clone(metadataOf(in.CR))
 	if meta == nil {
@@ -261,10 +260,8 @@ func resourceIn(p *program.Program, in Input) *unstructured.Unstructured {
 	switch namespace, _ := meta["namespace"].(string); {
 	case p.Meta().ClusterScoped:
 		delete(meta, "namespace")
-	case namespace == "" && in.Namespace == "":
-		meta["namespace"] = DefaultNamespace
 	case namespace == "":
-		meta["namespace"] = in.Namespace
+		meta["namespace"] = cmp.Or(in.Namespace, DefaultNamespace)
 	}
 	cr := maps.Clone(in.CR)
 	cr["metadata"] = meta
@@ -274,10 +271,4 @@ func resourceIn(p *program.Program, in Input) *unstructured.Unstructured {
 func metadataOf(object map[string]any) map[string]any {
 	meta, _ := object["metadata"].(map[string]any)
 	return meta
-}
-
-// isUnknown reports whether nobody can tell where an object lives.
-func isUnknown(err error) bool {
-	_, ok := errors.AsType[*cluster.KindNotServedError](err)
-	return ok
 }

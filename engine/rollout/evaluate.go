@@ -81,7 +81,11 @@ func evaluationError(err error) error {
 		return &stopError{fault: failed("", status.ReasonEvaluationFailed, oneLine(err.Error())), detail: string(panicked.Stack)}
 	}
 	if limit, over := errors.AsType[*program.LimitError](err); over {
-		return stop(status.ReasonEvaluationLimit, limit.Error())
+		reason := status.ReasonEvaluationLimit
+		if limit.TooSlow {
+			reason = status.ReasonEvaluationTooSlow
+		}
+		return stop(reason, limit.Error())
 	}
 	return stop(status.ReasonInvalidPackage, err.Error())
 }

@@ -13,7 +13,7 @@ import (
 // hooks decides which hooks run, and knows how they ended.
 type hooks struct {
 	*progress
-	states map[string]HookState
+	states HookStates
 }
 
 // afterDeploy runs the hooks that follow the deploy phase.
@@ -193,7 +193,7 @@ func (hk *hooks) placesOf(ctx context.Context, c program.Component) []place {
 // hookStates returns how the hooks have ended, and as Waiting those that are still to run
 // before deletion, which an undecided when may turn out to need. A hook that the package no
 // longer has is forgotten, and runs again if it comes back.
-func (hk *hooks) hookStates() map[string]HookState {
+func (hk *hooks) hookStates() HookStates {
 	if hk.graph == nil {
 		return hk.states // without an evaluation nobody knows which hooks the package has
 	}
@@ -201,7 +201,7 @@ func (hk *hooks) hookStates() map[string]HookState {
 	for _, h := range hk.rollout.Hooks {
 		due[h.Component.Name] = h.Phase == program.BeforeDelete && h.Component.When.Verdict != program.False
 	}
-	out := map[string]HookState{}
+	out := HookStates{}
 	for name, f := range hk.states {
 		if isDue, rendered := due[name]; rendered && (isDue || f.State != status.Waiting) {
 			out[name] = f

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"operetta.dev/engine/graph"
@@ -44,7 +43,7 @@ func (ev *evaluated) connect() error {
 		}
 	}
 	if _, err := g.Order(); err != nil {
-		return stop(cycleReason(err), err.Error())
+		return stop(cycleReason(g.Cycles()), err.Error())
 	}
 	ev.graph = g
 	return nil
@@ -52,23 +51,13 @@ func (ev *evaluated) connect() error {
 
 // cycleReason returns whose mistake a cycle is: the resource's, if one of the edges follows
 // from its data, or else the package's.
-func cycleReason(err error) status.Reason {
-	for _, one := range unjoined(err) {
-		cycle, ok := errors.AsType[*graph.CycleError[string, program.Edge]](one)
-		fromData := ok && slices.ContainsFunc(cycle.Path, func(e graph.Edge[string, program.Edge]) bool { return e.Data.FromData })
-		if !fromData {
+func cycleReason(cycles []*graph.CycleError[string, program.Edge]) status.Reason {
+	for _, cycle := range cycles {
+		if !slices.ContainsFunc(cycle.Path, func(e graph.Edge[string, program.Edge]) bool { return e.Data.FromData }) {
 			return status.ReasonInvalidPackage
 		}
 	}
 	return status.ReasonInvalidSpec
-}
-
-// unjoined returns the errors that one joins.
-func unjoined(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		return several.Unwrap()
-	}
-	return []error{err}
 }
 
 // exclude finds the components that should not exist and hides their live objects from the

@@ -75,7 +75,7 @@ type Input struct {
 	// Inventory is what the resource has written so far.
 	Inventory ownership.Inventory
 	// HookStates are the hooks that have run, by name.
-	HookStates map[string]HookState
+	HookStates HookStates
 	// Requested says that a person has asked for this rollout.
 	Requested bool
 	// Patches change what the package renders, in any order.
@@ -108,7 +108,7 @@ type WriteAhead struct {
 	// Preview is what is about to happen.
 	Preview status.Completion
 	// HookStates are the hooks as Result has them.
-	HookStates map[string]HookState
+	HookStates HookStates
 }
 
 // A HookState is how a hook ended. One that is Waiting has not run and comes before the
@@ -130,7 +130,7 @@ type Result struct {
 	// Events are what happened, in the past tense.
 	Events []Event
 	// HookStates are the hooks that have run, and those before deletion, by name.
-	HookStates map[string]HookState
+	HookStates HookStates
 	// NeedsFinalizer says that the resource must not go before its objects were deleted.
 	NeedsFinalizer bool
 	// Detail is for the log, and too long for a status: where the evaluator failed.
@@ -187,10 +187,8 @@ func newRun(e *Engine, in Input) *run {
 		desired:   map[string][]ownership.Desired{}, awaited: map[string]string{},
 		outcomes: map[string]status.Component{}, judged: map[string]bool{}, rejected: map[string]string{},
 	}
-	states := maps.Clone(in.HookStates)
-	if states == nil {
-		states = map[string]HookState{}
-	}
+	states := HookStates{}
+	maps.Copy(states, in.HookStates)
 	return &run{hooks: hooks{progress: pr, states: states}, result: Result{Events: events}, change: status.Unchanged}
 }
 

@@ -3,7 +3,6 @@ package status
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,8 +21,8 @@ type Input struct {
 	Now time.Time
 	// Package and Digest identify the package.
 	Package, Digest string
-	// PackageFault says what is wrong with the present files of the package, when Digest
-	// is that of an earlier version; "" is nothing.
+	// PackageFault says what is wrong with the present files of the package while an earlier
+	// version serves, or "".
 	PackageFault string
 	// Version is the API version that was reconciled.
 	Version string
@@ -31,41 +30,38 @@ type Input struct {
 	Inventory []any
 	// Hooks are the hooks that have run, as JSON values.
 	Hooks []any
-	// HandledAt is the value of the annotation that asked for this reconcile, or "".
+	// HandledAt is the value of the annotation that requested this reconcile, or "".
 	HandledAt string
 }
 
-// EngineFields are the fields of status that the engine writes. An author's own
-// field of that name is not written.
+// EngineFields are the fields of a status that the engine writes. An author's field of such a name is
+// ignored.
 var EngineFields = []string{
 	"observedGeneration", "phase", "conditions", "componentsReady", "components", "package", "versions", "inventory",
 	"lastHandledReconcileAt", "hooks", "patches",
 }
 
-// Build returns the status of a custom resource. It is deterministic, and equal
-// to Before unless something of substance changed.
+// Build returns the status of a custom resource. It is deterministic, and equal to Before unless
+// something changed.
 func Build(in Input) map[string]any {
 	c := in.Completion
 	out := map[string]any{}
-	for _, k := range slices.Sorted(maps.Keys(c.Own)) {
-		if !slices.Contains(EngineFields, k) {
-			out[k] = c.Own[k]
-		}
+	own := c.Own
+	if own == nil {
+		own = in.Before // they were not evaluated
 	}
-	if c.Own == nil {
-		keep(out, in.Before, func(field string) bool { return !slices.Contains(EngineFields, field) })
-	}
+	keep(out, own, func(field string) bool { return !slices.Contains(EngineFields, field) })
 	if list := components(in, c.Components); len(list) > 0 {
 		out["components"] = list
 	}
 	out["componentsReady"] = c.tally()
 	if !c.Fault.IsZero() && len(c.Components) == 0 {
-		// Nobody has looked at the objects: they are as they were.
+		// The rollout did not get as far as the components: they are as they were.
 		keep(out, in.Before, func(field string) bool {
 			return slices.Contains([]string{"components", "componentsReady", "patches"}, field)
 		})
 		for _, was := range previousComponents(in.Before, in.Generation) {
-			in.Completion.Components = append(in.Completion.Components, was.Component)
+			in.Completion.Components = append(in.Completion.Components, was.component())
 		}
 	}
 	phase := next(PhaseOf(in.Before), in.Completion)
@@ -74,12 +70,16 @@ func Build(in Input) map[string]any {
 	out["conditions"] = conditions(in, phase)
 	out["package"] = map[string]any{"name": in.Package, "digest": in.Digest}
 	out["versions"] = versions(in)
-	out["inventory"] = append([]any{}, in.Inventory...) // one that is missing was lost
+	out["inventory"] = append([]any{}, in.Inventory...) // a missing one would count as lost
 	if len(in.Hooks) > 0 {
 		out["hooks"] = in.Hooks
 	}
 	if len(c.Patches) > 0 {
-		out["patches"] = texts(c.Patches)
+		patches := make([]any, len(c.Patches))
+		for i, name := range c.Patches {
+			patches[i] = name
+		}
+		out["patches"] = patches
 	}
 	if in.HandledAt != "" {
 		out["lastHandledReconcileAt"] = in.HandledAt
@@ -87,15 +87,7 @@ func Build(in Input) map[string]any {
 	return out
 }
 
-func texts(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
-	}
-	return out
-}
-
-// keep takes over the fields of a status that were not looked at now.
+// keep copies some fields of a status.
 func keep(out, before map[string]any, which func(field string) bool) {
 	for k, v := range before {
 		if which(k) {
@@ -104,8 +96,7 @@ func keep(out, before map[string]any, which func(field string) bool) {
 	}
 }
 
-// versions returns the desired version, and the reconciled one: what was last
-// fully verified.
+// versions returns the desired version, and the version that was last fully verified.
 func versions(in Input) map[string]any {
 	out := map[string]any{"desired": in.Version}
 	was, _ := in.Before["versions"].(map[string]any)
@@ -150,8 +141,8 @@ func conditions(in Input, phase Phase) []any {
 	return NewConditions(in.Before, in.Generation, in.Now, all...)
 }
 
-// Paused returns a status with the condition that a person has paused the resource.
-// Everything else stays as it was last observed.
+// Paused returns a status with the condition that a person has paused the resource. Everything else
+// stays as it is.
 func Paused(before map[string]any, generation int64, now time.Time) map[string]any {
 	return withConditions(before, generation, now, metav1.Condition{
 		Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: ConditionPaused,
@@ -159,7 +150,7 @@ func Paused(before map[string]any, generation int64, now time.Time) map[string]a
 	})
 }
 
-// notStalled is the reason of the condition Stalled while nobody has to act.
+// notStalled is the reason of the condition Stalled while it is false.
 const notStalled = "NotStalled"
 
 func ongoing(s metav1.ConditionStatus, message string) string {
@@ -169,12 +160,12 @@ func ongoing(s metav1.ConditionStatus, message string) string {
 	return ""
 }
 
-// Same reports whether two statuses say the same.
+// Same reports whether two statuses are equal, whatever the Go types of their numbers.
 func Same(a, b map[string]any) bool {
 	return equality.Semantic.DeepEqual(normal(a), normal(b))
 }
 
-// normal gives numbers one type, whether they come from JSON or from Go.
+// normal converts all numbers to one type.
 func normal(m map[string]any) map[string]any {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -187,22 +178,19 @@ func normal(m map[string]any) map[string]any {
 	return out
 }
 
-// Significance says how soon a change of status has to be written.
+// Significance says how soon a change of the status has to be written.
 type Significance string
 
-// The weights.
+// The significances, least first.
 const (
 	// NoChange: there is nothing to write.
 	NoChange Significance = "None"
-	// ProgressOnly: only messages and the author's numbers changed. Such a change
-	// may be held back for a moment: pods become ready one by one, and each would
-	// cost a write.
+	// ProgressOnly: only messages and the author's fields changed. Such a change may be held
+	// back: pods become ready one by one, and each would cost a write.
 	ProgressOnly Significance = "Progress"
-	// StateOnly: the status of a condition, or a component that is wrong or left out,
-	// changed as well.
+	// StateOnly: a condition became true or false, or a component failed or was excluded.
 	StateOnly Significance = "State"
-	// Substance: what the engine goes by changed, such as the generation or the
-	// inventory.
+	// Substance: the engine's state changed, such as the generation or the inventory.
 	Substance Significance = "Substance"
 )
 
@@ -220,21 +208,20 @@ func CompareSignificance(before, after map[string]any) Significance {
 	return ProgressOnly
 }
 
-// substance returns what of a status must never be lost.
+// substance returns the part of a status that must never be lost.
 func substance(s map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"observedGeneration", "package", "versions", "lastHandledReconcileAt", "hooks", "patches"} {
 		out[k] = s[k]
 	}
-	// The inventory was stored before the first write; what a rollout adds to it
-	// is digests, and what it takes away may be looked for again. What an object that
-	// ends was made with, and how it has ended, cannot be seen any more once it has
-	// removed itself.
+	// The inventory was stored before the first write. A rollout only adds digests, and removes
+	// entries that it could look up again. The content of an object that finishes, and how it
+	// finished, cannot be read again after the object has deleted itself.
 	out["inventory"], out["ended"] = len(list(s, "inventory")), ended(s)
 	return out
 }
 
-// state returns what of a status people and programs wait for.
+// state returns the part of a status that people and programs wait for.
 func state(s map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, c := range conditionsOf(s) {
@@ -253,8 +240,7 @@ func state(s map[string]any) map[string]any {
 	return out
 }
 
-// ended returns with which content the objects of an inventory were made that end, and
-// how they have ended.
+// ended returns the content of the objects in an inventory that finish, and how they finished.
 func ended(s map[string]any) []any {
 	out := []any{}
 	for _, group := range list(s, "inventory") {

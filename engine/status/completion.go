@@ -1,8 +1,8 @@
-// Package status turns the outcome of a rollout into what a custom resource
-// reports: a phase, conditions, and a line for each component. It is pure: the
-// time is given to it, and it neither reads nor writes a cluster.
+// Package status turns the result of a rollout into the status of a custom resource: a phase,
+// conditions, and an entry for each component. It is pure: callers pass the time, and it
+// neither reads nor writes a cluster.
 //
-//	Completion --Build--> status  (only ever written when it differs, see Same)
+//	Completion --Build--> status  (written only if it differs, see Same)
 //
 // # Phases
 //
@@ -10,18 +10,22 @@
 //	                │            │         │
 //	                └────────────┴─> Failed┘         any ─> Deleting
 //
-// These are the usual ways; docs/reasons.md has them all, and a test that they are.
+// These are the usual transitions; docs/reasons.md has all of them, which a test checks.
 //
-//	Created      what is to be done is stored, and its first object is not written yet
+//	Created      the inventory is stored, and no object is written yet
 //	Reconciling  the last rollout wrote or deleted something
 //	Waiting      it wrote nothing, and something is not ready
 //	Scaling      it was Ready, and only numbers of replicas were changed since
 //	Failed       a person has to change something
 //	Deleting     the resource is deleted, its objects are on their way out
 //
-// Conditions have the meaning that kstatus and kubectl wait give them: Ready is
-// true only for the generation that it names, Reconciling is true while there is
-// something to do, Stalled is true when a person has to act.
+// Conditions have the meaning that kstatus and kubectl wait give them: Ready is true only for the
+// generation that it names, Reconciling is true while there is something to do, Stalled is true
+// when a person has to act.
+//
+// State is the only word for how far a component is: render, the dry runs and events use it, too.
+// What it results from has words of its own: program.Rendering says whether the component could be
+// evaluated, program.Verdict what a predicate says, and verify.Health how an object is.
 package status
 
 import (
@@ -44,10 +48,9 @@ const (
 	Applied State = "Applied"
 	// Waiting: not applied, because something has to come first.
 	Waiting State = "Waiting"
-	// Retrying: the cluster could not be asked, or refused something for now. It is
-	// tried again by itself.
+	// Retrying: the cluster did not answer, or refused something for now. The engine retries.
 	Retrying State = "Retrying"
-	// Failed: it needs a change.
+	// Failed: a person has to change something.
 	Failed State = "Failed"
 	// Excluded: it should not exist.
 	Excluded State = "Excluded"
@@ -63,44 +66,45 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonVerified         Reason = "Verified"
-	ReasonProgressing      Reason = "Progressing"
-	ReasonDependency       Reason = "WaitingForDependency"
-	ReasonRequirement      Reason = "WaitingForRequirement"
-	ReasonValue            Reason = "WaitingForValue"
-	ReasonFieldNotSet      Reason = "FieldNotSet"
-	ReasonKindNotServed    Reason = "KindNotServed"
-	ReasonObjectGoing      Reason = "WaitingForDeletion"
-	ReasonNotReady         Reason = "NotReady"
-	ReasonObjectFailed     Reason = "ObjectFailed"
-	ReasonPredicateBroken  Reason = "PredicateBroken"
-	ReasonInvalidObject    Reason = "InvalidObject"
-	ReasonOwnedByAnother   Reason = "OwnedByAnother"
-	ReasonApplyFailed      Reason = "ApplyFailed"
-	ReasonKindUnreadable   Reason = "KindUnreadable"
-	ReasonObjectRejected   Reason = "ObjectRejected"
-	ReasonDuplicateObject  Reason = "DuplicateObject"
-	ReasonKeepsChanging    Reason = "KeepsChanging"
-	ReasonExcluded         Reason = "Excluded"
-	ReasonUndecided        Reason = "Undecided"
-	ReasonInvalidSpec      Reason = "InvalidSpec"
-	ReasonInvalidPackage   Reason = "InvalidPackage"
-	ReasonInvalidConfig    Reason = "InvalidConfig"
-	ReasonStatusUnreadable Reason = "StatusUnreadable"
-	ReasonHookFailed       Reason = "HookFailed"
-	ReasonHooksRunning     Reason = "HooksRunning"
-	ReasonPackageMissing   Reason = "PackageMissing"
-	ReasonPackageBroken    Reason = "PackageBroken"
-	ReasonTimedOut         Reason = "TimedOut"
-	ReasonEvaluationFailed Reason = "EvaluationFailed"
-	ReasonInternalError    Reason = "InternalError"
-	ReasonEvaluationLimit  Reason = "EvaluationLimit"
-	ReasonStatusTooLarge   Reason = "StatusTooLarge"
-	ReasonPruning          Reason = "Pruning"
-	ReasonPruneRefused     Reason = "PruneRefused"
-	ReasonDeleteFailed     Reason = "DeleteFailed"
-	ReasonDeleting         Reason = "Deleting"
-	ReasonReady            Reason = "Ready"
+	ReasonVerified          Reason = "Verified"
+	ReasonProgressing       Reason = "Progressing"
+	ReasonDependency        Reason = "WaitingForDependency"
+	ReasonRequirement       Reason = "WaitingForRequirement"
+	ReasonValue             Reason = "WaitingForValue"
+	ReasonFieldNotSet       Reason = "FieldNotSet"
+	ReasonKindNotServed     Reason = "KindNotServed"
+	ReasonObjectGoing       Reason = "WaitingForDeletion"
+	ReasonNotReady          Reason = "NotReady"
+	ReasonObjectFailed      Reason = "ObjectFailed"
+	ReasonPredicateBroken   Reason = "PredicateBroken"
+	ReasonInvalidObject     Reason = "InvalidObject"
+	ReasonOwnedByAnother    Reason = "OwnedByAnother"
+	ReasonApplyFailed       Reason = "ApplyFailed"
+	ReasonKindUnreadable    Reason = "KindUnreadable"
+	ReasonObjectRejected    Reason = "ObjectRejected"
+	ReasonDuplicateObject   Reason = "DuplicateObject"
+	ReasonKeepsChanging     Reason = "KeepsChanging"
+	ReasonExcluded          Reason = "Excluded"
+	ReasonUndecided         Reason = "Undecided"
+	ReasonInvalidSpec       Reason = "InvalidSpec"
+	ReasonInvalidPackage    Reason = "InvalidPackage"
+	ReasonInvalidConfig     Reason = "InvalidConfig"
+	ReasonStatusUnreadable  Reason = "StatusUnreadable"
+	ReasonHookFailed        Reason = "HookFailed"
+	ReasonHooksRunning      Reason = "HooksRunning"
+	ReasonPackageMissing    Reason = "PackageMissing"
+	ReasonPackageBroken     Reason = "PackageBroken"
+	ReasonTimedOut          Reason = "TimedOut"
+	ReasonEvaluationFailed  Reason = "EvaluationFailed"
+	ReasonInternalError     Reason = "InternalError"
+	ReasonEvaluationLimit   Reason = "EvaluationLimit"
+	ReasonEvaluationTooSlow Reason = "EvaluationTooSlow"
+	ReasonStatusTooLarge    Reason = "StatusTooLarge"
+	ReasonPruning           Reason = "Pruning"
+	ReasonPruneRefused      Reason = "PruneRefused"
+	ReasonDeleteFailed      Reason = "DeleteFailed"
+	ReasonDeleting          Reason = "Deleting"
+	ReasonReady             Reason = "Ready"
 )
 
 // A Component is the outcome of one component.
@@ -109,23 +113,23 @@ type Component struct {
 	State   State
 	Reason  Reason
 	Message string
-	// Timeout is how long it may be unsettled; 0 is for ever.
+	// Timeout is how long it may take to be Done; 0 is forever.
 	Timeout time.Duration
-	// TimedOutIn is the state in which its time ended, if it did, and Awaited the
-	// reason that it had.
+	// TimedOutIn and Awaited are the state and reason that it had when its timeout ended, if it
+	// did.
 	TimedOutIn State
 	Awaited    Reason
-	// WaitsFor are the components that are not as far as this one needs them.
+	// WaitsFor are the dependencies that are not as far as this component needs them.
 	WaitsFor []string
-	// Healthy says of one that is Waiting that nothing is to be changed about it, and that
-	// its objects are there and healthy: it runs while another component is changed.
+	// Healthy says of a Waiting component that its objects exist, are healthy and need no
+	// change: it runs while another component changes.
 	Healthy bool
 }
 
 // IsZero reports whether there is no component, as in the Fault of a Completion without one.
 func (c Component) IsZero() bool { return c.State == "" && c.Reason == "" }
 
-// Cause returns the reason of a component apart from having had its time.
+// Cause returns the reason of a component, or the one that it had when its timeout ended.
 func (c Component) Cause() Reason {
 	if c.Reason == ReasonTimedOut {
 		return c.Awaited
@@ -133,15 +137,15 @@ func (c Component) Cause() Reason {
 	return c.Reason
 }
 
-// Stalled returns what the status of a resource says, if it is stalled for a reason, or "".
-func Stalled(status map[string]any, reason Reason) string {
-	if c := Condition(status, ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason == string(reason) {
-		return c.Message
+// StalledBy returns reason and message of the condition Stalled, or nothing if it is not true.
+func StalledBy(status map[string]any) (Reason, string) {
+	if c := Condition(status, ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		return Reason(c.Reason), c.Message
 	}
-	return ""
+	return "", ""
 }
 
-// TimedOut returns the component as one that has had its time.
+// TimedOut returns the component as failed because its timeout has ended.
 func (c Component) TimedOut() Component {
 	c.Message = fmt.Sprintf("not ready within %s: %s", c.Timeout, c.Message)
 	c.TimedOutIn, c.Awaited = c.State, c.Reason
@@ -149,7 +153,7 @@ func (c Component) TimedOut() Component {
 	return c
 }
 
-// awaits returns the state that a component is in but for its time.
+// awaits returns the state of a component, or the one that it had when its timeout ended.
 func (c Component) awaits() State {
 	if c.TimedOutIn != "" {
 		return c.TimedOutIn
@@ -157,10 +161,10 @@ func (c Component) awaits() State {
 	return c.State
 }
 
-// counts reports whether the component is part of what should be there.
+// counts reports whether the component should exist.
 func (c Component) counts() bool { return c.State != Excluded && c.State != Deleting }
 
-// Done reports whether nothing more is to be done about the component.
+// Done reports whether nothing is left to do for the component.
 func (c Component) Done() bool { return c.State == Verified || c.State == Excluded }
 
 // A Change is what one rollout did to the objects.
@@ -176,14 +180,12 @@ const (
 	Changed Change = "Changed"
 )
 
-// A Completion is the outcome of one rollout: the CompletionState of older
-// frameworks.
+// A Completion is the result of one rollout.
 type Completion struct {
 	// Components are the outcomes in the author's order.
 	Components []Component
-	// Fault is what is wrong with the resource, the package or the cluster as a
-	// whole; its Reason is empty when nothing is. One that is Retrying passes by
-	// itself.
+	// Fault is what is wrong with the resource, the package or the cluster as a whole; its Reason
+	// is empty if nothing is. A fault with state Retrying passes by itself.
 	Fault Component
 	// Pruning says what is still to be deleted, or "".
 	Pruning string
@@ -193,7 +195,7 @@ type Completion struct {
 	Change Change
 	// Deleting says that the resource is being deleted.
 	Deleting bool
-	// Planned says that this is what is about to be done, and nothing of it was yet.
+	// Planned says that the rollout has not written anything yet.
 	Planned bool
 	// Refused says that the API server refused to delete what Pruning names.
 	Refused bool
@@ -204,22 +206,15 @@ type Completion struct {
 // needsPerson reports whether a person has to act before a deletion goes on.
 func (c Completion) needsPerson() bool { return c.stopped() || c.anyIn(Failed) }
 
-// Ready reports whether everything that should be there is healthy and nothing
-// else is left.
+// Ready reports whether everything that should exist is healthy and everything else is gone.
 func (c Completion) Ready() bool {
 	if c.Deleting || c.Planned || !c.Fault.IsZero() || c.Pruning != "" {
 		return false
 	}
-	for _, comp := range c.Components {
-		if !comp.Done() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Components, func(comp Component) bool { return !comp.Done() })
 }
 
-// tally returns "2/3": how many of the components that should be there are
-// healthy.
+// tally returns how many of the components that should exist are healthy, as in "2/3".
 func (c Completion) tally() string {
 	verified, all := 0, 0
 	for _, comp := range c.Components {
@@ -234,12 +229,11 @@ func (c Completion) tally() string {
 	return fmt.Sprintf("%d/%d", verified, all)
 }
 
-// byUrgency are the states that need something, what to look at first in front.
+// byUrgency are the states of components that are not done, the most urgent one first.
 var byUrgency = []State{Failed, Retrying, Applied, Held, Waiting, Deleting}
 
-// unsettled returns the components that a person should look at, the first one
-// first: one that failed before one that waits, and one that others wait for before
-// those.
+// unsettled returns the components that are not done, the most urgent one first: failed before
+// waiting, and a cause before the components that wait for it.
 func (c Completion) unsettled() []Component {
 	urgency := func(c Component) int {
 		n := 2 * slices.Index(byUrgency, c.State)
@@ -273,8 +267,8 @@ func (c Completion) summary() (Reason, string) {
 	return ReasonPruning, c.Pruning
 }
 
-// stalled returns why a person has to act on a completion that has failed: what is
-// wrong with the whole, or else with its first failed component.
+// stalled returns why a person has to act: the fault of the whole, or else the most urgent
+// component.
 func (c Completion) stalled() (Reason, string) {
 	if c.stopped() {
 		return c.Fault.Reason, c.Fault.Message
@@ -283,11 +277,10 @@ func (c Completion) stalled() (Reason, string) {
 	return unsettled[0].Reason, c.about(unsettled)
 }
 
-// stopped reports whether what is wrong with the whole does not pass by itself.
+// stopped reports whether there is a fault that does not pass by itself.
 func (c Completion) stopped() bool { return !c.Fault.IsZero() && c.Fault.State != Retrying }
 
-// about says what is wrong with the first of some components, which ones wait for
-// it, and that there are more.
+// about describes the first component, and names or counts those that wait for it and the others.
 func (c Completion) about(unsettled []Component) string {
 	worst := unsettled[0]
 	var b strings.Builder

@@ -2,42 +2,45 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// A componentStatus is a component as the status has it.
+type componentStatus struct {
+	Name       string `json:"name"`
+	State      State  `json:"state"`
+	Reason     Reason `json:"reason"`
+	Message    string `json:"message,omitempty"`
+	TimedOutIn State  `json:"timedOutIn,omitempty"`
+	Since      string `json:"since,omitempty"`
+	Blocks     string `json:"blocks,omitempty"`
+}
 
 // components returns what the status says of each component.
 func components(in Input, all []Component) []any {
 	blocks, limit := blockingOf(all), messageLimit(len(all))
-	before := map[string]previousComponent{}
-	for _, was := range previousComponents(in.Before, in.Generation) {
-		before[was.Name] = was
-	}
+	before := previousComponents(in.Before, in.Generation)
 	var out []any
 	for i, c := range all {
-		m := map[string]any{"name": c.Name, "state": string(c.State), "reason": string(c.Reason)}
-		if c.Message != "" {
-			m["message"] = Shorten(c.Message, limit)
-		}
-		if c.TimedOutIn != "" {
-			m["timedOutIn"] = string(c.TimedOutIn)
-		}
+		s := componentStatus{Name: c.Name, State: c.State, Reason: c.Reason, Message: Shorten(c.Message, limit), TimedOutIn: c.TimedOutIn}
 		if !c.Done() {
-			m["since"] = before[c.Name].transitionTime(c, in.Now).UTC().Format(time.RFC3339)
+			s.Since = transitionTime(before, c, in.Now).UTC().Format(time.RFC3339)
 		}
-		if waiting := blocks.by(i); len(waiting) > 0 {
-			m["blocks"] = Shorten(names(waiting), limit)
-		}
+		s.Blocks = Shorten(names(blocks.by(i)), limit)
+		m, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&s) // it has plain fields
 		out = append(out, m)
 	}
 	return out
 }
 
-// blocking says which components wait for which others, directly or behind one
-// another. There may be many, and they are all asked for.
+// blocking says which components wait for which others, directly or transitively.
 type blocking struct {
 	all []Component
-	// waiting are the components that wait for the one at that place.
+	// waiting has, by position of a component, the positions of those that wait for it directly.
 	waiting [][]int
 }
 
@@ -57,8 +60,8 @@ func blockingOf(all []Component) blocking {
 	return out
 }
 
-// by returns the components that wait for the one at a place, in the author's order.
-// For one that is settled nobody waits.
+// by returns the components that wait for the one at a position, in the author's order. No component
+// waits for one that is done.
 func (b blocking) by(place int) []string {
 	if len(b.waiting[place]) == 0 || b.all[place].Done() {
 		return nil
@@ -81,7 +84,7 @@ func (b blocking) by(place int) []string {
 	return out
 }
 
-// names enumerates components: "a, b and c", and of many the first few.
+// names lists components, as in "a, b and c". Of many it lists the first few and counts the rest.
 func names(all []string) string {
 	var first []string
 	var last string
@@ -96,47 +99,42 @@ func names(all []string) string {
 	return strings.Join(first, ", ") + " and " + last
 }
 
-// Since returns when a component came into its state: as the status before says, if
-// it has the same one of it for the same generation of the spec, or now. What has
-// waited for one thing has its time for the next one all the same.
+// Since returns when a component came into its state: the time in the status before, if that has the
+// same state for the same generation of the spec, or else now. The reason may have changed: a
+// component that waits for the next thing keeps its time.
 func Since(before map[string]any, c Component, generation int64, now time.Time) time.Time {
-	for _, was := range previousComponents(before, generation) {
-		if was.Name == c.Name {
-			return was.transitionTime(c, now)
+	return transitionTime(previousComponents(before, generation), c, now)
+}
+
+// transitionTime returns when a component came into its state, given the components before.
+func transitionTime(before []componentStatus, c Component, now time.Time) time.Time {
+	i := slices.IndexFunc(before, func(was componentStatus) bool { return was.Name == c.Name })
+	if i >= 0 && before[i].component().awaits() == c.awaits() {
+		if since, err := time.Parse(time.RFC3339, before[i].Since); err == nil {
+			return since
 		}
 	}
 	return now.Truncate(time.Second)
 }
 
-// previousComponent is what a status says of a component.
-type previousComponent struct {
-	Component
-	since time.Time
+// component returns the component that the entry describes.
+func (s componentStatus) component() Component {
+	return Component{Name: s.Name, State: s.State, Reason: s.Reason, Message: s.Message, TimedOutIn: s.TimedOutIn}
 }
 
-// transitionTime returns when a component came into its state, if that was said of it before.
-func (s previousComponent) transitionTime(c Component, now time.Time) time.Time {
-	if s.since.IsZero() || s.awaits() != c.awaits() {
-		return now.Truncate(time.Second)
-	}
-	return s.since
-}
-
-// previousComponents returns what a status says of components, if it is about the same generation
-// of the spec.
-func previousComponents(before map[string]any, generation int64) []previousComponent {
+// previousComponents returns the components of a status if it has the same generation of the spec. An
+// entry that cannot be read counts as missing, as in conditionsOf.
+func previousComponents(before map[string]any, generation int64) []componentStatus {
 	if observed, _ := before["observedGeneration"].(int64); observed != generation {
 		return nil
 	}
-	var out []previousComponent
+	var out []componentStatus
 	for _, c := range list(before, "components") {
-		m, _ := c.(map[string]any)
-		text := func(field string) string { s, _ := m[field].(string); return s }
-		began, _ := time.Parse(time.RFC3339, text("since"))
-		out = append(out, previousComponent{since: began, Component: Component{
-			Name: text("name"), State: State(text("state")), Reason: Reason(text("reason")), Message: text("message"),
-			TimedOutIn: State(text("timedOutIn")),
-		}})
+		var s componentStatus
+		m, ok := c.(map[string]any)
+		if ok && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &s) == nil {
+			out = append(out, s)
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -28,8 +29,8 @@ func Condition(status map[string]any, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(conditionsOf(status), kind)
 }
 
-// conditionsOf returns the conditions of a status. One that cannot be read counts as
-// missing, as whoever may write a status may write anything.
+// conditionsOf returns the conditions of a status. A condition that cannot be read counts as missing,
+// because whoever may write a status may write anything.
 func conditionsOf(status map[string]any) []metav1.Condition {
 	var out []metav1.Condition
 	for _, v := range list(status, "conditions") {
@@ -42,24 +43,31 @@ func conditionsOf(status map[string]any) []metav1.Condition {
 	return out
 }
 
-// NewConditions returns conditions as JSON values. The time of one whose status is that of
-// the status before is kept.
+// NewConditions returns conditions as JSON values. A condition whose status has not changed keeps its
+// transition time.
 func NewConditions(before map[string]any, generation int64, now time.Time, set ...metav1.Condition) []any {
 	kept := slices.DeleteFunc(conditionsOf(before), func(old metav1.Condition) bool { return meta.FindStatusCondition(set, old.Type) == nil })
 	return merged(kept, generation, now, set)
 }
 
-// withConditions returns a status with some conditions changed, and all else as it was.
+// withConditions returns a status with some conditions changed, and everything else as it is.
 func withConditions(before map[string]any, generation int64, now time.Time, set ...metav1.Condition) map[string]any {
-	out := cloned(before)
+	out := map[string]any{}
+	maps.Copy(out, before)
 	out["conditions"] = merged(conditionsOf(before), generation, now, set)
 	return out
 }
 
 func merged(all []metav1.Condition, generation int64, now time.Time, set []metav1.Condition) []any {
-	// Other frameworks write conditions without lastTransitionTime. It would become null here,
-	// and the API server would refuse the whole status.
-	all = slices.DeleteFunc(all, func(c metav1.Condition) bool { return c.LastTransitionTime.IsZero() })
+	// The API server refuses the whole status for a condition without a time, as other frameworks
+	// write it, and for two conditions of one type, which it may have stored itself before the
+	// schema forbade that. The first one counts: meta.FindStatusCondition returns it.
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(c metav1.Condition) bool {
+		unusable := c.LastTransitionTime.IsZero() || seen[c.Type]
+		seen[c.Type] = seen[c.Type] || !unusable
+		return unusable
+	})
 	for _, c := range set {
 		c.Message = Shorten(c.Message, MaxMessage)
 		c.ObservedGeneration = generation

@@ -2,10 +2,9 @@ package status
 
 import "slices"
 
-// EngineOwned returns a status without what others have written into it: conditions of other
-// types, and fields that are neither the engine's nor owned by it as the author's. To
-// compare with what is theirs would be to write it for ever, and to take it over would
-// be to keep it for ever.
+// EngineOwned returns a status without what others have written: conditions of other types, and
+// fields that are neither the engine's nor owned by it for the author. The engine would rewrite
+// the status forever if it compared those, and keep them forever if it took them over.
 func EngineOwned(s map[string]any, owned func(field string) bool) map[string]any {
 	out := map[string]any{}
 	for k, v := range s {

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,12 +8,12 @@ import (
 
 // The reasons of the condition PackageBroken.
 const (
-	// brokenLastGood: the last good version of the package goes on.
+	// brokenLastGood: the last good version of the package serves.
 	brokenLastGood = "LastGoodVersion"
 	// brokenUnserved: nothing is reconciled.
 	brokenUnserved = "NotServed"
-	// brokenAsking: a process asks whether another one serves the resource. That one
-	// answers by taking the condition away.
+	// brokenAsking: a process asks whether another one serves the resource. The other one
+	// answers by removing the condition.
 	brokenAsking = "Asking"
 )
 
@@ -52,8 +51,8 @@ func Disputed(s map[string]any) bool {
 	return c != nil && (c.Reason == brokenUnserved || c.Reason == brokenAsking)
 }
 
-// Outline returns the little of a status by which its changes are told: whether there is an
-// inventory, and whether it is Disputed.
+// Outline returns the part of a status that the predicate of events needs: whether there is an
+// inventory, and whether the status is Disputed.
 func Outline(s map[string]any) map[string]any {
 	out := map[string]any{}
 	if _, has := s["inventory"]; has {
@@ -71,12 +70,4 @@ func outdated(in Input) metav1.Condition {
 		Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenLastGood,
 		Message: "the last good version " + in.Digest + " serves, as the present one is wrong: " + in.PackageFault,
 	}
-}
-
-func cloned(before map[string]any) map[string]any {
-	out := maps.Clone(before)
-	if out == nil {
-		out = map[string]any{}
-	}
-	return out
 }

@@ -1,5 +1,7 @@
 package status
 
+import "slices"
+
 // Phase is the state of a custom resource in one word.
 type Phase string
 
@@ -35,25 +37,12 @@ func next(before Phase, c Completion) Phase {
 	return PhaseWaiting
 }
 
-// scaling reports whether a change of the number of replicas is all that keeps a
-// resource that was ready from being so again.
+// scaling reports whether a resource that was ready is not ready only because of a change of
+// replicas.
 func (c Completion) scaling(before Phase) bool {
-	switch c.Change {
-	case Rescaled:
-		return before == PhaseReady || before == PhaseScaling
-	case Unchanged:
-		return before == PhaseScaling
-	case Changed:
-		return false
-	}
-	return false
+	return before == PhaseScaling && c.Change != Changed || before == PhaseReady && c.Change == Rescaled
 }
 
 func (c Completion) anyIn(s State) bool {
-	for _, comp := range c.Components {
-		if comp.State == s {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Components, func(comp Component) bool { return comp.State == s })
 }

@@ -98,6 +98,33 @@ func TestConditionsHaveATimeWhateverWasThere(t *testing.T) {
 	}
 }
 
+// An API server that stored a status before its schema made conditions a map may still have two
+// conditions of one type. It refuses any status that has both.
+func TestDuplicateConditionsOfAnOldStatusAreDropped(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0).UTC()
+	old := func(kind, status, reason string) any {
+		return map[string]any{"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": "1970-01-01T00:00:01Z"}
+	}
+	before := map[string]any{"conditions": []any{
+		old("Ready", "False", "First"), old("Audited", "True", "First"), old("Ready", "True", "Second"), old("Audited", "False", "Second"), old("Ready", "True", "Third"),
+	}}
+	for name, s := range map[string]map[string]any{
+		"a reconcile":      status.Build(status.Input{Before: before, Generation: 1, Now: now, Completion: status.Completion{Components: []status.Component{component("a", status.Applied)}}}),
+		"a pause":          status.Paused(before, 1, now),
+		"a broken package": status.PackageBroken(before, 1, now, "x"),
+	} {
+		seen := map[any]any{}
+		for _, c := range s["conditions"].([]any) {
+			m, _ := c.(map[string]any)
+			if was, twice := seen[m["type"]]; twice {
+				t.Errorf("%s: %v is there twice, with the reasons %v and %v", name, m["type"], was, m["reason"])
+			}
+			seen[m["type"]] = m["reason"]
+		}
+	}
+}
+
 func TestWhatMattersIsNeverHeldBack(t *testing.T) {
 	t.Parallel()
 	base := func() status.Completion {

@@ -6,15 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a status: whatever there is to say, the API server has to take it,
-// and a person to read it.
+// The bounds of messages. The API server has to accept the status, and a person has to read it.
 const (
 	// MaxMessage is how long one message is at most, in bytes.
 	MaxMessage = 2048
-	// minMessage is what is left to each of very many components.
+	// minMessage is the limit of a message if there are very many components.
 	minMessage = 128
-	// maxMessages is what the messages of all components take together, unless
-	// minMessage for each is more.
+	// maxMessages is how long the messages of all components are together, unless minMessage for
+	// each is more.
 	maxMessages = 64 << 10
 	// maxListed is how many things a message lists.
 	maxListed = 10
@@ -23,8 +22,8 @@ const (
 // cut stands for what was left out of a text.
 const cut = " ... "
 
-// Shorten returns a text of limit bytes at most. What is left out is in the middle:
-// messages begin with what they are about, and end with the cause and its place.
+// Shorten returns a text of at most limit bytes. It leaves out the middle: messages begin with their
+// subject, and end with the cause and its place.
 func Shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -40,7 +39,7 @@ func Shorten(text string, limit int) string {
 	return text[:head] + cut + text[tail:]
 }
 
-// List returns some texts as one: the first few, and how many more there are.
+// List joins texts. Of many it lists the first few and counts the rest.
 func List(texts []string) string {
 	if more := len(texts) - maxListed; more > 0 {
 		return fmt.Sprintf("%s; and %d more", strings.Join(texts[:maxListed], "; "), more)

@@ -1,34 +1,15 @@
-// Package vet says what is wrong with an operator package, whatever the custom
-// resource: what would otherwise show as a component that waits for ever.
+// Package vet finds what is wrong with an operator package, whatever the custom resource: mistakes
+// that would otherwise show up as a component that waits forever.
 //
-// It views a loaded program and changes nothing. What CUE and the contract can tell
-// by themselves has been said by program.Load already; the rules here are about what
-// they accept:
+// It reads a loaded program and changes nothing. CUE and the contract have reported their own errors
+// in program.Load; the rules are about what those accept. rules.go lists them: each is in the file
+// and the function of its name. Types also checks the objects against the complete Kubernetes types,
+// which the engine does not load at run time.
 //
-//	references    names of components, objects, outputs and fields that do not exist
-//	edges         dependsOn on what does not exist, and cycles
-//	rendering     fields that nobody sets, and components that wait for themselves
-//	identity      one object that is rendered twice, or where it may not be
-//	untrusted     kinds, accounts, roles and the like that a tenant chooses
-//	attributes    those that are misspelled, and lock nothing
-//	defaults      a default that CUE drops, or that widens its type
-//	comparisons   == between values that can never be equal
-//	support       what the contract has and the engine does not act on yet
-//	patchable     fields opened to patches that no patch ever changes
-//
-// Types holds the objects against the complete Kubernetes types as well, which the
-// engine runs without.
-//
-// Warnings are about what is right and probably not meant, one rule a file as well:
-//
-//	copies        what a Secret holds, to where more people may read it
-//	growth        what a user can make as long as they like
-//
-// Every rule errs on the side of silence: where only an evaluation with real data
-// could tell, it says nothing. Faults come all at once, sorted, each with what to
-// write instead.
+// Rules err on the side of silence: they report nothing that only an evaluation with real data could
+// decide. They report all faults at once, sorted, each with what to write instead.
 //
 //	p, err := program.Load(snapshot)
-//	faults, warnings := check.All(p)
-//	more := check.Types(snapshot, faults)
+//	faults, warnings, questions := vet.All(p, scopes)
+//	more := vet.Types(snapshot, faults)
 package vet

@@ -13,9 +13,9 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// growth warns of what a user can make an evaluation spend without limit: whoever may create one
-// resource takes the time and the memory from all others with it. It does not know what
-// live objects and inputs hold.
+// growth warns of evaluations whose cost a user decides without a limit: anyone who may create one
+// resource could take time and memory from all others. It does not know the content of live objects
+// and inputs.
 func growth(v *view) fault.Faults {
 	given := map[string]syntax.Given{"cr": {Schema: v.CRSchema(), Limits: limitsOfSpec}, "config": {Schema: v.ConfigSchema(), Limits: limitsOfConfig}}
 	var out fault.Faults
@@ -29,14 +29,14 @@ func growth(v *view) fault.Faults {
 	return out
 }
 
-// limitsOfSpec returns the limits that the definition has for a field.
+// limitsOfSpec returns the limits that the CRD has for a field.
 func limitsOfSpec(schema cue.Value, within int) syntax.Interval {
 	return syntax.Interval(crd.LimitsOf(schema, within))
 }
 
-// limitsOfConfig returns the limits that the author has written. A configuration is stored where
-// nothing else limits it, but in a single ConfigMap or annotation: one loop over all that
-// fits into it is cheap, and one loop in another is not.
+// limitsOfConfig returns the limits that the author has written: no API server enforces others. But a
+// configuration has to fit into one ConfigMap or annotation, so a single loop over it is cheap, and
+// only nested loops are not.
 func limitsOfConfig(schema cue.Value, _ int) syntax.Interval {
 	out := syntax.Interval(crd.DeclaredLimitsOf(schema))
 	if schema.IncompleteKind()&cue.NumberKind == 0 {
@@ -47,12 +47,12 @@ func limitsOfConfig(schema cue.Value, _ int) syntax.Interval {
 
 const template = "text/template.Execute"
 
-// judge says what is wrong with a growth, if it is too large.
+// judge returns the warning about a growth, and whether there is one.
 func judge(g syntax.Growth) (string, bool) {
 	what := path.Base(g.Function)
 	switch {
 	case g.Function == template:
-		return "the text of " + what + " comes from the user, and a template can run for ever", !g.Amount.Finite
+		return "the text of " + what + " comes from the user, and a template can run forever", !g.Amount.Finite
 	case !g.Amount.Beyond(limitOf(g.Function)):
 		return "", false
 	case math.IsInf(g.Amount.High, 1) || math.IsInf(g.Amount.Low, -1):
@@ -61,7 +61,7 @@ func judge(g syntax.Growth) (string, bool) {
 	return fmt.Sprintf("%s grows with it, up to %.15g steps", g.Source, max(g.Amount.High, -g.Amount.Low)), true
 }
 
-// limitOf returns up to how much of it a function is cheap: some hundred milliseconds.
+// limitOf returns the amount up to which a function takes at most some hundred milliseconds.
 func limitOf(function string) float64 {
 	switch path.Base(function) {
 	case "strings.Repeat":
@@ -72,7 +72,7 @@ func limitOf(function string) float64 {
 	return syntax.MaxGrowth
 }
 
-// limitHint says how to limit the field that a growth rests on.
+// limitHint says how to limit the field that a growth depends on.
 func limitHint(g syntax.Growth) string {
 	kind := g.Amount.Kind
 	switch {

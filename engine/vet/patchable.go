@@ -1,7 +1,6 @@
 package vet
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,8 +9,8 @@ import (
 	"operetta.dev/engine/patch"
 )
 
-// patchables finds fields that a package opens to patches, and that no patch ever changes.
-func patchables(v *view) fault.Faults {
+// patchable finds fields that a package opens to Patches, and that a Patch never changes.
+func patchable(v *view) fault.Faults {
 	var out fault.Faults
 	for _, c := range v.template {
 		for _, o := range c.Objects {
@@ -23,8 +22,8 @@ func patchables(v *view) fault.Faults {
 				}
 				f := v.at("components", c.Name, "policy", o.Name)
 				f.Path = joined("components", c.Name, "policy", o.Name, "patchable", path)
-				f.Message = fmt.Sprintf("no patch ever changes %s", path)
-				f.Hint = "remove it: it says which object it is, and whose"
+				f.Message = "a Patch never changes " + path
+				f.Hint = "remove it: the field identifies the object, or its owner"
 				out = append(out, f)
 			}
 		}

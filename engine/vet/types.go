@@ -11,12 +11,12 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// Types returns what the complete Kubernetes types find wrong with a package, by
-// position, beside what is known of it already. The package may have any other fault.
+// Types returns the faults that the complete Kubernetes types find in a package, by position, without
+// those that are known already. The package may have other faults.
 //
-// Each object is held against the type of its kind: as the package alone tells it, and as
-// the samples render it. What else is made from these types, such as a template that
-// nothing uses, is found as stock cue vet finds it: by compiling the package with them.
+// It checks each object against the type of its kind, as the package alone has it and as the samples
+// render it. Other uses of the types, such as a template that nothing uses, are checked like stock
+// cue vet does: by compiling the package with the complete types.
 func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	complete, err := s.Complete()
 	if err != nil {
@@ -24,7 +24,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	}
 	p, _, err := program.Suspect(s)
 	if err != nil {
-		return nil //nolint:nilerr // it is known
+		return nil //nolint:nilerr // Package has reported it
 	}
 	kinds := program.NewKinds(complete)
 	found := p.TypeFaults(kinds, nil)
@@ -38,7 +38,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	return merged(found)
 }
 
-// compiled returns the faults of a package that is compiled with the complete types.
+// compiled returns the faults of compiling a package with the complete types.
 func compiled(complete *source.Snapshot) fault.Faults {
 	p, found, err := program.Suspect(complete)
 	if faults, ok := errors.AsType[fault.Faults](err); ok {
@@ -55,8 +55,8 @@ func compiled(complete *source.Snapshot) fault.Faults {
 	return found
 }
 
-// beside returns the faults that others do not have: of the same field, or of a field
-// around it. CUE reports a struct that should not be there at its inner fields.
+// beside returns the faults without those that others have for the same field or for a field around
+// it: CUE reports a struct that is not allowed at its inner fields.
 func beside(faults fault.Faults, others ...fault.Faults) fault.Faults {
 	known := map[string]bool{}
 	for _, o := range slices.Concat(others...) {
@@ -72,13 +72,13 @@ func beside(faults fault.Faults, others ...fault.Faults) fault.Faults {
 	})
 }
 
-// inTemplate reports whether a fault of a definition is known of what is made from it.
+// inTemplate reports whether a fault in a definition is known from an object that uses it.
 func inTemplate(f fault.Fault, known map[string]bool) bool {
 	below := belowObjects(f.Path)
 	return below != "" && (known[below+" "+f.Position.String()] || within(below, known))
 }
 
-// within reports whether a path leads into one that is known.
+// within reports whether a path is below a known one.
 func within(path string, known map[string]bool) bool {
 	for at := len(path) - 1; at > 0; at-- {
 		if (path[at] == '.' || path[at] == '[') && known[path[:at]] {
@@ -88,20 +88,20 @@ func within(path string, known map[string]bool) bool {
 	return false
 }
 
-// belowObjects returns a path from the object on, or "".
+// belowObjects returns the part of a path from the object on, or "".
 func belowObjects(path string) string {
 	_, below, _ := strings.Cut(path, ".objects.")
 	return below
 }
 
-// A site is what faults share that are one: a field in a line of the text.
+// A site is what equal faults share: a field in a line of the text.
 type site struct {
 	position   fault.Position
 	name, text string
 }
 
-// merged returns each fault once that several places of a package share, such as two
-// components that are made from one template.
+// merged returns faults that several places of a package share only once, such as those of two
+// components that use one template.
 func merged(faults fault.Faults) fault.Faults {
 	var out fault.Faults
 	first := map[site]int{}
@@ -125,7 +125,7 @@ func merged(faults fault.Faults) fault.Faults {
 	return out.Sorted()
 }
 
-// rendered reports whether a fault is one of a component or hook.
+// rendered reports whether a fault is in a component or hook.
 func rendered(f fault.Fault) bool {
 	return strings.HasPrefix(f.Path, "components.") || strings.HasPrefix(f.Path, "hooks.")
 }

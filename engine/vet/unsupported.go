@@ -1,61 +1,21 @@
 package vet
 
-import (
-	"operetta.dev/engine/fault"
-)
+import "operetta.dev/engine/fault"
 
-// A gap is something that the contract has and the engine does not act on yet. It
-// is refused, because an author who writes it relies on it. Once the engine learns
-// it, its entry goes.
-type gap struct {
-	what string
-	hint string
-	// find returns where a package uses it.
-	find func(v *view) fault.Faults
-}
-
-var gaps = []gap{
-	{
-		what: "more than one version",
-		hint: "keep one entry in versions",
-		find: func(v *view) fault.Faults {
-			var out fault.Faults
-			for i, version := range v.Meta().Versions {
-				if i > 0 {
-					out = append(out, v.at("versions", version.Name))
-				}
-			}
-			return out
-		},
-	},
-	{
-		what: "conversion between versions",
-		hint: "keep one version, and no convert",
-		find: func(v *view) fault.Faults {
-			var out fault.Faults
-			for _, version := range v.Meta().Versions {
-				if at := v.at("versions", version.Name, "convert"); !at.Position.IsZero() {
-					out = append(out, at)
-				}
-			}
-			return out
-		},
-	},
-}
-
-// unsupported finds uses of what the engine does not act on yet.
+// unsupported finds parts of the contract that the engine does not support yet. They are faults,
+// because an author who writes them relies on them.
 func unsupported(v *view) fault.Faults {
 	var out fault.Faults
-	for _, g := range gaps {
-		for _, f := range g.find(v) {
-			f.Message, f.Hint = g.what+" is not supported yet", g.hint
+	for i, version := range v.Meta().Versions {
+		if i > 0 {
+			f := v.at("versions", version.Name)
+			f.Message, f.Hint = "more than one version is not supported yet", "keep one entry in versions"
+			out = append(out, f)
+		}
+		if f := v.at("versions", version.Name, "convert"); !f.Position.IsZero() {
+			f.Message, f.Hint = "conversion between versions is not supported yet", "keep one version, and no convert"
 			out = append(out, f)
 		}
 	}
 	return out
-}
-
-// at returns a fault with the path and position of something that is written.
-func (v *view) at(path ...string) fault.Fault {
-	return fault.Fault{Position: v.Syntax().PositionOf(path...), Path: joined(path...)}
 }

@@ -5,46 +5,44 @@ import (
 	"slices"
 	"strings"
 
-	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 )
 
-// A danger is a field of an object with which whoever decides about it does what only the
-// operator may.
+// A danger is a field of an object that gives the operator's permissions to whoever decides about it.
 type danger struct {
-	// word is what the attribute @untrusted calls it.
+	// word is the argument of the attribute @untrusted for it.
 	word string
-	// kinds are those that have the field; none is every kind.
+	// kinds are the kinds that have the field; none stands for every kind.
 	kinds []string
 	path  []string
-	// allows says what whoever decides about it may do.
+	// allows says what somebody who decides about the field can do.
 	allows string
-	// named are the kinds of which the field names an object: one that the package makes
-	// itself is nobody else's.
+	// named are the kinds of the objects that the field names. An object that the package creates
+	// itself belongs to nobody else, so naming it is safe.
 	named []string
-	// truth says that true and false are a choice that matters.
-	truth bool
+	// boolean is true if a choice between true and false matters.
+	boolean bool
 }
 
-// dangers are all that is looked for in objects.
+// dangers are all fields that the rule looks at.
 var dangers = slices.Concat([]danger{
-	{word: kindWord, path: []string{"kind"}, allows: "has the operator make an object of whatever kind, such as a RoleBinding"},
-	{word: kindWord, path: []string{"apiVersion"}, allows: "has the operator make an object of whatever group"},
-	{word: "secretType", kinds: []string{"Secret"}, path: []string{"type"}, allows: "has a Secret that Kubernetes fills with the token of any ServiceAccount of the namespace"},
-	{word: "rbac", kinds: bindings, path: []string{"roleRef", "kind"}, allows: "binds roles of the whole cluster"},
-	{word: "rbac", kinds: bindings, path: []string{"roleRef", "name"}, allows: "binds any role that the operator may bind", named: []string{"Role", "ClusterRole"}},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "kind"}, allows: "gives the role to whomever they like"},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "namespace"}, allows: "gives the role to a ServiceAccount of another namespace"},
-	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "name"}, allows: "gives the role to whomever they like", named: []string{"ServiceAccount"}},
-	{word: "rbac", kinds: []string{"Role", "ClusterRole"}, path: []string{"rules"}, allows: "writes the rules of a role, up to all that the operator may do"},
-	{word: "rbac", kinds: []string{"ClusterRole"}, path: []string{"aggregationRule"}, allows: "puts any roles together in one"},
-	{word: "webhook", kinds: webhooks, path: []string{"webhooks", syntax.Each, "clientConfig"}, allows: "has the API server send objects of others to an address of their choice"},
-	{word: "webhook", kinds: []string{"CustomResourceDefinition"}, path: []string{"spec", "conversion"}, allows: "has the API server send objects of others to an address of their choice"},
-	{word: "webhook", kinds: []string{"APIService"}, path: []string{"spec", "service"}, allows: "has the API server send requests of others to a Service of their choice"},
-	{word: "csr", kinds: []string{"CertificateSigningRequest"}, path: []string{"spec"}, allows: "asks for a certificate of whatever identity with the operator's name"},
+	{word: kindWord, path: []string{"kind"}, allows: "create objects of any kind with the operator's permissions, such as a RoleBinding"},
+	{word: kindWord, path: []string{"apiVersion"}, allows: "create objects of any group with the operator's permissions"},
+	{word: "secretType", kinds: []string{"Secret"}, path: []string{"type"}, allows: "create a Secret that Kubernetes fills with the token of any ServiceAccount of the namespace"},
+	{word: "rbac", kinds: bindings, path: []string{"roleRef", "kind"}, allows: "bind roles of the whole cluster"},
+	{word: "rbac", kinds: bindings, path: []string{"roleRef", "name"}, allows: "bind any role that the operator may bind", named: []string{"Role", "ClusterRole"}},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "kind"}, allows: "give the role to anyone"},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "namespace"}, allows: "give the role to a ServiceAccount of another namespace"},
+	{word: "rbac", kinds: bindings, path: []string{"subjects", syntax.Each, "name"}, allows: "give the role to anyone", named: []string{"ServiceAccount"}},
+	{word: "rbac", kinds: []string{"Role", "ClusterRole"}, path: []string{"rules"}, allows: "write the rules of a role, up to the permissions of the operator"},
+	{word: "rbac", kinds: []string{"ClusterRole"}, path: []string{"aggregationRule"}, allows: "combine any roles into one"},
+	{word: "webhook", kinds: webhooks, path: []string{"webhooks", syntax.Each, "clientConfig"}, allows: "make the API server send objects of others to any address"},
+	{word: "webhook", kinds: []string{"CustomResourceDefinition"}, path: []string{"spec", "conversion"}, allows: "make the API server send objects of others to any address"},
+	{word: "webhook", kinds: []string{"APIService"}, path: []string{"spec", "service"}, allows: "make the API server send requests of others to any Service"},
+	{word: "csr", kinds: []string{"CertificateSigningRequest"}, path: []string{"spec"}, allows: "request a certificate for any identity in the name of the operator"},
 }, podDangers())
 
 var (
@@ -52,7 +50,7 @@ var (
 	webhooks = []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 )
 
-// podSpecs are where kinds have what their pods are.
+// podSpecs are the paths of the pod spec in each kind.
 var podSpecs = []struct {
 	kinds []string
 	path  []string
@@ -63,36 +61,35 @@ var podSpecs = []struct {
 	{[]string{"CronJob"}, []string{"spec", "jobTemplate", "spec", "template", "spec"}},
 }
 
-// podDangers are those of pods, wherever a kind has them.
+// podDangers returns the dangers of pods, for each kind that has a pod spec.
 func podDangers() []danger {
 	each := syntax.Each
 	var out []danger
 	for _, at := range podSpecs {
-		add := func(word, allows string, truth bool, path ...string) {
-			out = append(out, danger{word: word, kinds: at.kinds, path: slices.Concat(at.path, path), allows: allows, truth: truth})
+		add := func(word, allows string, boolean bool, path ...string) {
+			out = append(out, danger{word: word, kinds: at.kinds, path: slices.Concat(at.path, path), allows: allows, boolean: boolean})
 		}
 		for _, field := range []string{"serviceAccountName", "serviceAccount"} {
-			add("serviceAccount", "runs pods as any ServiceAccount of the namespace, with its rights", false, field)
+			add("serviceAccount", "run pods as any ServiceAccount of the namespace, with its permissions", false, field)
 			out[len(out)-1].named = []string{"ServiceAccount"}
 		}
 		for _, field := range []string{"hostNetwork", "hostPID", "hostIPC"} {
-			add("host", "runs pods among the processes and in the network of a node", true, field)
+			add("host", "run pods in the network and among the processes of a node", true, field)
 		}
-		add("hostPath", "gives pods the files of a node", false, "volumes", each, "hostPath")
+		add("hostPath", "give pods access to the files of a node", false, "volumes", each, "hostPath")
 		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-			add("privileged", "runs pods with all rights on a node", true, list, each, "securityContext", "privileged")
-			add("privileged", "runs pods with more rights on a node than others", false, list, each, "securityContext", "capabilities", "add")
+			add("privileged", "run pods with all privileges on a node", true, list, each, "securityContext", "privileged")
+			add("privileged", "run pods with additional privileges on a node", false, list, each, "securityContext", "capabilities", "add")
 		}
 	}
 	return out
 }
 
-// untrusted finds where a field with which more can be done than its author may mean comes
-// from whoever writes the custom resource, its annotations, an input or a live object.
+// untrusted finds dangerous fields whose value comes from the custom resource, its annotations, an
+// input or a live object, so that somebody other than the author decides about it.
 func untrusted(v *view) fault.Faults {
 	objects, inputs, wholes := v.Syntax().Written()
-	d := dangers[0]
-	out := v.exposed(wholes, danger{word: d.word, allows: "has the operator make whatever objects"})
+	out := v.exposed(wholes, danger{word: kindWord, allows: "create any objects with the operator's permissions"})
 	for _, o := range objects {
 		for _, d := range dangers {
 			if d.isOf(o) && !v.ownNames(o, d) {
@@ -103,50 +100,24 @@ func untrusted(v *view) fault.Faults {
 	}
 	for _, i := range inputs {
 		for _, field := range []string{"kind", "apiVersion"} {
-			out = append(out, v.exposed(i.Outside(field), danger{word: "input", allows: "has the operator read objects of whatever kind, such as Secrets"})...)
+			out = append(out, v.exposed(i.Outside(field), danger{word: "input", allows: "make the operator read objects of any kind, such as Secrets"})...)
 		}
 		if v.opens(i) {
-			out = append(out, v.exposed(i.Outside("namespace"), danger{word: "input", allows: "has the operator read such objects in whatever namespace"})...)
+			out = append(out, v.exposed(i.Outside("namespace"), danger{word: "input", allows: "make the operator read such objects in any namespace"})...)
 		}
 	}
 	return distinct(out)
 }
 
-// cuts warns, once, that names lead further than they are followed.
-func cuts(v *view) fault.Faults {
-	objects, inputs, origins := v.Syntax().Written()
-	for _, o := range objects {
-		for _, d := range dangers {
-			if d.isOf(o) {
-				origins = append(origins, o.Outside(d.path...)...)
-			}
-		}
-	}
-	for _, i := range inputs {
-		origins = append(origins, i.Outside("kind")...)
-		origins = append(origins, i.Outside("namespace")...)
-	}
-	at := slices.IndexFunc(origins, func(o syntax.Outside) bool { return o.Cut })
-	if at < 0 {
-		return nil
-	}
-	return fault.Faults{{
-		Position: origins[at].At,
-		Path:     origins[at].Field,
-		Message:  "what it is made of leads through more names than vet follows, so that it is not judged whether somebody else decides about it",
-		Hint:     "write it with fewer names in between, or look for yourself",
-	}}
-}
-
-// An exposure is a danger in a field.
+// An exposure is a fault about a danger.
 type exposure struct {
 	fault.Fault
 
 	word string
 }
 
-// distinct returns one fault for each field and word, as each word has to be written. Whoever
-// decides about the kind decides about all, and the word for that is the only one.
+// distinct returns one fault for each field and word, because an author has to write each word. But
+// somebody who decides about the kind decides about everything, so the word kind is enough.
 func distinct(exposures []exposure) fault.Faults {
 	type key struct {
 		at         fault.Position
@@ -170,12 +141,12 @@ func distinct(exposures []exposure) fault.Faults {
 	return out
 }
 
-// kindWord is the word of a danger that an object may be anything.
+// kindWord is the word for an object of any kind.
 const kindWord = "kind"
 
-// isOf reports whether an object has the field. One whose kind somebody chooses among those that
-// the schema names may be of any kind, as far as the text tells; what is all of spec says nothing
-// of such a one. Where any kind is meant, there is no more to say.
+// isOf reports whether an object has the field. If somebody chooses its kind from a list in the schema,
+// the text does not tell which kind it is, so every field counts except for spec as a whole. If the
+// author intends any kind to be chosen, only the kinds in the text count.
 func (d danger) isOf(o syntax.Written) bool {
 	isMeant := func(from syntax.Outside) bool { return slices.Contains(from.Meant, kindWord) }
 	if from := o.Outside("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
@@ -184,8 +155,8 @@ func (d danger) isOf(o syntax.Written) bool {
 	return len(d.kinds) == 0 || slices.ContainsFunc(o.Kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
 }
 
-// opens reports whether the package reaches, for what an object or an input may be, into
-// namespaces that it does not have written.
+// opens reports whether the package reaches into namespaces that it does not list, for a kind that an
+// object or an input may have.
 func (v *view) opens(w syntax.Written) bool {
 	kinds, freely := v.kindsOf(w)
 	return slices.ContainsFunc(v.Reach().Kinds(), func(k schema.GroupKind) bool {
@@ -193,48 +164,50 @@ func (v *view) opens(w syntax.Written) bool {
 	})
 }
 
-// exposedNamespace finds namespaces that somebody else chooses, where the package reaches
-// into namespaces that it does not have written. One that it makes itself is its own.
+// exposedNamespace finds namespaces that somebody else chooses, if the package reaches into namespaces
+// that it does not list. A namespace that the package creates itself is safe.
 func (v *view) exposedNamespace(o syntax.Written) []exposure {
-	d := danger{word: "namespace", path: []string{"metadata", "namespace"}, named: []string{"Namespace"}, allows: "has such objects in whatever namespace the reach of the package lets in"}
+	d := danger{word: "namespace", path: []string{"metadata", "namespace"}, named: []string{"Namespace"}, allows: "place such objects in any namespace within the reach of the package"}
 	if !v.opens(o) || v.Meta().ClusterScoped || v.ownNames(o, d) {
 		return nil
 	}
 	return v.exposed(o.Outside(d.path...), d)
 }
 
-// exposed returns a fault for each origin that somebody else may fill with what they like,
-// unless the author says that it is meant.
+// exposed returns a fault for each origin whose value somebody else may choose freely, unless the
+// author says that this is intended.
 func (v *view) exposed(origins []syntax.Outside, d danger) []exposure {
 	var out []exposure
 	for _, o := range origins {
 		if o.Cut || slices.Contains(o.Meant, d.word) {
-			continue // what was cut is warned of
+			continue // the rule unfollowed warns of a cut
 		}
-		who, open := v.whoWrites(o, d.truth)
+		who, open := v.whoWrites(o, d.boolean)
 		if !open {
 			continue
 		}
 		out = append(out, exposure{word: d.word, Fault: fault.Fault{
 			Position: o.At,
 			Path:     o.Field,
-			Message:  fmt.Sprintf("comes from %s: whoever may write %s %s", o.Reference, who, d.allows),
-			Hint:     fmt.Sprintf(`write it out, or let the schema name what it may be, as in "a" | "b"; @untrusted(%s) beside the field says that it is meant`, d.word),
+			Message:  fmt.Sprintf("comes from %s: anyone who may write %s can %s", o.Reference, who, d.allows),
+			Hint:     fmt.Sprintf(`write a constant, or list the values in the schema, as in "a" | "b"; @untrusted(%s) at the field says that this is intended`, d.word),
 		}})
 	}
 	return out
 }
 
-// whoWrites returns what somebody has to be able to write to decide about a value, and
-// whether they may decide as they like.
-func (v *view) whoWrites(o syntax.Outside, truth bool) (who string, open bool) {
+// whoWrites returns what somebody has to write to decide about a value, and whether they may choose
+// it freely. If the references to a value were not followed to their end, they may.
+func (v *view) whoWrites(o syntax.Outside, booleans bool) (what string, open bool) {
 	path := slices.Concat(o.Path, o.Below)
 	switch {
+	case o.Cut:
+		return "", true
 	case path[0] == "config":
 		if v.Locked(path[1:]) {
 			return "", false
 		}
-		return "the annotation operetta.dev/config", o.Key || isOpen(v.ConfigSchema(), path[1:], truth, 0)
+		return "the annotation operetta.dev/config", o.Key || isOpen(v.ConfigSchema(), path[1:], booleans, 0)
 	case path[0] == "live":
 		return o.Reference.String(), len(path) > 3 && !slices.Contains(identifying, strings.Join(path[3:], "."))
 	case path[0] == "inputs":
@@ -242,90 +215,25 @@ func (v *view) whoWrites(o syntax.Outside, truth bool) (who string, open bool) {
 	case len(path) == 1:
 		return "the resource", true
 	case path[1] == "spec":
-		spec, _ := fieldOf(v.CRSchema(), "spec")
-		return strings.TrimPrefix(o.Reference.String(), "cr."), o.Key || isOpen(spec, path[2:], truth, 0)
+		return strings.TrimPrefix(o.Reference.String(), "cr."), o.Key || isOpen(fieldOf(v.CRSchema(), "spec"), path[2:], booleans, 0)
 	case path[1] == "metadata" && len(path) > 2:
 		return strings.TrimPrefix(o.Reference.String(), "cr."), slices.Contains([]string{"name", "labels", "annotations", syntax.Each}, path[2])
 	}
 	return "", false
 }
 
-// identifying are the fields of a live object that are as the package has them.
+// identifying are the fields of a live object that have the values of the package.
 var identifying = []string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid"}
 
-// trusted reports whether an input is where a tenant does not write: in another namespace
-// that the package has written.
+// trusted reports whether an input is in a namespace that the package names, where a tenant cannot
+// write.
 func (v *view) trusted(input string) bool {
 	at := v.Static("inputs", input, "namespace")
 	namespace, err := at.String()
 	return err == nil && namespace != ""
 }
 
-// isOpen reports whether a value of a schema, at a path, may be something that the schema
-// does not have written. Numbers are no names, and true or false matters to some only.
-func isOpen(schema cue.Value, path []string, truth bool, depth int) bool {
-	switch {
-	case depth > maxDepth:
-		return true
-	case len(path) > 0 && path[0] == syntax.Each:
-		return slices.ContainsFunc(members(schema), func(m cue.Value) bool { return isOpen(m, path[1:], truth, depth+1) }) || isAny(schema)
-	case len(path) > 0:
-		if next, ok := fieldOf(schema, path[0]); ok {
-			return isOpen(next, path[1:], truth, depth+1)
-		}
-		return schema.Allows(cue.Str(path[0])) && schema.IncompleteKind()&cue.StructKind != 0
-	}
-	switch kind := schema.IncompleteKind(); {
-	case isAny(schema):
-		return true
-	case kind&(cue.StructKind|cue.ListKind) != 0:
-		return schema.Allows(cue.AnyString) || slices.ContainsFunc(members(schema), func(m cue.Value) bool { return isOpen(m, nil, truth, depth+1) })
-	case kind&(cue.StringKind|cue.BytesKind) != 0:
-		return !isWritten(schema)
-	default:
-		return truth && kind&cue.BoolKind != 0 && !schema.IsConcrete() || truth && kind == cue.BoolKind && !isWritten(schema)
-	}
-}
-
-func isAny(schema cue.Value) bool { return schema.IncompleteKind() == cue.TopKind }
-
-// members returns the schemas of the fields or elements of a value.
-func members(schema cue.Value) []cue.Value {
-	var out []cue.Value
-	for _, each := range []cue.Selector{cue.AnyIndex, cue.AnyString} {
-		if m := schema.LookupPath(cue.MakePath(each)); m.Exists() {
-			out = append(out, m)
-		}
-	}
-	it, err := schema.Fields(cue.Optional(true))
-	for err == nil && it.Next() {
-		out = append(out, it.Value())
-	}
-	return out
-}
-
-// isWritten reports whether a schema is one of a few values that it has written.
-func isWritten(schema cue.Value) bool {
-	op, args := schema.Expr()
-	switch op {
-	case cue.OrOp:
-		return !slices.ContainsFunc(args, func(a cue.Value) bool { return !isWritten(a) })
-	case cue.AndOp:
-		return slices.ContainsFunc(args, isWritten)
-	case cue.SelectorOp, cue.IndexOp:
-		to := cue.Dereference(schema)
-		return to != schema && isWritten(to)
-	case cue.NoOp:
-		if len(args) == 1 && args[0] != schema {
-			return isWritten(args[0])
-		}
-		_, defaults := schema.Default()
-		return schema.IsConcrete() && !defaults
-	}
-	return false
-}
-
-// namesOf returns the names of the objects of some kinds that a sample has.
+// namesOf returns the names of the objects of some kinds in a sample.
 func namesOf(s sample, kinds []string) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range s.objects() {
@@ -336,8 +244,8 @@ func namesOf(s sample, kinds []string) map[string]bool {
 	return out
 }
 
-// ownNames reports whether what a field names is, in all samples that have the field, an
-// object that the package makes itself.
+// ownNames reports whether a field always names an object that the package creates itself, in all
+// samples that have the field.
 func (v *view) ownNames(o syntax.Written, d danger) bool {
 	if len(d.named) == 0 {
 		return false
@@ -360,7 +268,7 @@ func (v *view) ownNames(o syntax.Written, d danger) bool {
 	return some
 }
 
-// valuesAt returns the texts at a path of a manifest.
+// valuesAt returns the strings at a path of a manifest.
 func valuesAt(value any, path []string) []string {
 	switch v := value.(type) {
 	case map[string]any:

@@ -127,6 +127,37 @@ func TestAttackWhoWritesAStatusDeletesNothing(t *testing.T) {
 	tearDown("torn down without its package", "third")
 }
 
+// TestAttackKindsOfAForgedInventoryOpenFewWatches: an inventory lists an object of each of 40 kinds, and then
+// a LimitRange. Objects of a kind that the package does not render are read live beyond the limit.
+func TestAttackKindsOfAForgedInventoryOpenFewWatches(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "manykinds", helloBody)
+	o := s.StartOperator(p.Dir)
+	mallory := s.Tenant("mallory", s.Namespace, things(p))
+	cr := mallory.Create(p.Thing(s, "shop", nil))
+	s.ExpectResourceReady(cr)
+	var forged []*unstructured.Unstructured
+	for i := range 40 {
+		forged = append(forged, harness.Object("example.org/v1", fmt.Sprintf("Forged%d", i), s.Namespace, "x"))
+	}
+	forged = append(forged, harness.Object("v1", "LimitRange", s.Namespace, "x"))
+	for _, u := range forged {
+		u.SetUID("00000000-0000-0000-0000-000000000000")
+	}
+	from := harness.MarkAudit(t)
+	if err := mallory.PatchStatus(cr, forgedStatus(s.Namespace, true, forged...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", "now")); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(o.ExpectLog("too many kinds", "limit=32"))
+	if requests := s.OperatorRequests(from).OfResource("limitranges"); len(requests.WithVerbs("watch", "list")) > 0 {
+		t.Errorf("a kind beyond the limit is watched: %s", requests)
+	}
+}
+
 // TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms: an object whose owner labels were removed
 // gets them again while it is rendered, and is left when it is not.
 func TestAttackAnInventoryIsOnlyBelievedOfWhatTheObjectConfirms(t *testing.T) {

@@ -25,7 +25,13 @@ status: {
 // operator.
 func installPolicies(s *harness.Env, p *harness.TestPackage) {
 	s.T.Helper()
-	cmd := exec.CommandContext(s.T.Context(), harness.Suite.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", s.User)
+	installPoliciesFor(s, p, s.User)
+}
+
+// installPoliciesFor is installPolicies for an operator that acts as a user.
+func installPoliciesFor(s *harness.Env, p *harness.TestPackage, user string) {
+	s.T.Helper()
+	cmd := exec.CommandContext(s.T.Context(), harness.Suite.Operetta, "install", p.Dir, "--namespace", s.Namespace, "--operator-user", user)
 	out, err := cmd.Output()
 	if err != nil {
 		s.T.Fatal(err, harness.StderrOf(err))
@@ -47,6 +53,33 @@ func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
 		}
 		return fmt.Errorf("it could be created: %w", err)
 	})
+}
+
+// Nothing but a log and an event can say that a policy names another user than the operator's.
+func TestAnOperatorThatThePoliciesDoNotNameSaysSo(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "anotheruser", reportingBody)
+	installPoliciesFor(s, p, "alice")
+	tenant := s.Tenant("tenant", s.Namespace, things(p))
+	var cr *unstructured.Unstructured
+	harness.Eventually(t, "the definition to be served", func() error {
+		cr = p.Thing(s, "shop", nil)
+		return tenant.Client.Create(t.Context(), cr)
+	})
+	harness.Eventually(t, "the policy to hold", func() error {
+		err := tenant.Client.Status().Patch(t.Context(), cr.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status": {"phase": "Ready"}}`)),
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{"All"}}})
+		if apierrors.IsForbidden(err) {
+			return nil
+		}
+		return fmt.Errorf("the phase could be written: %w", err)
+	})
+	o := s.StartOperator(p.Dir)
+	t.Log(s.ExpectEvent("shop", "StatusForbidden", "which is alice", "--operator-user"))
+	o.ExpectLog("the operator may not write the status", "kubectl auth whoami")
+	installPolicies(s, p)
+	s.ExpectResourceReady(cr)
 }
 
 // In TestAttackAForgedStatusUnderThePolicies the attacker has all rights on the kind, including its

@@ -35,7 +35,7 @@ const (
 	cut faultKind = "cut"
 )
 
-// A fault is a faultKind at a numbered write; the zero fault is none.
+// A fault is a faultKind at a numbered write. The zero fault is no fault.
 type fault struct {
 	write int
 	kind  faultKind

@@ -102,8 +102,8 @@ func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
 	}
 }
 
-// ownEvents returns how many events operators have recorded: controllers of the
-// control plane record others at any time.
+// ownEvents returns the number of events that operators have recorded. The controllers of the control
+// plane record other events at any time.
 func (s *env) ownEvents() int {
 	s.T.Helper()
 	n := 0

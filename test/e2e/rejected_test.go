@@ -30,8 +30,8 @@ components: beside: objects: map: {
 // quietDuration is how long a test counts the requests of an operator that should be quiet.
 const quietDuration = 10 * time.Second
 
-// expectWriteCount fails when the operator changes objects of a kind more often within a while. What is
-// expected not to happen can only be waited for.
+// expectWriteCount fails if the operator changes objects of a kind more often within quietDuration. It
+// has to wait for that long, because it expects that something does not happen.
 func (s *env) expectWriteCount(from controlplane.AuditMark, kind string, want int) {
 	s.T.Helper()
 	timer := time.NewTimer(quietDuration)
@@ -61,7 +61,7 @@ func TestRejectedObjectIsNotOfferedAgainUntilSomethingChanges(t *testing.T) {
 	t.Logf("Ready: %s", message)
 	s.expectWriteCount(from, "jobs", 1)
 
-	// What happens to another object is no reason to offer the rejected one again.
+	// A change of another object does not make the operator apply the rejected one again.
 	from = harness.MarkAudit(t)
 	for range forcedPerCheck {
 		s.Delete(s.Ref("ConfigMap", "orders"))
@@ -71,7 +71,7 @@ func TestRejectedObjectIsNotOfferedAgainUntilSomethingChanges(t *testing.T) {
 		t.Errorf("the rejected Job was offered %d times while another object was repaired", n)
 	}
 
-	// A change by the user is tried at once, and so is a change of the object itself.
+	// A change by the user is applied immediately, and so is a change of the object itself.
 	from = harness.MarkAudit(t)
 	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.4"}))
 	s.expectWriteCount(from, "jobs", 1)
@@ -79,7 +79,7 @@ func TestRejectedObjectIsNotOfferedAgainUntilSomethingChanges(t *testing.T) {
 	s.ExpectResourceReady(cr)
 }
 
-// topicsBody is a package with an object for each topic, whose names may be the same.
+// topicsBody is a package with an object for each topic; two names may be equal.
 const topicsBody = `#Spec: topics: [string]: string
 components: {for t, name in cr.spec.topics {(t): objects: topic: {
 	apiVersion: "v1"
@@ -110,8 +110,8 @@ func TestTwoObjectsOfOneNameAreAFaultOfBothAndTheRestGoesOn(t *testing.T) {
 	s.ExpectResourceReady(cr)
 }
 
-// misspelledBody is a package with two fields that a Deployment does not have, and one of
-// another type.
+// misspelledBody is a package with two fields that a Deployment does not have, and one with the
+// wrong type.
 const misspelledBody = `#Spec: image: string
 components: web: objects: deployment: {
 	apiVersion: "apps/v1"

@@ -9,8 +9,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// releasesBody holds the behaviour of two versions, which spec.version chooses: the second
-// has a cache, and no legacy any more.
+// releasesBody has the behaviour of two versions, which spec.version selects: the second one has a
+// cache, and no legacy component.
 const releasesBody = `
 live: _
 #Spec: version: *"2" | "1"
@@ -46,7 +46,7 @@ func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 	s.expectVersions(cr, "1", "1")
 	s.ExpectObject(s.Ref("ConfigMap", "legacy-shop"), "to exist", harness.Exists)
 
-	// Until the second is verified, the first is what has been reconciled.
+	// Until the second version is verified, the first one is the reconciled version.
 	s.Patch(cr, map[string]any{"spec": map[string]any{"version": "2"}})
 	s.ExpectNotReady(cr, "NotReady", "cache", "verify.warm")
 	s.expectVersions(cr, "2", "1")
@@ -57,7 +57,7 @@ func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 	s.ExpectData("web-shop", "cache", "cache-shop")
 	s.ExpectGone(s.Ref("ConfigMap", "legacy-shop"))
 
-	// And back: what only the second has goes, after web has let go of it.
+	// Back to the first version: the objects of the second one are deleted once web no longer needs them.
 	s.Patch(cr, map[string]any{"spec": map[string]any{"version": "1"}})
 	s.ExpectGone(s.Ref("ConfigMap", "cache-shop"))
 	s.ExpectResourceReady(cr)
@@ -69,7 +69,7 @@ func TestAPackageHoldsTheBehaviourOfSeveralVersions(t *testing.T) {
 	s.expectNone("ConfigMap")
 }
 
-// expectVersions waits until the status names a desired and a reconciled version.
+// expectVersions waits until the status has a desired and a reconciled version.
 func (s *env) expectVersions(cr *unstructured.Unstructured, desired, reconciled string) {
 	s.T.Helper()
 	s.ExpectObject(cr, fmt.Sprintf("to want version %s and to have reconciled %s", desired, reconciled), func(u *unstructured.Unstructured) error {

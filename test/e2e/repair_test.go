@@ -10,10 +10,10 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// repairLimit is how soon drift has to be repaired.
+// repairLimit is the time within which drift has to be repaired.
 const repairLimit = 5 * time.Second
 
-// driftCases are a change of a rendered field for each kind, and what undoes it.
+// driftCases are a change of a rendered field for each kind, and the check that it was reverted.
 var driftCases = []struct {
 	kind, resource string
 	patch          map[string]any
@@ -70,8 +70,8 @@ func TestE7DriftOfEachObjectIsRepairedWithOneWrite(t *testing.T) {
 	}
 }
 
-// expectRepaired does something to an object and expects that it is undone in time, by
-// one write, and that a few reconciles later there is still no other.
+// expectRepaired changes an object, and expects the operator to revert the change in time, with one
+// write, and to write nothing else in a few more reconciles.
 func (s *env) expectRepaired(kind, resource, what string, harm func(*unstructured.Unstructured), healed func(*unstructured.Unstructured) error) {
 	s.T.Helper()
 	before := s.Get(kind, "shop")
@@ -122,8 +122,8 @@ func TestE7DeletedObjectIsCreatedAgainWithOneWrite(t *testing.T) {
 	}
 }
 
-// reconcileOnce causes one reconcile of a WebApp without changing what it asks for,
-// and waits until it has ended.
+// reconcileOnce triggers one reconcile of a WebApp without changing its spec, and waits until it has
+// ended.
 func (s *env) reconcileOnce(name string) {
 	s.T.Helper()
 	o := s.Operator

@@ -12,7 +12,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// forcedReconciles is how many reconciles D1 asks for.
+// forcedReconciles is the number of reconciles that D1 triggers.
 const forcedReconciles = 100
 
 func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
@@ -45,9 +45,9 @@ func TestD1ForcedReconcilesAtRestCostNoRequest(t *testing.T) {
 	}
 }
 
-// versions returns the resourceVersion of each object of the test's WebApps, and of
-// the WebApps themselves. An autoscaler counts by its generation and metadata: its
-// controller writes to its status at any time.
+// versions returns the resourceVersion of each object of the test's WebApps, and of the WebApps
+// themselves. For an autoscaler it returns the generation and metadata instead, because its controller
+// writes its status at any time.
 func (s *env) versions() map[string]string {
 	s.T.Helper()
 	out := map[string]string{}
@@ -68,7 +68,7 @@ func version(u *unstructured.Unstructured) string {
 	return u.GetResourceVersion()
 }
 
-// manyResources is how many settled custom resources D2 restarts with.
+// manyResources is the number of custom resources at rest with which D2 restarts.
 const manyResources = 50
 
 func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
@@ -118,12 +118,11 @@ func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 	t.Logf("%d of %d objects changed", changed, len(versions))
 }
 
-// expectOnlyListsAndWatches looks at what a start of the operator has cost. Left
-// out are discovery (which is about no resource) and the installation of the
-// CustomResourceDefinitions of the package and of patches, each one apply that changes
-// nothing and a look whether it is served. The kinds of packages that do not run here
-// cost one list of definitions, and each of them one of metadata, in which resources
-// that wait for the engine would be found. Nothing else is left out.
+// expectOnlyListsAndWatches checks the requests of a start of the operator. It ignores discovery, which
+// concerns no resource, and the installation of the CRDs of the package and of Patches: one apply
+// without a change for each, and one read whether it is served. For kinds of packages that do not run
+// here, it allows one list of CRDs, and one list of metadata for each kind, which would find resources
+// that wait for their teardown. It ignores nothing else.
 func (s *env) expectOnlyListsAndWatches(from controlplane.AuditMark) {
 	s.T.Helper()
 	all := s.OperatorRequests(from)
@@ -149,12 +148,12 @@ func (s *env) expectOnlyListsAndWatches(from controlplane.AuditMark) {
 	}
 }
 
-// ofAnotherPackage tells what is about the kinds of packages of other tests.
+// ofAnotherPackage reports whether a request concerns the packages of other tests.
 func ofAnotherPackage(e controlplane.AuditEvent) bool {
 	return strings.HasSuffix(e.Group, ".example.com")
 }
 
-// progressEvery is how often the progress of a resource may be written.
+// progressEvery is the minimum interval between two writes of the progress of a resource.
 const progressEvery = 3 * time.Second
 
 func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
@@ -187,7 +186,7 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 			}
 			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s; %d reconciles, %s of CPU",
 				objects, took, len(writes), writes, len(all.Events()), all.WithVerbs("get", "list"), o.Reconciles("webapp.example.com"), o.CPU()-cpu)
-			// Whoever waits is told how it goes, now and then.
+			// The status reports progress at intervals.
 			progress := int(took / progressEvery)
 			if len(writes) > objects+3+progress {
 				t.Errorf("%d writes for %d objects, more than one each, three, and %d of progress", len(writes), objects, progress)

@@ -51,15 +51,14 @@ func TestKubectlScaleIsFollowed(t *testing.T) {
 	}
 }
 
-// phases are the phases that one WebApp goes through.
+// phases are the phases of one WebApp, in order.
 type phases struct {
 	s    *env
 	mu   sync.Mutex
 	seen []string
 }
 
-// watchPhases records the phases of the test's one WebApp, without the one that it
-// has already.
+// watchPhases records the phases of the only WebApp of the test, without its present one.
 func (s *env) watchPhases() *phases {
 	s.T.Helper()
 	l := &unstructured.UnstructuredList{}
@@ -80,7 +79,7 @@ func (s *env) watchPhases() *phases {
 				return
 			}
 			phase, _ := harness.Field(u, "status", "phase").(string)
-			// The old status stands beside the new spec until the operator has seen it.
+			// Until the operator has seen the new spec, the status is the old one.
 			if harness.Field(u, "status", "observedGeneration") == u.GetGeneration() {
 				p.add(phase)
 			}
@@ -97,7 +96,7 @@ func (p *phases) add(phase string) {
 	}
 }
 
-// until waits for a phase and returns those up to it.
+// until waits for a phase, and returns the phases up to it.
 func (p *phases) until(phase string) []string {
 	p.s.T.Helper()
 	var seen []string

@@ -35,7 +35,7 @@ func role(namespace string) *unstructured.Unstructured {
 	return harness.Object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+namespace)
 }
 
-// anyReach lets reaching have its objects in whichever namespace the spec names.
+// anyReach allows objects of the package reaching in any namespace that the spec names.
 const anyReach = `
 reach: {"ClusterRole.rbac.authorization.k8s.io": {}, ConfigMap: namespaces: "*": true}
 `
@@ -61,8 +61,8 @@ func TestObjectsBeyondTheNamespaceAreKeptByLabelAndGoWithTheResource(t *testing.
 	}
 }
 
-// expectReachAndRepair expects objects that have no owner reference to be repaired as
-// those with one.
+// expectReachAndRepair expects the operator to repair objects without an owner reference like those
+// with one.
 func (s *env) expectReachAndRepair(cr, role, far *unstructured.Unstructured) {
 	s.T.Helper()
 	for _, u := range []*unstructured.Unstructured{role, far} {
@@ -101,12 +101,12 @@ func TestOperatorOfOneNamespaceKeepsTheObjectsOfItsResourcesInOthers(t *testing.
 	if asked := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Verb != "watch" }); len(asked) > 0 {
 		t.Errorf("the operator asked for something at rest: %s", asked)
 	}
-	// Nothing of another namespace is read before an object is there.
+	// The operator reads nothing in another namespace before an object exists there.
 	outside := s.OperatorRequests(start).OfResource("configmaps").WithVerbs("list", "watch").Filter(func(e controlplane.AuditEvent) bool { return e.Namespace != s.Namespace && e.Namespace != ns })
 	if len(outside) > 0 {
 		t.Errorf("it reads more namespaces than it has objects in: %v", outside)
 	}
-	// A new process finds what is elsewhere, and so does one without the package.
+	// A new process finds the objects in other namespaces, and so does a process without the package.
 	o.Stop()
 	s.Delete(cr)
 	s.StartOperator(newTestPackage(t, "extendedby", bystanderBody).Dir)
@@ -118,16 +118,16 @@ func TestOperatorOfOneNamespaceKeepsTheObjectsOfItsResourcesInOthers(t *testing.
 func TestJ3ObjectsBeyondTheNamespaceAreRefusedUnlessThePackageSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	// What is certain from the package alone keeps it from being served.
+	// vet refuses a package that certainly reaches too far, so it is not served.
 	astray := newTestPackage(t, "astray", reachingBody)
-	// Its kind is another one for what vet makes up.
+	// The samples of vet have another kind, so vet accepts this package.
 	p := newTestPackage(t, "tethered", strings.NewReplacer(
 		", namespace: cr.spec.namespace @untrusted(namespace)", "",
 		`"ClusterRole"`, `[if cr.spec.namespace =~ "^sample" {"Role"}, "ClusterRole"][0]`,
 	).Replace(reachingBody))
 	o := s.StartOperator(astray.Dir, p.Dir, harness.Everywhere, harness.Alone)
 	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.far.objects.far.metadata.namespace", "as in reach: ConfigMap: namespaces: ")
-	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.role.objects.role", "the object is in no namespace")
+	o.ExpectLog("waiting for it to be repaired", "astray.cue:", "components.role.objects.role", "the object is cluster-scoped")
 	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{"namespace": s.Namespace}))
 	t.Log(s.ExpectNotReady(cr, "InvalidObject", "ClusterRole.rbac.authorization.k8s.io is cluster-scoped", `reach: "ClusterRole.rbac.authorization.k8s.io": {}`))
 	s.WaitUntilIdle()

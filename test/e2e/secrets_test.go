@@ -12,17 +12,17 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// secretCanary is what nobody may be told who may not read Secrets. It has what CUE, Go
-// and JSON have to escape.
+// secretCanary is a value that must not reach users who may not read Secrets. It contains characters
+// that CUE, Go and JSON have to escape.
 const secretCanary = "Zq7Kx9\"Vw3\nTbHj5Rd-canary"
 
 var encodedSecret = base64.StdEncoding.EncodeToString([]byte(secretCanary))
 
-// secretForms are parts of the canary, as it is and encoded, in lower case.
+// secretForms are parts of the canary, verbatim and encoded, in lower case.
 var secretForms = []string{"zq7kx9", "tbhj5rd", strings.ToLower(encodedSecret[:10]), strings.ToLower(encodedSecret[len(encodedSecret)-10:])}
 
-// secretFaults are expressions over X that CUE has something to say about, each in
-// an object, in the status and in a hidden field.
+// secretFaults are expressions over X that CUE reports errors about, each in an object, in the status
+// and in a hidden field.
 var secretFaults = []string{
 	`X + 1`, `X & "other"`, `X * "a"`, `"\(X)-x" & "y"`, `[for c in [X] if c < 3 {c}][0]`, `strings.ToUpper(X) + 1`, `{(X): 1 & 2}`,
 	`strconv.Atoi(X)`, `*X | 3 & 4`, `live.own[X].y`, `cr.spec[X]`, `{let y = X, z: y & "1"}.z`, `X & =~"^no$"`, `X & strings.MaxRunes(2)`,
@@ -34,10 +34,10 @@ var secretConditions = []string{
 	`X == "x"`, `X =~ "^nothing$"`, `strings.ToUpper(X) == "x"`, `X + 1 == 2`, `len(X) == 3`, `strings.SliceRunes(X, 0, 6) == "x"`, `live.own[X].y == 3`,
 }
 
-// secretSources are ways to come to the canary.
+// secretSources are expressions that lead to the canary.
 var secretSources = []string{`inputs.tok.object.data.k`, `_plain`, `live.own.secret.data.k`, `cr.spec.password`}
 
-// leaking is a package that says what a Secret holds wherever it can.
+// leaking is a package that uses the content of a Secret wherever it can.
 func leaking() string {
 	var b strings.Builder
 	b.WriteString(`package NAME

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// forcedPerCheck is how many reconciles are forced to see that something stays as it is.
+// forcedPerCheck is the number of reconciles that a check triggers to see that nothing changes.
 const forcedPerCheck = 5
 
 func TestE8FieldsOfOtherManagersAreLeftAlone(t *testing.T) {
@@ -44,7 +44,7 @@ func TestE8FieldsOfOtherManagersAreLeftAlone(t *testing.T) {
 	s.JSONPatch(service, map[string]any{"op": "remove", "path": "/metadata/finalizers"})
 }
 
-// foreignFields is what an injector of sidecars adds to a Deployment.
+// foreignFields are the fields that a sidecar injector adds to a Deployment.
 func foreignFields(namespace string) *unstructured.Unstructured {
 	u := harness.Object("apps/v1", "Deployment", namespace, "shop")
 	u.SetLabels(map[string]string{"team": "blue"})
@@ -84,7 +84,7 @@ func expectForeignFields(t *testing.T, d *unstructured.Unstructured) {
 	}
 }
 
-// applyAs applies an object by server-side apply under a manager's name.
+// applyAs applies an object by server-side apply as a field manager.
 func (s *env) applyAs(manager string, u *unstructured.Unstructured) {
 	s.T.Helper()
 	if err := harness.Suite.Admin.Apply(s.T.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager)); err != nil {
@@ -172,8 +172,8 @@ func TestE2ChangesOfAnAdmissionPolicyAreLeftAlone(t *testing.T) {
 	}
 }
 
-// mutateDeployments makes the API server itself change each Deployment of the site:
-// it rewrites the image and adds a label, as policies and injectors do.
+// mutateDeployments makes the API server mutate each Deployment of the site: it rewrites the image and
+// adds a label, as policies and injectors do.
 func (s *env) mutateDeployments() {
 	s.T.Helper()
 	image := "object.spec.template.spec.containers[0].image"
@@ -185,7 +185,7 @@ func (s *env) mutateDeployments() {
 			"expression": `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image",
 				value: ` + image + `.startsWith("mirror.") ? ` + image + ` : "mirror.example.com/" + ` + image + `}]`,
 		}})
-	// The API server follows its policies after a moment.
+	// The API server applies a new policy after a moment.
 	probe := s.Ref("Deployment", "probe")
 	probe.Object["spec"] = podSpec("probe")
 	harness.Eventually(s.T, "the admission policy", func() error {
@@ -201,7 +201,7 @@ func (s *env) mutateDeployments() {
 	})
 }
 
-// mutate makes the API server itself change what is written of a resource on the site.
+// mutate makes the API server mutate each write to a resource of the site.
 func (s *env) mutate(group, resource string, mutations ...any) {
 	s.T.Helper()
 	const version = "admissionregistration.k8s.io/v1"

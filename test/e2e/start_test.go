@@ -48,7 +48,7 @@ func TestClusterThatNobodyNamedIsLeftAlone(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, ".kube"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// The address of production, which this machine happens to reach.
+	// The address of a production cluster that this machine can reach.
 	harness.WriteFile(t, filepath.Join(home, ".kube", "config"), strings.ReplaceAll(string(config), "https://127.0.0.1:", "https://192.0.2.1:"))
 	cmd := exec.Command(harness.Suite.Operetta, "run", p.Dir, "--namespace", s.Namespace)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "KUBECONFIG=") }), "HOME="+home)

@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// table reads what kubectl get prints: for each name the wanted columns.
+// table parses the output of kubectl get, and returns the given columns for each name.
 func table(t *testing.T, output string, columns ...string) map[string][]string {
 	t.Helper()
 	all := strings.Split(output, "\n")

@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// nearBody is an object with a reference to its owner, beside those of reaching.
+// nearBody is an object with an owner reference, in addition to those of reaching.
 const nearBody = `
 components: near: objects: near: {
 	apiVersion: "v1"
@@ -18,8 +18,8 @@ components: near: objects: near: {
 }
 `
 
-// strip writes an object as kubectl replace does with a file of somebody's own: nothing
-// says any more whose it is.
+// strip replaces an object like kubectl replace with a manifest of the user, so that nothing on it names
+// its owner.
 func (s *env) strip(u *unstructured.Unstructured) {
 	s.T.Helper()
 	got := s.ExpectObject(u, "to exist", harness.Exists)
@@ -62,15 +62,15 @@ func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 		}
 	}
 
-	// While nobody looks it is stripped again, and its resource is deleted.
+	// While no operator runs, the object is stripped again, and its resource is deleted.
 	o.Stop()
 	for _, u := range all {
 		s.strip(u)
 	}
 	s.Delete(cr)
 	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
-	// Nothing on them says any more whose they are, and the inventory alone is no reason to
-	// delete anything: people are told.
+	// Nothing on the objects proves who owns them, and the inventory alone is no proof, so they are kept
+	// and an event says so.
 	s.ExpectGone(cr)
 	for _, u := range all {
 		if got := s.ExpectObject(u, "to stay", harness.Exists); got.GetDeletionTimestamp() != nil {

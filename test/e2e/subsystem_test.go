@@ -67,7 +67,7 @@ func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 	s.ExpectResourceReady(cr)
 	secret := s.Get("Secret", "after-shop").GetResourceVersion()
 
-	// The child's Ready of its earlier generation counts no more.
+	// A Ready condition for an earlier generation of the child does not count.
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
 	t.Log(s.ExpectNotReady(cr, "NotReady", "child: "))
 	if s.Get("Secret", "after-shop").GetResourceVersion() != secret {
@@ -90,8 +90,8 @@ func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 	}
 }
 
-// TestSubsystemOfAnotherProcessIsAwaitedAsWell: the operator of the child starts late. Until
-// then its resource exists without a status, which looks ready to everybody else.
+// TestSubsystemOfAnotherProcessIsAwaitedAsWell starts the operator of the child late. Until then the
+// child exists without a status, which other tools take for ready.
 func TestSubsystemOfAnotherProcessIsAwaitedAsWell(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

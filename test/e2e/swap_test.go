@@ -13,7 +13,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// swapLimit is how soon a saved change of a package has to take effect.
+// swapLimit is the time within which a saved change of a package has to take effect.
 const swapLimit = 2 * time.Second
 
 func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
@@ -24,7 +24,7 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
 	best := harness.Timeout
-	// A busy machine gets several tries at what is about seconds.
+	// The limit is a few seconds, so a busy machine gets several attempts.
 	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
 		tier := fmt.Sprintf("tier-%d", try)
 		from, position := harness.MarkAudit(t), o.Log.Len()
@@ -74,11 +74,11 @@ func TestF2BrokenEditLeavesTheLastGoodVersionRunning(t *testing.T) {
 			line := o.ExpectLogAfter(position, "last good version keeps running", edit.says)
 			t.Logf("said after %s: %s", harness.Elapsed(began), line)
 			s.reconcileOnce("shop")
-			// If that takes long, the status says by now which version serves.
+			// If that takes long, the status already says which version serves.
 			if writes := s.OperatorRequests(from).Mutating().Filter(func(e controlplane.AuditEvent) bool { return e.Subresource != "status" }); len(writes) > 0 {
 				t.Errorf("the broken package caused writes: %s", writes)
 			}
-			// The last good version goes on reconciling.
+			// The last good version continues to reconcile.
 			s.Patch(cr, harness.Spec(map[string]any{"image": "nginx:1.26"}))
 			s.ExpectReady("shop")
 
@@ -103,20 +103,20 @@ type editablePackage struct {
 	dir, from string
 }
 
-// copyPackage returns a copy of a package of the repository in a module of its own,
-// with replacements in all its files.
+// copyPackage returns a copy of a package of the repository in a module of its own, with replacements
+// in all of its files.
 func copyPackage(t *testing.T, name string, replace map[string]string) *editablePackage {
 	t.Helper()
 	return copyFolder(t, harness.PackageDir(name), replace)
 }
 
-// copyFolder returns such a copy of a package in any folder.
+// copyFolder returns such a copy of the package in a folder.
 func copyFolder(t *testing.T, from string, replace map[string]string) *editablePackage {
 	t.Helper()
 	return &editablePackage{t: t, dir: harness.CopyPackage(t, from, replace), from: from}
 }
 
-// edit replaces a part of a file that is in it exactly once.
+// edit replaces a text that occurs exactly once in a file.
 func (p *editablePackage) edit(file, from, to string) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, file)
@@ -130,7 +130,7 @@ func (p *editablePackage) edit(file, from, to string) {
 	harness.WriteFile(p.t, path, strings.Replace(string(b), from, to, 1))
 }
 
-// revert makes a file as it is in the repository.
+// revert restores a file from the repository.
 func (p *editablePackage) revert(file string) {
 	p.t.Helper()
 	b, err := os.ReadFile(filepath.Join(p.from, file))

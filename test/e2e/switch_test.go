@@ -10,8 +10,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// switchedBody has a component in the middle that can be switched off: what depends on it, in
-// words or by a reference, goes with it, and what only comes after it stays.
+// switchedBody has a component in the middle that can be switched off. Components that depend on it,
+// declared or by a reference, are excluded with it; those with an optional edge stay.
 const switchedBody = `
 live: _
 #Spec: {middle: bool | *true, text: string | *"a"}
@@ -78,7 +78,7 @@ func TestSwitchingOffDeletesDependentsFirstAndWaitsForTheirAbsence(t *testing.T)
 	s.ExpectObject(top, "to be back", harness.Exists)
 }
 
-// chatty is a subsystem whose last word is a hook; talk renders it.
+// chatty is a subsystem with a hook before deletion; talk renders it.
 const (
 	chatty = `
 #Spec: text: string

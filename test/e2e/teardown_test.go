@@ -12,8 +12,8 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// expectDeleted expects the operator to have deleted objects of some resources since
-// a mark: of each one, in this order (E).
+// expectDeleted expects the operator to have deleted objects of some resources since a mark: one of each
+// resource, in this order.
 func (s *env) expectDeleted(from controlplane.AuditMark, resources ...string) {
 	s.T.Helper()
 	var got []string
@@ -26,10 +26,10 @@ func (s *env) expectDeleted(from controlplane.AuditMark, resources ...string) {
 	}
 }
 
-// teardownLimit is how long a deletion may take whatever has become of the package.
+// teardownLimit is how long a deletion may take, whatever the state of the package.
 const teardownLimit = time.Minute
 
-// expectTornDown waits for the end of a deleted resource within the limit.
+// expectTornDown waits until a deleted resource is gone, and fails after teardownLimit.
 func (s *env) expectTornDown(cr *unstructured.Unstructured, kinds ...string) {
 	s.T.Helper()
 	began := time.Now()
@@ -40,8 +40,8 @@ func (s *env) expectTornDown(cr *unstructured.Unstructured, kinds ...string) {
 	}
 }
 
-// packageDamages are what may have become of the package by the time that a resource goes.
-// The operator has seen each of them before the deletion.
+// packageDamages are states of the package at the time that a resource is deleted. The operator has seen
+// each of them before the deletion.
 var packageDamages = map[string]struct {
 	reason string
 	do     func(s *env, p *testPackage, cr *unstructured.Unstructured)
@@ -108,7 +108,7 @@ func TestG2DeletionNeedsNoPackageThatWorksOrIsTheSame(t *testing.T) {
 
 func isOfACoreKind(e controlplane.AuditEvent) bool { return e.Group == "" && !harness.IsEvent(e) }
 
-// replace changes the package under a running operator, and waits until it says so.
+// replace changes the package of a running operator, and waits until the operator logs it.
 func (p *testPackage) replace(s *env, line string, change func()) {
 	p.T.Helper()
 	position := s.Operator.Log.Len()
@@ -116,7 +116,7 @@ func (p *testPackage) replace(s *env, line string, change func()) {
 	s.Operator.ExpectLogAfter(position, line)
 }
 
-// restart changes the package between two lives of the operator.
+// restart changes the package while the operator is stopped.
 func (p *testPackage) restart(s *env, change func()) {
 	p.T.Helper()
 	s.Operator.Stop()
@@ -124,7 +124,7 @@ func (p *testPackage) restart(s *env, change func()) {
 	s.StartOperator(p.Dir)
 }
 
-// file is the one file of the package.
+// file is the only file of the package.
 func (p *testPackage) file() string { return p.Dir + "/" + p.Name + ".cue" }
 
 // renameTopComponent renames a component of layered, and its object.
@@ -137,7 +137,7 @@ func (p *testPackage) renameTopComponent() {
 	harness.WriteFile(p.T, p.file(), strings.NewReplacer("components: top:", "components: summit:", "top-", "summit-").Replace(string(b)))
 }
 
-// keepFirstComponent takes all components of layered away but the first.
+// keepFirstComponent removes all components of layered except for the first one.
 func (p *testPackage) keepFirstComponent() {
 	p.T.Helper()
 	b, err := os.ReadFile(p.file())
@@ -148,7 +148,7 @@ func (p *testPackage) keepFirstComponent() {
 	harness.WriteFile(p.T, p.file(), kept)
 }
 
-// waysToLosePackage are how a resource may lose what it needs before it is deleted.
+// waysToLosePackage are the ways in which a resource can lose its package before it is deleted.
 var waysToLosePackage = map[string]func(s *env, p *testPackage, cr *unstructured.Unstructured, reason string, lose func()){
 	"while the operator runs": func(s *env, _ *testPackage, cr *unstructured.Unstructured, reason string, lose func()) {
 		lose()
@@ -232,8 +232,7 @@ components: top: {
 }
 `
 
-// installKind installs the kind that a package of reliantOnKind renders, and returns
-// its definition.
+// installKind installs the CRD of the kind that a package of reliantOnKind renders, and returns it.
 func (p *testPackage) installKind() *unstructured.Unstructured {
 	p.T.Helper()
 	group := p.Name + ".gone.example.com"

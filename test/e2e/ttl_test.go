@@ -31,7 +31,7 @@ func TestAJobThatIsDeletedSomeTimeAfterItsEndRunsOnce(t *testing.T) {
 	if len(jobs) != 1 {
 		t.Errorf("the Job was created %d times", len(jobs))
 	}
-	// Another content is another run.
+	// A Job with different content runs again.
 	s.Patch(cr, harness.Spec(map[string]any{"image": "broker:4.3"}))
 	s.ExpectObject(s.Ref("StatefulSet", "orders"), "to be of the new image", ofImage("broker:4.3"))
 	s.ExpectResourceReady(cr)

@@ -63,7 +63,7 @@ func TestStatusThatWasWipedWhileTheOperatorWasAwayIsRebuiltFromLabels(t *testing
 		t.Errorf("the inventory has %d components, %d before", n, m)
 	}
 
-	// The order of deletion is known again as well, even right after another loss.
+	// The order of deletion is restored, too, even right after another loss.
 	s.Operator.Stop()
 	s.wipeStatus(p, "shop")
 	from := harness.MarkAudit(t)
@@ -86,7 +86,7 @@ func TestAnUnreadableInventoryStopsEverythingUntilItIsRemoved(t *testing.T) {
 	}
 	s.WaitUntilIdle()
 
-	// Whatever is asked of it, nothing is done, and what cannot be read is kept.
+	// Whatever happens, the operator writes nothing, and keeps the unreadable status.
 	from := harness.MarkAudit(t)
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
 	t.Log(s.ExpectNotReady(cr, "StatusUnreadable", "status.inventory[0].objects[0].apiVersion", `"a/b/c"`, "remove status.inventory"))
@@ -108,7 +108,7 @@ func TestAnUnreadableInventoryStopsEverythingUntilItIsRemoved(t *testing.T) {
 	}
 	s.Get("ConfigMap", "base-store")
 
-	// The remedy acts at once, although it changes no generation.
+	// The remedy takes effect immediately, although it does not change the generation.
 	for _, name := range []string{"shop", "store"} {
 		s.Kubectl("patch", "things."+p.Name+".example.com", name, "--subresource=status", "--type=json", `-p=[{"op": "remove", "path": "/status/inventory"}]`)
 	}
@@ -123,7 +123,7 @@ func TestAnUnreadableInventoryStopsEverythingUntilItIsRemoved(t *testing.T) {
 	s.ExpectGone(s.Ref("ConfigMap", "base-store"))
 }
 
-// corruptInventory makes the inventory of a resource unreadable, as far as its schema allows.
+// corruptInventory makes the inventory of a resource unreadable, within its schema.
 func (s *env) corruptInventory(p *testPackage, name string) {
 	s.T.Helper()
 	u, err := harness.GetOrNil(s.T.Context(), p.Thing(s.Env, name, nil))
@@ -157,7 +157,7 @@ func TestAStatusThatIsWipedWhileTheOperatorRunsIsRebuiltAtOnce(t *testing.T) {
 	}
 }
 
-// wipeStatus empties the status of a resource as a bad restore of a backup does.
+// wipeStatus empties the status of a resource, like a restore of a backup without statuses.
 func (s *env) wipeStatus(p *testPackage, name string) {
 	s.T.Helper()
 	u := p.Thing(s.Env, name, nil)

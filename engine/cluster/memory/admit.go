@@ -11,41 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/cluster/validate"
 )
 
-// A judge says what an API server would find wrong with an object by itself.
-type judge interface {
-	// readable errors when the object cannot be applied.
-	readable(u *unstructured.Unstructured) error
-	// written errors when the object cannot become what a write makes of it.
-	written(before, after *unstructured.Unstructured, scope cluster.Scope) error
-}
-
-// lenient finds nothing wrong.
-type lenient struct{}
-
-func (lenient) readable(*unstructured.Unstructured) error { return nil }
-
-func (lenient) written(_, _ *unstructured.Unstructured, _ cluster.Scope) error { return nil }
-
-// strict goes by package validate.
-type strict struct{ types managedfields.TypeConverter }
-
-func (s strict) readable(u *unstructured.Unstructured) error {
-	if wrong := cluster.CheckSchema(s.types, u); wrong != nil {
-		return wrong
+// checkTypes errors if an object cannot be applied because a value does not have the type of its
+// field.
+func (m *Cluster) checkTypes(u *unstructured.Unstructured) error {
+	if !m.validates {
+		return nil
+	}
+	if err := m.fields.schemaFault(u); err != nil {
+		return err
 	}
 	return validate.FieldTypes(u)
 }
 
-func (strict) written(before, after *unstructured.Unstructured, scope cluster.Scope) error {
-	return validate.Write(before, after, scope == cluster.Namespaced)
-}
-
-// admit validates a write as an API server does, and asks the refusal.
+// admit validates a write as an API server does, and then calls the Admission.
 func (m *Cluster) admit(before, after *unstructured.Unstructured) error {
 	if err := m.validate(before, after); err != nil || m.refuse == nil {
 		return err
@@ -53,16 +35,17 @@ func (m *Cluster) admit(before, after *unstructured.Unstructured) error {
 	return m.refuse(before, after)
 }
 
-// validate refuses what cannot be.
+// validate errors if an API server would reject a write for what is in it.
 func (m *Cluster) validate(before, after *unstructured.Unstructured) error {
 	switch {
 	case after == nil:
 		return nil
 	case before == nil:
-		if err := m.begins(after); err != nil {
+		if err := m.checkNamespace(after); err != nil {
 			return err
 		}
-	case sameButStatus(before, after):
+	case sameWithout(before, after, "status", "metadata.managedFields", "metadata.resourceVersion", "metadata.generation"):
+		// Only the status differs, which is a subresource.
 		return nil
 	case before.GetDeletionTimestamp() != nil:
 		if err := noNewFinalizers(before, after); err != nil {
@@ -70,15 +53,14 @@ func (m *Cluster) validate(before, after *unstructured.Unstructured) error {
 		}
 	}
 	scope, err := m.scope(after.GroupVersionKind())
-	if err != nil {
+	if err != nil || !m.validates {
 		return err
 	}
-	return m.judge.written(before, after, scope)
+	return validate.Write(before, after, scope == cluster.Namespaced)
 }
 
-// begins refuses to create anything in a namespace that is not there, or that is being
-// deleted.
-func (m *Cluster) begins(u *unstructured.Unstructured) error {
+// checkNamespace errors if the namespace of a new object does not exist or is being deleted.
+func (m *Cluster) checkNamespace(u *unstructured.Unstructured) error {
 	namespace := u.GetNamespace()
 	if namespace == "" {
 		return nil
@@ -95,7 +77,7 @@ func (m *Cluster) begins(u *unstructured.Unstructured) error {
 	return err
 }
 
-// noNewFinalizers refuses to hold what is being deleted.
+// noNewFinalizers errors if a write adds finalizers to an object that is being deleted.
 func noNewFinalizers(before, after *unstructured.Unstructured) error {
 	added := slices.DeleteFunc(slices.Clone(after.GetFinalizers()), func(f string) bool { return slices.Contains(before.GetFinalizers(), f) })
 	if len(added) == 0 {

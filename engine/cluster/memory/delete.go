@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Delete implements Cluster. Like that of an API server it is in the foreground: what
-// has dependents waits until the garbage collector has deleted those.
+// Delete implements Cluster. It deletes in the foreground: an object with dependents exists until the
+// garbage collector has deleted them.
 func (m *Cluster) Delete(_ context.Context, ref cluster.Ref, uid types.UID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -22,15 +22,15 @@ func (m *Cluster) Delete(_ context.Context, ref cluster.Ref, uid types.UID) erro
 		return nil
 	}
 	next := live.DeepCopy()
-	// Without dependents the garbage collector would only look, and let it go.
+	// Without dependents, the garbage collector would remove the finalizer at once.
 	if !slices.Contains(live.GetFinalizers(), cluster.TeardownFinalizer) && len(m.dependents(uid)) > 0 {
 		next.SetFinalizers(append(next.GetFinalizers(), metav1.FinalizerDeleteDependents))
 	}
 	return m.remove(live, next)
 }
 
-// Remove deletes the object with that UID as a person does: what belongs to it follows
-// when the garbage is collected.
+// Remove deletes the object with that UID in the background, as a person does: its dependents follow
+// when CollectGarbage is called.
 func (m *Cluster) Remove(ref cluster.Ref, uid types.UID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,7 +41,7 @@ func (m *Cluster) Remove(ref cluster.Ref, uid types.UID) error {
 	return m.remove(live, live.DeepCopy())
 }
 
-// remove deletes an object whose finalizers are those of next.
+// remove deletes an object. If next has finalizers, the object only gets a deletion timestamp.
 func (m *Cluster) remove(live, next *unstructured.Unstructured) error {
 	if live.GetDeletionTimestamp() != nil {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dryRun is a Cluster whose writes are checked and not kept.
+// dryRun is a Cluster whose writes are validated but not stored.
 type dryRun struct{ *Cluster }
 
 // DryRun implements Cluster.
 func (m *Cluster) DryRun() cluster.Cluster { return dryRun{m} }
 
-// unkept answers a write and keeps nothing.
+// unkept is a keeper that stores nothing.
 func unkept(_, next *unstructured.Unstructured) *unstructured.Unstructured { return next }
 
 // Apply implements Cluster.

@@ -3,8 +3,8 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
 	"operetta.dev/engine/cluster"
 
@@ -77,7 +77,7 @@ func (f *fieldManagers) update(live, object *unstructured.Unstructured, manager 
 	return asUnstructured(out, err)
 }
 
-// schemaFault returns what contradicts the type of an object's kind, or nil.
+// schemaFault returns a SchemaError if an object contradicts the type of its kind, or nil.
 func (f *fieldManagers) schemaFault(object *unstructured.Unstructured) error {
 	return cluster.CheckSchema(f.known, object)
 }
@@ -91,15 +91,24 @@ func orEmpty(live, object *unstructured.Unstructured) runtime.Object {
 	return empty
 }
 
-// withoutServerFields returns what is applied of an object: a UID is a precondition,
-// and a status has a way of its own.
+// withoutServerFields returns what is applied of an object: a UID is a precondition, and a status
+// is written separately.
 func withoutServerFields(object *unstructured.Unstructured) *unstructured.Unstructured {
+	return without(object, "metadata.uid", "metadata.resourceVersion", "metadata.managedFields", "metadata.creationTimestamp", "metadata.generation", "status")
+}
+
+// without returns a copy of an object without some fields, such as metadata.uid.
+func without(object *unstructured.Unstructured, fields ...string) *unstructured.Unstructured {
 	out := object.DeepCopy()
-	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
-		unstructured.RemoveNestedField(out.Object, "metadata", field)
+	for _, f := range fields {
+		unstructured.RemoveNestedField(out.Object, strings.Split(f, ".")...)
 	}
-	delete(out.Object, "status")
 	return out
+}
+
+// sameWithout reports whether two states of an object are the same but for some fields.
+func sameWithout(a, b *unstructured.Unstructured, fields ...string) bool {
+	return equality.Semantic.DeepEqual(without(a, fields...).Object, without(b, fields...).Object)
 }
 
 func asUnstructured(o runtime.Object, err error) (*unstructured.Unstructured, error) {
@@ -113,10 +122,8 @@ func asUnstructured(o runtime.Object, err error) (*unstructured.Unstructured, er
 	return u, nil
 }
 
-// same reports whether two states of an object are the same but for the times in
-// managedFields.
+// same reports whether two states of an object are the same but for the times in managedFields.
 func same(a, b *unstructured.Unstructured) bool {
-	a, b = a.DeepCopy(), b.DeepCopy()
 	owners := func(u *unstructured.Unstructured) []string {
 		var out []string
 		for _, m := range u.GetManagedFields() {
@@ -125,41 +132,7 @@ func same(a, b *unstructured.Unstructured) bool {
 		slices.Sort(out)
 		return out
 	}
-	if !slices.Equal(owners(a), owners(b)) {
-		return false
-	}
-	a.SetManagedFields(nil)
-	b.SetManagedFields(nil)
-	return equality.Semantic.DeepEqual(a.Object, b.Object)
-}
-
-// sameSpec reports whether two states of an object differ in metadata and status
-// at most: what else differs is another generation.
-func sameSpec(a, b *unstructured.Unstructured) bool {
-	a, b = a.DeepCopy(), b.DeepCopy()
-	for _, u := range []*unstructured.Unstructured{a, b} {
-		delete(u.Object, "metadata")
-		delete(u.Object, "status")
-	}
-	return equality.Semantic.DeepEqual(a.Object, b.Object)
-}
-
-// sameButStatus reports whether two states of an object differ in the status at most, and
-// in who wrote what when.
-func sameButStatus(a, b *unstructured.Unstructured) bool {
-	without := func(u *unstructured.Unstructured) map[string]any {
-		out := maps.Clone(u.Object)
-		delete(out, "status")
-		if meta, ok := out["metadata"].(map[string]any); ok {
-			meta = maps.Clone(meta)
-			for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
-				delete(meta, field)
-			}
-			out["metadata"] = meta
-		}
-		return out
-	}
-	return equality.Semantic.DeepEqual(without(a), without(b))
+	return slices.Equal(owners(a), owners(b)) && sameWithout(a, b, "metadata.managedFields")
 }
 
 // oneVersion converts, defaults and creates objects of which there is one version

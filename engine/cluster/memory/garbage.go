@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownerIndex are what the garbage collector has to know, so that it need not look at
-// every object each time.
+// ownerIndex indexes objects by their owners, so that the garbage collector need not visit every
+// object each time.
 type ownerIndex struct {
-	// there are the objects that exist.
+	// there are the UIDs of the objects that exist.
 	there map[types.UID]bool
-	// of are the objects that refer to an owner.
+	// of are the objects with an owner reference to a UID.
 	of map[types.UID]map[cluster.Ref]bool
-	// waiting are the objects that are deleted in the foreground.
+	// waiting are the objects that are being deleted in the foreground.
 	waiting map[cluster.Ref]bool
 }
 
-func newBelongings() ownerIndex {
+func newOwnerIndex() ownerIndex {
 	return ownerIndex{there: map[types.UID]bool{}, of: map[types.UID]map[cluster.Ref]bool{}, waiting: map[cluster.Ref]bool{}}
 }
 
-// note takes over a change of an object; after is nil when it is gone.
+// note updates the index after a change of an object; after is nil if the object was deleted.
 func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructured) {
 	if before != nil {
 		delete(b.there, before.GetUID())
@@ -52,12 +52,12 @@ func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructur
 	}
 }
 
-// waits reports whether an object goes once its dependents are gone.
+// waits reports whether an object is being deleted in the foreground.
 func waits(u *unstructured.Unstructured) bool {
 	return u.GetDeletionTimestamp() != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }
 
-// suspects are the objects that the garbage collector may have to do something about.
+// suspects returns the objects that the garbage collector may have to act on.
 func (b ownerIndex) suspects() []cluster.Ref {
 	out := maps.Clone(b.waiting)
 	for owner, refs := range b.of {
@@ -68,15 +68,14 @@ func (b ownerIndex) suspects() []cluster.Ref {
 	return sortedRefs(out)
 }
 
-// CollectGarbage does what Kubernetes' garbage collector does, until nothing is left to
-// do: it deletes what belongs to objects that are gone, and in a deletion in the
-// foreground what the object waits for.
+// CollectGarbage does the work of the garbage collector of Kubernetes: it deletes the dependents of
+// objects that do not exist any more, and of objects that are being deleted in the foreground.
 func (m *Cluster) CollectGarbage() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for before := int64(-1); before != m.version; {
 		before = m.version
-		for _, ref := range m.belongs.suspects() {
+		for _, ref := range m.owners.suspects() {
 			if u := m.objects[ref]; u != nil {
 				m.collect(u)
 			}
@@ -84,10 +83,10 @@ func (m *Cluster) CollectGarbage() {
 	}
 }
 
-// collect does what there is to do about one object. What is refused stays.
+// collect acts on one object. It ignores rejected deletions.
 func (m *Cluster) collect(u *unstructured.Unstructured) {
 	if !waits(u) {
-		owned := func(o metav1.OwnerReference) bool { return m.belongs.there[o.UID] }
+		owned := func(o metav1.OwnerReference) bool { return m.owners.there[o.UID] }
 		if len(u.GetOwnerReferences()) > 0 && !slices.ContainsFunc(u.GetOwnerReferences(), owned) {
 			_ = m.remove(u, u.DeepCopy())
 		}
@@ -105,10 +104,10 @@ func (m *Cluster) collect(u *unstructured.Unstructured) {
 	m.store(u, next)
 }
 
-// dependents returns what has to be gone before an owner goes.
+// dependents returns the objects that block the deletion of their owner in the foreground.
 func (m *Cluster) dependents(owner types.UID) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	for _, ref := range sortedRefs(m.belongs.of[owner]) {
+	for _, ref := range sortedRefs(m.owners.of[owner]) {
 		u := m.objects[ref]
 		if slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
 			return o.UID == owner && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion

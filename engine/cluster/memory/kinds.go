@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// generational are Kubernetes' own kinds that count generations, by group.
+// generational are the built-in kinds that have a generation, by group.
 var generational = map[string][]string{
 	"":                             {"Pod", "PodTemplate", "ReplicationController"},
 	"admissionregistration.k8s.io": cluster.WithoutNamespace("admissionregistration.k8s.io"),
@@ -23,7 +23,7 @@ var generational = map[string][]string{
 	"scheduling.k8s.io":            {"PriorityClass"},
 }
 
-// builtin returns the scope of one of Kubernetes' own kinds, in a version that is known.
+// builtin returns the scope of a built-in kind, and false for any other kind or an unknown version.
 func builtin(kind schema.GroupVersionKind) (cluster.Scope, bool) {
 	scope, known := cluster.KnownScope(kind.GroupKind())
 	if scheme.Scheme.IsGroupRegistered(kind.Group) && !scheme.Scheme.Recognizes(kind) {

@@ -1,6 +1,6 @@
-// Package memory is a cluster without a server, for dry runs and tests: it keeps objects as an
-// API server does, and nothing in it happens by itself. It is no fake client: what it answers
-// is held against an API server by the tests of package cluster.
+// Package memory is a cluster without a server, for dry runs and tests: it stores objects as an
+// API server does, and no controllers run. It is no fake client: the tests of package cluster
+// compare its behaviour with an API server.
 //
 //	c := memory.New()
 //	_, err := c.Apply(ctx, object)
@@ -22,39 +22,37 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Cluster is a cluster.Cluster without a server: apply with field ownership, generations,
-// deletion with finalizers and preconditions, and a watch. It is what dry runs and
-// tests roll packages out in. The tests of this package and of the rollout run on it
-// and on an API server, and so say what it can.
+// Cluster is a cluster.Cluster without a server. It has server-side apply with field ownership,
+// generations, deletion with finalizers and preconditions, and a watch. The tests of packages
+// cluster and rollout run on it and on an API server, which shows what it can do.
 //
-// It sets no defaults, and takes the status of every kind for a subresource. It validates
-// next to nothing until Validate is called, and needs no namespaces until Namespaces says
-// which there are; dry runs do both. Nothing happens in it by itself: a
-// Deployment has no status until somebody writes one with Put, and what belongs to
-// an object that is gone stays until CollectGarbage is called. It serves Kubernetes'
-// own kinds, and others that Serve declares.
+// It sets no defaults, and the status of every kind is a subresource. It validates little until
+// Validate is called, and requires no namespaces until Namespaces is called; dry runs do both. No
+// controllers run: a Deployment has no status until somebody writes one with Put, and dependents of
+// a deleted object stay until CollectGarbage is called. It serves the built-in kinds, and others
+// that Serve adds.
 type Cluster struct {
 	mu      sync.Mutex
 	objects map[cluster.Ref]*unstructured.Unstructured
-	belongs ownerIndex
+	owners  ownerIndex
 	served  map[schema.GroupKind]cluster.Scope
 	events  []cluster.Event
 	version int64
 	fields  *fieldManagers
 	refuse  Admission
-	// judge says what is wrong with an object.
-	judge judge
-	// namespaces exist without an object; nil is all.
+	// validates says that Validate was called.
+	validates bool
+	// namespaces exist without an object; nil stands for all.
 	namespaces map[string]bool
 }
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-// A Admission refuses writes as admission does: it is given what is there and what
-// is to be, either of which may be nil.
+// An Admission errors to reject a write, as an admission webhook does. It gets the object before and
+// after the write; before is nil on creation, and after on deletion.
 type Admission func(before, after *unstructured.Unstructured) error
 
-// Refuse makes the cluster refuse writes; nil refuses none.
+// Refuse sets the Admission; nil rejects nothing.
 func (m *Cluster) Refuse(r Admission) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,31 +63,30 @@ func (m *Cluster) Refuse(r Admission) {
 func New() *Cluster {
 	return &Cluster{
 		objects: map[cluster.Ref]*unstructured.Unstructured{},
-		belongs: newBelongings(),
+		owners:  newOwnerIndex(),
 		served:  map[schema.GroupKind]cluster.Scope{},
 		fields:  newFieldManagers(),
-		judge:   lenient{},
 	}
 }
 
-// Serve makes the cluster know a kind, as a CustomResourceDefinition does.
+// Serve makes the cluster serve a kind, as a CustomResourceDefinition does.
 func (m *Cluster) Serve(kind schema.GroupKind, scope cluster.Scope) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.served[kind] = scope
 }
 
-// Validate makes the cluster refuse what an API server finds wrong with an object by
-// itself: fields that its kind does not have, values of another type, names, what is
-// required, what must not change. Custom resources are known by their metadata alone.
+// Validate makes the cluster reject objects as the validation of an API server does: unknown fields,
+// values of another type, names, required fields, immutable fields. Of custom resources it
+// validates only the metadata.
 func (m *Cluster) Validate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.judge = strict{types: m.fields.known}
+	m.validates = true
 }
 
-// Namespaces makes the cluster refuse what is created in a namespace that it does not
-// have, and have some from the start; another call adds to those.
+// Namespaces makes the cluster reject objects in a namespace that does not exist, and adds namespaces
+// that do.
 func (m *Cluster) Namespaces(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +98,7 @@ func (m *Cluster) Namespaces(names ...string) {
 	}
 }
 
-// Withdraw makes the cluster forget a kind that Serve has declared, with its objects.
+// Withdraw stops serving a kind that Serve has added, and deletes its objects.
 func (m *Cluster) Withdraw(kind schema.GroupKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +135,7 @@ func (m *Cluster) Objects() []*unstructured.Unstructured {
 	return out
 }
 
-// sorted returns all objects as they are kept.
+// sorted returns all objects, not copied.
 func (m *Cluster) sorted() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, ref := range sortedRefs(m.objects) {

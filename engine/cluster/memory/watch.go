@@ -2,31 +2,31 @@ package memory
 
 import "operetta.dev/engine/cluster"
 
-// A Watch reports each change of a Cluster since it began, once and in order, as an API
-// server does to whoever watches all kinds. It is for one goroutine.
+// A Watch returns each change of a Cluster since it was started, once and in order, as a watch of all
+// kinds on an API server would. It is for one goroutine.
 type Watch struct {
 	memory *Cluster
 	seen   int
 }
 
-// Watch returns a watch that begins now.
+// Watch starts a watch.
 func (m *Cluster) Watch() *Watch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &Watch{memory: m, seen: len(m.events)}
 }
 
-// Next returns what has changed since the last call, or since the watch began.
+// Next returns the changes since the last call, or since the watch was started.
 func (w *Watch) Next() []cluster.Event {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()
-	// Events are only ever added, and by themselves never change.
+	// Events are only appended, and never modified.
 	next := w.memory.events[w.seen:len(w.memory.events):len(w.memory.events)]
 	w.seen += len(next)
 	return next
 }
 
-// Changes returns everything that was written so far, in order.
+// Changes returns all writes so far, in order.
 func (m *Cluster) Changes() []cluster.Change {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,7 +27,7 @@ func (m *Cluster) HandOver(ctx context.Context, fields *unstructured.Unstructure
 	return err
 }
 
-// A keeper keeps what a write has made of an object, and returns what is answered.
+// A keeper stores the result of a write, and returns the response.
 type keeper func(live, next *unstructured.Unstructured) *unstructured.Unstructured
 
 func (m *Cluster) applyAs(ctx context.Context, manager string, object *unstructured.Unstructured, keep keeper) (*unstructured.Unstructured, error) {
@@ -44,7 +44,7 @@ func (m *Cluster) applyAs(ctx context.Context, manager string, object *unstructu
 	if object.GetUID() == "" && live != nil {
 		return nil, cluster.AlreadyExists(ref)
 	}
-	if err := m.judge.readable(withoutServerFields(object)); err != nil {
+	if err := m.checkTypes(withoutServerFields(object)); err != nil {
 		return nil, cluster.WrapError(ref, "applying", err)
 	}
 	merged, err := m.fields.apply(live, object, manager)
@@ -83,17 +83,17 @@ func (m *Cluster) replace(object *unstructured.Unstructured, keep keeper) (*unst
 	return m.update(cluster.FieldManager, live, next, keep)
 }
 
-// Put writes an object as somebody else, as a whole and with its status: as a
-// controller does, or a person with kubectl edit. It returns the result.
+// Put updates or creates a whole object with its status under another field manager, as a controller
+// or a person with kubectl edit does. It returns the result.
 func (m *Cluster) Put(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.update(manager, m.objects[cluster.RefOf(object).Identity()], object, m.store)
 }
 
-// Restore writes an object that was read from a cluster as it was there: with its UID, its
-// generation and, if it has them, the owners of its fields; otherwise these are those of
-// the field manager. An object that is there, or that has no UID, is written as by Put.
+// Restore creates an object as it was read from a cluster: with its UID, its generation and its managed
+// fields, or with fields of the given manager if it has none. If the object exists or has no UID,
+// Restore is Put.
 func (m *Cluster) Restore(manager string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *Cluster) Probe(_ context.Context, object *unstructured.Unstructured) er
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	probe := withoutServerFields(object)
-	err := m.judge.readable(probe)
+	err := m.checkTypes(probe)
 	if err == nil {
 		err = m.admit(nil, probe)
 	}
@@ -138,8 +138,8 @@ func (m *Cluster) Probe(_ context.Context, object *unstructured.Unstructured) er
 	return nil
 }
 
-// store keeps a new state of an object, with what the API server sets, and returns
-// a copy. A state that says nothing new changes nothing.
+// store stores a new state of an object, with the metadata that an API server sets, and returns a copy.
+// If nothing differs, there is no new resource version and no event.
 func (m *Cluster) store(live, next *unstructured.Unstructured) *unstructured.Unstructured {
 	if live == nil {
 		next.SetUID(types.UID("uid-" + strconv.FormatInt(m.version+1, 10)))
@@ -155,7 +155,7 @@ func (m *Cluster) store(live, next *unstructured.Unstructured) *unstructured.Uns
 	if same(live, next) {
 		return live.DeepCopy()
 	}
-	if !sameSpec(live, next) {
+	if !sameWithout(live, next, "metadata", "status") { // what else differs is another generation
 		countUp(next)
 	}
 	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
@@ -165,27 +165,27 @@ func (m *Cluster) store(live, next *unstructured.Unstructured) *unstructured.Uns
 	return m.keep(cluster.Updated, live, next)
 }
 
-// countUp counts a generation, of kinds that do.
+// countUp increments the generation of an object, if its kind has one.
 func countUp(u *unstructured.Unstructured) {
 	if g := u.GetGeneration(); g > 0 {
 		u.SetGeneration(g + 1)
 	}
 }
 
-// now is no clock: the order of changes is time enough, and the same every time.
+// now returns a time that follows from the number of writes, so that runs are reproducible.
 func (m *Cluster) now() metav1.Time { return metav1.NewTime(time.Unix(m.version+1, 0).UTC()) }
 
-// keep keeps what a change has made of an object, reports it, and returns a copy.
+// keep stores the result of a change, adds an event, and returns a copy.
 func (m *Cluster) keep(verb cluster.Verb, before, next *unstructured.Unstructured) *unstructured.Unstructured {
 	m.version++
 	next.SetResourceVersion(strconv.FormatInt(m.version, 10))
 	ref := cluster.RefOf(next)
 	if verb == cluster.Deleted {
 		delete(m.objects, ref.Identity())
-		m.belongs.note(ref.Identity(), before, nil)
+		m.owners.note(ref.Identity(), before, nil)
 	} else {
 		m.objects[ref.Identity()] = next
-		m.belongs.note(ref.Identity(), before, next)
+		m.owners.note(ref.Identity(), before, next)
 	}
 	m.events = append(m.events, cluster.Event{Change: cluster.Change{Verb: verb, Ref: ref}, Before: before, Object: next})
 	return next.DeepCopy()
@@ -209,7 +209,7 @@ func (m *Cluster) ApplyFinalizers(_ context.Context, object *unstructured.Unstru
 	return nil
 }
 
-// amend changes a part of an object that apply does not reach.
+// amend changes a subresource or the finalizers of an object, if it has the given UID.
 func (m *Cluster) amend(object *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,18 +1,19 @@
 package validate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/schemas"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // rules are the validation rules in the comments of the Go types, by the type's name.
@@ -37,7 +38,7 @@ func generatedRules(decoded runtime.Object, u *unstructured.Unstructured) field.
 	t := reflect.TypeOf(decoded).Elem()
 	content := withoutStatus(u)
 	delete(content, "metadata") // Write checks it, for every kind
-	if _, has := jsonFieldsOf(t)["spec"]; has && content["spec"] == nil {
+	if _, has := member(t, "spec"); has && content["spec"] == nil {
 		content["spec"] = map[string]any{} // the API server decodes a missing spec as an empty one
 	}
 	w.value(t, content, nil)
@@ -88,9 +89,8 @@ func (w *walker) fields(t reflect.Type, name string, v map[string]any, at *field
 			w.faults = append(w.faults, field.Required(child(at, required), ""))
 		}
 	}
-	members := jsonFieldsOf(t)
 	for _, k := range sortedKeys(v) {
-		if of, ok := members[k]; ok {
+		if of, ok := member(t, k); ok {
 			w.value(of, v[k], child(at, k))
 		}
 	}
@@ -117,33 +117,13 @@ func isUnset(v any) bool {
 	return false
 }
 
-var jsonFieldCache sync.Map // reflect.Type to map[string]reflect.Type
-
-// jsonFieldsOf returns the types of a struct's fields by their JSON names.
-func jsonFieldsOf(t reflect.Type) map[string]reflect.Type {
-	if cached, ok := jsonFieldCache.Load(t); ok {
-		if members, ok := cached.(map[string]reflect.Type); ok {
-			return members
-		}
+// member returns the type of a field of a struct by its JSON name.
+func member(t reflect.Type, name string) (reflect.Type, bool) {
+	f, ok := value.TypeReflectEntryOf(t).Fields()[name]
+	if !ok {
+		return nil, false
 	}
-	out := map[string]reflect.Type{}
-	if t.Kind() == reflect.Struct {
-		addJSONFields(t, out)
-	}
-	jsonFieldCache.Store(t, out)
-	return out
+	return f.GetFrom(reflect.Zero(t)).Type(), true
 }
 
-func addJSONFields(t reflect.Type, into map[string]reflect.Type) {
-	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			addJSONFields(f.Type, into)
-		case name != "" && name != "-":
-			into[name] = f.Type
-		}
-	}
-}
-
-func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
+func sortedKeys[K cmp.Ordered, V any](of map[K]V) []K { return slices.Sorted(maps.Keys(of)) }

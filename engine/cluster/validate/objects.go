@@ -4,72 +4,46 @@ import (
 	"encoding/json"
 	"maps"
 
-	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// kindRules checks an object against the rules of its kind that are not generated.
-func kindRules(o runtime.Object) field.ErrorList {
-	switch o := o.(type) {
-	case *appsv1.Deployment:
-		return deployment(o)
-	case *appsv1.ReplicaSet:
-		return replicaSet(o)
-	case *appsv1.StatefulSet:
-		return statefulSet(o)
-	case *appsv1.DaemonSet:
-		return daemonSet(o)
-	case *batchv1.Job:
-		return job(o)
-	case *batchv1.CronJob:
-		return cronJob(o)
-	case *corev1.Pod:
-		return podSpec(&o.Spec, spec)
-	case *corev1.Service:
-		return service(o)
-	case *networkingv1.Ingress:
-		return ingress(o)
-	case *networkingv1.NetworkPolicy:
-		return networkPolicy(o)
-	}
-	return otherKindRules(o)
+// kindRules are the rules that are not generated, each for the objects of one type.
+var kindRules = []func(runtime.Object) field.ErrorList{
+	onWrite(deployment), onWrite(replicaSet), onWrite(statefulSet), onWrite(daemonSet), onWrite(job), onWrite(cronJob),
+	onWrite(func(o *corev1.Pod) field.ErrorList { return podSpec(&o.Spec, spec) }),
+	onWrite(service), onWrite(ingress), onWrite(networkPolicy),
+	onWrite(configMap), onWrite(secret),
+	onWrite(persistentVolumeClaim), onWrite(resourceQuota), onWrite(disruptionBudget),
+	onWrite(func(o *rbacv1.Role) field.ErrorList { return policyRules(o.Rules, true) }),
+	onWrite(func(o *rbacv1.ClusterRole) field.ErrorList { return policyRules(o.Rules, false) }),
+	onWrite(func(o *rbacv1.RoleBinding) field.ErrorList {
+		return roleBinding(o.RoleRef, o.Subjects, o.Namespace, "Role", "ClusterRole")
+	}),
+	onWrite(func(o *rbacv1.ClusterRoleBinding) field.ErrorList {
+		return roleBinding(o.RoleRef, o.Subjects, "", "ClusterRole")
+	}),
+	onWrite(func(o *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
+		return autoscaler(o.Spec.MinReplicas, o.Spec.MaxReplicas)
+	}),
+	onWrite(func(o *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+		return autoscaler(o.Spec.MinReplicas, o.Spec.MaxReplicas)
+	}),
 }
 
-// otherKindRules is kindRules for kinds other than workloads and networking.
-func otherKindRules(o runtime.Object) field.ErrorList {
-	switch o := o.(type) {
-	case *corev1.ConfigMap:
-		return configMap(o)
-	case *corev1.Secret:
-		return secret(o)
-	case *corev1.PersistentVolumeClaim:
-		return persistentVolumeClaim(&o.Spec)
-	case *corev1.ResourceQuota:
-		return resourceQuota(o.Spec.Hard)
-	case *rbacv1.Role:
-		return policyRules(o.Rules, true)
-	case *rbacv1.ClusterRole:
-		return policyRules(o.Rules, false)
-	case *rbacv1.RoleBinding:
-		return roleBinding(o.RoleRef, o.Subjects, o.Namespace, "Role", "ClusterRole")
-	case *rbacv1.ClusterRoleBinding:
-		return roleBinding(o.RoleRef, o.Subjects, "", "ClusterRole")
-	case *policyv1.PodDisruptionBudget:
-		return disruptionBudget(&o.Spec)
-	case *autoscalingv1.HorizontalPodAutoscaler:
-		return autoscaler(o.Spec.MinReplicas, o.Spec.MaxReplicas)
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		return autoscaler(o.Spec.MinReplicas, o.Spec.MaxReplicas)
+// onWrite returns a rule for the objects of one type. It accepts objects of any other type.
+func onWrite[T runtime.Object](rule func(T) field.ErrorList) func(runtime.Object) field.ErrorList {
+	return func(o runtime.Object) field.ErrorList {
+		if of, is := o.(T); is {
+			return rule(of)
+		}
+		return nil
 	}
-	return nil
 }
 
 func configMap(o *corev1.ConfigMap) field.ErrorList {
@@ -134,7 +108,8 @@ func secret(o *corev1.Secret) field.ErrorList {
 	return out
 }
 
-func persistentVolumeClaim(s *corev1.PersistentVolumeClaimSpec) field.ErrorList {
+func persistentVolumeClaim(o *corev1.PersistentVolumeClaim) field.ErrorList {
+	s := &o.Spec
 	var out field.ErrorList
 	if len(s.AccessModes) == 0 {
 		out = append(out, field.Required(spec.Child("accessModes"), "at least 1 access mode is required"))
@@ -149,9 +124,10 @@ func persistentVolumeClaim(s *corev1.PersistentVolumeClaimSpec) field.ErrorList 
 	return append(out, selector(s.Selector, spec.Child("selector"))...)
 }
 
-func resourceQuota(hard corev1.ResourceList) field.ErrorList {
+func resourceQuota(o *corev1.ResourceQuota) field.ErrorList {
+	hard := o.Spec.Hard
 	var out field.ErrorList
-	for _, name := range sortedResources(hard) {
+	for _, name := range sortedKeys(hard) {
 		if limit := hard[name]; limit.Sign() < 0 {
 			out = append(out, field.Invalid(spec.Child("hard").Key(string(name)), limit.String(), "must be greater than or equal to 0"))
 		}
@@ -207,7 +183,8 @@ func roleBinding(to rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string,
 	return out
 }
 
-func disruptionBudget(s *policyv1.PodDisruptionBudgetSpec) field.ErrorList {
+func disruptionBudget(o *policyv1.PodDisruptionBudget) field.ErrorList {
+	s := &o.Spec
 	out := intOrPercent(spec.Child("minAvailable"), s.MinAvailable)
 	out = append(out, intOrPercent(spec.Child("maxUnavailable"), s.MaxUnavailable)...)
 	if s.MinAvailable != nil && s.MaxUnavailable != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // podTemplate checks a template whose pods may only have the given restart policies. The default
@@ -72,30 +73,24 @@ func scheduling(s *corev1.PodSpec, at *field.Path) field.ErrorList {
 	if s.Affinity == nil {
 		return out
 	}
-	const preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-	here := at.Child("affinity")
-	if a := s.Affinity.NodeAffinity; a != nil {
-		for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-			out = append(out, weight(here.Child("nodeAffinity", preferred).Index(i), t.Weight)...)
-		}
+	check := func(kind string, i int, n int32) {
+		here := at.Child("affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("weight")
+		out = append(out, invalid(here, n, validation.IsInRange(int(n), 1, maxWeight))...)
 	}
-	if a := s.Affinity.PodAffinity; a != nil {
-		for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-			out = append(out, weight(here.Child("podAffinity", preferred).Index(i), t.Weight)...)
-		}
+	for i, t := range ptr.Deref(s.Affinity.NodeAffinity, corev1.NodeAffinity{}).PreferredDuringSchedulingIgnoredDuringExecution {
+		check("nodeAffinity", i, t.Weight)
 	}
-	if a := s.Affinity.PodAntiAffinity; a != nil {
-		for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-			out = append(out, weight(here.Child("podAntiAffinity", preferred).Index(i), t.Weight)...)
-		}
+	for i, t := range ptr.Deref(s.Affinity.PodAffinity, corev1.PodAffinity{}).PreferredDuringSchedulingIgnoredDuringExecution {
+		check("podAffinity", i, t.Weight)
+	}
+	for i, t := range ptr.Deref(s.Affinity.PodAntiAffinity, corev1.PodAntiAffinity{}).PreferredDuringSchedulingIgnoredDuringExecution {
+		check("podAntiAffinity", i, t.Weight)
 	}
 	return out
 }
 
-func weight(at *field.Path, n int32) field.ErrorList {
-	const most = 100
-	return invalid(at.Child("weight"), n, validation.IsInRange(int(n), 1, most))
-}
+// maxWeight is the maximum weight of a preferred scheduling term.
+const maxWeight = 100
 
 func userID(at *field.Path, id *int64) field.ErrorList {
 	if id == nil {
@@ -292,7 +287,7 @@ func volumeMounts(list []corev1.VolumeMount, declared sets.Set[string], at *fiel
 func resources(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	out := quantities(r.Limits, at.Child("limits"))
 	out = append(out, quantities(r.Requests, at.Child("requests"))...)
-	for _, name := range sortedResources(r.Requests) {
+	for _, name := range sortedKeys(r.Requests) {
 		request := r.Requests[name]
 		if limit, limited := r.Limits[name]; limited && request.Cmp(limit) > 0 {
 			out = append(out, field.Invalid(at.Child("requests"), request.String(), "must be less than or equal to "+string(name)+" limit of "+limit.String()))
@@ -304,7 +299,7 @@ func resources(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 // quantities checks the names and quantities of a resource list.
 func quantities(of corev1.ResourceList, at *field.Path) field.ErrorList {
 	var out field.ErrorList
-	for _, name := range sortedResources(of) {
+	for _, name := range sortedKeys(of) {
 		here := at.Key(string(name))
 		if amount := of[name]; amount.Sign() < 0 {
 			out = append(out, field.Invalid(here, amount.String(), "must be greater than or equal to 0"))
@@ -316,15 +311,6 @@ func quantities(of corev1.ResourceList, at *field.Path) field.ErrorList {
 			out = append(out, field.Invalid(here, name, "must be a standard resource for containers"))
 		}
 	}
-	return out
-}
-
-func sortedResources(of corev1.ResourceList) []corev1.ResourceName {
-	var out []corev1.ResourceName
-	for name := range of {
-		out = append(out, name)
-	}
-	slices.Sort(out)
 	return out
 }
 

@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,81 +15,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// updateRules returns an error for each change of an immutable field.
-func updateRules(before, after runtime.Object) field.ErrorList {
-	switch after := after.(type) {
-	case *appsv1.Deployment:
-		if before, ok := before.(*appsv1.Deployment); ok {
-			return immutable(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
-		}
-	case *appsv1.ReplicaSet:
-		if before, ok := before.(*appsv1.ReplicaSet); ok {
-			return immutable(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
-		}
-	case *appsv1.DaemonSet:
-		if before, ok := before.(*appsv1.DaemonSet); ok {
-			return immutable(spec.Child("selector"), before.Spec.Selector, after.Spec.Selector)
-		}
-	case *appsv1.StatefulSet:
-		if before, ok := before.(*appsv1.StatefulSet); ok {
-			return statefulSetUpdate(&before.Spec, &after.Spec)
-		}
-	case *batchv1.Job:
-		if before, ok := before.(*batchv1.Job); ok {
-			return jobUpdate(&before.Spec, &after.Spec)
-		}
-	case *corev1.Pod:
-		if before, ok := before.(*corev1.Pod); ok {
-			return podUpdate(&before.Spec, &after.Spec)
-		}
-	case *corev1.Service:
-		if before, ok := before.(*corev1.Service); ok {
-			return serviceUpdate(&before.Spec, &after.Spec)
-		}
-	}
-	return otherUpdateRules(before, after)
+// updateRules are the rules for changes, each for the objects of one type. A type that has no rule
+// here has no immutable fields.
+var updateRules = []func(before, after runtime.Object) field.ErrorList{
+	immutable(spec.Child("selector"), func(o *appsv1.Deployment) any { return o.Spec.Selector }),
+	immutable(spec.Child("selector"), func(o *appsv1.ReplicaSet) any { return o.Spec.Selector }),
+	immutable(spec.Child("selector"), func(o *appsv1.DaemonSet) any { return o.Spec.Selector }),
+	immutable(field.NewPath("roleRef"), func(o *rbacv1.RoleBinding) any { return o.RoleRef }),
+	immutable(field.NewPath("roleRef"), func(o *rbacv1.ClusterRoleBinding) any { return o.RoleRef }),
+	immutable(field.NewPath("value"), func(o *schedulingv1.PriorityClass) any { return o.Value }),
+	onUpdate(statefulSetUpdate),
+	onUpdate(jobUpdate),
+	onUpdate(podUpdate),
+	onUpdate(serviceUpdate),
+	onUpdate(configMapUpdate),
+	onUpdate(secretUpdate),
+	onUpdate(persistentVolumeClaimUpdate),
+	onUpdate(storageClassUpdate),
 }
 
-// otherUpdateRules is updateRules for kinds other than workloads and Services.
-func otherUpdateRules(before, after runtime.Object) field.ErrorList {
-	switch after := after.(type) {
-	case *corev1.ConfigMap:
-		if before, ok := before.(*corev1.ConfigMap); ok && before.Immutable != nil && *before.Immutable {
-			return unchanged("field is immutable when `immutable` is set",
-				fieldChange{field.NewPath("data"), before.Data, after.Data}, fieldChange{field.NewPath("binaryData"), before.BinaryData, after.BinaryData},
-				fieldChange{field.NewPath("immutable"), before.Immutable, after.Immutable})
+// onUpdate returns a rule for the changes of one type. It accepts objects of any other type.
+func onUpdate[T runtime.Object](rule func(before, after T) field.ErrorList) func(before, after runtime.Object) field.ErrorList {
+	return func(before, after runtime.Object) field.ErrorList {
+		b, is := before.(T)
+		a, stays := after.(T)
+		if !is || !stays {
+			return nil
 		}
-	case *corev1.Secret:
-		if before, ok := before.(*corev1.Secret); ok {
-			return secretUpdate(before, after)
-		}
-	case *corev1.PersistentVolumeClaim:
-		if before, ok := before.(*corev1.PersistentVolumeClaim); ok {
-			return persistentVolumeClaimUpdate(&before.Spec, &after.Spec)
-		}
-	case *rbacv1.RoleBinding:
-		if before, ok := before.(*rbacv1.RoleBinding); ok {
-			return immutable(field.NewPath("roleRef"), before.RoleRef, after.RoleRef)
-		}
-	case *rbacv1.ClusterRoleBinding:
-		if before, ok := before.(*rbacv1.ClusterRoleBinding); ok {
-			return immutable(field.NewPath("roleRef"), before.RoleRef, after.RoleRef)
-		}
-	case *storagev1.StorageClass:
-		if before, ok := before.(*storagev1.StorageClass); ok {
-			return unchanged(apivalidation.FieldImmutableErrorMsg,
-				fieldChange{field.NewPath("provisioner"), before.Provisioner, after.Provisioner}, fieldChange{field.NewPath("parameters"), before.Parameters, after.Parameters})
-		}
-	case *schedulingv1.PriorityClass:
-		if before, ok := before.(*schedulingv1.PriorityClass); ok {
-			return immutable(field.NewPath("value"), before.Value, after.Value)
-		}
+		return rule(b, a)
 	}
-	return nil
 }
 
-func immutable(at *field.Path, before, after any) field.ErrorList {
-	return apivalidation.ValidateImmutableField(after, before, at)
+// immutable returns a rule that forbids any change of a field.
+func immutable[T runtime.Object](at *field.Path, value func(T) any) func(before, after runtime.Object) field.ErrorList {
+	return onUpdate(func(before, after T) field.ErrorList {
+		return apivalidation.ValidateImmutableField(value(after), value(before), at)
+	})
 }
 
 // A fieldChange is the value of a field before and after a change.
@@ -107,8 +70,8 @@ func unchanged(message string, parts ...fieldChange) field.ErrorList {
 	return out
 }
 
-func statefulSetUpdate(before, after *appsv1.StatefulSetSpec) field.ErrorList {
-	allowed := before.DeepCopy()
+func statefulSetUpdate(from, to *appsv1.StatefulSet) field.ErrorList {
+	allowed, after := from.Spec.DeepCopy(), &to.Spec
 	allowed.Replicas = after.Replicas
 	allowed.Template = after.Template
 	allowed.UpdateStrategy = after.UpdateStrategy
@@ -120,11 +83,12 @@ func statefulSetUpdate(before, after *appsv1.StatefulSetSpec) field.ErrorList {
 		fieldChange{spec, allowed, after})
 }
 
-func jobUpdate(before, after *batchv1.JobSpec) field.ErrorList {
-	out := immutable(spec.Child("selector"), before.Selector, after.Selector)
-	out = append(out, immutable(spec.Child("completionMode"), before.CompletionMode, after.CompletionMode)...)
+func jobUpdate(from, to *batchv1.Job) field.ErrorList {
+	before, after := &from.Spec, &to.Spec
+	out := apivalidation.ValidateImmutableField(after.Selector, before.Selector, spec.Child("selector"))
+	out = append(out, apivalidation.ValidateImmutableField(after.CompletionMode, before.CompletionMode, spec.Child("completionMode"))...)
 	if after.CompletionMode == nil || *after.CompletionMode != batchv1.IndexedCompletion {
-		out = append(out, immutable(spec.Child("completions"), before.Completions, after.Completions)...)
+		out = append(out, apivalidation.ValidateImmutableField(after.Completions, before.Completions, spec.Child("completions"))...)
 	}
 	old, template := before.Template.DeepCopy(), after.Template.DeepCopy()
 	if before.Suspend != nil && *before.Suspend {
@@ -137,11 +101,11 @@ func jobUpdate(before, after *batchv1.JobSpec) field.ErrorList {
 			}
 		}
 	}
-	return append(out, immutable(spec.Child("template"), old, template)...)
+	return append(out, apivalidation.ValidateImmutableField(template, old, spec.Child("template"))...)
 }
 
-func podUpdate(before, after *corev1.PodSpec) field.ErrorList {
-	allowed := before.DeepCopy()
+func podUpdate(from, to *corev1.Pod) field.ErrorList {
+	allowed, after := from.Spec.DeepCopy(), &to.Spec
 	for _, lists := range [][2][]corev1.Container{{allowed.Containers, after.Containers}, {allowed.InitContainers, after.InitContainers}} {
 		for i := range lists[0] {
 			if i < len(lists[1]) {
@@ -157,32 +121,43 @@ func podUpdate(before, after *corev1.PodSpec) field.ErrorList {
 		fieldChange{spec, allowed, after})
 }
 
-func serviceUpdate(before, after *corev1.ServiceSpec) field.ErrorList {
-	external := func(s *corev1.ServiceSpec) bool { return s.Type == corev1.ServiceTypeExternalName }
-	if external(before) || external(after) || before.ClusterIP == "" || after.ClusterIP == "" {
+func serviceUpdate(before, after *corev1.Service) field.ErrorList {
+	assigned := func(s corev1.ServiceSpec) bool { return s.Type != corev1.ServiceTypeExternalName && s.ClusterIP != "" }
+	if !assigned(before.Spec) || !assigned(after.Spec) {
 		return nil
 	}
-	return immutable(spec.Child("clusterIPs").Index(0), before.ClusterIP, after.ClusterIP)
+	return apivalidation.ValidateImmutableField(after.Spec.ClusterIP, before.Spec.ClusterIP, spec.Child("clusterIPs").Index(0))
+}
+
+// immutableContent is the API server's message about a ConfigMap or Secret that is immutable.
+const immutableContent = "field is immutable when `immutable` is set"
+
+func configMapUpdate(before, after *corev1.ConfigMap) field.ErrorList {
+	if before.Immutable == nil || !*before.Immutable {
+		return nil
+	}
+	return unchanged(immutableContent,
+		fieldChange{field.NewPath("data"), before.Data, after.Data}, fieldChange{field.NewPath("binaryData"), before.BinaryData, after.BinaryData},
+		fieldChange{field.NewPath("immutable"), before.Immutable, after.Immutable})
 }
 
 func secretUpdate(before, after *corev1.Secret) field.ErrorList {
-	kindOf := func(s *corev1.Secret) corev1.SecretType {
-		if s.Type == "" {
-			return corev1.SecretTypeOpaque
-		}
-		return s.Type
-	}
-	out := immutable(field.NewPath("type"), kindOf(before), kindOf(after))
+	out := apivalidation.ValidateImmutableField(cmp.Or(after.Type, corev1.SecretTypeOpaque), cmp.Or(before.Type, corev1.SecretTypeOpaque), field.NewPath("type"))
 	if before.Immutable == nil || !*before.Immutable {
 		return out
 	}
-	return append(out, unchanged("field is immutable when `immutable` is set",
+	return append(out, unchanged(immutableContent,
 		fieldChange{field.NewPath("data"), before.Data, after.Data}, fieldChange{field.NewPath("immutable"), before.Immutable, after.Immutable})...)
 }
 
+func storageClassUpdate(before, after *storagev1.StorageClass) field.ErrorList {
+	return unchanged(apivalidation.FieldImmutableErrorMsg,
+		fieldChange{field.NewPath("provisioner"), before.Provisioner, after.Provisioner}, fieldChange{field.NewPath("parameters"), before.Parameters, after.Parameters})
+}
+
 // persistentVolumeClaimUpdate allows only to increase the requested storage, and to bind the claim.
-func persistentVolumeClaimUpdate(before, after *corev1.PersistentVolumeClaimSpec) field.ErrorList {
-	allowed := before.DeepCopy()
+func persistentVolumeClaimUpdate(from, to *corev1.PersistentVolumeClaim) field.ErrorList {
+	before, after, allowed := &from.Spec, &to.Spec, from.Spec.DeepCopy()
 	if before.VolumeName == "" {
 		allowed.VolumeName = after.VolumeName
 	}

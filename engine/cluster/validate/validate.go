@@ -73,11 +73,15 @@ func Write(before, after *unstructured.Unstructured, namespaced bool) error {
 		}
 		faults = append(faults, finalizers(after.GetFinalizers())...)
 		faults = append(faults, generatedRules(decoded, after)...)
-		faults = append(faults, kindRules(decoded)...)
+		for _, rule := range kindRules {
+			faults = append(faults, rule(decoded)...)
+		}
 		if before != nil && before.GroupVersionKind() == kind {
 			// If before cannot be decoded, it was accepted by another version; skip the comparison.
 			if old, err := decode(before); err == nil {
-				faults = append(faults, updateRules(old, decoded)...)
+				for _, rule := range updateRules {
+					faults = append(faults, rule(old, decoded)...)
+				}
 			}
 		}
 	}

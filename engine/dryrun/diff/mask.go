@@ -2,11 +2,7 @@ package diff
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/base64"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,54 +15,28 @@ import (
 // mask replaces a value that is not shown.
 const mask = redact.Mask
 
-// A Mask masks the values of Secrets wherever else they occur. It is stricter than a
-// [redact.Redactor], which leaves common words and short numbers in messages: a diff has to mask
-// them too. The zero Mask knows no Secret. It is safe for concurrent use.
+// A Mask masks the values of Secrets wherever else they occur, including common words and short
+// numbers. The zero Mask knows no Secret. It is safe for concurrent use.
 type Mask struct {
-	mu    sync.Mutex
-	known map[string]bool
-	// redactor also finds parts of the values: lines, and fields of JSON.
-	redactor *redact.Redactor
-	replacer *strings.Replacer
+	once  sync.Once
+	known *redact.Redactor
 }
 
-// minLength is the minimum length of a value that is masked: shorter ones occur everywhere.
-const minLength = 4
-
-// Learn adds the values of Secrets, verbatim and in base64. It ignores other objects, and nil.
-func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, u := range objects {
-		if !isSecret(u) {
-			continue
-		}
-		if m.redactor == nil {
-			m.redactor = redact.New()
-		}
-		m.redactor.Add(u.Object)
-		for _, v := range values(u, "data") {
-			m.add(v)
-			if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
-				m.add(string(plain))
-			}
-		}
-		for _, v := range values(u, "stringData") {
-			m.add(v)
-			m.add(base64.StdEncoding.EncodeToString([]byte(v)))
-		}
+// redactor returns the Redactor of the mask, or nil for a nil mask, which redacts nothing.
+func (m *Mask) redactor() *redact.Redactor {
+	if m == nil {
+		return nil
 	}
+	m.once.Do(func() { m.known = redact.NewStrict() })
+	return m.known
 }
 
-func (m *Mask) add(value string) {
-	for _, v := range []string{value, strings.TrimSpace(value)} {
-		if len(v) < minLength || m.known[v] {
-			continue
+// Learn adds the values of Secrets. It ignores other objects, and nil.
+func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
+	for _, u := range objects {
+		if isSecret(u) {
+			m.redactor().Add(u.Object)
 		}
-		if m.known == nil {
-			m.known = map[string]bool{}
-		}
-		m.known[v], m.replacer = true, nil
 	}
 }
 
@@ -74,41 +44,9 @@ func isSecret(u *unstructured.Unstructured) bool {
 	return u != nil && u.GetKind() == "Secret" && u.GetAPIVersion() == "v1"
 }
 
-func values(u *unstructured.Unstructured, field string) []string {
-	var out []string
-	all, _, _ := unstructured.NestedMap(u.Object, field)
-	for _, v := range all {
-		if text, ok := v.(string); ok {
-			out = append(out, text)
-		}
-	}
-	return out
-}
-
 // Text returns a text without the values of Secrets, and without characters that a terminal would
 // act on.
-func (m *Mask) Text(text string) string { return Printable(m.hide(text)) }
-
-// hide returns a text without the values of Secrets.
-func (m *Mask) hide(text string) string {
-	if m == nil {
-		return text
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.known) == 0 {
-		return text
-	}
-	if m.replacer == nil {
-		var pairs []string
-		longestFirst := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
-		for _, v := range slices.SortedFunc(maps.Keys(m.known), longestFirst) {
-			pairs = append(pairs, v, mask)
-		}
-		m.replacer = strings.NewReplacer(pairs...)
-	}
-	return m.redactor.Text(m.replacer.Replace(text))
-}
+func (m *Mask) Text(text string) string { return Printable(m.redactor().Text(text)) }
 
 // Printable returns a text in which everything but visible characters is escaped, because a
 // terminal acts on some of the others.
@@ -137,7 +75,7 @@ func (m *Mask) pair(before, after any) (string, string) {
 	if !isTextA || !isTextB {
 		return m.one(before), m.one(after)
 	}
-	a, b = m.hide(a), m.hide(b)
+	a, b = m.redactor().Text(a), m.redactor().Text(b)
 	if a == b {
 		return mask, mask + " (another)"
 	}
@@ -154,34 +92,13 @@ func (m *Mask) one(value any) string {
 	case nil:
 		return ""
 	case string:
-		return excerpt(m.hide(v), 0)
+		return excerpt(m.redactor().Text(v), 0)
 	}
-	text := Printable(encode(m.masked(value)))
+	text := Printable(encode(m.redactor().Data(value)))
 	if runes := []rune(text); len(runes) > maxShown {
 		return string(runes[:maxShown]) + "…"
 	}
 	return text
-}
-
-// masked returns a value without the values of Secrets.
-func (m *Mask) masked(value any) any {
-	switch v := value.(type) {
-	case string:
-		return m.hide(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = m.masked(item)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, item := range v {
-			out[m.hide(k)] = m.masked(item)
-		}
-		return out
-	}
-	return value
 }
 
 // common returns the length of the common prefix of two texts, in bytes.

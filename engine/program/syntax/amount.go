@@ -2,12 +2,13 @@ package syntax
 
 import (
 	"math"
+	"slices"
 
 	"cuelang.org/go/cue"
 )
 
-// An Interval is what the values of a field are between: a number itself, of a text the number
-// of its characters, and of a list or a map how many elements it has.
+// An Interval bounds the values of a field: of a number its value, of a text how many
+// characters it has, of a list or a map how many elements it has.
 type Interval struct {
 	Low, High float64
 	// Finite says that there is a fixed set of values, such as an enumeration.
@@ -23,13 +24,13 @@ type Amount struct {
 	// Kind is what that field is.
 	Kind cue.Kind
 
-	// known is false for what says nothing of its size, such as a type.
+	// known is false if nothing is known of the size, as of a type.
 	known bool
-	// bound is true for a constraint, such as <=9, which has a size as soon as it is of something.
+	// bound is true for a constraint such as <=9, which limits the size of something else.
 	bound bool
-	// many is true for lists and structs: what two of them have adds up.
+	// many is true for lists and structs: when two are unified, their sizes add up.
 	many bool
-	// made is true for what a loop or a function makes, whose size is judged there.
+	// made is true for the result of a loop or a function: its size is judged there.
 	made bool
 }
 
@@ -46,47 +47,31 @@ func (a Amount) Beyond(limit float64) bool {
 	return a.From != "" && max(a.High, -a.Low) > limit
 }
 
-// both is the amount of what has to be as two expressions say.
+// both is the amount of a unification.
 func both(a, b Amount) Amount {
-	switch {
-	case !a.known:
-		return b
-	case !b.known:
-		return a
-	}
 	if a.many && b.many {
 		return add(a, b)
 	}
-	out := owner(a, b)
-	out.Low, out.High = max(a.Low, b.Low), min(a.High, b.High)
-	out.Finite, out.bound, out.many = a.Finite || b.Finite, a.bound && b.bound, a.many || b.many
-	return out
+	return combined(a, b, func(out *Amount) {
+		out.Low, out.High = max(a.Low, b.Low), min(a.High, b.High)
+		out.Finite, out.bound = a.Finite || b.Finite, a.bound && b.bound
+	})
 }
 
-// either is the amount of what is as one of two expressions says.
+// either is the amount of a disjunction.
 func either(a, b Amount) Amount {
 	switch {
-	case !a.known || a.bound && b.known && !b.bound:
+	case a.bound && b.known && !b.bound:
 		return b
-	case !b.known || b.bound && !a.bound:
+	case b.bound && a.known && !a.bound:
 		return a
 	}
-	out := owner(a, b)
-	out.Low, out.High, out.Finite = min(a.Low, b.Low), max(a.High, b.High), a.Finite && b.Finite
-	return out
+	return combined(a, b, func(out *Amount) { out.Low, out.High = min(a.Low, b.Low), max(a.High, b.High) })
 }
 
 // add is the amount of a sum.
 func add(a, b Amount) Amount {
-	switch {
-	case !a.known:
-		return b
-	case !b.known:
-		return a
-	}
-	out := owner(a, b)
-	out.Low, out.High = a.Low+b.Low, a.High+b.High
-	return out
+	return combined(a, b, func(out *Amount) { out.Low, out.High = a.Low+b.Low, a.High+b.High })
 }
 
 // subtract is the amount of a difference.
@@ -97,23 +82,13 @@ func subtract(a, b Amount) Amount {
 
 // multiply is the amount of a product.
 func multiply(a, b Amount) Amount {
-	switch {
-	case !a.known:
-		return b
-	case !b.known:
-		return a
-	}
-	out := owner(a, b)
-	out.Low, out.High = math.Inf(1), math.Inf(-1)
-	for _, x := range []float64{a.Low, a.High} {
-		for _, y := range []float64{b.Low, b.High} {
-			out.Low, out.High = min(out.Low, product(x, y)), max(out.High, product(x, y))
-		}
-	}
-	return out
+	return combined(a, b, func(out *Amount) {
+		of := []float64{product(a.Low, b.Low), product(a.Low, b.High), product(a.High, b.Low), product(a.High, b.High)}
+		out.Low, out.High = slices.Min(of), slices.Max(of)
+	})
 }
 
-// product is x*y, where nothing of something without limit is nothing.
+// product is x*y, and 0 for 0 times infinity.
 func product(x, y float64) float64 {
 	if x == 0 || y == 0 {
 		return 0
@@ -126,13 +101,20 @@ func power(a, b Amount) Amount {
 	if !a.known || !b.known {
 		return Amount{}
 	}
-	out := owner(a, b)
-	out.Low, out.High = 0, math.Pow(max(math.Abs(a.Low), math.Abs(a.High)), b.High)
-	return out
+	return combined(a, b, func(out *Amount) {
+		out.Low, out.High = 0, math.Pow(max(math.Abs(a.Low), math.Abs(a.High)), b.High)
+	})
 }
 
-// owner returns that of two amounts a user can make the larger one, for what is made of both.
-func owner(a, b Amount) Amount {
+// combined returns an amount that is made of two, or the one that is known. It names the
+// user's field that can make it larger.
+func combined(a, b Amount, make func(out *Amount)) Amount {
+	switch {
+	case !a.known:
+		return b
+	case !b.known:
+		return a
+	}
 	out, other := a, b
 	if out.From == "" || other.From != "" && other.High > out.High {
 		out, other = b, a
@@ -142,6 +124,7 @@ func owner(a, b Amount) Amount {
 	}
 	out.many, out.made = a.many || b.many, a.made || b.made
 	out.bound, out.Finite = false, a.Finite && b.Finite
+	make(&out)
 	return out
 }
 

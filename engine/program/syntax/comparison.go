@@ -66,12 +66,8 @@ func (x *Index) operand(e ast.Expr) Operand {
 	case *ast.BasicLit:
 		return Operand{Kind: literalKinds[e.Kind]}
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		root, sels, complete := flatten(e)
-		if root == nil || !complete {
-			return Operand{}
-		}
-		if path, ok := x.pathOf(root, 0); ok {
-			return Operand{Path: append(path, sels...)}
+		if path, ok := x.pathThrough(nil, Member{value: e}, 0); ok {
+			return Operand{Path: path}
 		}
 	}
 	return Operand{}

@@ -51,7 +51,7 @@ func (c Conditional) GuardedAt(at fault.Position) bool {
 }
 
 // conditionalOf returns what a member of components that is in a comprehension adds.
-func (x *Index) conditionalOf(m Member) Conditional {
+func (x *reader) conditionalOf(m Member) Conditional {
 	out := Conditional{Component: m.name, BeyondCR: x.beyondCR(m), guards: spansOf(m.guards)}
 	for _, part := range m.Members() {
 		switch {
@@ -66,11 +66,11 @@ func (x *Index) conditionalOf(m Member) Conditional {
 
 // beyondCR reports whether the existence of a member rests on more than the custom
 // resource.
-func (x *Index) beyondCR(m Member) bool {
-	r := newReferences(x)
+func (x *reader) beyondCR(m Member) bool {
+	r := newReferences(x.Index)
 	r.follow = true
 	r.member(Member{guards: m.guards, field: m.field})
-	return slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
+	return r.leadsBeyondCR()
 }
 
 // Conditionals returns what comprehensions add to the components.
@@ -113,7 +113,7 @@ func HookName(phase, hook string) string { return "hooks." + phase + "." + hook 
 
 // addHooks records what is written below hooks, which are components of a name that
 // is their path.
-func (x *Index) addHooks(hooks Member) {
+func (x *reader) addHooks(hooks Member) {
 	for _, phase := range hooks.Members() {
 		switch phase.kind {
 		case pattern:
@@ -128,7 +128,7 @@ func (x *Index) addHooks(hooks Member) {
 }
 
 // addHook records one member of a phase, with the members that it is in.
-func (x *Index) addHook(phase string, in [hookPlaces]Member, depth int) {
+func (x *reader) addHook(phase string, in [hookPlaces]Member, depth int) {
 	if x.hooks[phase] == nil {
 		x.hooks[phase] = &[hookPlaces]Additions{}
 	}

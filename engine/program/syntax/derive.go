@@ -31,7 +31,7 @@ const AnyComponent = "*"
 
 // derive returns the edges from a component to those whose outputs or live
 // objects its bodies refer to, in the order of the text.
-func (x *Index) derive(component string, bodies []Member) []DerivedEdge {
+func (x *reader) derive(component string, bodies []Member) []DerivedEdge {
 	var out []DerivedEdge
 	for _, b := range bodies {
 		for _, d := range x.deriveOne(b, bodies) {
@@ -61,9 +61,9 @@ func withEdge(edges []DerivedEdge, d DerivedEdge) []DerivedEdge {
 }
 
 // deriveOne returns the edges that follow from one of a component's bodies.
-func (x *Index) deriveOne(body Member, bodies []Member) []DerivedEdge {
-	r := newReferences(x)
-	r.follow, r.needs, r.path = true, true, "components"
+func (x *reader) deriveOne(body Member, bodies []Member) []DerivedEdge {
+	r := newReferences(x.Index)
+	r.follow, r.clausesRead, r.path = true, x.clauses, "components"
 	for _, g := range body.guards {
 		r.clause(g)
 	}
@@ -116,7 +116,7 @@ func (x *Index) DerivedEdges(component string, home Home) []DerivedEdge {
 
 // deriveOthers derives the edges of the components whose names only an evaluation
 // knows, and notes which of the loops each is of.
-func (x *Index) deriveOthers() {
+func (x *reader) deriveOthers() {
 	for _, m := range slices.Concat(x.dynamicBody, x.anyBody) {
 		for _, d := range x.derive("", []Member{m}) {
 			if m.kind == dynamic {

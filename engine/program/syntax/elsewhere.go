@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/token"
 )
 
 // What is embedded is written elsewhere: in another field, perhaps of another file,
@@ -13,7 +12,7 @@ import (
 // for edges and for the author's order. The rest makes the index opaque.
 
 // addRoot records a declaration at the root, and those that an embedding brings there.
-func (x *Index) addRoot(m Member, depth int) {
+func (x *reader) addRoot(m Member, depth int) {
 	switch {
 	case m.name != "":
 		x.fields[m.name] = append(x.fields[m.name], m)
@@ -62,43 +61,69 @@ func (x *Index) behind(m Member, depth int) []Member {
 // standsFor returns what an expression may stand for in the text of the package. Where
 // data selects it, that is everything that could be selected.
 func (x *Index) standsFor(e ast.Expr, depth int) []Member {
-	if depth > maxAliases {
+	c := chainOf(e)
+	if c.root() == nil || depth > maxAliases {
 		return nil
 	}
-	switch e := e.(type) {
-	case *ast.ParenExpr:
-		return x.standsFor(e.X, depth)
-	case *ast.Ident:
-		return x.declared(e)
-	case *ast.SelectorExpr:
-		name, _ := literalLabel(e.Sel)
-		return x.below(e.X, depth, func(d Member) bool { return d.name == name })
-	case *ast.IndexExpr:
-		lit, ok := e.Index.(*ast.BasicLit)
-		if !ok || lit.Kind != token.STRING {
-			return x.below(e.X, depth, func(Member) bool { return true })
-		}
-		name, _ := literalLabel(lit)
-		return x.below(e.X, depth, func(d Member) bool { return d.name == name })
+	out := x.declared(c.root())
+	for _, name := range c.names() {
+		within := x.below(out, name, depth+1)
+		out = slices.Concat(within.named, within.others)
 	}
-	return nil
+	return out
 }
 
-// below returns those members of what an expression stands for that are selected.
-func (x *Index) below(e ast.Expr, depth int, selected func(Member) bool) []Member {
-	var out []Member
-	for _, at := range x.standsFor(e, depth+1) {
-		if list, ok := at.value.(*ast.ListLit); ok {
+// A lookup is what the text has of a name below some members.
+type lookup struct {
+	// named are the fields of that literal name. others are those that may have the name:
+	// patterns, computed names and the elements of a list.
+	named, others []Member
+	// hidden are the embeddings of which the text of the package shows nothing.
+	hidden []Member
+	// names are the literal names of all regular fields; they are open when there are
+	// patterns or computed names beside them.
+	names []string
+	open  bool
+}
+
+// below returns what the text has of a name, or of Each, below some members, also in what
+// they embed.
+func (x *Index) below(at []Member, name string, depth int) lookup {
+	var out lookup
+	var look func(m Member, depth int)
+	look = func(m Member, depth int) {
+		switch {
+		case m.kind == embedded:
+			shown := x.standsFor(m.value, depth)
+			if len(shown) == 0 {
+				out.hidden = append(out.hidden, m)
+			}
+			for _, at := range shown {
+				eachMember(at.value, slices.Concat(m.guards, at.guards), func(d Member) { look(d, depth+1) })
+			}
+		case m.kind == named && isRegular(m.name) && !slices.Contains(out.names, m.name):
+			out.names = append(out.names, m.name)
+			fallthrough
+		default:
+			out.open = out.open || m.kind != named
+			if !m.mayBe(name) {
+				return
+			}
+			if m.kind == named {
+				out.named = append(out.named, m)
+			} else {
+				out.others = append(out.others, m)
+			}
+		}
+	}
+	for _, m := range at {
+		if list, ok := m.value.(*ast.ListLit); ok && name == Each {
 			for _, v := range list.Elts {
-				out = append(out, Member{value: v, guards: at.guards})
+				out.others = append(out.others, Member{value: v, guards: m.guards})
 			}
 			continue
 		}
-		eachMember(at.value, at.guards, func(d Member) {
-			if selected(d) {
-				out = append(out, d)
-			}
-		})
+		eachMember(m.value, m.guards, func(d Member) { look(d, depth) })
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -9,8 +10,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A Growth is a place in the text of a package where the cost of an evaluation grows with
-// what a user gives.
+// A Growth is a place in the text at which the cost of an evaluation grows with what a
+// user writes.
 type Growth struct {
 	Position fault.Position
 	// Source is what is written there.
@@ -21,8 +22,7 @@ type Growth struct {
 	Amount Amount
 }
 
-// argument says which argument of a function is what its cost grows with; it is that of the result
-// for the others of growing.
+// argument says with which of its arguments the cost of a function grows.
 var argument = map[string]int{
 	"math/bits.Lsh":           1,
 	"encoding/json.Unmarshal": 0, "encoding/json.UnmarshalStream": 0,
@@ -30,7 +30,7 @@ var argument = map[string]int{
 	"text/template.Execute": 0,
 }
 
-// growing are the functions whose cost is that of their result.
+// growing are the functions whose cost grows with their result.
 var growing = []string{"list.Range", "list.Repeat", "strings.Repeat"}
 
 // A Limiter returns the limits of a field that is in so many lists and maps.
@@ -46,10 +46,10 @@ type Given struct {
 // as far as the text tells. Users give the root fields of the names in given.
 func (x *Index) Growths(given map[string]Given) []Growth {
 	s := &sizes{
-		index:   x,
-		roots:   given,
-		results: resultsOfFunctions(),
-		found:   map[ast.Expr][]origin{}, parts: map[part][]origin{}, known: map[ast.Expr]Amount{},
+		index: x,
+		roots: given,
+		found: map[place][]origin{},
+		known: map[ast.Expr]Amount{},
 	}
 	var out []Growth
 	for _, f := range x.files {
@@ -90,8 +90,8 @@ func (s *sizes) growthOf(e *ast.CallExpr) []Growth {
 	return []Growth{{Position: fault.At(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
 }
 
-// growthOfLoop returns how a comprehension grows within others, and how much there is to do
-// in it. A source that a loop or a function makes and that is too large is a growth of its own.
+// growthOfLoop returns how a comprehension grows within others, and how often it runs. A
+// source that is too large because a loop or a function made it is reported there.
 func (s *sizes) growthOfLoop(c *ast.Comprehension, around Amount) ([]Growth, Amount) {
 	all, own := around, false
 	for _, clause := range c.Clauses {
@@ -111,20 +111,19 @@ func (s *sizes) growthOfLoop(c *ast.Comprehension, around Amount) ([]Growth, Amo
 	return []Growth{{Position: fault.At(c.Pos()), Source: loopText(c), Function: "for", Amount: all}}, all
 }
 
-// MaxGrowth is how many steps an evaluation may take in one place: some thousands are done in
-// a second, and the time grows faster than their number.
+// MaxGrowth is how many steps an evaluation may take in one place. CUE takes some thousands
+// in a second, and the time grows faster than their number.
 const MaxGrowth = 10_000
 
 // loopText returns the clauses of a comprehension as they are written.
 func loopText(c *ast.Comprehension) string {
-	text := ""
+	var texts []string
 	for _, clause := range c.Clauses {
 		if f, ok := clause.(*ast.ForClause); ok {
-			if text != "" {
-				text += " "
-			}
-			text += "for " + f.Value.Name + " in " + Source(f.Source)
+			texts = append(texts, forText(f))
 		}
 	}
-	return text
+	return strings.Join(texts, " ")
 }
+
+func forText(f *ast.ForClause) string { return "for " + f.Value.Name + " in " + Source(f.Source) }

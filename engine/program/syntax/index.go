@@ -6,16 +6,13 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
 
-// An index is what the text of a package says before any evaluation: where its
-// root fields are written, and which references each component makes. Evaluation
-// cannot tell that: an expression that waits for a live object has no value, and
-// a value does not know the file and line of what it refers to.
+// An Index is what the text of a package says before any evaluation. It is immutable once
+// it is read, and safe for concurrent use.
 type Index struct {
 	root fault.Position
 	// fields holds the declarations of each root field, over all files.
@@ -28,21 +25,19 @@ type Index struct {
 	// homes is what is written for each component and hook, those of computed names under
 	// ComputedName.
 	homes map[string][]Member
-	// fromData are the fields whose names, or whose being there, an evaluation decides.
+	// fromData are the fields of which an evaluation decides the name or the existence.
 	fromData map[*ast.Field]bool
 	// order is the author's order of the components.
 	order []string
 	// conditionals are what comprehensions add to the components, and
 	// conditionalParts which parts those within a component add to it.
-	guarded          []Member
 	conditionals     []Conditional
 	conditionalParts map[string][]string
 	// opaque says that components, or parts of one, come from an embedding, so that
-	// bodies and names may not have all of them; foreign that another package brings
+	// bodies and names may lack some of them. foreign says that another package brings
 	// fields of the root.
 	opaque, foreign bool
-	// embeddings are where the components are embedded of which this is all that the
-	// text shows.
+	// embeddings are where components are embedded that the text does not show.
 	embeddings []span
 	// rootGuards are the comprehensions at the root, whatever they add.
 	rootGuards []Conditional
@@ -50,8 +45,6 @@ type Index struct {
 	// that there may be more phases than the text shows.
 	hooks      map[string]*[hookPlaces]Additions
 	hooksEmbed bool
-	// names are the members that are written for components and their parts.
-	names map[string]members
 	// paths are the struct literals at or below components, and those at the root, by
 	// their path.
 	paths map[*ast.StructLit][]string
@@ -63,13 +56,13 @@ type Index struct {
 	references []Reference
 	// selections are the places at which names of them are selected.
 	selections map[fault.Origin][]Selection
-	// needed are the references to fields of the spec, and clauses the clauses of
-	// comprehensions, with whether they rest on more than the custom resource.
-	needed  map[string]bool
-	clauses map[ast.Clause]bool
+	// needed are the references to fields of the spec, with whether a component comes to
+	// them whatever live objects and inputs say.
+	needed map[string]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
-	// labelled are the hidden fields and definitions, by label, wherever they are.
+	// labelled are the hidden fields and definitions, by label: a template is given its
+	// parameters by fields of the same label, wherever those are.
 	labelled map[string][]Member
 	// secretSpec are the fields of the custom resource that Secrets are made of, and
 	// secretContent what is written for their content, as far as the text shows Secrets.
@@ -78,38 +71,58 @@ type Index struct {
 	files         []*ast.File
 }
 
-// members are the literal names written below a path. They are open when more may
-// come from an embedding or a dynamic name.
-type members struct {
-	names map[string]fault.Position
-	open  bool
+// A reader fills an index.
+type reader struct {
+	*Index
+
+	// guarded are the components in comprehensions, which are looked at last.
+	guarded []Member
+	// clauses are those of comprehensions, with whether they rest on more than the custom
+	// resource.
+	clauses map[ast.Clause]bool
 }
 
-// emptyIndex returns an index of no text.
-func emptyIndex() *Index {
-	return &Index{
+// Read returns what the text of a package says.
+func Read(files []*ast.File) *Index {
+	x := &reader{clauses: map[ast.Clause]bool{}, Index: &Index{
+		files:            files,
 		fields:           map[string][]Member{},
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]Member{},
 		homes:            map[string][]Member{},
 		needed:           map[string]bool{},
 		readBy:           map[string][]string{},
-		clauses:          map[ast.Clause]bool{},
 		hooks:            map[string]*[hookPlaces]Additions{},
-		names:            map[string]members{},
 		paths:            map[*ast.StructLit][]string{},
 		edges:            map[string][]DerivedEdge{},
 		labelled:         map[string][]Member{},
 		selections:       map[fault.Origin][]Selection{},
+	}}
+	x.readFields()
+	x.addRootGuards()
+	for _, m := range x.fields["components"] {
+		x.addComponents(m)
 	}
+	for _, m := range x.fields["hooks"] {
+		x.addHooks(m)
+	}
+	for _, m := range x.guarded {
+		x.conditionals = append(x.conditionals, x.conditionalOf(m))
+	}
+	for name := range x.bodies {
+		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
+	}
+	x.deriveOthers()
+	x.references = x.allReferences()
+	x.fromData = fieldsFromData(files)
+	x.addSecrets()
+	return x.Index
 }
 
-// Read returns what the text of a package says.
-func Read(files []*ast.File) *Index {
-	x := emptyIndex()
-	x.files = files
+// readFields records what is written at the root.
+func (x *reader) readFields() {
 	var embeddings []Member
-	for _, f := range files {
+	for _, f := range x.files {
 		if x.root.IsZero() {
 			x.root = fault.Position{File: f.Filename, Line: 1}
 		}
@@ -129,31 +142,10 @@ func Read(files []*ast.File) *Index {
 	for _, m := range embeddings {
 		x.addRoot(m, 0) // the name of another field, which had to be known first
 	}
-	x.addRootGuards()
-	for _, m := range x.fields["components"] {
-		x.addComponents(m)
-	}
-	x.addTwoLevels("inputs")
-	x.addTwoLevels("versions")
-	for _, m := range x.fields["hooks"] {
-		x.addHooks(m)
-	}
-	for _, m := range x.guarded {
-		x.conditionals = append(x.conditionals, x.conditionalOf(m))
-	}
-	x.guarded = nil
-	for name := range x.bodies {
-		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
-	}
-	x.deriveOthers()
-	x.references = x.allReferences(files)
-	x.fromData = fieldsFromData(files)
-	x.addSecrets(files)
-	return x
 }
 
-// fieldsFromData returns the fields in comprehensions, those with computed names, and
-// what is in them.
+// fieldsFromData returns the fields in comprehensions, the fields with computed names, and
+// the fields in either.
 func fieldsFromData(files []*ast.File) map[*ast.Field]bool {
 	out := map[*ast.Field]bool{}
 	decides := func(n ast.Node) bool {
@@ -183,19 +175,18 @@ func fieldsFromData(files []*ast.File) map[*ast.Field]bool {
 // ContractPath is the import path of the contract.
 const ContractPath = "operetta.dev/schemas/operator"
 
-// ComputedName stands for the names of components that are not written out. It is
-// no valid name.
+// ComputedName stands for the names of components that only an evaluation knows. No
+// component can have it.
 const ComputedName = "*"
 
 // addComponents records what is written below components.
-func (x *Index) addComponents(components Member) {
-	x.addMembers("components", components)
+func (x *reader) addComponents(components Member) {
 	eachMember(components.value, components.guards, func(m Member) { x.addComponent(m, 0) })
 	x.addPaths(components.value, []string{"components"})
 }
 
 // addComponent records what is written for a component, or for several.
-func (x *Index) addComponent(m Member, depth int) {
+func (x *reader) addComponent(m Member, depth int) {
 	if m.name != "" && !isRegular(m.name) {
 		return
 	}
@@ -216,7 +207,6 @@ func (x *Index) addComponent(m Member, depth int) {
 		}
 		x.bodies[m.name] = append(x.bodies[m.name], m)
 		x.homes[m.name] = append(x.homes[m.name], m)
-		x.addMembers("components."+m.name, m)
 		x.addParts(m.name, m)
 	case embedded:
 		x.opaque = true
@@ -233,20 +223,8 @@ func (x *Index) addComponent(m Member, depth int) {
 	}
 }
 
-// addTwoLevels records the names below a root field, and below each of those.
-func (x *Index) addTwoLevels(root string) {
-	for _, m := range x.fields[root] {
-		x.addMembers(root, m)
-		eachMember(m.value, nil, func(below Member) {
-			if below.name != "" {
-				x.addMembers(root+"."+below.name, below)
-			}
-		})
-	}
-}
-
 // addRootGuards records the comprehensions at the root.
-func (x *Index) addRootGuards() {
+func (x *reader) addRootGuards() {
 	for _, name := range slices.Sorted(maps.Keys(x.fields)) {
 		for _, m := range x.fields[name] {
 			if len(m.guards) > 0 {
@@ -256,40 +234,18 @@ func (x *Index) addRootGuards() {
 	}
 }
 
-// addParts records what is written below the parts of a component.
-func (x *Index) addParts(component string, m Member) {
-	eachMember(m.value, nil, func(part Member) {
-		if part.name != "" {
-			x.addMembers("components."+component+"."+part.name, part)
-		}
+// addParts records which parts of a component are in comprehensions.
+func (x *reader) addParts(component string, m Member) {
+	for _, part := range m.Members() {
 		if len(part.guards) > 0 {
 			x.conditionalParts[component] = append(x.conditionalParts[component], part.name)
 		}
-	})
-}
-
-// addMembers records the names written directly below a path.
-func (x *Index) addMembers(path string, owner Member) {
-	m, ok := x.names[path]
-	if !ok {
-		m.names = map[string]fault.Position{}
 	}
-	eachMember(owner.value, owner.guards, func(d Member) {
-		switch {
-		case d.name != "" && isRegular(d.name):
-			if _, seen := m.names[d.name]; !seen {
-				m.names[d.name] = fault.At(d.field.Label.Pos())
-			}
-		case d.kind == dynamic || d.kind == embedded:
-			m.open = true
-		}
-	})
-	x.names[path] = m
 }
 
 // addPaths records the paths of the struct literals in a value, so that a name
 // that is resolved to one of them, such as a sibling's, has a path as well.
-func (x *Index) addPaths(v ast.Node, path []string) {
+func (x *reader) addPaths(v ast.Node, path []string) {
 	switch v := v.(type) {
 	case *ast.StructLit:
 		x.paths[v] = path
@@ -326,25 +282,36 @@ func (x *Index) Rank(component string) int {
 	return len(x.order)
 }
 
-// MayHave reports whether a component may have a part, or a part a member: false
-// saves looking it up, which costs more than evaluating one.
+// MayHave reports whether a component may have a part, or a part may have a member. A
+// lookup in CUE that finds nothing costs more than an evaluation of what it finds, so this
+// is asked first.
 func (x *Index) MayHave(member string, path ...string) bool {
-	m, ok := x.names[strings.Join(append([]string{"components"}, path...), ".")]
-	if !ok || m.open || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0 {
-		return true
+	at := x.at(append([]string{"components"}, path...))
+	may := len(at) == 0 || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0
+	for _, m := range at {
+		eachMember(m.value, nil, func(d Member) {
+			may = may || d.name == member || d.kind == dynamic || d.kind == embedded
+		})
 	}
-	_, written := m.names[member]
-	return written
+	return may
 }
 
-// PositionOf returns where a member below a path is written, such as components, web,
+// at returns what is written at a path, such as components, web, objects.
+func (x *Index) at(path []string) []Member {
+	within := x.fields[path[0]]
+	if len(path) > 1 && path[0] == "components" {
+		within, path = x.homes[path[1]], path[1:]
+	}
+	for _, name := range path[1:] {
+		within = membersNamed(within, name)
+	}
+	return within
+}
+
+// PositionOf returns where a member at a path is written, such as components, web,
 // objects, service. It is zero for what only an evaluation knows.
 func (x *Index) PositionOf(path ...string) fault.Position {
-	last := len(path) - 1
-	if last > 0 {
-		return x.names[strings.Join(path[:last], ".")].names[path[last]]
-	}
-	for _, m := range x.fields[path[0]] {
+	for _, m := range x.at(path) {
 		return m.Position()
 	}
 	return fault.Position{}
@@ -353,11 +320,18 @@ func (x *Index) PositionOf(path ...string) fault.Position {
 // Names returns the names that are written below a path, such as components or
 // components.web.outputs, and whether there may be more that only an evaluation knows.
 func (x *Index) Names(path ...string) (names []string, open bool) {
-	m, ok := x.names[strings.Join(path, ".")]
-	if !ok {
-		return nil, true
+	at := x.at(path)
+	open = x.opaque || len(at) == 0
+	for _, m := range at {
+		for _, d := range m.Members() {
+			open = open || d.kind == dynamic || d.kind == embedded
+			if d.IsRegular() {
+				names = append(names, d.name)
+			}
+		}
 	}
-	return slices.Sorted(maps.Keys(m.names)), m.open || x.opaque
+	slices.Sort(names)
+	return slices.Compact(names), open
 }
 
 // Root returns where the package begins.
@@ -411,123 +385,4 @@ func (x *Index) Declared(root string) [][]string {
 // isRegular reports whether a name is neither hidden nor a definition.
 func isRegular(name string) bool {
 	return !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "#")
-}
-
-// A memberKind says what a member is.
-type memberKind int
-
-const (
-	named    memberKind = iota // a field with a literal name
-	dynamic                    // a field whose name is computed
-	pattern                    // a constraint on fields
-	embedded                   // anything else: what it brings in is not written here
-)
-
-// A member is something that is declared directly in a value.
-type Member struct {
-	kind  memberKind
-	name  string // of a named one
-	field *ast.Field
-	value ast.Expr
-	// guards are the clauses of the comprehensions around it.
-	guards []ast.Clause
-}
-
-// Name returns the literal name of a field, or "".
-func (m Member) Name() string { return m.name }
-
-// IsRegular reports whether it is a field whose name is literal and neither hidden nor a
-// definition.
-func (m Member) IsRegular() bool { return m.name != "" && isRegular(m.name) }
-
-// Position returns where the label of a field is written, or else the value.
-func (m Member) Position() fault.Position {
-	switch {
-	case m.field != nil:
-		return fault.At(m.field.Label.Pos())
-	case m.value != nil:
-		return fault.At(m.value.Pos())
-	}
-	return fault.Position{}
-}
-
-// Members returns what is declared in the value of a member, without its guards.
-func (m Member) Members() []Member {
-	var out []Member
-	eachMember(m.value, nil, func(d Member) { out = append(out, d) })
-	return out
-}
-
-// eachMember calls f for each member of a value, also within comprehensions,
-// unifications and disjunctions.
-func eachMember(v ast.Node, guards []ast.Clause, f func(Member)) {
-	switch v := v.(type) {
-	case *ast.StructLit:
-		eachDecl(v.Elts, guards, f)
-	case *ast.BinaryExpr:
-		if v.Op != token.AND && v.Op != token.OR {
-			f(Member{kind: embedded, value: v, guards: guards})
-			return
-		}
-		eachMember(v.X, guards, f)
-		eachMember(v.Y, guards, f)
-	case *ast.UnaryExpr:
-		eachMember(v.X, guards, f)
-	case *ast.ParenExpr:
-		eachMember(v.X, guards, f)
-	case *ast.Alias:
-		eachMember(v.Expr, guards, f)
-	case ast.Expr:
-		f(Member{kind: embedded, value: v, guards: guards})
-	}
-}
-
-// eachDecl calls f for each member that declarations make.
-func eachDecl(decls []ast.Decl, guards []ast.Clause, f func(Member)) {
-	for _, d := range decls {
-		switch d := d.(type) {
-		case *ast.Field:
-			name, _ := literalLabel(d.Label)
-			f(Member{kind: kindOf(d), name: name, field: d, value: d.Value, guards: guards})
-		case *ast.Comprehension:
-			eachMember(d.Value, slices.Concat(guards, d.Clauses), f)
-		case *ast.EmbedDecl:
-			eachMember(d.Expr, guards, f)
-		case *ast.Ellipsis:
-			f(Member{kind: embedded, value: d.Type, guards: guards})
-		}
-	}
-}
-
-// kindOf says what a field is as a member.
-func kindOf(f *ast.Field) memberKind {
-	if _, ok := literalLabel(f.Label); ok {
-		return named
-	}
-	if _, ok := unaliased(f.Label).(*ast.ListLit); ok {
-		return pattern
-	}
-	return dynamic
-}
-
-// literalLabel returns the name of a label that is written out.
-func literalLabel(l ast.Node) (string, bool) {
-	switch l := unaliased(l).(type) {
-	case *ast.Ident:
-		return l.Name, true
-	case *ast.BasicLit:
-		if l.Kind == token.STRING {
-			s, err := literal.Unquote(l.Value)
-			return s, err == nil
-		}
-	}
-	return "", false
-}
-
-// unaliased returns a label or value without the alias in front of it.
-func unaliased(n ast.Node) ast.Node {
-	if a, ok := n.(*ast.Alias); ok {
-		return a.Expr
-	}
-	return n
 }

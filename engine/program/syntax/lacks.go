@@ -12,7 +12,7 @@ import (
 // HoldsData reports whether an object is, by the text, of a kind to whose data the
 // cluster adds nothing.
 func (x *Index) HoldsData(component, object string) bool {
-	at, _ := x.at(x.bodies[component], "objects", object, "kind")
+	at, _ := x.within(x.bodies[component], "objects", object, "kind")
 	return len(at) > 0 && !slices.ContainsFunc(at, func(m Member) bool {
 		lit, ok := m.value.(*ast.BasicLit)
 		return !ok || lit.Value != `"ConfigMap"` && lit.Value != `"Secret"`
@@ -26,7 +26,7 @@ func (x *Index) Lacks(component string, path []string) (at int, known []string) 
 	if len(x.anyBody) > 0 || x.opaque {
 		return 0, nil
 	}
-	within, all := x.at(x.bodies[component], "objects")
+	within, all := x.within(x.bodies[component], "objects")
 	for i, name := range path {
 		next, shown, names := x.membersOf(within, name)
 		switch {
@@ -42,8 +42,8 @@ func (x *Index) Lacks(component string, path []string) (at int, known []string) 
 	return 0, nil
 }
 
-// at returns what is written at a path below some members, and whether that is all.
-func (x *Index) at(within []Member, path ...string) ([]Member, bool) {
+// within returns what is written at a path below some members, and whether that is all.
+func (x *Index) within(within []Member, path ...string) ([]Member, bool) {
 	for _, name := range path {
 		next, all, _ := x.membersOf(within, name)
 		if !all || len(next) == 0 {
@@ -57,35 +57,9 @@ func (x *Index) at(within []Member, path ...string) ([]Member, bool) {
 // membersOf returns the members of a name below others, also those that templates bring,
 // whether the text shows all members, and their names.
 func (x *Index) membersOf(within []Member, name string) (out []Member, all bool, names []string) {
-	all = len(within) > 0
-	var look func(m Member, depth int)
-	look = func(m Member, depth int) {
-		switch {
-		case depth > maxAliases:
-			all = false
-		case m.kind == named:
-			if m.name == name {
-				out = append(out, m)
-			}
-			if isRegular(m.name) && !slices.Contains(names, m.name) {
-				names = append(names, m.name)
-			}
-		case m.kind == embedded && m.value != nil:
-			shown := x.standsFor(m.value, depth)
-			if len(shown) == 0 && !x.isContract(m.value) {
-				all = false
-			}
-			for _, at := range shown {
-				eachMember(at.value, nil, func(d Member) { look(d, depth+1) })
-			}
-		default:
-			all = false // computed names, patterns, three dots
-		}
-	}
-	for _, m := range within {
-		eachMember(m.value, nil, func(d Member) { look(d, 0) })
-	}
-	return out, all, names
+	found := x.below(within, name, 0)
+	foreign := slices.ContainsFunc(found.hidden, func(m Member) bool { return !x.isContract(m.value) })
+	return found.named, len(within) > 0 && !found.open && !foreign, found.names
 }
 
 // Needs reports whether a component comes to a reference, whatever live objects and inputs
@@ -99,7 +73,7 @@ func (x *Index) Needs(r Reference) bool {
 
 // addNeeded records the fields of the spec that a component refers to, whatever live
 // objects and inputs say.
-func (x *Index) addNeeded(all []found) {
+func (x *reader) addNeeded(all []found) {
 	for _, f := range all {
 		if len(f.Path) < 3 || f.Path[0] != "cr" {
 			continue
@@ -115,7 +89,7 @@ func (x *Index) addNeeded(all []found) {
 }
 
 // addReaders records which inputs a component refers to.
-func (x *Index) addReaders(component string, all []found) {
+func (x *reader) addReaders(component string, all []found) {
 	for _, f := range all {
 		if len(f.Path) > 1 && f.Path[0] == "inputs" && !slices.Contains(x.readBy[f.Path[1]], component) {
 			x.readBy[f.Path[1]] = append(x.readBy[f.Path[1]], component)
@@ -135,16 +109,3 @@ func (x *Index) Readers(input string) []string {
 
 // placeOf returns what tells a reference from all others.
 func placeOf(r Reference) string { return fmt.Sprint(r.Position, " ", r.Path) }
-
-// restsOnMore reports whether a clause rests on more than the custom resource.
-func (x *Index) restsOnMore(c ast.Clause) bool {
-	if more, known := x.clauses[c]; known {
-		return more
-	}
-	x.clauses[c] = true // while it is looked at
-	r := newReferences(x)
-	r.follow = true
-	r.walk(c)
-	x.clauses[c] = r.beyond || slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
-	return x.clauses[c]
-}

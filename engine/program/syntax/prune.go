@@ -16,80 +16,43 @@ import (
 // some 750 definitions, of which an operator uses a handful, so that without this
 // they are the larger part of what an evaluation costs.
 func Prune(inst *build.Instance) {
-	u := &usage{used: map[*build.Instance]map[string]bool{}, whole: map[*build.Instance]bool{}}
-	u.useAll(inst)
-	for dep := range u.deps(inst) {
-		if u.whole[dep] {
-			continue
-		}
+	u := usage{}
+	u.use(inst, everything)
+	for _, dep := range inst.Dependencies() {
 		for _, f := range dep.Files {
-			f.Decls = u.kept(dep, f)
+			f.Decls = slices.DeleteFunc(slices.Clone(f.Decls), func(d ast.Decl) bool {
+				name, ok := fieldLabel(d)
+				return ok && !u.has(dep, name)
+			})
 		}
 	}
 }
 
-// kept returns the declarations of a file that are used.
-func (u *usage) kept(inst *build.Instance, f *ast.File) []ast.Decl {
-	return slices.DeleteFunc(slices.Clone(f.Decls), func(d ast.Decl) bool {
-		name, ok := fieldLabel(d)
-		return ok && !u.used[inst][name]
-	})
+// usage is which fields of which packages are used.
+type usage map[*build.Instance]map[string]bool
+
+// everything stands for all fields of a package.
+const everything = ""
+
+func (u usage) has(inst *build.Instance, name string) bool {
+	return u[inst][everything] || u[inst][name]
 }
 
-// usage is which fields of which packages are used: some, or the whole of it.
-type usage struct {
-	used  map[*build.Instance]map[string]bool
-	whole map[*build.Instance]bool
-}
-
-// deps returns all packages that inst imports.
-func (u *usage) deps(inst *build.Instance) map[*build.Instance]bool {
-	out := map[*build.Instance]bool{}
-	todo := slices.Clone(inst.Imports)
-	for len(todo) > 0 {
-		next := todo[0]
-		todo = todo[1:]
-		if !out[next] {
-			out[next] = true
-			todo = append(todo, next.Imports...)
-		}
-	}
-	return out
-}
-
-// useAll marks a package as used in the whole.
-func (u *usage) useAll(inst *build.Instance) {
-	if u.whole[inst] {
+// use marks a field of a package as used, and what can be reached from it. Declarations that
+// are no fields are never removed, so that what they refer to stays.
+func (u usage) use(inst *build.Instance, name string) {
+	if u.has(inst, name) {
 		return
 	}
-	u.whole[inst] = true
+	first := u[inst] == nil
+	if first {
+		u[inst] = map[string]bool{}
+	}
+	u[inst][name] = true
 	for _, f := range inst.Files {
 		for _, d := range f.Decls {
-			u.walk(inst, d)
-		}
-	}
-}
-
-// use marks a field of a package as used, and what can be reached from it.
-func (u *usage) use(inst *build.Instance, name string) {
-	if u.used[inst] == nil {
-		u.used[inst] = map[string]bool{}
-		// What is no field is never removed, so that what it refers to stays.
-		for _, f := range inst.Files {
-			for _, d := range f.Decls {
-				if _, ok := fieldLabel(d); !ok {
-					u.walk(inst, d)
-				}
-			}
-		}
-	}
-	if u.used[inst][name] {
-		return
-	}
-	u.used[inst][name] = true
-	for _, f := range inst.Files {
-		for _, d := range f.Decls {
-			if label, ok := fieldLabel(d); ok && label == name {
+			label, ok := fieldLabel(d)
+			if name == everything || ok && label == name || !ok && first {
 				u.walk(inst, d)
 			}
 		}
@@ -98,7 +61,7 @@ func (u *usage) use(inst *build.Instance, name string) {
 
 // walk marks what a piece of a package refers to. Every name counts as one of the
 // package's own fields: keeping too much does no harm.
-func (u *usage) walk(inst *build.Instance, n ast.Node) {
+func (u usage) walk(inst *build.Instance, n ast.Node) {
 	if _, ok := n.(*ast.ImportDecl); ok {
 		return
 	}
@@ -114,12 +77,10 @@ func (u *usage) walk(inst *build.Instance, n ast.Node) {
 			return false
 		case *ast.Ident:
 			if dep := imported(inst, n); dep != nil {
-				u.useAll(dep)
+				u.use(dep, everything)
 				return true
 			}
-			if !u.whole[inst] {
-				u.use(inst, n.Name)
-			}
+			u.use(inst, n.Name)
 		}
 		return true
 	}, nil)

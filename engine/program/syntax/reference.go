@@ -7,8 +7,6 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/format"
-	"cuelang.org/go/cue/literal"
-	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
@@ -45,9 +43,9 @@ var roots = []string{"components", "live", "cr", "inputs"}
 // References returns every reference that the package makes, by position.
 func (x *Index) References() []Reference { return slices.Clone(x.references) }
 
-func (x *Index) allReferences(files []*ast.File) []Reference {
-	r := newReferences(x)
-	for _, f := range files {
+func (x *reader) allReferences() []Reference {
+	r := newReferences(x.Index)
+	for _, f := range x.files {
 		for _, d := range f.Decls {
 			if _, ok := d.(*ast.ImportDecl); !ok {
 				r.walk(d)
@@ -81,6 +79,23 @@ func (r Reference) Dependency() (string, bool) {
 	return "", false
 }
 
+// Object returns the path of the object or input that a reference leads into, and the rest
+// of the reference below it. A live object has the path of the component's object.
+func (r Reference) Object() (of, below []string, ok bool) {
+	p := r.Path
+	switch {
+	case len(p) > 2 && p[0] == "live":
+		return []string{"components", p[1], "objects", p[2]}, p[3:], true
+	case len(p) > 3 && p[0] == "components" && p[2] == "objects":
+		return p[:4], p[4:], true
+	case len(p) > 2 && p[0] == "inputs" && p[2] == "objects":
+		return p[:2], p[min(4, len(p)):], true
+	case len(p) > 2 && p[0] == "inputs" && strings.HasPrefix(p[2], "object"):
+		return p[:2], p[3:], true
+	}
+	return nil, nil, false
+}
+
 // maxAliases bounds how many names are followed one after the other, as a guard
 // against names that stand for each other.
 const maxAliases = 16
@@ -89,30 +104,42 @@ const maxAliases = 16
 // the roots: by its own name, as the name of a field beside or around the place,
 // or as a name for another chain.
 func (x *Index) pathOf(id *ast.Ident, depth int) ([]string, bool) {
-	if depth > maxAliases {
-		return nil, false
+	if path, ok := x.rooted(id); ok {
+		return path, true
 	}
-	if name := fieldName(id); atRoot(id) && slices.Contains(roots, name) {
+	for _, m := range x.declared(id) {
+		if path, ok := x.pathThrough(id, m, depth); ok {
+			return path, true
+		}
+	}
+	return nil, false
+}
+
+// rooted returns the path of an identifier that is one of the roots by its own name, or
+// the name of a field in one of them.
+func (x *Index) rooted(id *ast.Ident) ([]string, bool) {
+	if name := fieldName(id); atRoot(id) && (slices.Contains(roots, name)) {
 		return []string{name}, true
 	}
 	if s, ok := id.Scope.(*ast.StructLit); ok {
 		if path, ok := x.paths[s]; ok && isField(id.Node) {
 			path = append(slices.Clone(path), fieldName(id))
-			if slices.Contains(roots, path[0]) {
-				return path, true
-			}
-		}
-	}
-	for _, m := range x.declared(id) {
-		root, sels, complete := flatten(m.value)
-		if root == nil || root == id || !complete {
-			continue
-		}
-		if path, ok := x.pathOf(root, depth+1); ok {
-			return append(path, sels...), true
+			return path, slices.Contains(roots, path[0])
 		}
 	}
 	return nil, false
+}
+
+// pathThrough returns the path that an identifier stands for by one of its declarations,
+// if that is another name for one.
+func (x *Index) pathThrough(id *ast.Ident, m Member, depth int) ([]string, bool) {
+	c := chainOf(m.value)
+	names, all := c.literal()
+	if depth > maxAliases || c.root() == nil || c.root() == id || !all {
+		return nil, false
+	}
+	path, ok := x.pathOf(c.root(), depth+1)
+	return append(path, names...), ok
 }
 
 // isField reports whether an identifier that is resolved to a node refers to a field.
@@ -149,37 +176,6 @@ func atRoot(id *ast.Ident) bool {
 	return file
 }
 
-// flatten returns the identifier at which a chain starts and the literal
-// selections that follow, up to the first that is not literal, and whether those
-// are all.
-func flatten(e ast.Expr) (root *ast.Ident, path []string, complete bool) {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return e, nil, true
-	case *ast.ParenExpr:
-		return flatten(e.X)
-	case *ast.SelectorExpr:
-		root, path, complete = flatten(e.X)
-		name, ok := literalLabel(e.Sel)
-		if !complete || !ok {
-			return root, path, false
-		}
-		return root, append(path, name), true
-	case *ast.IndexExpr:
-		root, path, complete = flatten(e.X)
-		lit, ok := e.Index.(*ast.BasicLit)
-		if !complete || !ok || lit.Kind != token.STRING {
-			return root, path, false
-		}
-		name, err := literal.Unquote(lit.Value)
-		if err != nil {
-			return root, path, false
-		}
-		return root, append(path, name), true
-	}
-	return nil, nil, false
-}
-
 // A Selection is a place in the text at which a name is selected: the reference that it is
 // part of, and how long that is with the name.
 type Selection struct {
@@ -197,32 +193,16 @@ func (x *Index) SelectionsAt(at fault.Origin) []Selection {
 }
 
 // addSelections records where each name of a reference is selected.
-func (x *Index) addSelections(f found) {
-	root, names := selectors(f.chain)
-	names = names[:f.literal]
-	from := len(f.Path) - len(names)
-	for i, n := range append([]ast.Node{root}, names...) {
-		at := fault.OriginOf(n.Pos())
-		x.selections[at] = append(x.selections[at], Selection{f.Reference, max(from+i, 1)})
-	}
-}
-
-// selectors returns the name at which a chain starts, and what is selected behind it, as it
-// is written.
-func selectors(e ast.Expr) (root ast.Node, names []ast.Node) {
-	var all []ast.Node
-	for {
-		switch n := e.(type) {
-		case *ast.ParenExpr:
-			e = n.X
-		case *ast.SelectorExpr:
-			all, e = append(all, n.Sel), n.X
-		case *ast.IndexExpr:
-			all, e = append(all, n.Index), n.X
-		default:
-			slices.Reverse(all)
-			return e, all
+func (x *reader) addSelections(f found) {
+	from := len(f.Path) - f.literal
+	add := func(n ast.Node, length int) {
+		if at := fault.OriginOf(n.Pos()); at != (fault.Origin{}) {
+			x.selections[at] = append(x.selections[at], Selection{f.Reference, max(length, 1)})
 		}
+	}
+	add(f.chain.base, from)
+	for i, s := range f.chain.steps[:f.literal] {
+		add(s.node, from+i+1)
 	}
 }
 

@@ -22,12 +22,13 @@ type references struct {
 	// parameters says whether a name that is hidden, or a definition, is also followed to
 	// whatever has that label anywhere: a template is given its parameters by those.
 	parameters bool
-	// skip says what is left out; nil leaves nothing out.
+	// skip reports whether a node is left out; nil leaves nothing out.
 	skip func(ast.Node) bool
-	// needs says that it is asked what conditions rest on.
-	needs     bool
-	following map[string]bool
-	// within are the values that are being walked, one in the other.
+	// clausesRead are the clauses that were read, with whether they rest on more than the
+	// custom resource; nil does not ask that.
+	clausesRead map[ast.Clause]bool
+	following   map[string]bool
+	// within are the values that enclose the place that is being walked.
 	within map[ast.Node]bool
 	// beyond says that not every name was followed under each of its conditions.
 	beyond bool
@@ -41,23 +42,24 @@ type references struct {
 type surroundings struct {
 	// path is where an evaluation has the value that stands there, as CUE, or "".
 	path string
-	// clauses are those of the comprehensions around it, put so that they mean the same
-	// at the root of the package. Those that cannot be are left out.
+	// clauses are the clauses of the comprehensions around it, rewritten to mean the same
+	// at the root of the package. A clause that cannot be rewritten is left out.
 	clauses []string
 	// guards are the conditions among them, as the author wrote them.
 	guards []string
 	// beyondCR says that one of them rests on more than the custom resource.
 	beyondCR bool
-	// use is where the text first refers to where the place is.
+	// use is where the component refers to the place, if the place is not in the component.
 	use fault.Position
 }
 
-// found is a reference and how it was come to.
+// found is a reference and its surroundings.
 type found struct {
 	Reference
 	surroundings
-	// chain is how it is written, of which so many names behind the first are literal.
-	chain   ast.Expr
+	// chain is how it is written; literal counts the names behind the first that are
+	// literal.
+	chain   chain
 	literal int
 }
 
@@ -65,8 +67,8 @@ func newReferences(x *Index) *references {
 	return &references{index: x, following: map[string]bool{}, within: map[ast.Node]bool{}, places: map[*ast.StructLit]string{}}
 }
 
-// maxFollowed bounds how many names are followed from one component. One beyond it has
-// edges without conditions.
+// maxFollowed bounds how many names are followed from one component. The edges of a
+// component beyond the limit have no conditions.
 const maxFollowed = 2_000
 
 // member walks a member with what guards it.
@@ -134,8 +136,8 @@ func (r *references) nameOf(m Member) (string, bool) {
 	return "", false
 }
 
-// inside walks parts of an expression, which are no part of what an evaluation has at
-// the place.
+// inside walks operands and arguments: an evaluation does not have them at the path of the
+// expression.
 func (r *references) inside(parts ...ast.Node) {
 	defer r.leave(r.surroundings)
 	r.path = ""
@@ -162,35 +164,36 @@ func (r *references) walk(n ast.Node) {
 		case *ast.LetClause:
 			return !r.follow // walked where it is used
 		case *ast.BinaryExpr:
-			if n.Op == token.AND {
-				return true
+			if n.Op != token.AND {
+				r.inside(n.X, n.Y)
 			}
-			r.inside(n.X, n.Y)
-			return false
+			return n.Op == token.AND
 		case *ast.UnaryExpr:
 			r.inside(n.X)
 			return false
 		case *ast.CallExpr:
 			r.inside(n.Fun)
-			for _, arg := range n.Args {
-				r.inside(arg)
-			}
+			r.inside(nodes(n.Args)...)
 			return false
 		case *ast.ListLit:
-			for _, elt := range n.Elts {
-				r.inside(elt)
-			}
+			r.inside(nodes(n.Elts)...)
 			return false
 		case *ast.Interpolation:
-			for _, elt := range n.Elts {
-				r.inside(elt)
-			}
+			r.inside(nodes(n.Elts)...)
 			return false
 		case ast.Expr:
 			return !r.chain(n)
 		}
 		return true
 	}, nil)
+}
+
+func nodes(all []ast.Expr) []ast.Node {
+	out := make([]ast.Node, len(all))
+	for i, e := range all {
+		out[i] = e
+	}
+	return out
 }
 
 // comprehension walks what a comprehension adds, and its clauses.
@@ -212,7 +215,7 @@ func (r *references) clause(c ast.Clause) {
 	if r.skip != nil && r.skip(c) {
 		return
 	}
-	r.beyondCR = r.beyondCR || r.needs && r.index.restsOnMore(c)
+	r.beyondCR = r.beyondCR || r.clausesRead != nil && r.restsOnMore(c)
 	switch c := c.(type) {
 	case *ast.IfClause:
 		r.inside(c.Condition)
@@ -228,7 +231,7 @@ func (r *references) clause(c ast.Clause) {
 				key = variable(c.Key)
 			}
 			r.clauses = append(slices.Clip(r.clauses), fmt.Sprintf("for %s, %s in %s", key, variable(c.Value), source))
-			r.guards = append(slices.Clip(r.guards), "for "+c.Value.Name+" in "+Source(c.Source))
+			r.guards = append(slices.Clip(r.guards), forText(c))
 		}
 	case *ast.LetClause:
 		r.inside(c.Expr)
@@ -237,20 +240,44 @@ func (r *references) clause(c ast.Clause) {
 	}
 }
 
+// restsOnMore reports whether a clause rests on more than the custom resource.
+func (r *references) restsOnMore(c ast.Clause) bool {
+	if more, known := r.clausesRead[c]; known {
+		return more
+	}
+	r.clausesRead[c] = true // while it is looked at
+	inside := newReferences(r.index)
+	inside.follow = true
+	inside.walk(c)
+	r.clausesRead[c] = inside.beyond || inside.leadsBeyondCR()
+	return r.clausesRead[c]
+}
+
+// leadsBeyondCR reports whether a reference leads to anything but the custom resource.
+func (r *references) leadsBeyondCR() bool {
+	return slices.ContainsFunc(r.found, func(f found) bool { return f.Path[0] != "cr" })
+}
+
 // chain records a chain of selections, follows the name at its start, and reports
 // whether it was one.
 func (r *references) chain(e ast.Expr) bool {
-	root, sels, _ := flatten(e)
+	c := chainOf(e)
+	root := c.root()
 	if root == nil {
 		return false
 	}
-	r.brackets(e)
+	for _, s := range slices.Backward(c.steps) {
+		if !s.selected {
+			r.inside(s.node)
+		}
+	}
+	sels, _ := c.literal()
 	if path, ok := r.index.pathOf(root, 0); ok {
 		if !r.follow && len(sels) == 0 && !slices.Contains(roots, fieldName(root)) {
 			return true // another name, recorded where it is written
 		}
 		path = slices.Concat(path, sels)
-		r.found = append(r.found, found{Reference{Path: path, Position: fault.At(root.Pos())}, r.surroundings, e, len(sels)})
+		r.found = append(r.found, found{Reference{Path: path, Position: fault.At(root.Pos())}, r.surroundings, c, len(sels)})
 		if r.follow && len(path) > 1 && path[0] == "components" {
 			r.declarations(fault.At(root.Pos()), r.index.fields["components"], path[1:], "components")
 		}
@@ -294,33 +321,16 @@ func (x *Index) declared(id *ast.Ident) []Member {
 	return nil
 }
 
-// brackets walks what stands in the brackets of a chain.
-func (r *references) brackets(e ast.Expr) {
-	for {
-		switch x := e.(type) {
-		case *ast.SelectorExpr:
-			e = x.X
-		case *ast.ParenExpr:
-			e = x.X
-		case *ast.IndexExpr:
-			r.inside(x.Index)
-			e = x.X
-		default:
-			return
-		}
-	}
-}
-
-// declarations walks what a path below some declarations stands for. It walks no
-// more than the path leads to where the text says that: a reference to one field
-// of a struct is no reference to what its other fields rest on.
+// declarations walks what a path below some declarations stands for. Where the text shows
+// all of them, it walks only what the path leads to: a reference to one field of a struct
+// does not depend on the references in its other fields.
 func (r *references) declarations(from fault.Position, at []Member, path []string, place string) {
 	defer r.leave(r.surroundings)
 	if r.use.IsZero() {
 		r.use = from
 	}
 	for len(path) > 0 {
-		next, exact := step(at, path[0])
+		next, exact := narrowed(at, path[0])
 		if !exact {
 			break
 		}
@@ -352,11 +362,10 @@ func (r *references) declarations(from fault.Position, at []Member, path []strin
 	}
 }
 
-// first reports whether a value is come to for the first time under the present
-// conditions.
+// first reports whether a value is walked for the first time under the present conditions.
 func (r *references) first(m Member) bool {
 	if r.within[m.value] {
-		r.beyond = true // it is in itself, and may have other conditions there
+		r.beyond = true // it refers to itself, perhaps under other conditions
 		return false
 	}
 	key := fmt.Sprintf("%p %s %s", m.value, r.path, strings.Join(r.clauses, " "))
@@ -372,34 +381,20 @@ func (r *references) first(m Member) bool {
 	return !again
 }
 
-// step returns the declarations of a name below others, also those that an evaluation
-// may give the name, and whether the text shows all of them.
-func step(at []Member, name string) (next []Member, exact bool) {
+// narrowed returns the declarations of a name below others, also those that an evaluation
+// may give the name, and whether the text shows all of them. What is embedded may be given
+// parameters beside it, so that no part of it is all.
+func narrowed(at []Member, name string) (next []Member, exact bool) {
 	exact = true
 	for _, m := range at {
 		eachMember(m.value, m.guards, func(d Member) {
 			switch {
-			case d.name == name, d.kind == pattern, d.kind == dynamic && mayBe(d.field, name):
-				next = append(next, d)
 			case d.kind == embedded:
 				exact = false
+			case d.mayBe(name):
+				next = append(next, d)
 			}
 		})
 	}
 	return next, exact && len(next) > 0
-}
-
-// mayBe reports whether the computed name of a field may be some name, as far as the
-// text tells with which letters it begins.
-func mayBe(f *ast.Field, name string) bool {
-	label, ok := unaliased(f.Label).(*ast.Interpolation)
-	if !ok || len(label.Elts) == 0 {
-		return true
-	}
-	first, ok := label.Elts[0].(*ast.BasicLit)
-	if !ok {
-		return true
-	}
-	letters, ok := strings.CutPrefix(strings.TrimSuffix(first.Value, `\(`), `"`)
-	return !ok || strings.ContainsRune(letters, '\\') || strings.HasPrefix(name, letters)
 }

@@ -11,8 +11,8 @@ import (
 	"cuelang.org/go/cue/parser"
 )
 
-// atRoot returns an expression of the place that is being walked as one that means the
-// same at the root of the package. It fails for what has no name there.
+// atRoot rewrites an expression so that it means the same at the root of the package. It
+// fails if something in the expression has no name there.
 func (r *references) atRoot(e ast.Expr, depth int) (string, bool) {
 	if depth > maxAliases {
 		return "", false
@@ -51,8 +51,8 @@ func (r *references) atRoot(e ast.Expr, depth int) (string, bool) {
 	return string(text), err == nil
 }
 
-// replacements returns what each name in an expression is at the root, or "" for one
-// that stays as it is.
+// replacements returns, for each name in an expression, what to write at the root, or ""
+// where the name can stay.
 func (r *references) replacements(e ast.Expr, depth int) ([]string, bool) {
 	var out []string
 	for _, id := range identsIn(e) {
@@ -78,8 +78,8 @@ func spanned(e ast.Expr, n ast.Node) bool {
 	return from.Filename == at.Filename && from.Offset <= at.Offset && at.Offset < to.Offset
 }
 
-// identAtRoot returns what a name is at the root of the package, or "" if it is the
-// same there.
+// identAtRoot returns what to write for a name at the root of the package, or "" if the
+// name can stay.
 func (r *references) identAtRoot(id *ast.Ident, depth int) (string, bool) {
 	switch n := id.Node.(type) {
 	case nil:
@@ -95,7 +95,7 @@ func (r *references) identAtRoot(id *ast.Ident, depth int) (string, bool) {
 	switch scope := id.Scope.(type) {
 	case nil, *ast.File:
 		if name := fieldName(id); name != id.Name {
-			return name, isIdentifier(name)
+			return name, ast.IsValidIdent(name)
 		}
 		return "", true
 	case *ast.ForClause:
@@ -121,10 +121,8 @@ func isBuiltinPackage(spec *ast.ImportSpec, name string) bool {
 	return path[strings.LastIndex(path, "/")+1:] == name
 }
 
-func isIdentifier(name string) bool { return ast.IsValidIdent(name) }
-
-// variable returns the name of a variable of a comprehension at the root: variables of
-// several comprehensions come together there.
+// variable returns a unique name for a variable of a comprehension: at the root, the
+// clauses of several comprehensions are joined.
 func variable(id *ast.Ident) string {
 	if id.Name == "_" {
 		return "_"

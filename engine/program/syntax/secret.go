@@ -31,14 +31,13 @@ func DistinctPaths(paths [][]string) [][]string {
 // WholeSpec stands for all fields of the spec.
 var WholeSpec = []string{"cr", "spec"}
 
-// SpecOf returns the fields of the custom resource that an object of a component rests
-// on, as far as the text tells: those that its content does, or else all of it, or else
-// the component.
+// SpecOf returns the fields of the custom resource from which the content of an object
+// comes. Where the text does not show the content, the fields of the whole object count,
+// or those of the component.
 func (x *Index) SpecOf(component, object string) [][]string {
 	s := &secretText{index: x}
 	of := s.component(component)
-	objects := s.under(of, "objects", 0)
-	declared := s.under(objects, object, 0)
+	declared := s.object(component, object)
 	content := s.content(declared)
 	switch {
 	case len(of) == 0 || x.foreign:
@@ -74,45 +73,35 @@ func (x *Index) specIn(members []Member) [][]string {
 // secretText looks for Secrets in the text of a package.
 type secretText struct {
 	index *Index
-	// foreign says that there is something from another package among what was looked
-	// at that may be anything.
+	// foreign says that another package brought something into what was looked at, which
+	// may be anything.
 	foreign bool
 }
 
 // component returns where a component, or a hook, is written.
 func (s *secretText) component(name string) []Member {
 	if parts := strings.SplitN(name, ".", 3); len(parts) == 3 && parts[0] == "hooks" {
-		return s.under(s.under(s.index.fields["hooks"], parts[1], 0), parts[2], 0)
+		return s.under(s.under(s.index.fields["hooks"], parts[1]), parts[2])
 	}
-	return s.under(s.index.fields["components"], name, 0)
+	return s.under(s.index.fields["components"], name)
+}
+
+// object returns where an object of a component is written.
+func (s *secretText) object(component, name string) []Member {
+	return s.under(s.under(s.component(component), "objects"), name)
 }
 
 // under returns all that may be written for a field below some members.
-func (s *secretText) under(at []Member, name string, depth int) []Member {
-	var out []Member
-	for _, m := range at {
-		eachMember(m.value, m.guards, func(d Member) {
-			switch d.kind {
-			case named:
-				if d.name == name {
-					out = append(out, d)
-				}
-			case pattern, dynamic:
-				out = append(out, d)
-			case embedded:
-				shown := s.index.standsFor(d.value, depth)
-				s.foreign = s.foreign || len(shown) == 0 && !s.isType(d.value)
-				out = append(out, s.under(shown, name, depth+1)...)
-			}
-		})
-	}
-	return out
+func (s *secretText) under(at []Member, name string) []Member {
+	found := s.index.below(at, name, 0)
+	s.foreign = s.foreign || slices.ContainsFunc(found.hidden, func(m Member) bool { return !s.isType(m.value) })
+	return slices.Concat(found.named, found.others)
 }
 
 // isType reports whether an expression is one of the Kubernetes types, or of the
 // contract, which bring nothing.
 func (s *secretText) isType(e ast.Expr) bool {
-	root, _, _ := flatten(e)
+	root := chainOf(e).root()
 	if e == nil || root == nil {
 		return e == nil
 	}
@@ -120,12 +109,12 @@ func (s *secretText) isType(e ast.Expr) bool {
 	return ok && strings.HasPrefix(spec.Path.Value, `"operetta.dev/schemas/`) || !ok && len(s.index.declared(root)) == 0
 }
 
-// content returns what is written for the content of a Secret, and for the parameters
-// of the template that it may come from.
+// content returns what is written for the content of a Secret, and for the parameters of
+// its template.
 func (s *secretText) content(declared []Member) []Member {
 	var out []Member
 	for _, field := range SecretFields {
-		out = append(out, s.under(declared, field, 0)...)
+		out = append(out, s.under(declared, field)...)
 	}
 	if len(out) == 0 {
 		return nil
@@ -142,13 +131,14 @@ func (s *secretText) content(declared []Member) []Member {
 
 // addSecrets records the Secrets that the text shows: which fields of the resource they
 // rest on.
-func (x *Index) addSecrets(files []*ast.File) {
-	x.addLabelled(files)
+func (x *reader) addSecrets() {
+	x.addLabelled()
 	for _, component := range x.order {
-		for object := range x.names["components."+component+".objects"].names {
-			s := &secretText{index: x}
-			declared := s.under(s.under(s.component(component), "objects", 0), object, 0)
-			if s.isSecret(declared) {
+		objects, _ := x.Names("components", component, "objects")
+		for _, object := range objects {
+			s := &secretText{index: x.Index}
+			declared := s.object(component, object)
+			if s.kindOf(declared) == SecretKind {
 				x.secretSpec = append(x.secretSpec, x.SpecOf(component, object)...)
 				x.secretContent = append(x.secretContent, s.content(declared)...)
 			}
@@ -158,8 +148,8 @@ func (x *Index) addSecrets(files []*ast.File) {
 }
 
 // addLabelled records the hidden fields and definitions of all files.
-func (x *Index) addLabelled(files []*ast.File) {
-	for _, f := range files {
+func (x *reader) addLabelled() {
+	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
 			if field, ok := n.(*ast.Field); ok {
 				if name, ok := literalLabel(field.Label); ok && !isRegular(name) {
@@ -171,42 +161,47 @@ func (x *Index) addLabelled(files []*ast.File) {
 	}
 }
 
-// isSecret reports whether the text says that an object is a Secret.
-func (s *secretText) isSecret(declared []Member) bool {
-	for _, kind := range s.under(declared, "kind", 0) {
-		if lit, ok := kind.value.(*ast.BasicLit); ok && unquoted(lit) == SecretKind {
-			return true
+// kindOf returns the kind of an object, or "" where the text does not have it. An object
+// is a Secret if any of its declarations says so.
+func (s *secretText) kindOf(declared []Member) string {
+	out := ""
+	for _, kind := range s.under(declared, "kind") {
+		if lit, ok := kind.value.(*ast.BasicLit); ok && (out == "" || unquoted(lit) == SecretKind) {
+			out = unquoted(lit)
 		}
 	}
-	is := false
 	for _, m := range declared {
-		eachMember(m.value, nil, func(d Member) {
+		for _, d := range m.Members() {
 			if sel, ok := d.value.(*ast.SelectorExpr); ok && d.kind == embedded {
-				name, _ := literalLabel(sel.Sel)
-				is = is || name == "#"+SecretKind
+				if name, _ := literalLabel(sel.Sel); name == "#"+SecretKind {
+					return SecretKind
+				}
 			}
-		})
+		}
 	}
-	return is
+	return out
 }
 
-// literalsOf returns the texts that are written out in some members.
+// literalsOf returns the texts that are written out in some members, but for labels.
 func literalsOf(members []Member) []string {
 	var out []string
-	for _, m := range members {
-		if m.value == nil {
-			continue
+	var visit func(n ast.Node) bool
+	visit = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			ast.Walk(n.Value, visit, nil)
+			return false
+		case *ast.BasicLit:
+			if text := unquoted(n); text != "" {
+				out = append(out, text)
+			}
 		}
-		ast.Walk(m.value, func(n ast.Node) bool {
-			if f, ok := n.(*ast.Field); ok {
-				out = append(out, literalsOf([]Member{{value: f.Value}})...)
-				return false // its label is no secret
-			}
-			if lit, ok := n.(*ast.BasicLit); ok && unquoted(lit) != "" {
-				out = append(out, unquoted(lit))
-			}
-			return true
-		}, nil)
+		return true
+	}
+	for _, m := range members {
+		if m.value != nil {
+			ast.Walk(m.value, visit, nil)
+		}
 	}
 	return out
 }
@@ -227,7 +222,7 @@ func unquoted(lit *ast.BasicLit) string {
 func (s *secretText) at(path []string) []Member {
 	out := s.index.fields[path[0]]
 	for _, name := range path[1:] {
-		out = s.under(out, name, 0)
+		out = s.under(out, name)
 	}
 	return out
 }
@@ -236,16 +231,7 @@ func (s *secretText) at(path []string) []Member {
 // have it.
 func (x *Index) KindAt(path []string) string {
 	s := &secretText{index: x}
-	declared := s.at(path)
-	if s.isSecret(declared) {
-		return SecretKind
-	}
-	for _, kind := range s.under(declared, "kind", 0) {
-		if lit, ok := kind.value.(*ast.BasicLit); ok {
-			return unquoted(lit)
-		}
-	}
-	return ""
+	return s.kindOf(s.at(path))
 }
 
 // RestsOn returns the references on which an object of a component, or of a hook, may
@@ -253,7 +239,7 @@ func (x *Index) KindAt(path []string) string {
 func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool) {
 	s := &secretText{index: x}
 	from := s.component(component)
-	declared := s.under(s.under(from, "objects", 0), object, 0)
+	declared := s.object(component, object)
 	if !s.foreign && len(declared) > 0 {
 		from = declared
 	}
@@ -264,13 +250,13 @@ func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool)
 // Where the text does not have the identity, the whole object counts.
 func (x *Index) IdentityRestsOn(component, object string) []Reference {
 	s := &secretText{index: x}
-	declared := s.under(s.under(s.component(component), "objects", 0), object, 0)
-	meta := s.under(declared, "metadata", 0)
-	name := s.under(meta, "name", 0)
+	declared := s.object(component, object)
+	meta := s.under(declared, "metadata")
+	name := s.under(meta, "name")
 	if len(name) == 0 {
 		name = meta
 	}
-	names := slices.Concat(s.under(declared, "apiVersion", 0), s.under(declared, "kind", 0), name, s.under(meta, "namespace", 0))
+	names := slices.Concat(s.under(declared, "apiVersion"), s.under(declared, "kind"), name, s.under(meta, "namespace"))
 	if s.foreign || x.foreign || len(name) == 0 {
 		names = declared
 	}

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ type CopyKind string
 const (
 	CopyOfValue  CopyKind = "Value"
 	CopyOfDigest CopyKind = "Digest"
-	// CopyAsName is a copy into the name of a component, which everything says.
+	// CopyAsName is a copy into the name of a component, which status, events and logs show.
 	CopyAsName CopyKind = "Name"
 )
 
@@ -41,8 +40,8 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 	for _, component := range x.order {
 		c.objects(component, []string{"components", component})
 	}
-	for _, phase := range slices.Sorted(maps.Keys(x.hooks)) {
-		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase, 0) {
+	for _, phase := range x.below(x.fields["hooks"], Each, 0).names {
+		for _, m := range (&secretText{index: x}).under(x.fields["hooks"], phase) {
 			eachMember(m.value, m.guards, func(hook Member) {
 				if hook.kind == named {
 					c.objects(HookName(phase, hook.name), []string{"hooks", phase, hook.name})
@@ -56,7 +55,7 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 	return c.found
 }
 
-// name looks at the computed name of a component or a hook, which is said everywhere.
+// name looks at the computed name of a component or a hook: status, events and logs show it.
 func (c *copies) name(m Member) {
 	if m.field == nil {
 		return
@@ -64,12 +63,9 @@ func (c *copies) name(m Member) {
 	r := newReferences(c.index)
 	r.follow, r.skip = true, noValue
 	used := map[string]bool{}
-	ast.Walk(m.field.Label, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			used[id.Name] = true
-		}
-		return true
-	}, nil)
+	for _, id := range identsIn(m.field.Label) {
+		used[id.Name] = true
+	}
 	for _, g := range m.guards {
 		if loop, ok := g.(*ast.ForClause); ok && loop.Value != nil && used[loop.Value.Name] {
 			r.clause(g)
@@ -91,7 +87,7 @@ type copies struct {
 // objects looks at the objects of a component.
 func (c *copies) objects(component string, path []string) {
 	s := &secretText{index: c.index}
-	for _, objects := range s.under(s.component(component), "objects", 0) {
+	for _, objects := range s.under(s.component(component), "objects") {
 		eachMember(objects.value, objects.guards, func(o Member) {
 			if o.kind != named {
 				return // of which kind it is only an evaluation can tell
@@ -108,8 +104,8 @@ func (c *copies) objects(component string, path []string) {
 	}
 }
 
-// visit looks at a member and below it, but not at those of some names, nor at what is
-// hidden in an object that has such: it may be for those.
+// visit looks at a member and below it. It leaves out the fields in but, and with them the
+// hidden fields beside them, which may be what those are made of.
 func (c *copies) visit(path []string, m Member, but []string) {
 	at := path
 	if m.kind == named && m.name != path[len(path)-1] {
@@ -180,7 +176,8 @@ func (c *copies) first(all []found, leads func(Reference) (string, bool)) (strin
 	return "", false
 }
 
-// secretOrSpec is secret, also for a field of the spec that Secrets are made of.
+// secretOrSpec is as secret, and also knows the fields of the spec that Secrets are made
+// of.
 func (c *copies) secretOrSpec(r Reference) (string, bool) {
 	if from, ok := c.secret(r); ok {
 		return from, true
@@ -194,34 +191,19 @@ func (c *copies) secretOrSpec(r Reference) (string, bool) {
 	return "", false
 }
 
-// secret returns how the package comes to the Secret that a reference leads into, if it
-// does.
+// secret returns the reference up to the content of a Secret, if it leads into one.
 func (c *copies) secret(r Reference) (string, bool) {
-	var of []string
-	var below int
-	switch {
-	case len(r.Path) > 2 && r.Path[0] == "inputs" && strings.HasPrefix(r.Path[2], "object"):
-		of, below = []string{"inputs", r.Path[1]}, 3
-		if r.Path[2] == "objects" {
-			below = 4
-		}
-	case len(r.Path) > 2 && r.Path[0] == "live":
-		of, below = []string{"components", r.Path[1], "objects", r.Path[2]}, 3
-	case len(r.Path) > 3 && r.Path[0] == "components" && r.Path[2] == "objects":
-		of, below = r.Path[:4], 4
-	default:
+	of, below, ok := r.Object()
+	content := len(below) == 0 || slices.Contains(SecretFields, below[0])
+	if !ok || !content || c.kindAt(of) != SecretKind {
 		return "", false
 	}
-	content := len(r.Path) <= below || slices.Contains(SecretFields, r.Path[below])
-	if !content || c.kindAt(of) != SecretKind {
-		return "", false
-	}
-	return Reference{Path: r.Path[:min(below+1, len(r.Path))]}.String(), true
+	return Reference{Path: r.Path[:len(r.Path)-max(len(below)-1, 0)]}.String(), true
 }
 
 // isDigest reports whether a call makes a digest.
 func isDigest(call *ast.CallExpr) bool {
-	root, _, _ := flatten(call.Fun)
+	root := chainOf(call.Fun).root()
 	if root == nil {
 		return false
 	}
@@ -229,8 +211,8 @@ func isDigest(call *ast.CallExpr) bool {
 	return imported && strings.HasPrefix(spec.Path.Value, `"crypto/`)
 }
 
-// noValue reports whether nothing of the values in an expression is in its own: it is a
-// condition, a comparison or a length, or runs through keys.
+// noValue reports whether an expression shows nothing of the values in it: a condition, a
+// comparison, a length, or a loop over keys.
 func noValue(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfClause:
@@ -240,13 +222,13 @@ func noValue(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		return slices.Contains(truths, n.Op)
 	case *ast.CallExpr:
-		root, _, _ := flatten(n.Fun)
+		root := chainOf(n.Fun).root()
 		return root != nil && root.Name == "len"
 	}
 	return false
 }
 
-// truths are the operators that make no more of their operands than true or false.
+// truths are the operators whose result is true or false.
 var truths = []token.Token{
 	token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ, token.MAT, token.NMAT, token.LAND, token.LOR,
 }

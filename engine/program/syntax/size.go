@@ -16,21 +16,19 @@ import (
 type sizes struct {
 	index *Index
 	// roots are what a user gives, by the name of their field.
-	roots   map[string]Given
-	results map[string]result
-	found   map[ast.Expr][]origin
-	parts   map[part][]origin
-	known   map[ast.Expr]Amount
+	roots map[string]Given
+	found map[place][]origin
+	known map[ast.Expr]Amount
 }
 
-// part is a field of what is written out, or all its elements.
-type part struct {
+// place is a path below an expression.
+type place struct {
 	of   ast.Expr
-	name string
-	all  bool
+	path string
 }
 
-// of returns how large an expression may become. Of what refers to itself it is not known.
+// of returns how large an expression may become. The size of one that refers to itself is
+// unknown.
 func (s *sizes) of(e ast.Expr) Amount {
 	if a, done := s.known[e]; done || e == nil {
 		return a
@@ -78,7 +76,7 @@ var predeclared = map[string]Amount{
 	"uint16": atMost(math.MaxUint16), "int16": atMost(math.MaxInt16),
 }
 
-// together returns how large that is what some origins say.
+// together returns the size of an expression that stands for some origins.
 func (s *sizes) together(of []origin) Amount {
 	var all, one Amount
 	for _, o := range of {
@@ -175,8 +173,8 @@ func (s *sizes) list(l *ast.ListLit) Amount {
 	return out
 }
 
-// structure returns how many fields a struct has, or how large the value is that is all it
-// embeds.
+// structure returns how many fields a struct has, or the size of the value that it embeds
+// if it has no fields.
 func (s *sizes) structure(l *ast.StructLit) Amount {
 	fields := constant(0)
 	fields.many = true

@@ -2,75 +2,57 @@ package syntax
 
 import (
 	"math"
+	"slices"
 
 	"cuelang.org/go/cue/ast"
 )
 
-// A result is how large that is what a function makes of its arguments.
-type result func(s *sizes, args []ast.Expr) Amount
-
-// resultsOfFunctions returns the results of the functions of CUE's packages. What is not
-// there is as large as the largest that it is given.
-func resultsOfFunctions() map[string]result {
-	return map[string]result{
-		"len":                func(s *sizes, args []ast.Expr) Amount { return number(s.of(args[0]).count()) },
-		"list.MaxItems":      constraint,
-		"struct.MaxFields":   constraint,
-		"strings.MaxRunes":   constraint,
-		"list.MinItems":      unknown,
-		"struct.MinFields":   unknown,
-		"strings.MinRunes":   unknown,
-		"list.Range":         rangeSize,
-		"list.Repeat":        timesSize,
-		"strings.Repeat":     timesSize,
-		"list.Concat":        joinedSize,
-		"list.FlattenN":      joinedSize,
-		"strings.Join":       joinedSize,
-		"list.Min":           func(s *sizes, args []ast.Expr) Amount { return s.extreme(args[0], lesser) },
-		"list.Max":           func(s *sizes, args []ast.Expr) Amount { return s.extreme(args[0], either) },
-		"list.Sum":           joinedSize,
-		"list.Take":          shortened,
-		"list.Slice":         shortened,
-		"strings.SliceRunes": shortened,
-		"div":                func(s *sizes, args []ast.Expr) Amount { return s.of(args[0]) },
-		"quo":                func(s *sizes, args []ast.Expr) Amount { return s.of(args[0]) },
-		"mod":                func(s *sizes, args []ast.Expr) Amount { return s.of(args[1]) },
-		"rem":                func(s *sizes, args []ast.Expr) Amount { return s.of(args[1]) },
-		"math.Pow":           func(s *sizes, args []ast.Expr) Amount { return power(s.of(args[0]), s.of(args[1])) },
-		"math/bits.Lsh": func(s *sizes, args []ast.Expr) Amount {
-			return multiply(s.of(args[0]), power(constant(2), s.of(args[1])))
-		},
-		"strconv.Atoi":         parsed,
-		"strconv.ParseInt":     parsed,
-		"strconv.ParseUint":    parsed,
-		"strconv.ParseFloat":   parsed,
-		"crypto/md5.Sum":       digest,
-		"crypto/sha1.Sum":      digest,
-		"crypto/sha256.Sum256": digest,
-		"crypto/sha512.Sum512": digest,
-	}
-}
-
-// passed are the functions that make of a list one of the same elements.
-var passed = map[string]bool{
-	"close": true, "and": true, "list.Sort": true, "list.SortStable": true, "list.SortStrings": true, "list.Reverse": true,
-	"list.Take": true, "list.Slice": true, "list.Drop": true,
-}
-
-// arguments is how many arguments the entries of results look at.
-func arguments(name string) int {
-	switch name {
-	case "list.Range", "list.Repeat", "strings.Repeat", "mod", "rem", "math.Pow", "math/bits.Lsh":
-		return 2
-	}
-	return 1
-}
-
-// call returns how large what a function makes is.
+// call returns how large the result of a function is. The result of a function that is not
+// known counts as large as its largest argument.
 func (s *sizes) call(e *ast.CallExpr) Amount {
-	name := function(e.Fun)
-	if of, ok := s.results[name]; ok && len(e.Args) >= arguments(name) {
-		return of(s, e.Args)
+	if len(e.Args) == 0 {
+		return Amount{}
+	}
+	first, last := s.of(e.Args[0]), s.of(e.Args[len(e.Args)-1])
+	switch name := function(e.Fun); name {
+	case "len":
+		return number(first.count())
+	case "list.MaxItems", "struct.MaxFields", "strings.MaxRunes":
+		first.Low, first.bound = math.Inf(-1), true
+		return first
+	case "list.MinItems", "struct.MinFields", "strings.MinRunes":
+		return Amount{}
+	case "list.Range":
+		return s.rangeSize(e.Args)
+	case "list.Repeat", "strings.Repeat":
+		out := multiply(first.count(), last.count())
+		out.made = true
+		return out
+	case "list.Concat", "list.FlattenN", "list.Sum", "strings.Join":
+		return s.joinedSize(e.Args[0])
+	case "list.Min":
+		return s.extreme(e.Args[0], lesser)
+	case "list.Max":
+		return s.extreme(e.Args[0], either)
+	case "list.Take", "list.Slice", "strings.SliceRunes":
+		if len(e.Args) > 1 && last.known && last.High < first.High {
+			first.High = last.High
+		}
+		return first
+	case "div", "quo":
+		return first
+	case "mod", "rem":
+		return last
+	case "math.Pow":
+		return power(first, last)
+	case "math/bits.Lsh":
+		return multiply(first, power(constant(2), last))
+	case "strconv.Atoi", "strconv.ParseInt", "strconv.ParseUint", "strconv.ParseFloat":
+		first.High = math.Pow(10, first.High) // a number of so many digits
+		first.Low, first.many = -first.High, false
+		return first
+	case "crypto/md5.Sum", "crypto/sha1.Sum", "crypto/sha256.Sum256", "crypto/sha512.Sum512":
+		return constant(64)
 	}
 	var out Amount
 	for _, arg := range e.Args {
@@ -79,52 +61,17 @@ func (s *sizes) call(e *ast.CallExpr) Amount {
 	return out
 }
 
-// called returns what the result of a function stands for.
-func (s *sizes) called(e *ast.CallExpr) []origin {
-	name := function(e.Fun)
-	var out []origin
-	switch {
-	case passed[name]:
-		for _, arg := range e.Args {
-			out = append(out, s.origins(arg)...)
-		}
-		if name != "list.Take" && name != "list.Slice" {
-			return out
-		}
-	case name == "list.Concat", name == "list.FlattenN":
-		out = s.elements(s.origins(e.Args[0]))
-	}
-	if len(out) > 0 {
-		return out
-	}
-	a := s.of(e)
-	if name == "list.Range" && len(e.Args) > 1 {
-		a = either(s.of(e.Args[0]), s.of(e.Args[1])) // an element
-		count := s.of(e)
-		a.Low, a.High, a.known = min(a.Low, count.Low), max(a.High, count.High), true
-	}
-	a.made = true
-	return []origin{{made: &a}}
-}
-
-func unknown(*sizes, []ast.Expr) Amount { return Amount{} }
-
-func digest(*sizes, []ast.Expr) Amount { return constant(64) }
-
 // number is an amount of elements as a number.
 func number(a Amount) Amount {
 	a.many, a.made = false, false
 	return a
 }
 
-func constraint(s *sizes, args []ast.Expr) Amount {
-	a := s.of(args[0])
-	a.Low, a.bound = math.Inf(-1), true
-	return a
-}
-
 // rangeSize is how many numbers list.Range makes.
-func rangeSize(s *sizes, args []ast.Expr) Amount {
+func (s *sizes) rangeSize(args []ast.Expr) Amount {
+	if len(args) < 2 {
+		return Amount{}
+	}
 	from, to := s.of(args[0]), s.of(args[1])
 	step := constant(1)
 	if len(args) > 2 {
@@ -147,22 +94,14 @@ func rangeSize(s *sizes, args []ast.Expr) Amount {
 	return out
 }
 
-// timesSize is how large that is what is repeated.
-func timesSize(s *sizes, args []ast.Expr) Amount {
-	out := multiply(s.of(args[0]).count(), s.of(args[1]).count())
-	out.made = true
-	return out
-}
-
-// joinedSize is how large a list of lists, or of texts, is as one.
-func joinedSize(s *sizes, args []ast.Expr) Amount {
-	lists := s.origins(args[0])
-	if len(lists) == 1 && lists[0].expr != nil {
+// joinedSize is the size of the lists, or texts, in a list when they are joined.
+func (s *sizes) joinedSize(list ast.Expr) Amount {
+	if lists := s.origins(list); len(lists) == 1 {
 		if l, ok := lists[0].expr.(*ast.ListLit); ok {
 			return s.sumOf(l)
 		}
 	}
-	out := multiply(s.together(lists).count(), s.together(s.elements(lists)))
+	out := multiply(s.of(list).count(), s.together(s.origins(list, Each)))
 	out.made = true
 	return out
 }
@@ -172,7 +111,7 @@ func (s *sizes) sumOf(l *ast.ListLit) Amount {
 	var out Amount
 	for _, elt := range l.Elts {
 		if c, ok := elt.(*ast.Comprehension); ok {
-			out = add(out, multiply(s.loop(c), s.together(s.plain(c.Value)).count()))
+			out = add(out, multiply(s.loop(c), s.together(s.origins(c.Value)).count()))
 			continue
 		}
 		out = add(out, s.of(elt).count())
@@ -182,17 +121,16 @@ func (s *sizes) sumOf(l *ast.ListLit) Amount {
 
 // extreme is one of the numbers in a list, or their sum.
 func (s *sizes) extreme(list ast.Expr, of func(a, b Amount) Amount) Amount {
-	var out Amount
-	if l, ok := list.(*ast.ListLit); ok {
-		for _, elt := range l.Elts {
-			if _, ok := elt.(*ast.Comprehension); ok {
-				return s.together(s.elements(s.origins(list)))
-			}
-			out = of(out, s.of(elt))
-		}
-		return out
+	l, ok := list.(*ast.ListLit)
+	isLoop := func(e ast.Expr) bool { _, is := e.(*ast.Comprehension); return is }
+	if !ok || slices.ContainsFunc(l.Elts, isLoop) {
+		return s.together(s.origins(list, Each))
 	}
-	return s.together(s.elements(s.origins(list)))
+	var out Amount
+	for _, elt := range l.Elts {
+		out = of(out, s.of(elt))
+	}
+	return out
 }
 
 // lesser is the amount of the lesser one of two numbers.
@@ -202,23 +140,4 @@ func lesser(a, b Amount) Amount {
 		out.Low = min(a.Low, b.Low)
 	}
 	return out
-}
-
-// shortened is how large what is left of a list or a text is.
-func shortened(s *sizes, args []ast.Expr) Amount {
-	out := s.of(args[0])
-	if len(args) > 1 {
-		if end := s.of(args[len(args)-1]); end.known && end.High < out.High {
-			out.High = end.High
-		}
-	}
-	return out
-}
-
-// parsed is the number that a text may be.
-func parsed(s *sizes, args []ast.Expr) Amount {
-	a := s.of(args[0])
-	a.High = math.Pow(10, a.High) // of as many digits
-	a.Low, a.many = -a.High, false
-	return a
 }

@@ -10,25 +10,27 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A Written is an object of a component or a hook, or an input, as the package has it in
-// its text.
+// A Written is an object or an input as the text of the package has it.
 type Written struct {
-	// Kinds are what it may be, as far as the text tells; none is not known.
+	// Kinds are the kinds that it may be of, as far as the text tells; empty is unknown.
 	Kinds []string
-	index *Index
 	text  []trailed
 }
 
-// trailed is a piece of text and what leads to it.
+// trailed is a piece of text, with the tracer that came there.
 type trailed struct {
-	text  ast.Node
-	at    fault.Position
-	trail []string
-	meant []string
+	tracer
+
+	text ast.Node
 }
 
-// Written returns the objects and inputs of the package as far as the text has them, and
-// where what there is comes from elsewhere as a whole.
+// tracerFor returns a tracer that begins at the text, to look for a path of so many names.
+func (w trailed) tracerFor(names int) *tracer {
+	return &tracer{index: w.index, seen: map[string]bool{}, at: w.at, trail: w.trail, meant: w.meant, left: names}
+}
+
+// Written returns the objects and inputs that the text has, and the sources of objects that
+// come from outside the package as a whole.
 func (x *Index) Written() (objects, inputs []Written, wholes []Outside) {
 	objects, wholes = x.writtenAt("components", []string{Each, "objects", Each})
 	hooks, more := x.writtenAt("hooks", []string{Each, Each, "objects", Each})
@@ -49,9 +51,9 @@ func (x *Index) writtenAt(root string, path []string) ([]Written, []Outside) {
 		t.to(m.value, path, 0, func(n ast.Node) {
 			key := strings.Join(t.trail, "\x00")
 			if found[key] == nil {
-				found[key] = &Written{index: x}
+				found[key] = &Written{}
 			}
-			found[key].text = append(found[key].text, trailed{n, t.at, t.trail, t.meant})
+			found[key].text = append(found[key].text, trailed{*t, n})
 		})
 	}
 	var out []Written
@@ -68,7 +70,7 @@ func (x *Index) writtenAt(root string, path []string) ([]Written, []Outside) {
 // Kubernetes types that it is made of, if the path is that of the kind.
 func (w *Written) written(path ...string) (texts, types []string) {
 	for _, at := range w.text {
-		t := &tracer{index: w.index, seen: map[string]bool{}}
+		t := at.tracerFor(0)
 		t.to(at.text, path, 0, func(n ast.Node) {
 			if lit, ok := n.(*ast.BasicLit); ok {
 				texts = append(texts, unquoted(lit))
@@ -79,8 +81,7 @@ func (w *Written) written(path ...string) (texts, types []string) {
 	return texts, types
 }
 
-// Path returns what leads to it in the package, with labels that are computed as they are
-// written.
+// Path returns its path in the package. A computed label is shown as the author wrote it.
 func (w *Written) Path() []string { return w.text[0].trail }
 
 // Says reports whether a text is written out at a path of the object.
@@ -89,12 +90,12 @@ func (w *Written) Says(text string, path ...string) bool {
 	return slices.Contains(texts, text)
 }
 
-// Outside returns what is not written in the package of a field of the object, or of what
-// is in it.
+// Outside returns the sources of a field of the object, and of all that is in the field,
+// that are not written in the package.
 func (w *Written) Outside(path ...string) []Outside {
 	var out []Outside
 	for _, at := range w.text {
-		t := &tracer{index: w.index, seen: map[string]bool{}, at: at.at, trail: at.trail, meant: at.meant, left: len(path)}
+		t := at.tracerFor(len(path))
 		t.to(at.text, path, 0, func(n ast.Node) { t.value(n, 0) })
 		out = append(out, t.origins...)
 	}

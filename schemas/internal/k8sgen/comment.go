@@ -11,13 +11,13 @@ type comment struct {
 	markers map[string]bool
 }
 
-// has tells whether the comment has the marker, such as optional for "+optional".
+// has reports whether the comment has a marker, such as optional for "+optional".
 func (c comment) has(marker string) bool {
 	return c.markers[marker]
 }
 
-// parseDoc splits a doc comment. As in the published API reference, what follows "---" is for the
-// maintainers of Kubernetes, as are lines that begin with TODO.
+// parseDoc splits a doc comment. As in the published API reference, it drops the text after "---" and
+// lines that begin with TODO, which are for the maintainers of Kubernetes.
 func parseDoc(group *ast.CommentGroup) comment {
 	c := comment{markers: map[string]bool{}}
 	if group == nil {
@@ -42,7 +42,7 @@ func parseDoc(group *ast.CommentGroup) comment {
 	return c
 }
 
-// tidy removes empty lines at both ends and repeated ones between.
+// tidy removes empty lines at both ends, and repeated empty lines in between.
 func tidy(lines []string) []string {
 	var out []string
 	for _, line := range lines {

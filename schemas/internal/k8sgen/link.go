@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A linker resolves what one declaration says of others.
+// A linker resolves references between declarations.
 type linker map[string]*pkg
 
 // link completes the declarations of all packages: embedded structs become fields, types that embed a
@@ -31,8 +31,8 @@ func (l linker) lookup(id ref) *decl {
 	return nil
 }
 
-// flatten replaces what d embeds, or is declared as, by the fields of it. What cannot be replaced becomes a
-// field of unknown type: an error if it is printed, and no matter in a type that nothing refers to.
+// flatten replaces the types that d embeds, or is declared as, by their fields. A type that cannot be
+// replaced becomes a field of unknown type, which is an error only if it is printed.
 func (l linker) flatten(d *decl) {
 	if d.same != (ref{}) {
 		d.fields = []field{{typ: typ{kind: namedKind, ref: d.same}, embedded: true}}
@@ -62,7 +62,7 @@ func (l linker) flatten(d *decl) {
 	d.fields, d.same = fields, ref{}
 }
 
-// enums gives the enums of a package their values, in the order of the constants.
+// enums sets the values of the enums of a package, in the order of the constants.
 func (l linker) enums(p *pkg) {
 	for _, d := range p.decls {
 		if d.shape != constShape || d.constOf.pkg != p.goPath {
@@ -79,8 +79,8 @@ func (l linker) enums(p *pkg) {
 	}
 }
 
-// prune leaves in each support package what the groups refer to, with the constants that are of no type
-// or of a type that is left.
+// prune removes declarations that the groups do not refer to from the support packages. It keeps
+// constants without a type, and those of a type that remains.
 func prune(pkgs []*pkg) {
 	l := linker{}
 	keep := map[ref]bool{}

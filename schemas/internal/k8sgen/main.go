@@ -1,11 +1,11 @@
-// Command k8sgen writes schemas/k8s: the Kubernetes types in CUE, in a full form for vet and test and
-// in a light form for the engine; and, for whoever validates objects by their Go types, which fields are
-// required and what enums allow.
+// Command k8sgen writes schemas/k8s: the Kubernetes types in CUE, in a full form for vet and test, and in
+// a light form for the engine. It also writes rules.json, with the required fields and the enums, for
+// code that validates objects by their Go types.
 //
 // It is not a general translator from Go to CUE. It reads the source of k8s.io/api and of the few
 // packages of k8s.io/apimachinery that it refers to, at the version in this module's go.mod, which is
-// the version that the engine talks to the cluster with. That source was chosen over the two others
-// because it alone says everything that a manifest has to obey:
+// the version with which the engine talks to the cluster. The alternatives lack information that a
+// manifest has to obey:
 //
 //   - "cue get go" needs the embedded TypeMeta to be tagged ",inline", which it no longer is from
 //     k8s.io/api v0.37 on; it knows neither the kind nor the apiVersion of a type, and most of what it
@@ -13,13 +13,12 @@
 //   - The OpenAPI documents carry no Go constants, and come as a part of k8s.io/kubernetes only, which is
 //     much to download for them.
 //
-// Nothing of that source is compiled: it is parsed, so that a run takes a second.
+// The source is parsed and not compiled, so a run takes a second.
 //
 //	go -C schemas/internal/k8sgen run .          # rewrite schemas/k8s
 //	go -C schemas/internal/k8sgen run . -check   # exit 1 with a diff if it is not current
 //
-// The rules of the translation, all of which serve one promise, that a typed object renders exactly what
-// its author wrote:
+// The rules of the translation make sure that a typed object renders exactly what its author wrote:
 //
 //   - A type with a TypeMeta is an object: its apiVersion and kind are set. Within another object they may
 //     be left out, as in the items of a list.
@@ -49,7 +48,7 @@ func main() {
 	}
 }
 
-// run is the command without the process around it.
+// run runs the command with some arguments.
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("k8sgen", flag.ContinueOnError)
 	check := flags.Bool("check", false, "compare instead of write, and fail with a diff")
@@ -68,7 +67,7 @@ func run(args []string, out io.Writer) error {
 	return write(*dir, files)
 }
 
-// generate returns every file of schemas/k8s by its path in it.
+// generate returns every file of schemas/k8s, by its path below that folder.
 func generate() (map[string][]byte, error) {
 	mods, err := findModules("k8s.io/api", "k8s.io/apimachinery")
 	if err != nil {

@@ -3,7 +3,7 @@ package main
 // A ref names a declared Go type.
 type ref struct{ pkg, name string }
 
-// A pkg is one parsed package: what will be printed, in the order of the source.
+// A pkg is a parsed package, with the declarations to print in the order of the source.
 type pkg struct {
 	source
 	module  string // module and version it was read from
@@ -13,7 +13,7 @@ type pkg struct {
 	byName  map[string]*decl
 }
 
-// apiVersion is what objects of the package carry.
+// apiVersion returns the apiVersion of the objects of the package.
 func (p *pkg) apiVersion() string {
 	if p.group == "" {
 		return p.version
@@ -21,12 +21,12 @@ func (p *pkg) apiVersion() string {
 	return p.group + "/" + p.version
 }
 
-// name is the name of the CUE package.
+// name returns the name of the CUE package.
 func (p *pkg) name() string {
 	return p.version
 }
 
-// A shape is what a declaration is in CUE.
+// A shape is the form of a declaration in CUE.
 type shape int
 
 const (
@@ -37,7 +37,7 @@ const (
 	constShape               // one value
 )
 
-// A decl is one definition to be.
+// A decl is a definition to print.
 type decl struct {
 	name   string
 	doc    []string
@@ -45,7 +45,7 @@ type decl struct {
 	fields []field
 	typ    typ
 	enum   bool
-	values []string // CUE literals: of an enum all, of a constant the one
+	values []string // CUE literals: all values of an enum, or the value of a constant
 	// constOf is the declared type of a constant, zero for an untyped one.
 	constOf ref
 	// same is the type of another package that this one is declared as: type List metav1.List.
@@ -61,18 +61,18 @@ type field struct {
 	embedded bool
 }
 
-// A kind tells the forms of typ apart.
+// A kind is the form of a typ.
 type kind int
 
 const (
-	exprKind    kind = iota // CUE as it stands
+	exprKind    kind = iota // a CUE expression
 	namedKind               // a declared type
 	listKind                // a list of elem
 	mapKind                 // a map from string to elem
 	unknownKind             // a Go type that has no CUE; expr says which
 )
 
-// A typ is a Go type on its way to CUE. Pointers are gone already.
+// A typ is a Go type that is being translated to CUE, without pointers.
 type typ struct {
 	kind kind
 	expr string

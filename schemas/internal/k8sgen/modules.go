@@ -16,10 +16,10 @@ type module struct {
 	Path, Version, Dir, Error string
 }
 
-// modules are those that packages are looked up in.
+// modules are the modules in which packages are looked up.
 type modules []module
 
-// findModules has the go command download the modules, at the versions of this module's go.mod.
+// findModules downloads modules with the go command, at the versions of this module's go.mod.
 func findModules(paths ...string) (modules, error) {
 	cmd := exec.Command("go", append([]string{"mod", "download", "-json"}, paths...)...)
 	var stderr bytes.Buffer
@@ -37,7 +37,7 @@ func findModules(paths ...string) (modules, error) {
 			return found, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading what go mod download says: %w", err)
+			return nil, fmt.Errorf("reading the output of go mod download: %w", err)
 		}
 		if m.Error != "" {
 			return nil, fmt.Errorf("downloading %s: %s", m.Path, m.Error)
@@ -46,7 +46,7 @@ func findModules(paths ...string) (modules, error) {
 	}
 }
 
-// lookup returns the module that holds the package, and the folder of the package.
+// lookup returns the module of a package, and the folder of the package.
 func (ms modules) lookup(goPath string) (module, string, error) {
 	for _, m := range ms {
 		if rest, ok := strings.CutPrefix(goPath, m.Path+"/"); ok {

@@ -1,6 +1,6 @@
 package main
 
-// overrides are the types whose JSON form is not the form of their Go type, by import path and name.
+// overrides are the types whose JSON form differs from their Go type.
 var overrides = map[ref]override{
 	{"k8s.io/apimachinery/pkg/api/resource", "Quantity"}: {
 		expr: "number | =~#\"^[+-]?[0-9.]+([eEinumkKMGTP]*[-+]?[0-9]*)$\"#",
@@ -29,7 +29,7 @@ var overrides = map[ref]override{
 	},
 }
 
-// externals are the types of packages that are not translated, as the CUE that stands for them.
+// externals are the CUE expressions for types of packages that are not translated.
 var externals = map[ref]string{
 	{"k8s.io/apimachinery/pkg/types", "UID"}:            "string",
 	{"k8s.io/apimachinery/pkg/types", "NodeName"}:       "string",
@@ -37,8 +37,8 @@ var externals = map[ref]string{
 	{"k8s.io/apimachinery/pkg/runtime", "Object"}:       "{...}",
 }
 
-// basics are Go's own types in CUE. Bytes are base64 text in a manifest; a CUE value of type bytes is
-// rendered as such, so that both can be written.
+// basics are the built-in types of Go in CUE. Bytes are base64 text in a manifest; CUE also renders a value
+// of type bytes that way, so authors can write both.
 var basics = map[string]string{
 	"string": "string", "bool": "bool",
 	"int": "int", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64",
@@ -46,10 +46,10 @@ var basics = map[string]string{
 	"float32": "number", "float64": "number",
 }
 
-// bytesExpr is the CUE of []byte.
+// bytesExpr is the CUE expression for []byte.
 const bytesExpr = "bytes | string"
 
-// An override is the CUE of one such type.
+// An override is the CUE form of such a type.
 type override struct {
 	expr, doc string
 	opaque    bool // an open struct, which the light form prints like any other struct

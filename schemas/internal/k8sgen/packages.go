@@ -1,11 +1,12 @@
 package main
 
-// A source is one Go package to translate and where its CUE package goes.
+// A source is a Go package to translate, and the place of its CUE package.
 type source struct {
 	goPath string // import path of the Go package
 	dir    string // folder under schemas/k8s
 	alias  string // name under which other generated packages import it
-	// support marks a package that is no API group: only what the groups refer to is taken from it.
+	// support marks a package that is not an API group: only declarations that the groups refer to are
+	// taken from it.
 	support bool
 }
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// typeMeta is what a Go type embeds to be an object.
+// typeMeta is the type that a Go type embeds if it is an object.
 var typeMeta = ref{"k8s.io/apimachinery/pkg/apis/meta/v1", "TypeMeta"}
 
 // parse reads the sources, in their order.
@@ -57,7 +57,7 @@ func parsePackage(mods modules, fset *token.FileSet, imports importer, s source)
 	return p, nil
 }
 
-// parseFiles reads the files of a package that types are declared in, by name.
+// parseFiles parses the files of a package that declare types, by name.
 func parseFiles(fset *token.FileSet, dir string) ([]*ast.File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func parseFiles(fset *token.FileSet, dir string) ([]*ast.File, error) {
 	return files, nil
 }
 
-// handWritten tells the Go files that types are declared in from tests and generated code.
+// handWritten reports whether a file is Go code that is neither a test nor generated.
 func handWritten(name string) bool {
 	return strings.HasSuffix(name, ".go") &&
 		!strings.HasSuffix(name, "_test.go") &&
@@ -86,8 +86,8 @@ func handWritten(name string) bool {
 		!strings.HasSuffix(name, ".pb.go")
 }
 
-// An importer gives the type checker the packages that were checked before, and no others: constants
-// need no more.
+// An importer provides the type checker with the packages that were checked before. That is enough to
+// compute constants.
 type importer map[string]*types.Package
 
 // Import implements types.Importer.
@@ -98,7 +98,7 @@ func (im importer) Import(path string) (*types.Package, error) {
 	return nil, fmt.Errorf("package %s is not read", path)
 }
 
-// check computes the constants of a package. The errors that missing imports cause are of no concern.
+// check computes the constants of a package. It ignores the errors that missing imports cause.
 func (im importer) check(fset *token.FileSet, goPath string, files []*ast.File) map[*ast.Ident]*types.Const {
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: im, Error: func(error) {}, IgnoreFuncBodies: true}

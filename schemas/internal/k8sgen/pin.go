@@ -2,8 +2,8 @@
 
 package main
 
-// These imports are never compiled. They keep the modules whose source is read in go.mod, at the
-// version that the generated types are of, when somebody runs go mod tidy.
+// These imports are never compiled. They keep the modules whose source is read in go.mod when somebody
+// runs go mod tidy.
 import (
 	_ "k8s.io/api/core/v1"
 	_ "k8s.io/apimachinery/pkg/apis/meta/v1"

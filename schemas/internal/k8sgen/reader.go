@@ -90,7 +90,7 @@ func (r *reader) constant(id *ast.Ident, doc comment) {
 	r.add(d)
 }
 
-// typeSpec reads one type. Types that are no data, such as interfaces and functions, are left out.
+// typeSpec reads one type. It skips types that are not data, such as interfaces and functions.
 func (r *reader) typeSpec(spec *ast.TypeSpec, doc comment) {
 	id := ref{r.pkg.goPath, spec.Name.Name}
 	d := &decl{name: id.name, doc: doc.text, enum: doc.has("enum")}
@@ -115,7 +115,7 @@ func (r *reader) typeSpec(spec *ast.TypeSpec, doc comment) {
 	r.add(d)
 }
 
-// add keeps a declaration. A second one of the same name is for another build tag.
+// add adds a declaration. It skips a second one of the same name, which is for another build tag.
 func (r *reader) add(d *decl) {
 	if r.pkg.byName[d.name] != nil {
 		return
@@ -124,7 +124,7 @@ func (r *reader) add(d *decl) {
 	r.pkg.byName[d.name] = d
 }
 
-// fields reads the members that have a JSON form.
+// fields returns the members of a struct that have a JSON form.
 func (r *reader) fields(t *ast.StructType) []field {
 	var fields []field
 	for _, member := range t.Fields.List {
@@ -144,7 +144,7 @@ func (r *reader) fields(t *ast.StructType) []field {
 	return fields
 }
 
-// typ resolves a Go type expression.
+// typ translates a Go type expression.
 func (r *reader) typ(e ast.Expr) typ {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
@@ -184,13 +184,13 @@ func (r *reader) selector(e *ast.SelectorExpr) ref {
 	return ref{}
 }
 
-// A tag is what encoding/json makes of a struct member.
+// A tag says how encoding/json treats a struct member.
 type tag struct {
 	name       string
 	omit, skip bool
 }
 
-// jsonTag reads the tag of a member. A member without one is no part of the JSON form, unless it is
+// jsonTag reads the tag of a member. A member without one is not part of the JSON form, unless it is
 // embedded.
 func jsonTag(member *ast.Field) tag {
 	if member.Tag == nil {

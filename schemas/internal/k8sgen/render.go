@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// cueRoot is where the generated packages are imported from.
+	// cueRoot is the prefix of the import paths of the generated packages.
 	cueRoot = "operetta.dev/schemas/k8s/"
-	// fileName is the one file of each generated package, in both forms.
+	// fileName is the name of the only file of each generated package, in both forms.
 	fileName = "types.cue"
 )
 
@@ -25,8 +25,8 @@ type form struct {
 var (
 	// fullForm has every field, documented.
 	fullForm = form{}
-	// lightForm has the same definitions, of which those of structs are open and say no more than
-	// apiVersion and kind.
+	// lightForm has the same definitions, but those of structs are open and have only apiVersion and
+	// kind.
 	lightForm = form{light: true}
 )
 
@@ -47,7 +47,7 @@ func renderAll(pkgs []*pkg, f form) (map[string][]byte, error) {
 	return files, nil
 }
 
-// A printer prints one package in one form. It writes CUE loosely: the formatter puts it in order.
+// A printer prints one package in one form. It leaves the layout of the CUE to the formatter.
 type printer struct {
 	form
 	pkg     *pkg
@@ -72,7 +72,7 @@ func (p *printer) file() ([]byte, error) {
 	return text, nil
 }
 
-// head returns what comes before the definitions.
+// head returns the text before the definitions.
 func (p *printer) head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// %s from %s; DO NOT EDIT.\n\n", mark, p.pkg.module)
@@ -144,7 +144,7 @@ func (p *printer) structure(d *decl) {
 	p.body.WriteString("}")
 }
 
-// comment prints a doc comment, of which the light form has none.
+// comment prints a doc comment. The light form has none.
 func (p *printer) comment(lines []string) {
 	if p.light {
 		return
@@ -154,7 +154,7 @@ func (p *printer) comment(lines []string) {
 	}
 }
 
-// lightened prints the value of a definition that is no struct of its own.
+// lightened prints the value of a definition that is not a struct.
 func (p *printer) lightened(t typ) string {
 	switch {
 	case p.light && t.kind == mapKind:
@@ -165,7 +165,7 @@ func (p *printer) lightened(t typ) string {
 	return p.expr("", t)
 }
 
-// expr prints a type. The path says where it is, should it have no CUE.
+// expr prints a type. at is its path, for an error if it has no CUE form.
 func (p *printer) expr(at string, t typ) string {
 	switch t.kind {
 	case exprKind:
@@ -182,7 +182,7 @@ func (p *printer) expr(at string, t typ) string {
 	}
 }
 
-// operand prints a type where an operator would bind differently.
+// operand prints a type, in parentheses if an operator would bind differently.
 func (p *printer) operand(at string, t typ) string {
 	e := p.expr(at, t)
 	if strings.Contains(e, " | ") {
@@ -191,7 +191,7 @@ func (p *printer) operand(at string, t typ) string {
 	return e
 }
 
-// name prints a reference to a definition, and takes note of the import.
+// name prints a reference to a definition, and records the import.
 func (p *printer) name(at string, id ref) string {
 	if p.linker.lookup(id) == nil {
 		p.errs = append(p.errs, fmt.Errorf("%s: %s.%s is not read", at, id.pkg, id.name))
@@ -210,8 +210,8 @@ func (p *printer) name(at string, id ref) string {
 	return of.alias + ".#" + id.name
 }
 
-// nested prints an object within another: an item of a list, or a template of a claim. There it need not
-// say what it is, so that it must not do so unless its author did.
+// nested prints an object within another one, such as an item of a list or the template of a claim. There,
+// apiVersion and kind are optional, so they must not be rendered unless the author wrote them.
 func (p *printer) nested(of *pkg, d *decl) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{\napiVersion?: %q\nkind?: %q\n", of.apiVersion(), d.name)
@@ -231,8 +231,8 @@ func (p *printer) field(d *decl, f field) string {
 	return fmt.Sprintf("%s%s: %s\n", label(f.name), marker, p.expr(d.name+"."+f.name, f.typ))
 }
 
-// label prints a field name, in quotes where it would otherwise hide what a type of the same struct
-// refers to, such as the type string or the import resource.
+// label prints a field name. It quotes names that would otherwise shadow a type or an import that the
+// same struct refers to, such as string or resource.
 func label(name string) string {
 	if hides[name] || token.Lookup(name) != token.IDENT {
 		return fmt.Sprintf("%q", name)
@@ -240,7 +240,7 @@ func label(name string) string {
 	return name
 }
 
-// hides are the names that types refer to.
+// hides are the names that a field must not shadow.
 var hides = func() map[string]bool {
 	names := map[string]bool{"bytes": true}
 	for _, cue := range basics {

@@ -8,8 +8,8 @@ import (
 	"cuelang.org/go/cue/literal"
 )
 
-// rulesFile holds what the types say beyond their Go form, for whoever validates objects
-// by their Go types: which fields are required, and what enums allow.
+// rulesFile has the required fields and the enums of the types, for code that validates objects by their
+// Go types.
 const rulesFile = "rules.json"
 
 // rules is the content of rulesFile. Types are named as in Go: k8s.io/api/core/v1.Pod.
@@ -19,8 +19,7 @@ type rules struct {
 	Enums    map[string][]string `json:"enums"`
 }
 
-// tolerated are fields that are marked as required, and that the API server does not
-// insist on.
+// tolerated are fields that are marked as required, but that the API server does not require.
 var tolerated = map[string]bool{
 	"k8s.io/api/core/v1.HTTPHeader value":      true,
 	"k8s.io/api/core/v1.Sysctl value":          true,

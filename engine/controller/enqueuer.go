@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// An enqueuer is the source of requests that no event of a watch causes. Its zero value is a source
+// that has not started.
+type enqueuer struct {
+	mu    sync.Mutex
+	queue requestQueue
+}
+
+// Start implements source.Source.
+func (e *enqueuer) Start(_ context.Context, q requestQueue) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.queue = q
+	return nil
+}
+
+// enqueueAfter enqueues a resource after some time. It does nothing before the controller has started,
+// as that begins with all resources.
+func (e *enqueuer) enqueueAfter(key types.NamespacedName, d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.queue != nil {
+		e.queue.AddAfter(ctrl.Request{NamespacedName: key}, d)
+	}
+}
+
+// enqueueAll enqueues every resource of a kind that a client can list.
+func (e *enqueuer) enqueueAll(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
+	all, err := cluster.List(ctx, c, cluster.Selection{Kind: kind})
+	if err != nil {
+		return err
+	}
+	for _, u := range all {
+		e.enqueueAfter(client.ObjectKeyFromObject(u), 0)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/program"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// NewServerDryRun returns a dry run of packages on a cluster, as a manager with these options
+// would reconcile them there. It errors if the configuration of the client is wrong.
+func NewServerDryRun(config *rest.Config, options Options, programs ...*program.Program) (*dryrun.Server, error) {
+	direct, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	dry := client.NewDryRunClient(direct)
+	others := newSubsystems(direct, options.Log, func(schema.GroupKind) bool { return false })
+	return dryrun.NewServer(dryrun.ServerOptions{
+		Cluster: &cluster.Live{
+			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace, Schemas: cluster.PublishedSchemas(config),
+		},
+		Apply: func(ctx context.Context, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			out := resource.DeepCopy()
+			return out, dry.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner("operetta-dry-run"), client.ForceOwnership)
+		},
+		Namespace: options.CustomResourceNamespace, ConfigMap: options.ConfigMap, Allow: options.Allow, Subsystem: others.has,
+	}, programs...), nil
+}

@@ -1,0 +1,149 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// A Cache is a cache, a client that reads from it, and the errors of its watches.
+type Cache struct {
+	cache.Cache
+
+	Client client.Client
+	errors *watchErrors
+}
+
+// NewCache returns a cache of one namespace, or of all for "", with the connection of a manager. The
+// caller starts its Cache, or adds that to the manager.
+func NewCache(mgr manager.Manager, namespace string, options cache.Options) (Cache, error) {
+	out := Cache{errors: &watchErrors{}}
+	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
+	options.DefaultWatchErrorHandler = out.errors.handle
+	if namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	}
+	var err error
+	if out.Cache, err = cache.New(mgr.GetConfig(), options); err != nil {
+		return Cache{}, fmt.Errorf("creating the cache: %w", err)
+	}
+	out.Client, err = cluster.ConsistentClient(mgr.GetConfig(), client.Options{
+		HTTPClient: options.HTTPClient, Scheme: options.Scheme, Mapper: options.Mapper,
+		Cache: &client.CacheOptions{Reader: out.Cache},
+	})
+	if err != nil {
+		return Cache{}, fmt.Errorf("creating the client: %w", err)
+	}
+	return out, nil
+}
+
+// Caches has the objects that packages own, for all controllers of a manager. A manager of one
+// namespace caches the objects of that namespace, and those of another one from the time that an
+// object of a package is there, so that it need not be allowed to list all of them.
+type Caches struct {
+	// Direct reads from and writes to the API server itself.
+	Direct client.Client
+
+	manager manager.Manager
+	// namespace is the one that primary is restricted to; "" is none.
+	namespace string
+	// primary also has cluster-scoped objects.
+	primary Cache
+	// All controllers share schemas and creations.
+	schemas   cluster.Schemas
+	creations *cluster.Creations
+	finished  *finishedObjects
+	large     *largeObjects
+	log       logr.Logger
+
+	mu           sync.Mutex
+	perNamespace map[string]Cache
+}
+
+// NewCaches returns the caches of a manager of one namespace, or of all for "". They run when the
+// manager runs.
+func NewCaches(mgr manager.Manager, namespace string, log logr.Logger) (*Caches, error) {
+	c := &Caches{
+		manager: mgr, namespace: namespace, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), log: log,
+		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
+	}
+	var err error
+	if c.primary, err = c.open(namespace); err != nil {
+		return nil, err
+	}
+	c.Direct, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("creating the client: %w", err)
+	}
+	return c, nil
+}
+
+// open returns the cache of a namespace, or of all for "". It selects objects with the owner label,
+// so that its memory does not grow with other objects of the cluster.
+func (c *Caches) open(namespace string) (Cache, error) {
+	ours, err := labels.Parse(ownership.OwnerLabel)
+	if err != nil {
+		return Cache{}, err
+	}
+	out, err := NewCache(c.manager, namespace, cache.Options{
+		DefaultLabelSelector: ours,
+		DefaultTransform: guarded(c.log, func(object any) (any, error) {
+			kept, err := stripObject(object)
+			if err != nil {
+				return nil, err
+			}
+			return c.finished.note(kept)
+		}),
+	})
+	if err != nil {
+		return Cache{}, err
+	}
+	// Only the library's own cache says that it needs no leader election.
+	return out, c.manager.Add(out.Cache)
+}
+
+// in returns the cache of the objects of a namespace, which it creates if there is none.
+func (c *Caches) in(ctx context.Context, namespace string) (Cache, error) {
+	if c.namespace == "" || namespace == "" || namespace == c.namespace {
+		return c.primary, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.perNamespace[namespace]; ok {
+		return known, nil
+	}
+	out, err := c.open(namespace)
+	if err != nil {
+		return Cache{}, fmt.Errorf("namespace %s: %w", namespace, err)
+	}
+	c.perNamespace[namespace] = out
+	out.WaitForCacheSync(ctx) // it has no kinds yet, so this waits only until it has started
+	return out, nil
+}
+
+// Finished returns the last state of an object that has run to its end, such as a Job, or nil. The
+// object may be gone.
+func (c *Caches) Finished(ref cluster.Ref) *unstructured.Unstructured { return c.finished.get(ref) }
+
+// Resources returns the cluster of custom resources that a client reads from a cache, which keeps a
+// part of the large ones: see TransformResource.
+func (c *Caches) Resources(from client.Client) *cluster.Live {
+	return &cluster.Live{Client: from, Direct: c.Direct, ReadFull: c.large.readFull}
+}
+
+// NewObject returns an empty object of a kind.
+func NewObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	return u
+}

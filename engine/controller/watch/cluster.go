@@ -1,0 +1,181 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
+
+// maxOtherKinds is how many kinds a controller watches that its package has not rendered. They come
+// from inventories, which are a part of statuses: a forged one could list all kinds that the cluster
+// has, and each watch costs memory for ever.
+const maxOtherKinds = 32
+
+// A Cluster is the cluster of one controller. It reads each object from the cache of the object's
+// namespace.
+type Cluster struct {
+	*cluster.Live // of the primary cache
+
+	caches     *Caches
+	owner      Owner
+	controller controller.Controller
+	inputs     *Inputs // nil without a package, which reads none
+
+	mu    sync.Mutex
+	parts map[cache.Cache]*cluster.Live
+	// rendered are the kinds that the package has rendered, and other those that are watched besides.
+	rendered, other map[schema.GroupKind]bool
+	// unwatched are the resources with an object of a kind beyond maxOtherKinds.
+	unwatched map[ctrl.Request]bool
+	warned    bool
+}
+
+var _ cluster.Cluster = (*Cluster)(nil)
+
+// Cluster returns the cluster of a controller whose resources own objects, and read inputs; nil is
+// none.
+func (c *Caches) Cluster(owner Owner, ctrlr controller.Controller, inputs *Inputs) *Cluster {
+	out := c.cluster(owner, ctrlr, inputs)
+	out.Live = out.part(c.primary)
+	return out
+}
+
+func (c *Caches) cluster(owner Owner, ctrlr controller.Controller, inputs *Inputs) *Cluster {
+	return &Cluster{
+		caches: c, owner: owner, controller: ctrlr, inputs: inputs, parts: map[cache.Cache]*cluster.Live{},
+		rendered: map[schema.GroupKind]bool{}, other: map[schema.GroupKind]bool{}, unwatched: map[ctrl.Request]bool{},
+	}
+}
+
+// part returns the cluster that reads from a cache.
+func (c *Cluster) part(of Cache) *cluster.Live {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parts[of.Cache] == nil {
+		c.parts[of.Cache] = &cluster.Live{
+			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.manager.GetConfig()), Namespace: c.caches.namespace,
+			Watch: newObjectWatches(c.owner, of, c.controller).ensure, Schemas: c.caches.schemas, Creations: c.caches.creations, ReadFull: c.caches.large.readFull,
+		}
+	}
+	return c.parts[of.Cache]
+}
+
+func (c *Cluster) in(ctx context.Context, namespace string) (*cluster.Live, error) {
+	of, err := c.caches.in(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return c.part(of), nil
+}
+
+// NoteRendered notes the kinds of the objects of an evaluation. These are always watched.
+func (c *Cluster) NoteRendered(r program.Rollout) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	note := func(component program.Component) {
+		for _, o := range component.Objects {
+			c.rendered[o.Identity.GroupKind()] = true
+			delete(c.other, o.Identity.GroupKind())
+		}
+	}
+	for _, component := range r.Components {
+		note(component)
+	}
+	for _, hook := range r.Hooks {
+		note(hook.Component)
+	}
+}
+
+// mayWatch reports whether the objects of a kind are watched rather than read live.
+func (c *Cluster) mayWatch(ctx context.Context, kind schema.GroupKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rendered[kind] || c.other[kind] {
+		return true
+	}
+	if len(c.other) < maxOtherKinds {
+		c.other[kind] = true
+		return true
+	}
+	c.unwatched[RequestFrom(ctx)] = true
+	if !c.warned {
+		c.warned = true
+		c.caches.log.Info("inventories list objects of too many kinds that the package does not render: objects of further kinds are not watched, and are read live",
+			"owner", c.owner.GroupKind.String(), "limit", maxOtherKinds, "kind", kind.String(), "resource", RequestFrom(ctx).String())
+	}
+	return false
+}
+
+// Requeue returns when a resource is reconciled again that asks for that after some time, 0 for never.
+// It is soon if the last reconcile has read an object that is not watched.
+func (c *Cluster) Requeue(req ctrl.Request, after time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.unwatched[req] {
+		return after
+	}
+	delete(c.unwatched, req)
+	if after == 0 {
+		return unwatchedInterval
+	}
+	return min(after, unwatchedInterval)
+}
+
+// GetCached implements cluster.Cluster. It reads an object live if its kind is beyond the limit of
+// watches.
+func (c *Cluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	live, err := c.in(ctx, ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if !c.mayWatch(ctx, ref.GroupKind()) {
+		return live.GetLive(ctx, ref)
+	}
+	return live.GetCached(ctx, ref)
+}
+
+// ListCached implements cluster.Cluster: it lists inputs, and watches them for the resource of the
+// context.
+func (c *Cluster) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	return c.inputs.list(ctx, RequestFrom(ctx).NamespacedName, which)
+}
+
+// Apply implements cluster.Cluster.
+func (c *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := c.in(ctx, object.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	out, err := live.Apply(ctx, object)
+	if err == nil {
+		c.caches.large.note(out)
+	}
+	return out, err
+}
+
+// HandOver implements cluster.Cluster.
+func (c *Cluster) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	live, err := c.in(ctx, fields.GetNamespace())
+	if err != nil {
+		return err
+	}
+	return live.HandOver(ctx, fields)
+}
+
+// Delete implements cluster.Cluster.
+func (c *Cluster) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
+	live, err := c.in(ctx, ref.Namespace)
+	if err != nil {
+		return err
+	}
+	return live.Delete(ctx, ref, uid)
+}

@@ -1,0 +1,204 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/patch"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Patches watches Patches for all controllers of a manager. While the API server does not serve them, or
+// the operator may not read them, there are none.
+//
+// Readers wait until that is known: a rollout without the patches would undo what they have changed.
+type Patches struct {
+	// cache has nothing but Patches, so that a list of them that fails blocks nothing else.
+	cache  Cache
+	direct client.Client
+	// namespace is where Patches are looked for; "" is everywhere.
+	namespace string
+	log       logr.Logger
+
+	// asking is held by a reader that asks whether there can be Patches; the others wait for its answer.
+	asking sync.Mutex
+
+	mu      sync.Mutex
+	state   availability
+	readers []*patchReader
+}
+
+// availability says whether there can be Patches.
+type availability string
+
+// The values of availability; "" is unknown.
+const (
+	patchesServed    availability = "Served"
+	patchesNotServed availability = "NotServed"
+)
+
+// NewPatches returns the watch of Patches in one namespace, or all for "". It runs when the manager runs.
+func NewPatches(mgr manager.Manager, direct client.Client, namespace string, log logr.Logger) (*Patches, error) {
+	p := &Patches{direct: direct, namespace: namespace, log: log}
+	var err error
+	if p.cache, err = NewCache(mgr, namespace, cache.Options{SyncPeriod: new(Resync), DefaultTransform: trimPatch}); err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(p.cache.Cache); err != nil {
+		return nil, err
+	}
+	return p, mgr.Add(p)
+}
+
+// trimPatch is the transform of the cache: whoever may write a Patch could fill the memory otherwise.
+func trimPatch(o any) (any, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		patch.Trim(u)
+	}
+	return o, nil
+}
+
+// Start implements manager.Runnable: it asks the API server until there can be Patches.
+func (p *Patches) Start(ctx context.Context) error {
+	for state, err := p.known(ctx); state != patchesServed; state, err = p.ask(ctx) {
+		again := patchesInterval
+		if err != nil {
+			again = patchesRetry
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again):
+		}
+	}
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: reading needs no election.
+func (p *Patches) NeedLeaderElection() bool { return false }
+
+// known returns whether there can be Patches, and asks the API server if that is not known yet.
+func (p *Patches) known(ctx context.Context) (availability, error) {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	p.mu.Lock()
+	state := p.state
+	p.mu.Unlock()
+	if state != "" {
+		return state, nil
+	}
+	return p.ask(ctx)
+}
+
+// ask asks the API server whether there can be Patches, and starts the watches if there can.
+func (p *Patches) ask(ctx context.Context) (availability, error) {
+	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
+	defer cancel()
+	_, err := cluster.List(ctx, p.direct, cluster.Selection{Kind: patch.Kind, Namespace: p.namespace, Limit: 1})
+	why, none := WithoutPatches(err)
+	if err != nil && !none {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case none && p.state == "":
+		p.state = patchesNotServed
+		p.log.Info("patches are not looked at: " + why)
+	case !none && p.state != patchesServed:
+		for _, r := range p.readers {
+			if err := r.start(); err != nil {
+				return "", err
+			}
+		}
+		if p.state == patchesNotServed {
+			p.log.Info("patches are looked at from now on")
+		}
+		p.state = patchesServed
+	}
+	return p.state, nil
+}
+
+// WithoutPatches reports whether the error of a list says that there are no Patches for this operator,
+// and why.
+func WithoutPatches(err error) (string, bool) {
+	switch {
+	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+		return "the cluster does not serve them", true
+	case apierrors.IsForbidden(err):
+		return "the operator may not read them: " + err.Error(), true
+	}
+	return "", false
+}
+
+// A patchReader reads Patches for one controller.
+type patchReader struct {
+	cluster.Cluster // of the cache of Patches
+	*Patches
+
+	controller controller.Controller
+	handler    handler.EventHandler
+	predicate  predicate.Predicate
+	// watch is nil until there can be Patches.
+	watch *pendingWatch
+}
+
+var _ cluster.Cluster = (*patchReader)(nil)
+
+// Reader returns the cluster of Patches as a controller reads it. A handler enqueues what the Patches
+// of events are about.
+func (p *Patches) Reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (cluster.Cluster, error) {
+	r := &patchReader{Cluster: &cluster.Live{Client: p.cache.Client, Direct: p.direct}, Patches: p, controller: c, handler: h, predicate: which}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readers = append(p.readers, r)
+	if p.state != patchesServed {
+		return r, nil // ask starts it
+	}
+	return r, r.start()
+}
+
+// start starts the watch of a reader, once.
+func (r *patchReader) start() error {
+	if r.watch != nil {
+		return nil
+	}
+	w, err := startWatch(context.Background(), r.cache, patch.Kind) // it waits for nothing, so there is nothing to cancel
+	if err != nil {
+		return err
+	}
+	r.watch = w
+	// A controller that starts takes no watch until it has started, and other readers must not wait for
+	// that.
+	go func() {
+		if err := r.controller.Watch(w.source(r.handler, r.predicate)); err != nil {
+			r.log.Error(err, "changes of patches are not noticed")
+		}
+	}()
+	return nil
+}
+
+// ListCached implements cluster.Cluster.
+func (r *patchReader) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	if state, err := r.known(ctx); err != nil || state == patchesNotServed {
+		return nil, err
+	}
+	r.mu.Lock()
+	w := r.watch
+	r.mu.Unlock()
+	if err := w.await(ctx); err != nil {
+		return nil, err
+	}
+	return cluster.List(ctx, r.cache.Client, which, client.UnsafeDisableDeepCopy)
+}

@@ -1,0 +1,175 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"operetta.dev/engine/cluster"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// errNoAnswer is the cause if the API server has not said why a kind cannot be read.
+var errNoAnswer = errors.New("the API server has not listed it within " + SyncTimeout.String())
+
+// A pendingWatch is the watch of one kind for one controller until its cache has synced.
+// Readers of the kind wait for that until a deadline, which begins with the first of them.
+// After the deadline each reader gets an error at once, so that a kind that can never be
+// listed holds no workers, and its resource is enqueued when the cache has synced.
+type pendingWatch struct {
+	kind     schema.GroupVersionKind
+	informer cache.Informer
+	// synced is closed when the cache has the kind.
+	synced <-chan struct{}
+	errors *watchErrors
+	// deadline is when waiting ends.
+	deadline time.Time
+
+	mu      sync.Mutex
+	waiting map[ctrl.Request]bool
+}
+
+// startWatch starts the watch of a kind in a cache. It does not wait until that has synced.
+func startWatch(ctx context.Context, in Cache, kind schema.GroupVersionKind) (*pendingWatch, error) {
+	informer, err := in.GetInformer(ctx, NewObject(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
+	}
+	w := newPendingWatch(kind, informer.HasSyncedChecker().Done(), in.errors)
+	w.informer = informer
+	return w, nil
+}
+
+func newPendingWatch(kind schema.GroupVersionKind, synced <-chan struct{}, errors *watchErrors) *pendingWatch {
+	return &pendingWatch{kind: kind, synced: synced, errors: errors, deadline: time.Now().Add(SyncTimeout), waiting: map[ctrl.Request]bool{}}
+}
+
+// source returns a source of the events of the kind, which also enqueues the waiting
+// resources once the cache has synced.
+func (w *pendingWatch) source(h handler.EventHandler, p ...predicate.Predicate) source.Source {
+	events := &source.Informer{Informer: w.informer, Handler: h, Predicates: p}
+	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		go w.enqueueWaiters(ctx, q.Add)
+		return events.Start(ctx, q)
+	})
+}
+
+// enqueueWaiters adds the waiting resources to the queue once the cache has synced.
+func (w *pendingWatch) enqueueWaiters(ctx context.Context, add func(ctrl.Request)) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-w.synced:
+	}
+	w.mu.Lock()
+	waiting := w.waiting
+	w.waiting = nil
+	w.mu.Unlock()
+	for req := range waiting {
+		add(req)
+	}
+}
+
+// await waits until the cache has synced. It errors with a cluster.KindUnreadableError
+// when that takes too long, or the API server has said that it is not allowed.
+func (w *pendingWatch) await(ctx context.Context) error {
+	select {
+	case <-w.synced:
+		return nil
+	default:
+	}
+	tick := time.NewTicker(syncPoll)
+	defer tick.Stop()
+	for {
+		cause := w.errors.last(w.kind)
+		if apierrors.IsForbidden(cause) || !time.Now().Before(w.deadline) {
+			return w.unreadable(ctx, cause)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.synced:
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// unreadable notes that the resource of the context waits, and returns the error that says
+// why. It returns nil if the cache has synced meanwhile.
+func (w *pendingWatch) unreadable(ctx context.Context, cause error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == nil {
+		return nil
+	}
+	if req, ok := ctx.Value(requestKey{}).(ctrl.Request); ok {
+		w.waiting[req] = true
+	}
+	if cause == nil {
+		cause = errNoAnswer
+	}
+	return &cluster.KindUnreadableError{Kind: w.kind, Cause: cause}
+}
+
+// requestKey is the key of the request in the context of a reconcile.
+type requestKey struct{}
+
+// WithRequest returns the context of a reconcile of a request. A Cluster and a reader of Patches
+// enqueue the request again when they can read what they could not.
+func WithRequest(ctx context.Context, req ctrl.Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, req)
+}
+
+// RequestFrom returns the request that a context was given by WithRequest, or the zero value.
+func RequestFrom(ctx context.Context) ctrl.Request {
+	req, _ := ctx.Value(requestKey{}).(ctrl.Request)
+	return req
+}
+
+// watchErrors are the errors of the watches of one cache; its zero value has none.
+type watchErrors struct {
+	mu     sync.Mutex
+	byKind map[string]error
+}
+
+// handle is the handler of the cache's errors.
+func (e *watchErrors) handle(ctx context.Context, r *toolscache.Reflector, err error) {
+	toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	e.note(r.TypeDescription(), err)
+}
+
+// note records why a watch has failed, in the API server's own words if it has answered.
+// It keeps the first of several errors with one reason: the others differ in a port or a time,
+// and the status of a resource must not change with these.
+func (e *watchErrors) note(kind string, err error) {
+	if answered, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		err = answered
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byKind == nil {
+		e.byKind = map[string]error{}
+	}
+	if was := e.byKind[kind]; was == nil || apierrors.ReasonForError(was) != apierrors.ReasonForError(err) {
+		e.byKind[kind] = err
+	}
+}
+
+// last returns the last error of the watch of a kind, or nil. It does not forget the error once
+// the watch runs, so ask only while the watch has not synced.
+func (e *watchErrors) last(kind schema.GroupVersionKind) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.byKind[kind.String()] // a Reflector names the type of an unstructured object like this
+}

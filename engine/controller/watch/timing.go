@@ -1,0 +1,23 @@
+package watch
+
+import "time"
+
+// All timing of the package is here; docs/timing.md has a table of it.
+
+const (
+	// Resync is how often each custom resource is reconciled without an event, to notice what no
+	// event has told. It costs no request.
+	Resync = time.Hour
+	// SyncTimeout is how long readers of a kind wait for its watch to sync. A list that is not
+	// allowed is retried for ever, and must not hold workers.
+	SyncTimeout = 20 * time.Second
+	// syncPoll is how often those readers check whether the watch has failed.
+	syncPoll = 20 * time.Millisecond
+	// patchesInterval is how often the API server is asked again whether it serves Patches.
+	patchesInterval = 30 * time.Second
+	// patchesRetry is how soon it is asked again after an error.
+	patchesRetry = time.Second
+	// unwatchedInterval is how often a resource is reconciled that has an object of a kind beyond
+	// the limit of watches, as no event tells of such an object.
+	unwatchedInterval = time.Minute
+)

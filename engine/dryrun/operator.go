@@ -1,0 +1,68 @@
+package dryrun
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
+)
+
+// A Step is one reconcile of a dry run, and what followed from it.
+type Step struct {
+	// Number counts from 1.
+	Number int
+	// Resource is the custom resource that was reconciled.
+	Resource cluster.Ref
+	// Changes are the objects that were created, updated and deleted, in order.
+	Changes []cluster.Event
+	// Status is that of the resource afterwards; it is nil once that is gone.
+	Status map[string]any
+	// Err is why the reconcile failed; an operator would retry it.
+	Err error
+	// Played are the objects that simulated controllers changed or deleted afterwards.
+	Played []cluster.Ref
+}
+
+// A clock shows the time of a dry run, which passes only when the dry run lets it.
+type clock struct{ now time.Time }
+
+func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
+
+// An operator reconciles the custom resources of one package, as both dry runs do.
+type operator struct {
+	*reconcile.Reconciler
+
+	program *program.Program
+	clock   *clock
+}
+
+// newOperator returns the operator of a package. It completes a reconciler so that a dry run
+// prints the same each time: one component after another, the time of a clock, and no random
+// salts. Nothing records events.
+func newOperator(p *program.Program, c *clock, r *reconcile.Reconciler) operator {
+	r.Kind, r.Recorder, r.Parallel = p.GroupVersionKind(), noEvents{}, 1
+	r.Now = func() time.Time { return c.now }
+	r.NewSalt = func() string { return program.FixedSalt }
+	return operator{r, p, c}
+}
+
+// reconcile reconciles a resource once. It returns when to do so again without a change, or 0.
+func (o operator) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	return o.StepUnpaced(ctx, key, o.program, o.clock.pass)
+}
+
+// noEvents records no events.
+type noEvents struct{}
+
+// Record implements reconcile.Recorder.
+func (noEvents) Record(*unstructured.Unstructured, rollout.Event) {}
+
+// keyOf returns the namespace and name of an object.
+func keyOf(u *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+}

@@ -1,0 +1,50 @@
+package reconcile
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A memory is what the process remembers of one resource between its steps. It ends with the
+// process: whatever has to survive that is in the status. A resource has one step at a time; a
+// part has a lock if the components of a layer use it, because those are applied concurrently.
+type memory struct {
+	// statusWritten is when the status was last written.
+	statusWritten time.Time
+	salts         salts
+	rejections    rejections
+	podProblems   podProblems
+	writes        writeHistory
+	evaluation    exceededEvaluation
+	refusedStatus refusedStatus
+	// statusForbidden says that the API server forbids to write the status, and people were told.
+	statusForbidden bool
+}
+
+// memories has the memory of each resource. Its zero value is ready for use.
+type memories struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*memory
+}
+
+// get returns the memory of a resource, which is empty for a new one.
+func (m *memories) get(key types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of = map[types.NamespacedName]*memory{}
+	}
+	if m.of[key] == nil {
+		m.of[key] = &memory{}
+	}
+	return m.of[key]
+}
+
+// forget drops the memory of a resource that is gone.
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, key)
+}

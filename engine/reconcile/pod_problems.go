@@ -1,0 +1,134 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/verify"
+)
+
+// podProblems remembers what keeps the workloads of a resource from being ready.
+type podProblems struct {
+	mu sync.Mutex
+	of map[cluster.Ref]*podProblem
+}
+
+// A podProblem is what is known of the pods of one workload.
+type podProblem struct {
+	// next is when the pods are looked at again, looks how often they were, and text what that showed.
+	next  time.Time
+	looks int
+	text  string
+	// asked says that the present step has asked about it.
+	asked bool
+}
+
+// podProblem returns why a workload is not ready, for rollout.Engine.PodProblem, or "" if that is
+// unknown. It looks at the pods in growing intervals.
+func (s *state) podProblem(ctx context.Context, workload *unstructured.Unstructured) string {
+	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
+	if len(labels) == 0 {
+		return ""
+	}
+	problems := &s.memory.podProblems
+	known := problems.about(cluster.RefOf(workload).Identity(), s.Now())
+	if s.Now().Before(known.next) {
+		return known.text
+	}
+	text := ""
+	// A pod that reveals a fault of the operator must not stop the resource that it belongs to.
+	if fault := caught(func() { text = s.lookAtPods(ctx, workload.GetNamespace(), labels) }); fault != nil {
+		logPanic(s.log, fault)
+	}
+	// The text is redacted now: it is repeated later, when the Secret may be another one or unknown.
+	text = s.redactor.Text(text)
+	problems.looked(known, text, s.Now())
+	return text
+}
+
+// lookAtPods asks the API server what the pods of a workload wait for: one list, and a read for each
+// claim of the first pod that is not ready. It leaves out what the operator may not read.
+func (s *state) lookAtPods(ctx context.Context, namespace string, labels map[string]string) string {
+	const enough = 20
+	pods, err := s.Cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: enough})
+	if err != nil {
+		s.log.V(1).Info("the pods of a workload that is not ready cannot be read", "error", err)
+		return ""
+	}
+	slices.SortFunc(pods, func(x, y *unstructured.Unstructured) int { return strings.Compare(x.GetName(), y.GetName()) })
+	for _, pod := range pods {
+		why := verify.PodNotReadyReason(pod)
+		if why == "" {
+			continue
+		}
+		for _, name := range verify.MountedClaims(pod) {
+			claim, err := s.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
+			if err == nil {
+				why += unbound(name, claim)
+			}
+		}
+		return fmt.Sprintf("Pod %s: %s", pod.GetName(), why)
+	}
+	return ""
+}
+
+// unbound says how far a claim is that has no volume; it is "" for one that has.
+func unbound(name string, claim *unstructured.Unstructured) string {
+	if claim == nil {
+		return "; PersistentVolumeClaim " + name + " does not exist"
+	}
+	switch phase, _, _ := unstructured.NestedString(claim.Object, "status", "phase"); phase {
+	case "Bound":
+		return ""
+	case "":
+		return "; PersistentVolumeClaim " + name + " is not bound"
+	default:
+		return "; PersistentVolumeClaim " + name + " is " + phase
+	}
+}
+
+// about returns what is known of a workload.
+func (p *podProblems) about(ref cluster.Ref, now time.Time) *podProblem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[cluster.Ref]*podProblem{}
+	}
+	if p.of[ref] == nil {
+		p.of[ref] = &podProblem{next: now.Add(looks[0])}
+	}
+	p.of[ref].asked = true
+	return p.of[ref]
+}
+
+// looked records what a look at the pods has shown.
+func (p *podProblems) looked(at *podProblem, text string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at.looks = min(at.looks+1, len(looks)-1)
+	at.next, at.text = now.Add(looks[at.looks]), text
+}
+
+// endStep returns when to look again, or 0. A workload that the step has not asked about is ready
+// or gone, and is forgotten.
+func (p *podProblems) endStep(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var due time.Duration
+	for ref, at := range p.of {
+		if !at.asked {
+			delete(p.of, ref)
+			continue
+		}
+		at.asked = false
+		due = earliest(due, max(time.Second, at.next.Sub(now)))
+	}
+	return due
+}

@@ -1,0 +1,86 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/rollout"
+)
+
+// forbidding is a store that forbids to write a status, while err is set.
+type forbidding struct {
+	cluster.Cluster
+	err error
+}
+
+// ApplyStatus implements cluster.Cluster.
+func (g *forbidding) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
+	if g.err != nil {
+		return g.err
+	}
+	return g.Cluster.ApplyStatus(ctx, u)
+}
+
+func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
+	t.Parallel()
+	shops := schema.GroupResource{Group: "example.com", Resource: "shops"}
+	// The codes are those of an API server: test/attack has the policy itself.
+	denied := apierrors.NewForbidden(shops, "shop", errors.New("ValidatingAdmissionPolicy 'x' with binding 'x' denied request: only alice"))
+	denied.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "only the operator may write it, which is alice"}}
+	for name, row := range map[string]struct {
+		err  error
+		says []string
+	}{
+		"a policy for another user": {denied, []string{"which is alice", "operetta install --operator-user", "kubectl auth whoami"}},
+		"no permission":             {apierrors.NewForbidden(shops, "shop", errors.New("User bob cannot patch")), []string{"grant patch on the status", "User bob cannot patch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, fanout)
+			store := &forbidding{Cluster: b.life.Resources, err: row.err}
+			b.life.Resources = store
+			act(t, b.memory, map[string]any{"list": ones(1)})
+			said := func() []rollout.Event {
+				return slices.DeleteFunc(slices.Clone(b.events), func(e rollout.Event) bool { return e.Reason != "StatusForbidden" })
+			}
+			step := func() error {
+				b.now = b.now.Add(time.Minute)
+				_, err := b.life.Step(t.Context(), shopKey, b.program)
+				return err
+			}
+			for range 5 {
+				if err := step(); !apierrors.IsForbidden(err) {
+					t.Fatalf("got %v, want an error, so that it is tried again", err)
+				}
+			}
+			if got := said(); len(got) != 1 || !got[0].Warning {
+				t.Fatalf("the events are %v, want one warning", got)
+			}
+			for _, part := range row.says {
+				if !strings.Contains(said()[0].Message, part) {
+					t.Errorf("%q does not say %q", said()[0].Message, part)
+				}
+			}
+			if got := len(objects(t, b.memory, "ConfigMap")); got != 0 {
+				t.Errorf("%d ConfigMaps were written without an inventory", got)
+			}
+			store.err = nil
+			b.rest()
+			b.expect("it may write the status now", "True Ready")
+			store.err = row.err
+			act(t, b.memory, map[string]any{"list": ones(2)})
+			if err := step(); err == nil || len(said()) != 2 {
+				t.Errorf("it lost the right again: the error is %v, the events are %v", err, said())
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package vet
+
+import "operetta.dev/engine/fault"
+
+// A rule is one thing that vet looks for. It is in the file of its name, as the function of its name.
+type rule struct {
+	name string
+	// finds says what the rule finds.
+	finds string
+	// example is an archive in testdata with a package in which it finds something.
+	example string
+	// find returns what the rule finds. A fault has the code [fault.Invalid], unless the evaluation
+	// of the package has found it.
+	find func(v *view) fault.Faults
+}
+
+// faultRules find what is wrong with a package, whatever the custom resource.
+var faultRules = []rule{
+	{"references", "names of components, objects, outputs, inputs and fields that do not exist", "a-reference-to-a-component-object-or-output-that-does-not-exist", references},
+	{"edges", "dependsOn a component that does not exist, or on the component itself", "an-edge-to-a-component-that-does-not-exist", edges},
+	{"hook_edges", "dependsOn in a hook", "a-hook-that-depends-on-something", hookEdges},
+	{"cycles", "components that wait for each other", "a-cycle-of-edges", cycles},
+	{"unset", "fields that nothing sets", "a-field-that-nobody-sets", unset},
+	{"self_waits", "components that wait for their own objects", "a-component-that-waits-for-its-own-objects", selfWaits},
+	{"duplicates", "objects that are rendered twice", "an-object-that-is-rendered-twice", duplicates},
+	{"reach", "objects and inputs beyond the reach of the package", "an-object-outside-the-namespace", reach},
+	{"attributes", "misspelled attributes, which CUE ignores", "attributes-that-are-misspelled", attributes},
+	{"untrusted", "kinds, accounts, roles and the like that a tenant chooses", "what-a-tenant-chooses", untrusted},
+	{"defaults", "defaults that CUE drops, or that widen their type", "a-default-that-does-not-fit", defaults},
+	{"comparisons", "== between values that are never equal", "a-comparison-of-values-that-are-never-equal", comparisons},
+	{"unsupported", "parts of the contract that the engine does not support yet", "what-the-engine-does-not-act-on-yet", unsupported},
+	{"patchable", "fields that are opened to Patches, and that a Patch never changes", "a-field-that-no-patch-changes", patchable},
+}
+
+// warningRules find what is valid, and probably a mistake.
+var warningRules = []rule{
+	{"copies", "content of Secrets that is copied to where more people may read it", "a-secret-that-is-copied-is-warned-of", copies},
+	{"growth", "work whose amount a user decides", "what-grows-without-a-limit-is-warned-of", growth},
+	{"unfollowed", "values with too many references for the rule untrusted", "names-that-lead-too-far", unfollowed},
+}
+
+// questionRules find what the author has to provide, because only a cluster would know it.
+var questionRules = []rule{
+	{"scopes", "custom kinds that may be namespaced or cluster-scoped", "a-kind-whose-scope-is-unknown", scopes},
+}
