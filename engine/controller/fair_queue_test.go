@@ -37,6 +37,17 @@ type workshop struct {
 	taken map[string]int
 }
 
+// inWorkshop runs a test in a workshop, whose time passes when everybody waits.
+func inWorkshop(t *testing.T, test func(*workshop)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorkshop(t)
+		defer w.close()
+		test(w)
+	})
+}
+
 func openWorkshop(t *testing.T) *workshop {
 	t.Helper()
 	w := &workshop{t: t, running: newRunningReconciles(5 * time.Minute), release: make(chan struct{}), ended: make(chan error, 1), taken: map[string]int{}}
@@ -150,10 +161,7 @@ func (w *workshop) expect(reason, what string, want int) {
 }
 
 func TestHangingResourcesLeaveWorkersToOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorkshop(t)
-		defer w.close()
+	inWorkshop(t, func(w *workshop) {
 		w.wake("bob", "known", 1)
 		w.expect("it is there before", "known", 1)
 		w.wake("alice", "hang", 4)
@@ -172,28 +180,25 @@ func TestHangingResourcesLeaveWorkersToOthers(t *testing.T) {
 		<-time.After(time.Minute)
 		w.expect("none is begun again while its step goes on", "hang", 4)
 		if err := w.running.check(nil); err != nil {
-			t.Errorf("it is ill before the limit: %v", err)
+			w.t.Errorf("it is ill before the limit: %v", err)
 		}
 		<-time.After(5 * time.Minute)
 		if err := w.running.check(nil); !errors.Is(err, errHung) {
-			t.Errorf("8: it is not ill after the limit: %v", err)
+			w.t.Errorf("8: it is not ill after the limit: %v", err)
 		}
 		for i := range 4 {
 			if n := strings.Count(w.log.String(), fmt.Sprintf(`"a step is slow: what it works on may be too large, or its evaluation may never end" "Shop"={"name"="hang-%d" "namespace"="alice"}`, i)); n > 1 {
-				t.Errorf("the log names hang-%d %d times", i, n)
+				w.t.Errorf("the log names hang-%d %d times", i, n)
 			}
 		}
 		if n := strings.Count(w.log.String(), "a step is slow"); n != 4 {
-			t.Errorf("the log tells of %d slow steps, not 4:\n%s", n, w.log.String())
+			w.t.Errorf("the log tells of %d slow steps, not 4:\n%s", n, w.log.String())
 		}
 	})
 }
 
 func TestTooManyHangingResourcesLeaveOthersTheirWorkers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorkshop(t)
-		defer w.close()
+	inWorkshop(t, func(w *workshop) {
 		w.wake("bob", "known", 5)
 		w.expect("they are there before", "known", 5)
 		w.wake("alice", "hang", 100)
@@ -207,16 +212,13 @@ func TestTooManyHangingResourcesLeaveOthersTheirWorkers(t *testing.T) {
 }
 
 func TestAChangeDuringAStepIsDoubtedAfterIt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorkshop(t)
-		defer w.close()
+	inWorkshop(t, func(w *workshop) {
 		w.wake("bob", "known", 1)
 		w.expect("it is there before", "known", 1)
 		w.wake("alice", "edit", 8)
 		synctest.Wait()
 		if n := len(w.running.running); n != 3 {
-			t.Errorf("%d steps hang, and one worker is left to what is known: the change was not in the step that was quick", n)
+			w.t.Errorf("%d steps hang, and one worker is left to what is known: the change was not in the step that was quick", n)
 		}
 		w.again("bob", "known-0")
 		w.expect("what was quick goes on", "known", 2)
@@ -224,10 +226,7 @@ func TestAChangeDuringAStepIsDoubtedAfterIt(t *testing.T) {
 }
 
 func TestWhatWasQuickAndHangsLeavesWorkersToOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorkshop(t)
-		defer w.close()
+	inWorkshop(t, func(w *workshop) {
 		w.wake("bob", "known", 5)
 		w.wake("alice", "turn", 9)
 		w.expect("they are quick", "turn", 9)
@@ -267,10 +266,7 @@ func TestWhatAStepReturnsIsActedUponAlsoWithoutItsWorker(t *testing.T) {
 }
 
 func TestSlowResourcesShareAWorker(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorkshop(t)
-		defer w.close()
+	inWorkshop(t, func(w *workshop) {
 		w.wake("alice", "slow", 30)
 		<-time.After(20*time.Second + time.Millisecond)
 		w.expect("what is new has three workers", "slow", 30)
@@ -285,32 +281,26 @@ func TestSlowResourcesShareAWorker(t *testing.T) {
 }
 
 func TestManyWritesKeepTheirWorker(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorkshop(t)
-		defer w.close()
+	inWorkshop(t, func(w *workshop) {
 		w.wake("bob", "writes", 1)
 		<-time.After(detachAfter + 5*time.Second)
 		if len(w.running.detached) != 0 {
-			t.Error("a step that the API server answers has lost its worker")
+			w.t.Error("a step that the API server answers has lost its worker")
 		}
 		<-time.After(time.Minute)
 		if diff := cmp.Diff("", w.log.String()); diff != "" {
-			t.Errorf("the log tells of it (-want +got):\n%s", diff)
+			w.t.Errorf("the log tells of it (-want +got):\n%s", diff)
 		}
 	})
 }
 
 func TestAPanicOfAStepIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorkshop(t)
-		defer w.close()
+	inWorkshop(t, func(w *workshop) {
 		w.wake("alice", "panic", 1)
 		<-time.After(3*time.Second + time.Millisecond)
 		w.expect("with backoff", "panic", 3)
 		if said := w.log.String(); !strings.Contains(said, "fair_queue_test.go") || strings.Contains(said, "a value") {
-			t.Errorf("the log has what it panicked with, or not where: %s", said)
+			w.t.Errorf("the log has what it panicked with, or not where: %s", said)
 		}
 	})
 }

@@ -4,6 +4,7 @@
 //
 //	go run ./test/mutate                          300 mutants of the three packages
 //	go run ./test/mutate -n 50 -seed 7 rollout    50 others, of one package
+//	go run ./test/mutate -only prune.go:          those of the 300 in one file
 //
 // All mutants are compiled into one set of test binaries, each behind a switch, and a process has one of
 // them on. The source itself is never touched: the compiler reads changed files instead of the original
@@ -20,6 +21,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"time"
 
@@ -37,8 +39,8 @@ type target struct {
 // targets are the packages that decide what is written and what is deleted.
 var targets = []target{
 	{"ownership", []string{"./engine/ownership", "./engine/rollout", "./engine/reconcile"}},
-	{"rollout", []string{"./engine/rollout", "./engine/reconcile", "./engine/dryrun", "./engine/render"}},
-	{"reconcile", []string{"./engine/reconcile", "./engine/dryrun", "./engine/controller"}},
+	{"rollout", []string{"./engine/rollout", "./engine/reconcile", "./engine/dryrun", "./engine/render", "./test/eval"}},
+	{"reconcile", []string{"./engine/reconcile", "./engine/dryrun", "./engine/controller", "./engine/render", "./test/eval"}},
 }
 
 func main() {
@@ -47,6 +49,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random choice of mutants")
 	flag.IntVar(&o.minPercent, "min", 85, "percentage of mutants that the tests have to kill")
 	flag.IntVar(&o.workers, "p", 2, "number of mutants that are tested at the same time")
+	flag.StringVar(&o.only, "only", "", "test only those of the mutants drawn that match a pattern, as they are printed")
 	flag.Parse()
 	if err := run(o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -58,6 +61,7 @@ func main() {
 type options struct {
 	mutants, minPercent, workers int
 	seed                         uint64
+	only                         string
 }
 
 // run tests mutants of the packages with some names, or of all targets if there are none.
@@ -69,6 +73,10 @@ func run(o options, names []string) error {
 	})
 	if len(chosen) == 0 {
 		return fmt.Errorf("there is no package in %q; the packages are ownership, rollout and reconcile", names)
+	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "mutate-*")
 	if err != nil {
@@ -86,7 +94,7 @@ func run(o options, names []string) error {
 		return err
 	}
 	fmt.Printf("all tests have run alone after %s\n", time.Since(started).Round(time.Second))
-	mutants := draw(b.mutants, o)
+	mutants := slices.DeleteFunc(draw(b.mutants, o), func(m mutant) bool { return !only.MatchString(m.String()) })
 	fmt.Printf("%d of %d possible mutants, seed %d\n", len(mutants), len(b.mutants), o.seed)
 	s := &score{want: len(mutants), tried: map[string]int{}, killed: map[string]int{}}
 	if err := b.testMutants(ctx, chosen, mutants, reached, o.workers, s); err != nil {
