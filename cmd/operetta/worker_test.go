@@ -86,8 +86,9 @@ func answerOtherPackage() {
 // stopForAWhile gets no processor for two seconds, as in a pod that used up its share, and then answers.
 func stopForAWhile() {
 	snapshot := startWorker()
-	// Not $PPID: if this process is killed first, that is another process.
-	script := fmt.Sprintf("kill -STOP %[1]d && sleep 2; kill -CONT %[1]d", os.Getpid())
+	// Not $PPID: if this process is killed first, that is another process. After it goes on, the worker
+	// has time to look at its limits before it answers.
+	script := fmt.Sprintf("kill -STOP %[1]d && sleep 2; kill -CONT %[1]d; sleep 0.2", os.Getpid())
 	if err := exec.CommandContext(context.Background(), "sh", "-c", script).Run(); err != nil {
 		panic(err)
 	}
