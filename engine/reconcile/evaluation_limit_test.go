@@ -78,6 +78,15 @@ func TestWhatIsBeyondALimitIsEvaluatedAgainWhenSomethingHasChanged(t *testing.T)
 			b.restart()
 			act(b.t, b.memory, map[string]any{"list": ones(601)})
 		}, 1},
+		"a new process, and a person asks": {"they may know why", func(b *bench) {
+			b.restart()
+			b.annotate(reconcile.AnnotationReconcileAt, "now")
+		}, 1},
+		"a person has asked, and a new process": {"they have their answer", func(b *bench) {
+			b.annotate(reconcile.AnnotationReconcileAt, "now")
+			b.stepsOf(1, b.program)
+			b.restart()
+		}, 0},
 		"a new process, and six minutes": {"it may have been the machine", func(b *bench) {
 			b.restart()
 			b.stepsOf(1, &costly{Program: b.program, b: b})

@@ -182,6 +182,10 @@ func TestAPauseThatCannotBeReportedIsTriedAgain(t *testing.T) {
 	b.annotate(reconcile.AnnotationPaused, "true")
 	b.life.Resources = mute{b.memory}
 	if again, err := b.step(); err == nil || again != 0 {
-		t.Errorf("it comes again after %s, error %v", again, err)
+		t.Errorf("it comes again after %s, error %v, want an error", again, err)
+	}
+	b.life.Resources = b.memory
+	if again, err := b.step(); err != nil || again != 0 {
+		t.Errorf("it comes again after %s, error %v, want neither", again, err)
 	}
 }
