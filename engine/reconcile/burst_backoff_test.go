@@ -25,6 +25,7 @@ func TestABurstIsForgottenOnceItWasQuietForLongEnough(t *testing.T) {
 			var a attempts
 			last := time.Unix(1000, 0)
 			for range 3 {
+				limit.wait(&a, last)
 				limit.happened(&a, last)
 			}
 			var got []time.Duration
@@ -35,5 +36,23 @@ func TestABurstIsForgottenOnceItWasQuietForLongEnough(t *testing.T) {
 				t.Errorf("%s: waits (-want +got):\n%s", row.reason, diff)
 			}
 		})
+	}
+}
+
+func TestThePausesOfABurstDoubleUpToTheLongest(t *testing.T) {
+	t.Parallel()
+	limit := burstBackoff{allowed: 2, window: time.Minute, first: 10 * time.Second, last: time.Minute, quiet: time.Hour}
+	var a attempts
+	var got []time.Duration
+	now := time.Unix(1000, 0)
+	for range 7 {
+		wait := limit.wait(&a, now)
+		got = append(got, wait)
+		now = now.Add(wait)
+		limit.happened(&a, now)
+	}
+	want := []time.Duration{0, 0, 10 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }
