@@ -406,7 +406,10 @@ func (s *unservedTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenRep
 		switch {
 		case err != nil:
 			return 0, err
-		case cr == nil || cr.GetDeletionTimestamp() == nil:
+		case cr == nil:
+			u.forget(key)
+			return l.StepPackageMissing(ctx, key) // it forgets the resource, too
+		case cr.GetDeletionTimestamp() == nil:
 			return u.reconcile(ctx, key)
 		case s.tearsDown():
 			return l.StepPackageMissing(ctx, key)
