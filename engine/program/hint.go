@@ -16,7 +16,7 @@ import (
 func (p *Program) withHints(faults fault.Faults) fault.Faults {
 	e := &evaluator{Program: p, root: p.static}
 	for i, f := range faults {
-		switch a, leadsNowhere := e.awaits(f); {
+		switch a, leadsNowhere := e.missingReference(f); {
 		case f.Hint != "":
 		case f.Name != "":
 			if near, ok := Nearest(f.Name, p.namesInScope()); ok {

@@ -82,7 +82,7 @@ func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.P
 	case is == settled, place == syntax.InRoot && len(text.Conditionals) == 0:
 		return evaluated
 	case is == wrong:
-		return append(evaluated, Component{Name: phase.hook(syntax.ComputedName), When: Decision{Verdict: True}, Rendering: RenderedInvalid, Faults: why})
+		return append(evaluated, Component{Name: phase.hook(syntax.ComputedName), When: WhenResult{Verdict: True}, Rendering: RenderedInvalid, Faults: why})
 	}
 	beside := e.index.HookGuards(string(phase), place)
 	unlisted := unexplained(text, why, is, beside)

@@ -85,7 +85,7 @@ func (p *Program) parameter(path cue.Path) (fault.Position, bool) {
 		return fault.Position{}, false
 	}
 	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
-	if at := homeOf(p.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
+	if at := definitionOf(p.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
 		return at[0], true
 	}
 	return fault.Position{}, false

@@ -55,7 +55,7 @@ func (r *Rollout) all() iter.Seq[*Component] {
 type Component struct {
 	Name string
 	// When says whether the component should exist.
-	When Decision
+	When WhenResult
 	// Edges are what it depends on, declared ones first.
 	Edges []Edge
 	// Requires are the conditions before it is applied.
@@ -127,8 +127,8 @@ const (
 	UnservedSkip = "skip"
 )
 
-// Decision is the outcome of a component's when.
-type Decision struct {
+// WhenResult is the outcome of a component's when.
+type WhenResult struct {
 	// Verdict is Unknown or Broken while it cannot be decided.
 	Verdict Verdict
 	// Detail is why it is not True.

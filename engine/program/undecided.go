@@ -120,13 +120,13 @@ func (e *evaluator) holdOne(evaluated []Component, held syntax.Conditional, miss
 	}
 	c := Component{
 		Name:      held.Component,
-		When:      Decision{Verdict: Unknown, Detail: why.Located(), Absent: e.absent(missing)},
+		When:      WhenResult{Verdict: Unknown, Detail: why.Located(), Absent: e.absent(missing)},
 		Edges:     derivedEdges(e.index, held.Component),
 		Rendering: RenderedIncomplete,
 		Missing:   []string{why.Located()},
 	}
 	e.missFrom(&c, missing)
-	c.lacks(c.When.Absent)
+	c.noteAbsent(c.When.Absent)
 	return append(evaluated, c)
 }
 
@@ -154,12 +154,12 @@ func (e *evaluator) holdPart(c *Component, part string, missing fault.Fault) {
 	case "failed":
 		c.Failed = append(c.Failed, unknown)
 	case "when":
-		c.When = Decision{Verdict: Unknown, Detail: why.Located(), Absent: absent}
+		c.When = WhenResult{Verdict: Unknown, Detail: why.Located(), Absent: absent}
 	case "outputs", "timeout":
 		// What refers to them waits by itself.
 	default:
 		c.Missing = appendNew(c.Missing, why.Located())
-		c.lacks(absent)
+		c.noteAbsent(absent)
 		if c.Rendering == RenderedComplete {
 			c.Rendering = RenderedIncomplete
 		}

@@ -139,7 +139,7 @@ func (x *reader) addHook(phase string, in [hookPlaces]Member, depth int) {
 		return
 	case embedded:
 		at[InPhase].Embeds = true
-		for _, d := range x.behind(hook, depth) {
+		for _, d := range x.embeddedMembers(hook, depth) {
 			in[InPhase] = d
 			x.addHook(phase, in, depth+1)
 		}
@@ -147,9 +147,9 @@ func (x *reader) addHook(phase string, in [hookPlaces]Member, depth int) {
 	case named:
 		name = HookName(phase, hook.name)
 		x.addParts(name, hook)
-		x.homes[name] = append(x.homes[name], hook)
+		x.definitions[name] = append(x.definitions[name], hook)
 	case dynamic:
-		x.homes[ComputedName] = append(x.homes[ComputedName], hook)
+		x.definitions[ComputedName] = append(x.definitions[ComputedName], hook)
 	}
 	for place, m := range in {
 		if len(m.guards) > 0 || Place(place) == InPhase && hook.kind == dynamic {

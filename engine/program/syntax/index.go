@@ -22,9 +22,9 @@ type Index struct {
 	// anyBody is what is written for components by pattern, and dynamicBody for
 	// those whose names only an evaluation knows.
 	anyBody, dynamicBody []Member
-	// homes is what is written for each component and hook, those of computed names under
+	// definitions is what is written for each component and hook, those of computed names under
 	// ComputedName.
-	homes map[string][]Member
+	definitions map[string][]Member
 	// fromData are the fields of which an evaluation decides the name or the existence.
 	fromData map[*ast.Field]bool
 	// order is the author's order of the components.
@@ -89,7 +89,7 @@ func Read(files []*ast.File) *Index {
 		fields:           map[string][]Member{},
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]Member{},
-		homes:            map[string][]Member{},
+		definitions:      map[string][]Member{},
 		needed:           map[string]bool{},
 		readBy:           map[string][]string{},
 		hooks:            map[string]*[hookPlaces]Additions{},
@@ -199,25 +199,25 @@ func (x *reader) addComponent(m Member, depth int) {
 		x.addParts(ComputedName, m)
 	case dynamic:
 		x.dynamicBody = append(x.dynamicBody, m)
-		x.homes[ComputedName] = append(x.homes[ComputedName], m)
+		x.definitions[ComputedName] = append(x.definitions[ComputedName], m)
 		x.addParts(ComputedName, m)
 	case named:
 		if !slices.Contains(x.order, m.name) && m.field.Constraint == token.ILLEGAL {
 			x.order = append(x.order, m.name)
 		}
 		x.bodies[m.name] = append(x.bodies[m.name], m)
-		x.homes[m.name] = append(x.homes[m.name], m)
+		x.definitions[m.name] = append(x.definitions[m.name], m)
 		x.addParts(m.name, m)
 	case embedded:
 		x.opaque = true
-		shown := x.standsFor(m.value, depth)
+		shown := x.possibleMembers(m.value, depth)
 		for _, at := range shown {
 			x.addPaths(at.value, []string{"components"})
 		}
 		if len(shown) == 0 && m.value != nil {
 			x.embeddings = append(x.embeddings, spanOf(m.value))
 		}
-		for _, d := range x.behind(m, depth) {
+		for _, d := range x.embeddedMembers(m, depth) {
 			x.addComponent(d, depth+1)
 		}
 	}
@@ -300,7 +300,7 @@ func (x *Index) MayHave(member string, path ...string) bool {
 func (x *Index) at(path []string) []Member {
 	within := x.fields[path[0]]
 	if len(path) > 1 && path[0] == "components" {
-		within, path = x.homes[path[1]], path[1:]
+		within, path = x.definitions[path[1]], path[1:]
 	}
 	for _, name := range path[1:] {
 		within = membersNamed(within, name)

@@ -49,7 +49,7 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 			})
 		}
 	}
-	for _, m := range x.homes[ComputedName] {
+	for _, m := range x.definitions[ComputedName] {
 		c.name(m)
 	}
 	return c.found
