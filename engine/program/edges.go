@@ -58,7 +58,7 @@ func derivedEdges(x *syntax.Index, component string) []Edge {
 	return out
 }
 
-// EdgesIn returns the edges of a component as far as the text of its package tells: those
+// EdgesIn returns the edges of a component as far as the text of its package shows: those
 // that are written in dependsOn, which an evaluation may leave out, and those that follow
 // from references.
 func EdgesIn(x *syntax.Index, component string) []Edge {

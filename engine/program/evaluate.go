@@ -61,10 +61,10 @@ type evaluator struct {
 	*Program
 	// root is the package with the session in it.
 	root cue.Value
-	// asked are the components that use an edge which follows from a reference, as far as that
-	// was asked. It is nil without a session: then an edge may be used by all.
+	// asked caches which components use a derived edge. It is nil without a session: then all
+	// components may use the edge.
 	asked map[string][]string
-	// rendered counts what is rendered. Without a session it has no limits.
+	// rendered counts the rendered data. Without a session it has no limits.
 	rendered tally
 }
 
@@ -76,7 +76,7 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 	// The resource is validated first, because an invalid spec causes misleading errors
 	// in all components.
 	if lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
+		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // the faults of the resource are a result
 	}
 	// A configuration that contradicts the package does the same.
 	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {

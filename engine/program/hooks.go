@@ -42,7 +42,7 @@ func (h Hook) StandsFor(component string) bool {
 // one like it.
 func (p Phase) hook(name string) string { return syntax.HookName(string(p), name) }
 
-// MayRun reports whether there may be hooks of a phase, as far as the text tells.
+// MayRun reports whether there may be hooks of a phase, as far as the text shows.
 func (p *Program) MayRun(phase Phase) bool {
 	return p.index.MayHaveHooks(string(phase))
 }

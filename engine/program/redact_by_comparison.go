@@ -20,7 +20,7 @@ import (
 // The content of a Secret must not reach a message: messages end up in the status of the custom
 // resource, in events and in logs, which more people may read.
 //
-// An expression does not tell which value a message shows, nor where that value comes from: it
+// An expression does not show which value a message contains, nor where that value comes from: it
 // passes through hidden fields, templates, comprehensions and functions. So the package is
 // evaluated a second time, with other values in place of all secret ones. A message that both
 // evaluations have cannot come from a Secret. Of all other messages only the position and the
@@ -272,7 +272,7 @@ func (b blindEvaluation) component(c, blind *Component, leadsToUnknownName func(
 	}
 	for i, e := range c.Edges {
 		if leadsToUnknownName(e) && !slices.ContainsFunc(blind.Edges, func(o Edge) bool { return o.To == e.To }) {
-			c.Edges[i].To = syntax.ComputedName // there is no such component by either name
+			c.Edges[i].To = syntax.ComputedName // neither name is that of a component
 		}
 	}
 }
@@ -306,8 +306,8 @@ func (b blindEvaluation) mayShow(text string, known bool) bool {
 	return known && !quotes(text, b.literals)
 }
 
-// quotes reports whether a quoted part of a text equals one of the values, or contains one that
-// is not short.
+// quotes reports whether a quoted part of a text equals one of the values, or contains a value
+// that is not short.
 func quotes(text string, values []string) bool {
 	if len(values) == 0 || !strings.Contains(text, `"`) {
 		return false

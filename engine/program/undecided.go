@@ -73,7 +73,7 @@ func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Compone
 }
 
 // unplaced returns the reason of a hold without its path, unless that is the path of a faulty
-// field. The path of the struct itself tells nothing.
+// field. The path of the struct itself is of no use to a person.
 func unplaced(why fault.Fault, is settlement) fault.Fault {
 	if is != masked {
 		why.Path = ""
@@ -88,7 +88,7 @@ func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, besid
 		return map[bool]int{true: 0, false: -1}[c.BeyondCR]
 	}
 	for i, f := range faults {
-		// A fault that is in no guard is in what some guard refers to.
+		// A fault outside all guards is in a value that some guard refers to.
 		if c.GuardedAt(f.Position) || !slices.ContainsFunc(beside, func(c syntax.Conditional) bool { return c.GuardedAt(f.Position) }) {
 			return i
 		}
@@ -174,7 +174,7 @@ func ownFaults(v cue.Value) fault.Faults {
 		return nil
 	}
 	// An incomplete field does not make its struct incomplete, but a faulty one
-	// makes it faulty. Its path does not always tell.
+	// makes it faulty. The path of the error does not always show which it is.
 	if !cue.IsIncomplete(err) && hasFaultyField(v) {
 		return nil
 	}

@@ -71,14 +71,14 @@ func (v *view) objectBeyondReach(s sample, o placed) fault.Faults {
 // says reports whether an object in the text of the package has a namespace.
 func (v *view) says(namespace string) bool {
 	objects, _, _ := v.Syntax().SourceObjects()
-	return slices.ContainsFunc(objects, func(o syntax.SourceObject) bool { return o.Says(namespace, "metadata", "namespace") })
+	return slices.ContainsFunc(objects, func(o syntax.SourceObject) bool { return o.HasLiteral(namespace, "metadata", "namespace") })
 }
 
 // inputBeyondReach returns a fault for each kind that an input may have and that the package may not
 // read where the input is. The rule untrusted is about namespaces that the text does not have.
 func (v *view) inputBeyondReach(s sample, i program.Input, inputs []syntax.SourceObject) fault.Faults {
 	at := slices.IndexFunc(inputs, func(w syntax.SourceObject) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
-	if at < 0 || !inputs[at].Says(i.Namespace, "namespace") {
+	if at < 0 || !inputs[at].HasLiteral(i.Namespace, "namespace") {
 		return nil
 	}
 	var out fault.Faults

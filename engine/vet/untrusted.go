@@ -258,7 +258,7 @@ func (v *view) ownNames(o syntax.SourceObject, d danger) bool {
 				continue
 			}
 			for _, name := range valuesAt(p.Manifest, d.path) {
-				if !own[name] && !o.Says(name, d.path...) {
+				if !own[name] && !o.HasLiteral(name, d.path...) {
 					return false
 				}
 				some = true

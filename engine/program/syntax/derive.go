@@ -14,15 +14,15 @@ import (
 // reference.
 type DerivedEdge struct {
 	To string
-	// If is under which conditions it exists, as the author wrote them, or "" if it always
+	// If are the conditions under which it exists, as the author wrote them, or "" if it always
 	// does.
 	If       string
 	Position fault.Position
-	// Uses is a CUE struct with the names of the components that come to one of the
-	// references, to be evaluated at the root; "" says that all do. A struct for all
-	// components of a loop costs one evaluation, and not one each.
+	// Uses is a CUE struct with the names of the components that evaluate one of the
+	// references, to be evaluated at the root; "" means that all do. One struct for all
+	// components of a loop costs one evaluation in total.
 	Uses string
-	// of is the loop that makes the components that have it; nil stands for all.
+	// of is the loop whose components have the edge; nil stands for all components.
 	of *ast.Field
 }
 

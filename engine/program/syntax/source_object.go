@@ -84,8 +84,8 @@ func (w *SourceObject) literalsAt(path ...string) (texts, types []string) {
 // Path returns its path in the package. A computed label is returned as the author wrote it.
 func (w *SourceObject) Path() []string { return w.text[0].trail }
 
-// Says reports whether there is a given string literal at a path of the object.
-func (w *SourceObject) Says(text string, path ...string) bool {
+// HasLiteral reports whether there is a given string literal at a path of the object.
+func (w *SourceObject) HasLiteral(text string, path ...string) bool {
 	texts, _ := w.literalsAt(path...)
 	return slices.Contains(texts, text)
 }

@@ -35,7 +35,7 @@ func (x *Index) FirstUnwritten(component string, path []string) (at int, known [
 		case len(next) == 0 && i > 0:
 			return i, names
 		case len(next) == 0:
-			return 0, nil // Check reports a missing object
+			return 0, nil // the check of references reports a missing object
 		}
 		within = next
 	}
