@@ -21,16 +21,9 @@ import (
 	"operetta.dev/engine/object"
 )
 
-// FieldManager is the name under which the engine owns fields. It is part of the
-// product's contract: another name would orphan every field written before.
-const FieldManager = "operetta"
-
 // TeardownFinalizer is what a custom resource has whose objects the engine deletes in
 // order. It is part of the product's contract.
 const TeardownFinalizer = "operetta.dev/teardown"
-
-// HandOverManager is the field manager of fields that the engine has handed over.
-const HandOverManager = FieldManager + "-relinquished"
 
 // A Ref identifies one object of a cluster. It is the type of package object, as an ObjectKey
 // of controller-runtime is a NamespacedName.

@@ -2,16 +2,20 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
 )
 
 // memoryStore holds resources whose statuses are written as they are.
@@ -226,5 +230,39 @@ func TestPausedResourceIsNotAskedAbout(t *testing.T) {
 	}
 	if again := k.pass(); again != 0 || k.store.writes != 0 {
 		t.Errorf("%d writes, again in %s", k.store.writes, again)
+	}
+}
+
+// forbiddenStore is a store whose statuses the operator may not write.
+type forbiddenStore struct{ *memoryStore }
+
+func (forbiddenStore) ApplyStatus(context.Context, *unstructured.Unstructured) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "shops"}, "shop-0", errors.New("no"))
+}
+
+// counted counts events.
+type counted struct{ events int }
+
+func (c *counted) Record(*unstructured.Unstructured, rollout.Event) { c.events++ }
+
+func TestWhatIsKnownOfAResourceOfABrokenPackageIsForgottenWithIt(t *testing.T) {
+	t.Parallel()
+	k, recorded := newKiosk(t), &counted{}
+	k.life.Resources, k.life.Recorder = forbiddenStore{k.store}, recorded
+	s := &unservedTeardown{brokenLimiter: flowcontrol.NewFakeAlwaysRateLimiter()}
+	key := types.NamespacedName{Name: "shop-0"}
+	once := func() { _, _ = s.reconcileBroken(k.life, k.brokenReporter)(t.Context(), key) } // the error is that of the store
+	once()
+	once()
+	if recorded.events != 1 {
+		t.Fatalf("%d events say that the status cannot be written, want 1", recorded.events)
+	}
+	shop := k.store.of[key]
+	delete(k.store.of, key)
+	once()
+	k.store.of[key] = shop
+	once()
+	if recorded.events != 2 {
+		t.Errorf("%d events after another resource of the name, want 2", recorded.events)
 	}
 }

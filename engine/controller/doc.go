@@ -15,4 +15,12 @@
 //	eventRateLimits                  how often others may have a resource reconciled
 //	fairQueue                        which requests get a worker: slow and hung reconciles must not take all
 //	backoffReconciler                when a failed request is tried again
+//
+// Where to look:
+//
+//	package_controller.go   serving a package, and swapping it for another version
+//	broken_packages.go      what resources of a broken package say
+//	unserved_teardown.go    teardown of resources whose package is not loaded
+//	duplicate_operator.go   two processes that serve one kind
+//	watch                   caches and watches of objects, inputs and Patches
 package controller

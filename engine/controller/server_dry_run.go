@@ -28,7 +28,7 @@ func NewServerDryRun(config *rest.Config, options Options, programs ...*program.
 		},
 		Apply: func(ctx context.Context, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			out := resource.DeepCopy()
-			return out, dry.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner("operetta-dry-run"), client.ForceOwnership)
+			return out, dry.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(cluster.DryRunFieldManager), client.ForceOwnership)
 		},
 		Namespace: options.CustomResourceNamespace, ConfigMap: options.ConfigMap, Allow: options.Allow, Subsystem: others.has,
 	}, programs...), nil

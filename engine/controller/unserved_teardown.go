@@ -116,7 +116,7 @@ func (s *unservedTeardown) lookForWaiting(ctx context.Context) {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		s.log.Info("deletions that nobody else completes are completed here, for resources of packages that do not run here", "packages", slices.Compact(names))
+		s.log.Info("tearing down deleted resources whose package is not loaded here, for resources of packages that do not run here", "packages", slices.Compact(names))
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *unservedTeardown) kinds(ctx context.Context) ([]packageMissingKind, err
 	return kindsDefined(definitions.Items, resources), nil
 }
 
-// An packageMissingKind is the kind of a package that is not served.
+// A packageMissingKind is the kind of a package that is not served.
 type packageMissingKind struct {
 	schema.GroupVersionKind
 	pkg        string
@@ -406,7 +406,10 @@ func (s *unservedTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenRep
 		switch {
 		case err != nil:
 			return 0, err
-		case cr == nil || cr.GetDeletionTimestamp() == nil:
+		case cr == nil:
+			u.forget(key)
+			return l.StepPackageMissing(ctx, key) // it forgets the resource, too
+		case cr.GetDeletionTimestamp() == nil:
 			return u.reconcile(ctx, key)
 		case s.tearsDown():
 			return l.StepPackageMissing(ctx, key)

@@ -3,6 +3,7 @@ package ownership
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -171,7 +172,7 @@ func wrongShortStatus(text string) string {
 	if json.Unmarshal([]byte(text), &said) != nil || said == nil {
 		return "is not the JSON of an object"
 	}
-	if conditions, has := said["conditions"]; has && (conditions == nil || DecodeStrict("", conditions, &[]shortCondition{}) != nil) {
+	if conditions, has := said["conditions"]; has && !areShort(conditions) {
 		return "has conditions of another form"
 	}
 	delete(said, "conditions")
@@ -182,4 +183,14 @@ func wrongShortStatus(text string) string {
 		}
 	}
 	return ""
+}
+
+// areShort reports whether a value is a list of conditions as shortStatus keeps them. A null, which
+// the decoder takes for a missing value, is not.
+func areShort(conditions any) bool {
+	list, isList := conditions.([]any)
+	return isList && DecodeStrict("", list, &[]shortCondition{}) == nil && !slices.ContainsFunc(list, func(c any) bool {
+		fields, _ := c.(map[string]any)
+		return fields == nil || slices.Contains(slices.Collect(maps.Values(fields)), nil)
+	})
 }

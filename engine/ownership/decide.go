@@ -58,21 +58,6 @@ func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
 	return Action{Verb: Refuse, Reason: fmt.Sprintf("unknown situation %s", situation)}
 }
 
-// decideAdoption decides about an object that somebody else owns.
-func decideAdoption(want Desired, live *unstructured.Unstructured, whose string) Action {
-	claim, claimed := ClaimOn(live)
-	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
-	switch {
-	case claimed && want.Policy.Adopt:
-		return Action{Verb: Conflict, Reason: kept}
-	case claimed:
-		return Action{Verb: Refuse, Reason: kept}
-	case want.Policy.Adopt:
-		return Action{Verb: Adopt, Reason: "taken over from " + whose}
-	}
-	return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
-}
-
 // decideUnproven restores the marks of an object whatever its policy, because nobody else owns it.
 func decideUnproven(live *unstructured.Unstructured) Action {
 	if live.GetDeletionTimestamp() != nil {
@@ -92,7 +77,7 @@ func decideOwned(want Desired, live *unstructured.Unstructured) Action {
 	default:
 		return Action{Verb: Update}
 	}
-	if path, ok := lostField(want, live); ok {
+	if path, ok := driftedField(want, live); ok {
 		return Action{Verb: Repair, Reason: textOf(path) + " was changed by somebody else"}
 	}
 	return Action{Verb: Keep}

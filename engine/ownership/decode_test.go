@@ -41,6 +41,8 @@ func TestAnInventoryThatSaysNothingUsefulIsRefusedWithItsPlace(t *testing.T) {
 		"last words that are a book":       {"a package would see them", `[{component: a, objects: [{` + entry + `, last: '{"a": "` + strings.Repeat("a", 600) + `"}'}]}]`, "[0].objects[0].last", "longer than 512"},
 		"last words that are a tree":       {"as before", `[{component: a, objects: [{` + entry + `, last: '{"a": {}}'}]}]`, "[0].objects[0].last", "more than plain fields"},
 		"conditions that say much":         {"as before", `[{component: a, objects: [{` + entry + `, last: '{"conditions": [{"message": "x"}]}'}]}]`, "[0].objects[0].last", "conditions of another form"},
+		"a condition that is null":         {"as before", `[{component: a, objects: [{` + entry + `, last: '{"conditions": [null]}'}]}]`, "[0].objects[0].last", "conditions of another form"},
+		"a condition with a null":          {"as before", `[{component: a, objects: [{` + entry + `, last: '{"conditions": [{"type": null}]}'}]}]`, "[0].objects[0].last", "conditions of another form"},
 		"a field that is no name":          {"it is said in messages", `[{"\e[2J": true}]`, `[0]."\x1b[2J"`, "later version"},
 		"an ending that is none":           {"what it means is not known", `[{component: a, objects: [{` + entry + `, ended: Perhaps}]}]`, "[0].objects[0].ended", "later version"},
 		"last words that are no object":    {"a package would see them", `[{component: a, objects: [{` + entry + `, last: "[1]"}]}]`, "[0].objects[0].last", "not the JSON of an object"},

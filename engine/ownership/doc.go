@@ -6,6 +6,14 @@
 //	Decide     stamped manifest + live object + owner -> Action
 //	Inventory  what a custom resource has written, grouped by component
 //
+// Where to look:
+//
+//	drift.go           a field that somebody else changed or removed
+//	adoption.go        an object that somebody else owns, and who may take it over
+//	field_conflict.go  another manager that keeps changing a field
+//	finished.go        Jobs and Pods that have ended
+//	rebuild.go         an inventory that is lost
+//
 // # When is an object in sync?
 //
 // The engine never compares values with what the API server made of them:

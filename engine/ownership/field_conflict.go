@@ -14,7 +14,7 @@ import (
 // Lost returns a field of a live object that the engine has lost to another field manager, and that
 // manager. The manager is "" if it is unknown, as when the field was removed.
 func Lost(want Desired, live *unstructured.Unstructured) (field, manager string) {
-	path, lost := lostField(want, live)
+	path, lost := driftedField(want, live)
 	if !lost {
 		return "", ""
 	}

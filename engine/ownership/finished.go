@@ -64,7 +64,7 @@ func (e Entry) Ran(manifest map[string]any, key string) bool {
 // that was applied with other content than the inventory has counts as not finished.
 func (inv Inventory) WithFinished(ownerNamespace string, last *unstructured.Unstructured, how FinishState) Inventory {
 	ref := cluster.RefOf(last).Identity()
-	return inv.edited(func(_ string, e *Entry) {
+	return inv.edited("", func(e *Entry) {
 		if e.Ref(ownerNamespace).Identity() != ref {
 			return
 		}

@@ -202,13 +202,25 @@ func (e Entry) knowing(known Entry) Entry {
 	return e
 }
 
-// edited returns the inventory with a change of its entries.
-func (inv Inventory) edited(edit func(component string, e *Entry)) Inventory {
+// edited returns the inventory with a change of the entries of a component, or of all for "". It
+// copies only what changes: a rollout edits the inventory once for each object.
+func (inv Inventory) edited(component string, edit func(e *Entry)) Inventory {
 	out := slices.Clone(inv)
-	for i, g := range out {
-		out[i].Objects = slices.Clone(g.Objects)
-		for j := range out[i].Objects {
-			edit(g.Component, &out[i].Objects[j])
+	var e Entry
+	for i, g := range inv {
+		if component != "" && g.Component != component {
+			continue
+		}
+		copied := false
+		for j := range g.Objects {
+			e = g.Objects[j]
+			if edit(&e); e == g.Objects[j] {
+				continue
+			}
+			if !copied {
+				out[i].Objects, copied = slices.Clone(g.Objects), true
+			}
+			out[i].Objects[j] = e
 		}
 	}
 	return out
@@ -217,8 +229,8 @@ func (inv Inventory) edited(edit func(component string, e *Entry)) Inventory {
 // Applied returns the inventory with the digest of an object that was applied.
 func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
 	ref := d.Ref().Identity()
-	return inv.edited(func(component string, e *Entry) {
-		if component == d.Component && e.Ref(ownerNamespace).Identity() == ref {
+	return inv.edited(d.Component, func(e *Entry) {
+		if e.Ref(ownerNamespace).Identity() == ref {
 			e.Digest, e.Content = d.Digest, d.Content
 		}
 	})
@@ -230,7 +242,7 @@ func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstru
 	for _, u := range objects {
 		uids[cluster.RefOf(u).Identity()] = uidOf(u)
 	}
-	return inv.edited(func(_ string, e *Entry) {
+	return inv.edited("", func(e *Entry) {
 		if uid, seen := uids[e.Ref(ownerNamespace).Identity()]; seen {
 			e.UID = uid
 		}
@@ -239,7 +251,7 @@ func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstru
 
 // Orphaned returns the inventory with every object to be left behind.
 func (inv Inventory) Orphaned() Inventory {
-	return inv.edited(func(_ string, e *Entry) { e.Orphan = true })
+	return inv.edited("", func(e *Entry) { e.Orphan = true })
 }
 
 // Without returns the inventory without one object. A component without objects leaves the

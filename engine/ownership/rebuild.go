@@ -20,7 +20,7 @@ type Skipped struct {
 // Check. It also returns the objects that it skipped, except those that name another owner, too.
 func Rebuild(owner Owner, objects []*unstructured.Unstructured) (Inventory, []Skipped) {
 	owner.known = nil
-	b := &rebuilding{owner: owner, seen: map[cluster.Ref]bool{}, edges: map[string]int{}}
+	b := &rebuilding{owner: owner, seen: map[cluster.Ref]bool{}, groups: map[string]int{}}
 	for _, u := range objects {
 		if why := b.add(u); why != "" {
 			b.skipped = append(b.skipped, Skipped{cluster.RefOf(u), why})
@@ -34,11 +34,12 @@ type rebuilding struct {
 	owner   Owner
 	out     Inventory
 	skipped []Skipped
-	// seen are the objects of the inventory so far. edges is how many edges each component has,
-	// and total how many all have.
-	seen  map[cluster.Ref]bool
-	edges map[string]int
-	total int
+	// seen are the objects of the inventory so far, groups are the indexes of its components, and
+	// edges is how many edges these have. Anybody may mark as many objects as an inventory may have,
+	// so adding one must not search or copy the others.
+	seen   map[cluster.Ref]bool
+	groups map[string]int
+	edges  int
 }
 
 // add adds an object to the inventory, or returns why not; "" also for an object of another owner.
@@ -65,14 +66,22 @@ func (b *rebuilding) add(u *unstructured.Unstructured) string {
 	if g.check("") != nil {
 		return "its marks " + ComponentMark + " and " + AfterMark + " say nothing that can be"
 	}
-	known, has := b.edges[component]
-	if len(b.seen) == MaxObjects || (!has && len(b.edges) == maxComponents) || b.total+len(g.DependsOn)-known > maxEdges {
+	i, has := b.groups[component]
+	edges := b.edges + len(g.DependsOn)
+	if has {
+		edges -= len(b.out[i].DependsOn)
+	}
+	if len(b.seen) == MaxObjects || (!has && len(b.out) == maxComponents) || edges > maxEdges {
 		return "there are too many objects"
 	}
-	b.seen[ref] = true
-	b.total += len(g.DependsOn) - known
-	b.edges[component] = len(g.DependsOn)
-	b.out = b.out.With(component, g.DependsOn, g.Objects)
+	b.seen[ref], b.edges = true, edges
+	if !has {
+		b.groups[component] = len(b.out)
+		b.out = append(b.out, g)
+		return ""
+	}
+	b.out[i].DependsOn = g.DependsOn
+	b.out[i].Objects = append(b.out[i].Objects, g.Objects...)
 	return ""
 }
 

@@ -2,6 +2,7 @@ package ownership_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -39,6 +40,81 @@ func TestAnInventoryThatIsRebuiltHasSoManyComponentsAtMost(t *testing.T) {
 	}
 	if _, err := ownership.Decode(inv.Encode()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A kind that is served in two versions may be listed in both, and anybody may mark an object anew in
+// between: an inventory has it once, in the component that it was found in first.
+func TestAnInventoryThatIsRebuiltHasEachObjectOnce(t *testing.T) {
+	t.Parallel()
+	mark := marked(t)
+	later := mark("one", "a")
+	later.SetAPIVersion("v2")
+	inv, skipped := ownership.Rebuild(owner, []*unstructured.Unstructured{mark("one", "a"), mark("two", "b"), mark("one", "b"), later})
+	var got []string
+	for _, g := range inv {
+		for _, e := range g.Objects {
+			got = append(got, g.Component+" "+e.APIVersion+" "+e.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"a v1 one", "b v1 two"}, got); diff != "" || len(skipped) > 0 {
+		t.Errorf("%v were skipped; (-want +got):\n%s", skipped, diff)
+	}
+}
+
+// Every object of a component has the edges of the component: they count once, and the last ones count.
+func TestAnInventoryThatIsRebuiltHasSoManyEdgesAtMost(t *testing.T) {
+	t.Parallel()
+	mark := marked(t)
+	after := func(name, component string, edges int) *unstructured.Unstructured {
+		u := mark(name, component)
+		annotations := u.GetAnnotations()
+		annotations[ownership.AfterMark] = strings.TrimSuffix(strings.Repeat("x,", edges), ",")
+		u.SetAnnotations(annotations)
+		return u
+	}
+	inv, skipped := ownership.Rebuild(owner, []*unstructured.Unstructured{
+		after("one", "a", 15_000), after("two", "a", 15_000), after("refused", "b", 5_001), after("three", "a", 1), after("four", "b", 19_999),
+	})
+	got := map[string]int{}
+	for _, g := range inv {
+		got[g.Component+" objects"], got[g.Component+" edges"] = len(g.Objects), len(g.DependsOn)
+	}
+	if diff := cmp.Diff(map[string]int{"a objects": 3, "a edges": 1, "b objects": 1, "b edges": 19_999}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(skipped) != 1 || skipped[0].Ref.Name != "refused" || !strings.Contains(skipped[0].Why, "too many") {
+		t.Errorf("what was skipped is %v", skipped)
+	}
+}
+
+// Anybody may create as many marked objects in a namespace of their own as an inventory may have, so
+// each one must cost the same. It counts the memory of the whole process, so it is not parallel.
+func TestTheCostOfAnObjectOfAnInventoryThatIsRebuiltDoesNotGrow(t *testing.T) {
+	mark := marked(t)
+	for name, component := range map[string]func(i int) string{
+		"one component":   func(int) string { return "c" },
+		"many components": func(i int) string { return fmt.Sprintf("c%d", i) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			perObject := func(n int) uint64 {
+				var objects []*unstructured.Unstructured
+				for i := range n {
+					objects = append(objects, mark(fmt.Sprintf("n%d", i), component(i)))
+				}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				inv, _ := ownership.Rebuild(owner, objects)
+				runtime.ReadMemStats(&after)
+				if inv.Len() != n {
+					t.Fatalf("the inventory has %d objects, want %d", inv.Len(), n)
+				}
+				return (after.TotalAlloc - before.TotalAlloc) / uint64(n)
+			}
+			if few, many := perObject(200), perObject(2000); many > 2*few {
+				t.Errorf("one of 2000 objects takes %d bytes, and one of 200 %d", many, few)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/token"
@@ -63,6 +64,10 @@ func (k *Kinds) fields(key string, schema cue.Value) typeFields {
 
 // Of returns the type of a kind, if there is one.
 func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
+	name := "#" + kind.Kind
+	if !ast.IsValidIdent(name) { // cue.Def panics
+		return cue.Value{}, false
+	}
 	group, _, _ := strings.Cut(cmp.Or(kind.Group, "core"), ".") // networking.k8s.io is in networking
 	path := typesPath + group + "/" + kind.Version
 	types, known := k.packages[path]
@@ -75,7 +80,7 @@ func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
 	if !types.Exists() {
 		return cue.Value{}, false
 	}
-	out := types.LookupPath(cue.MakePath(cue.Def("#" + kind.Kind)))
+	out := types.LookupPath(cue.MakePath(cue.Def(name)))
 	is := stringOr(lookup(out, "apiVersion"), "")
 	return out, out.Exists() && is == kind.GroupVersion().String()
 }

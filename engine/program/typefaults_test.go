@@ -16,6 +16,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
@@ -235,4 +236,34 @@ func lookup(v any, at []any) any {
 		}
 	}
 	return v
+}
+
+func TestAKindThatHasNoTypeIsNone(t *testing.T) {
+	t.Parallel()
+	s, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(head)}}, "shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete, err := s.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := program.NewKinds(complete)
+	rows := []struct {
+		reason string
+		kind   schema.GroupVersionKind
+		want   bool
+	}{
+		{"one of Kubernetes", schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, true},
+		{"an unknown kind of a known group", schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deploy"}, false},
+		{"a kind made of what a sample has for a text, which is no identifier of CUE", schema.GroupVersionKind{Version: "v1", Kind: "sample-spec-kind"}, false},
+		{"a kind with quotes", schema.GroupVersionKind{Version: "v1", Kind: `"\(x)`}, false},
+		{"no kind", schema.GroupVersionKind{Version: "v1"}, false},
+		{"a group and version that are no part of an import path", schema.GroupVersionKind{Group: "../ \x00\"", Version: "::@", Kind: "Pod"}, false},
+	}
+	for _, row := range rows {
+		if _, ok := kinds.Of(row.kind); ok != row.want {
+			t.Errorf("%s: there is a type for %v: %v, want %v", row.reason, row.kind, ok, row.want)
+		}
+	}
 }

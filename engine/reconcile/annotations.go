@@ -1,14 +1,10 @@
 package reconcile
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/status"
 )
 
 // The annotations by which a person controls the reconciles of one resource.
@@ -52,47 +48,8 @@ func (s *state) withoutHooks() string {
 	return fmt.Sprintf("an operator that runs with --allow-annotations=skip-hooks deletes without them what has the annotation %s: \"true\"", AnnotationSkipHooks)
 }
 
-// paused reports whether a person has paused the resource.
-func (s *state) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] == "true" }
-
 // asked reports whether a person has requested a reconcile since the last one.
 func (s *state) asked() bool {
 	at := s.cr.GetAnnotations()[AnnotationReconcileAt]
 	return at != "" && at != s.before["lastHandledReconcileAt"]
 }
-
-// pause reports in the status that the resource is paused, and does nothing else.
-func (s *state) pause(ctx context.Context) (time.Duration, error) {
-	if err := s.writeChanged(ctx, status.Paused(s.before, s.cr.GetGeneration(), s.Now())); err != nil {
-		return 0, err
-	}
-	return 0, s.patchesPaused(ctx)
-}
-
-// leveled returns a log that shows debug messages of a resource whose annotation requests them,
-// whatever the level of the process.
-func leveled(log logr.Logger, level string) logr.Logger {
-	if level != "debug" || log.GetSink() == nil {
-		return log
-	}
-	return log.WithSink(raised{log.GetSink()})
-}
-
-// raised is a sink that logs every message at level 0.
-type raised struct{ logr.LogSink }
-
-// Enabled implements logr.LogSink.
-func (raised) Enabled(int) bool { return true }
-
-// Info implements logr.LogSink.
-func (r raised) Info(_ int, msg string, keysAndValues ...any) {
-	r.LogSink.Info(0, msg, keysAndValues...)
-}
-
-// WithValues implements logr.LogSink.
-func (r raised) WithValues(keysAndValues ...any) logr.LogSink {
-	return raised{r.LogSink.WithValues(keysAndValues...)}
-}
-
-// WithName implements logr.LogSink.
-func (r raised) WithName(name string) logr.LogSink { return raised{r.LogSink.WithName(name)} }

@@ -102,7 +102,8 @@ func (p *limitedPackage) remembered(version string) *program.LimitError {
 	if wait <= 0 {
 		return nil
 	}
-	return p.refuse(e, wait)
+	p.retryLater(e, wait)
+	return e.limit
 }
 
 // remember records that an evaluation has exceeded a limit.
@@ -119,16 +120,15 @@ func (p *limitedPackage) remember(version string, limit *program.LimitError) {
 	}
 	e.versions[version], e.limit = true, limit
 	e.retryAt = now.Add(e.pause)
-	p.refuse(e, e.pause)
+	p.retryLater(e, e.pause)
 }
 
-// refuse returns the limit that the last evaluation exceeded, which is tried again after a wait.
-func (p *limitedPackage) refuse(e *exceededEvaluation, wait time.Duration) *program.LimitError {
+// retryLater has the evaluation that exceeded a limit tried again after a wait.
+func (p *limitedPackage) retryLater(e *exceededEvaluation, wait time.Duration) {
 	p.retryAfter = wait
 	if e.limit.TooSlow && e.pause == limitedFirst {
 		p.transient = e.limit
 	}
-	return e.limit
 }
 
 // Locate implements rollout.Locator.

@@ -78,6 +78,15 @@ func TestWhatIsBeyondALimitIsEvaluatedAgainWhenSomethingHasChanged(t *testing.T)
 			b.restart()
 			act(b.t, b.memory, map[string]any{"list": ones(601)})
 		}, 1},
+		"a new process, and a person asks": {"they may know why", func(b *bench) {
+			b.restart()
+			b.annotate(reconcile.AnnotationReconcileAt, "now")
+		}, 1},
+		"a person has asked, and a new process": {"they have their answer", func(b *bench) {
+			b.annotate(reconcile.AnnotationReconcileAt, "now")
+			b.stepsOf(1, b.program)
+			b.restart()
+		}, 0},
 		"a new process, and six minutes": {"it may have been the machine", func(b *bench) {
 			b.restart()
 			b.stepsOf(1, &costly{Program: b.program, b: b})
@@ -260,6 +269,7 @@ func TestHooksBeforeDeletionAreNotSkippedBecauseOfASlowMoment(t *testing.T) {
 			if b.find("ConfigMap", "c0") == nil || again <= 0 || again > 5*time.Minute || p.evaluations != 1 {
 				t.Fatalf("after one slow evaluation of %d it comes again after %s, and objects are %v", p.evaluations, again, b.memory.Refs())
 			}
+			b.expect("people are told what the deletion waits for", "False EvaluationTooSlow", "the hooks before deletion cannot run", "took longer than the limit of 10s")
 			if row.restart {
 				b.restart()
 				b.stepsOf(1, p)
@@ -274,6 +284,35 @@ func TestHooksBeforeDeletionAreNotSkippedBecauseOfASlowMoment(t *testing.T) {
 				t.Errorf("hooks were skipped: %v, want %v; what is left is %v", skipped, row.skipped, b.memory.Refs())
 			}
 		})
+	}
+}
+
+// The package is evaluated once more without the configuration that a tenant has written into the
+// resource, and the hooks run with that.
+func TestASlowConfigurationOfTheResourceItselfDelaysNoDeletion(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, fanout+`config: {...}
+hooks: beforeDelete: bye: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "bye"}
+`)
+	act(t, b.memory, map[string]any{"list": ones(3)})
+	b.rest()
+	b.annotate(reconcile.AnnotationConfig, "a: 1")
+	act(t, b.memory, deleted)
+	p := &costly{Program: b.program, b: b, takes: func(s program.Session) time.Duration {
+		if slices.ContainsFunc(s.Config, func(l program.Layer) bool { return l.Tenant }) {
+			return 11 * time.Second
+		}
+		return 0
+	}}
+	for range 10 {
+		b.stepsOf(1, p)
+		b.memory.CollectGarbage()
+	}
+	if u := b.find("Shop", shopKey.Name); u != nil {
+		t.Errorf("its deletion waits: %v", u.Object["status"])
+	}
+	if b.heard("HooksSkipped") > 0 {
+		t.Errorf("the hook did not run: %v", b.events)
 	}
 }
 

@@ -188,11 +188,21 @@ func TestAFightEndsWhenTheOtherStops(t *testing.T) {
 func TestAChangeOfTheSpecEndsAPauseAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, noted)
-	b.live(10, func() bool { return b.overwrite("note", "text", "mine") })
-	act(t, b.memory, map[string]any{"size": int64(2)})
-	if _, err := b.life.Step(t.Context(), shopKey, b.program); err != nil {
-		t.Fatal(err)
+	step := func() {
+		t.Helper()
+		if _, err := b.life.Step(t.Context(), shopKey, b.program); err != nil {
+			t.Fatal(err)
+		}
 	}
+	b.live(10, func() bool { return b.overwrite("note", "text", "mine") })
+	step()
+	b.overwrite("note", "text", "mine")
+	step()
+	if text := b.data("note", "text"); text != "mine" {
+		t.Fatalf("the text is %q: there is no pause", text)
+	}
+	act(t, b.memory, map[string]any{"size": int64(2)})
+	step()
 	if got := b.data("note", "size") + b.data("note", "text"); got != "2shop" {
 		t.Errorf("the object says %q after the spec was changed", got)
 	}

@@ -15,8 +15,10 @@
 //	component_timeout.go   timeouts of components
 //	evaluation_limit.go    evaluations that take too much or too long
 //	write_limits.go        the backoff of writes that others provoke
-//	status_state.go        the state that the engine keeps in the status
-//	status_interval.go     how often progress is written
+//	status_write.go        the write of the status; status_interval.go how often progress is written
+//	stored_state.go        the state that the engine keeps in the status
+//	pause.go               pausing; annotations.go the other annotations for people
+//	finalizer.go           the write of the finalizer; whether there has to be one is for rollout (NeedsFinalizer)
 //	teardown.go            deletion; package_missing.go deletion without the package
 //	memory.go              what the process remembers of a resource
 package reconcile
@@ -196,7 +198,7 @@ func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured
 	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
 	return &state{
 		Reconciler: l,
-		log:        redactor.Log(leveled(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
+		log:        redactor.Log(withLogLevel(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
 		redactor:   redactor,
 		program:    p,
 		cr:         cr,

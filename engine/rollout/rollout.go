@@ -5,7 +5,7 @@
 //	observe -> evaluate -> plan -> stamp -> store inventory -> deploy -> hooks -> prune -> Result
 //
 //	observe   read the live objects of the inventory
-//	evaluate  evaluate the package over the resource and those, until it names no others
+//	evaluate  run the package over the resource and those objects, until it names no others
 //	plan      order the components, and find out which are excluded
 //	stamp     give the objects digest, marks and owner; find duplicates
 //	store     write the inventory to the status before the first write

@@ -15,7 +15,8 @@ func references(v *view) fault.Faults {
 	schema := v.CRSchema()
 	var out fault.Faults
 	for _, r := range v.Syntax().References() {
-		at, known := 0, []string(nil)
+		var at int
+		var known []string
 		if r.Path[0] == "cr" {
 			at, known = unknownField(schema, r.Path)
 		} else {

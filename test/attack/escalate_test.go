@@ -24,7 +24,7 @@ components: any: objects: o: {
 	metadata: name: "mine"
 	roleRef: {apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin"}
 	subjects: [{apiGroup: "rbac.authorization.k8s.io", kind: "User", name: cr.spec.name}]
-}`, map[string]any{"kind": "RoleBinding", "name": "mallory"}, "components.any.objects.o.kind", "an object of whatever kind"},
+}`, map[string]any{"kind": "RoleBinding", "name": "mallory"}, "components.any.objects.o.kind", "objects of any kind"},
 	"a type of Secret": {"escsecret", `
 #Spec: type: string | *"Opaque"
 components: any: objects: o: {
@@ -37,7 +37,7 @@ components: any: objects: o: {
 #Spec: object: {apiVersion: string, kind: string, metadata: name: string, ...} @crd(preserveUnknownFields)
 components: any: objects: o: cr.spec.object`, map[string]any{"object": map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "mine"},
-	}}, "components.any.objects.o", "an object of whatever kind"},
+	}}, "components.any.objects.o", "objects of any kind"},
 	"an account by way of a template": {"escaccount", `
 #Spec: account: string
 _pod: {#as: string, spec: {serviceAccountName: #as, containers: [{name: "main", image: "main:1"}]}}
@@ -51,7 +51,7 @@ components: any: objects: o: {apiVersion: "v1", kind: "Pod", metadata: name: "mi
 #Spec: place: string
 reach: Secret: namespaces: "*": true
 components: any: objects: o: {apiVersion: "v1", kind: "Secret", metadata: {name: "mine", namespace: cr.spec.place}}`,
-		map[string]any{"place": "kube-system"}, "components.any.objects.o.metadata.namespace", "in whatever namespace"},
+		map[string]any{"place": "kube-system"}, "components.any.objects.o.metadata.namespace", "in any namespace"},
 }
 
 func TestAttackByAPackageThatTakesMoreFromTheSpecThanItsAuthorMeant(t *testing.T) {

@@ -197,7 +197,27 @@ func (l *live) serve(ctx context.Context, kind schema.GroupVersionKind) error {
 }
 
 func (l *live) withdraw(ctx context.Context, kind schema.GroupVersionKind) error {
-	return l.server.withdraw(ctx, kind)
+	if err := l.server.withdraw(ctx, kind); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	_, watched := l.recordings[kind]
+	l.mu.Unlock()
+	if !watched {
+		return nil
+	}
+	// The API server deletes the objects before it withdraws the kind, and the cache learns of it later.
+	return eventually(ctx, "the cache to hold no "+kind.Kind, func() error {
+		held := &unstructured.UnstructuredList{}
+		held.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := l.server.cache.List(ctx, held, client.InNamespace(l.namespace)); err != nil {
+			return err
+		}
+		if len(held.Items) > 0 {
+			return fmt.Errorf("it holds %d", len(held.Items))
+		}
+		return nil
+	})
 }
 
 func (l *live) refuse(r memory.Admission) { l.server.webhook.refuse(l.namespace, r) }

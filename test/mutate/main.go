@@ -16,6 +16,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -97,10 +98,8 @@ func run(o options, names []string) error {
 	mutants := slices.DeleteFunc(draw(b.mutants, o), func(m mutant) bool { return !only.MatchString(m.String()) })
 	fmt.Printf("%d of %d possible mutants, seed %d\n", len(mutants), len(b.mutants), o.seed)
 	s := &score{want: len(mutants), tried: map[string]int{}, killed: map[string]int{}}
-	if err := b.testMutants(ctx, chosen, mutants, reached, o.workers, s); err != nil {
-		return err
-	}
-	return s.print(time.Since(started), o.minPercent)
+	err = b.testMutants(ctx, chosen, mutants, reached, o.workers, s)
+	return errors.Join(err, s.print(time.Since(started), o.minPercent)) // an interrupted run has some verdicts, too
 }
 
 // draw returns as many mutants as are wanted, in the order of their numbers.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"go/ast"
 	"go/importer"
@@ -202,6 +203,21 @@ func TestLarge(t *testing.T) {
 	s := &score{tried: map[string]int{}, killed: map[string]int{}}
 	if err := b.testMutants(t.Context(), []target{p}, b.mutants[:2], reached, 2, s); err != nil || s.done != 2 || s.killed["p"] != 2 {
 		t.Errorf("%d mutants are tested, %d killed, error %v", s.done, s.killed["p"], err)
+	}
+}
+
+// An interrupt leaves most mutants without a verdict: their tests do not even begin.
+func TestAnInterruptedRunKeepsItsVerdicts(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	b := &binaries{dir: t.TempDir(), root: t.TempDir()}
+	p := target{name: "p", tests: []string{"."}}
+	reached := reach{2: {{pkg: ".", name: "TestSmall"}}, 3: {{pkg: ".", name: "TestSmall"}}}
+	s := &score{tried: map[string]int{}, killed: map[string]int{}}
+	err := b.testMutants(ctx, []target{p}, []mutant{{id: 1, target: "p"}, {id: 2, target: "p"}, {id: 3, target: "p"}}, reached, 1, s)
+	if !errors.Is(err, context.Canceled) || s.done != 1 || len(s.survived) != 1 {
+		t.Errorf("%d mutants are tested, %d survived, error %v; want only the one that no test reaches", s.done, len(s.survived), err)
 	}
 }
 

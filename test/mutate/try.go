@@ -153,7 +153,9 @@ func (b *binaries) try(ctx context.Context, m mutant, batches []batch) (v verdic
 		cmd := b.command(ctx, c.pkg, "-test.failfast", "-test.run="+c.pattern(), "-test.timeout="+c.timeout().String())
 		cmd.Env = append(cmd.Env, switches.Variable+"="+strconv.Itoa(m.id))
 		err := cmd.Run()
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a test has left running
+		if cmd.Process != nil { // an interrupt before it starts leaves none
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a test has left running
+		}
 		if ctx.Err() != nil {
 			return "", "", ctx.Err()
 		}

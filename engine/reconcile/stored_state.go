@@ -75,19 +75,6 @@ func (s *state) statusWithFault(reason status.Reason, message string) map[string
 	return after
 }
 
-// writeChanged writes a status if it differs.
-func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
-	before := s.before
-	if status.Same(before, after) {
-		return nil
-	}
-	if err := s.write(ctx, after); err != nil {
-		return err
-	}
-	s.recordTransition(before, after)
-	return nil
-}
-
 // decodeInventory reads the inventory of a status. It errors with a corruptStatusError.
 func decodeInventory(s map[string]any) (ownership.Inventory, error) {
 	list, err := listIn(s, fieldInventory, remedyInventory)

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,4 +51,19 @@ func ClaimOn(live *unstructured.Unstructured) (Claim, bool) {
 		c.Evidence = ByReference
 	}
 	return c, true
+}
+
+// decideAdoption decides about an object that somebody else owns.
+func decideAdoption(want Desired, live *unstructured.Unstructured, whose string) Action {
+	claim, claimed := ClaimOn(live)
+	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
+	switch {
+	case claimed && want.Policy.Adopt:
+		return Action{Verb: Conflict, Reason: kept}
+	case claimed:
+		return Action{Verb: Refuse, Reason: kept}
+	case want.Policy.Adopt:
+		return Action{Verb: Adopt, Reason: "taken over from " + whose}
+	}
+	return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
 }

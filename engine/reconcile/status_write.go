@@ -157,3 +157,16 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 	}
 	return all
 }
+
+// writeChanged writes a status if it differs.
+func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
+	before := s.before
+	if status.Same(before, after) {
+		return nil
+	}
+	if err := s.write(ctx, after); err != nil {
+		return err
+	}
+	s.recordTransition(before, after)
+	return nil
+}

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// lostField returns the path of a field of the manifest that the engine does not own in the live
+// driftedField returns the path of a field of the manifest that the engine does not own in the live
 // object, if there is one. A path without elements stands for all fields.
 //
 // This needs no schema: managedFields tell of each list whether it is owned as a whole or item
 // by item, and by which keys.
-func lostField(want Desired, live *unstructured.Unstructured) (fieldpath.Path, bool) {
+func driftedField(want Desired, live *unstructured.Unstructured) (fieldpath.Path, bool) {
 	owned := ownedFields(live, operationsOf(want.Policy)...)
 	if owned == nil {
 		return nil, true

@@ -1,0 +1,11 @@
+package cluster
+
+// FieldManager is the name under which the engine owns fields. It is part of the
+// product's contract: another name would orphan every field written before.
+const FieldManager = "operetta"
+
+// HandOverManager is the field manager of fields that the engine has handed over.
+const HandOverManager = FieldManager + "-relinquished"
+
+// DryRunFieldManager is the field manager of a custom resource that a dry run applies to a server.
+const DryRunFieldManager = FieldManager + "-dry-run"

@@ -1,0 +1,47 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/status"
+)
+
+// Whoever reports that no version of a package is served asks again until the status says so.
+func TestABrokenPackageIsReportedUntilTheStatusSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason  string
+		prepare func(b *bench)
+		// reported are what two reports in a row return, and writes how many statuses they write.
+		reported [2]bool
+		fails    bool
+		writes   int
+	}{
+		"a resource":        {"the second report finds the first", func(*bench) {}, [2]bool{true, true}, false, 1},
+		"a paused one":      {"nothing but a deletion happens to it", func(b *bench) { b.annotate(reconcile.AnnotationPaused, "true") }, [2]bool{}, false, 0},
+		"a deleted one":     {"its deletion is reported in another way", func(b *bench) { b.holdResource(); act(b.t, b.memory, deleted) }, [2]bool{}, false, 0},
+		"none":              {"it is gone", func(b *bench) { act(b.t, b.memory, deleted) }, [2]bool{}, false, 0},
+		"an unwritable one": {"the status says nothing yet", func(b *bench) { b.life.Resources = mute{b.life.Resources} }, [2]bool{}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, timed)
+			b.rest()
+			row.prepare(b)
+			before := len(b.memory.Changes())
+			for i, want := range row.reported {
+				got, err := b.life.ReportPackageBroken(t.Context(), shopKey, "shop.cue:1: it is broken")
+				if got != want || (err != nil) != row.fails {
+					t.Errorf("%s: report %d returns %v and error %v", row.reason, i, got, err)
+				}
+			}
+			if got := len(b.memory.Changes()) - before; got != row.writes {
+				t.Errorf("%s: %d writes, want %d", row.reason, got, row.writes)
+			}
+			if got, _ := b.condition(status.ConditionReady); (got == "False PackageBroken") != row.reported[0] {
+				t.Errorf("%s: Ready is %q", row.reason, got)
+			}
+		})
+	}
+}
