@@ -74,7 +74,7 @@ func rendered(t *testing.T) []program.Component {
 	t.Helper()
 	open := objectOf(t, "open", secret)
 	open.Patchable = map[string]bool{"data": true}
-	yes, no := program.Decision{Verdict: program.True}, program.Decision{Verdict: program.False}
+	yes, no := program.WhenResult{Verdict: program.True}, program.WhenResult{Verdict: program.False}
 	return []program.Component{
 		{Name: "web", When: yes, Objects: []program.Object{objectOf(t, "deployment", deployment), objectOf(t, "secret", secret)}},
 		{Name: "extra", When: yes, Missing: []string{"live.web"}, Objects: []program.Object{

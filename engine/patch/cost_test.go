@@ -60,7 +60,7 @@ func TestPatchesThatAreWithinTheirSizesCostLittle(t *testing.T) {
 		for kind, manifest := range map[string]string{"known": bare, "unknown": strings.NewReplacer("apps/v1", "example.com/v1").Replace(bare)} {
 			t.Run(name+" of a kind that is "+kind, func(t *testing.T) {
 				t.Parallel()
-				rendered := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{objectOf(t, "it", manifest)}}}
+				rendered := []program.Component{{Name: "web", When: program.WhenResult{Verdict: program.True}, Objects: []program.Object{objectOf(t, "it", manifest)}}}
 				var patches []patch.Patch
 				for i := range 64 {
 					change := c.change(i)
@@ -86,7 +86,7 @@ func TestManyHonestPatchesAreNotTooMuch(t *testing.T) {
 	t.Parallel()
 	o := objectOf(t, "it", confined)
 	o.Manifest["metadata"].(map[string]any)["annotations"] = map[string]any{"text": strings.Repeat("x", 8<<10)}
-	rendered := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{o}}}
+	rendered := []program.Component{{Name: "web", When: program.WhenResult{Verdict: program.True}, Objects: []program.Object{o}}}
 	var patches []patch.Patch
 	for i := range 64 {
 		c := patch.Change{Address: "web.it", StrategicMerge: environment(fmt.Sprint("e", i, "-"), 5)}

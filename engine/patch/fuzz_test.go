@@ -50,7 +50,7 @@ func FuzzPatch(f *testing.F) {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"patches": []any{made}}}}
 		asRead := &unstructured.Unstructured{Object: before}
 		o := program.Object{Name: "it", Manifest: before, Identity: object.Ref{GroupVersionKind: asRead.GroupVersionKind(), Name: asRead.GetName()}}
-		components := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{o}}}
+		components := []program.Component{{Name: "web", When: program.WhenResult{Verdict: program.True}, Objects: []program.Object{o}}}
 		after, _ := patch.Apply(components, []patch.Patch{patch.Parse(u)}, nil)
 		judge(t, before, after[0].Objects[0].Manifest)
 	})

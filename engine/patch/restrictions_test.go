@@ -89,7 +89,7 @@ func guarded(t *testing.T, manifest, change string, open ...string) (map[string]
 		}
 		o.Patchable[path] = true
 	}
-	before := []program.Component{{Name: "web", When: program.Decision{Verdict: program.True}, Objects: []program.Object{o}}}
+	before := []program.Component{{Name: "web", When: program.WhenResult{Verdict: program.True}, Objects: []program.Object{o}}}
 	after, reports := patch.Apply(before, []patch.Patch{newPatch(t, "p", 0, "[{address: web.it, "+change+"}]")}, nil)
 	return after[0].Objects[0].Manifest, reports[0]
 }

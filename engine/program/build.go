@@ -88,7 +88,7 @@ func (b *builder) load(pos token.Pos, importPath string) *build.Instance {
 	return inst
 }
 
-// nearby says which of the engine's schemas an import path probably means.
+// nearby returns which of the engine's schemas an import path probably means.
 func (b *builder) nearby(importPath string) string {
 	var known []string
 	for _, depth := range []string{"*", "*/*", "*/*/*"} {
@@ -104,7 +104,7 @@ func (b *builder) nearby(importPath string) string {
 }
 
 // addFiles adds the files of a folder's package to an instance. Without a name,
-// the package is the one that is named as its folder, or the only one there.
+// the package is the one with the name of its folder, or the only one there.
 func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults {
 	var files []*ast.File
 	for _, file := range b.snapshot.Files(dir) {
@@ -153,7 +153,7 @@ func (b *builder) parse(name string) (*ast.File, error) {
 }
 
 // withoutTexts returns the errors of a file that does not parse without the texts and
-// numbers that they quote: which of them are those of a Secret cannot be told yet.
+// numbers that they quote: it is not known yet which of them belong to a Secret.
 func withoutTexts(err error) error {
 	var out errors.Error
 	for _, e := range errors.Errors(err) {
@@ -197,7 +197,7 @@ func (b *builder) choose(dir string, files []*ast.File) (string, *fault.Fault) {
 	}
 }
 
-// excluded reports whether a file says that it is not part of its package. No
+// excluded reports whether an attribute excludes a file from its package. No
 // tag is ever set here.
 func excluded(f *ast.File) bool {
 	if fileAttribute(f, "ignore") != nil {

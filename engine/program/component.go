@@ -16,14 +16,14 @@ import (
 // A componentEvaluator evaluates one component, or one hook.
 type componentEvaluator struct {
 	*evaluator
-	home  home
-	value cue.Value
-	out   Component
+	definition definition
+	value      cue.Value
+	out        Component
 }
 
 // component evaluates one component.
 func (e *evaluator) component(name string, v cue.Value) Component {
-	c := &componentEvaluator{evaluator: e, home: homeOf(e.index, name, v), value: v, out: Component{Name: name, Rendering: RenderedComplete}}
+	c := &componentEvaluator{evaluator: e, definition: definitionOf(e.index, name, v), value: v, out: Component{Name: name, Rendering: RenderedComplete}}
 	own := ownFaults(v)
 	c.out.When = c.decide(c.part("when"))
 	if c.out.When.Verdict != False {
@@ -54,7 +54,7 @@ func (e *evaluator) component(name string, v cue.Value) Component {
 	return c.out
 }
 
-// noteNames adds a fault for the name of the component and of each object that is no valid name.
+// noteNames adds a fault for each invalid name, of the component and of its objects.
 func (c *componentEvaluator) noteNames() {
 	if f, wrong := c.nameFault(c.value.Path()); wrong {
 		f.Position = PositionOf(c.value)
@@ -62,7 +62,7 @@ func (c *componentEvaluator) noteNames() {
 	}
 	for name, o := range fields(c.part("objects")) {
 		if f, wrong := c.nameFault(o.Path()); wrong {
-			f.Position = c.home.placeOf(o, "objects", name)
+			f.Position = c.definition.placeOf(o, "objects", name)
 			c.note(fault.Faults{f}, nil)
 		}
 	}
@@ -76,32 +76,32 @@ func (c *componentEvaluator) part(name string) cue.Value {
 	return lookup(c.value, name)
 }
 
-// note adds faults to the component. Those that are incomplete, and those of another component
-// that it refers to, are what it waits for; the others make it invalid.
+// note adds faults to the component. For incomplete faults, and for faults of another component
+// that it refers to, it waits; the others make it invalid.
 func (c *componentEvaluator) note(faults fault.Faults, err error) {
 	own, others := ofComponent(c.out.Name, faults)
 	if cue.IsIncomplete(err) {
 		own, others = nil, append(own, others...)
 	}
 	for _, f := range own {
-		c.out.Faults = appendNew(c.out.Faults, c.home.placedFault(f))
+		c.out.Faults = appendNew(c.out.Faults, c.definition.placedFault(f))
 	}
 	c.wait(others)
 }
 
-// wait adds what the component waits for.
+// wait adds faults that the component waits for.
 func (c *componentEvaluator) wait(faults fault.Faults) {
 	for _, f := range faults {
-		if wrong, never := c.misspelt(f); never {
-			c.out.Faults = appendNew(c.out.Faults, c.home.placedFault(wrong))
+		if wrong, never := c.unwrittenField(f); never {
+			c.out.Faults = appendNew(c.out.Faults, c.definition.placedFault(wrong))
 			continue
 		}
-		if field, ok := c.unset(f); ok {
+		if field, ok := c.unsetSpecField(f); ok {
 			c.out.Unset = appendNew(c.out.Unset, field)
 		}
 		c.missFrom(&c.out, f)
-		c.out.lacks(c.absent(f))
-		f = c.home.placedFault(c.explained(f))
+		c.out.noteAbsent(c.absent(f))
+		f = c.definition.placedFault(c.explained(f))
 		if within, ok := strings.CutPrefix(f.Path, componentPath(c.out.Name)); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
@@ -109,7 +109,7 @@ func (c *componentEvaluator) wait(faults fault.Faults) {
 	}
 }
 
-// appendNew appends a value that is not there yet.
+// appendNew appends a value unless it is in the slice already.
 func appendNew[T comparable](all []T, v T) []T {
 	if slices.Contains(all, v) {
 		return all
@@ -117,14 +117,14 @@ func appendNew[T comparable](all []T, v T) []T {
 	return append(all, v)
 }
 
-// missFrom records which components would bring what is missing: the one whose output it is,
-// and the one whose live object that output reads.
+// missFrom records which components a missing value comes from: the component of the output, and
+// the component whose live object that output reads.
 func (e *evaluator) missFrom(c *Component, f fault.Fault) {
 	var from []string
 	if sels := cue.ParsePath(f.Path).Selectors(); len(sels) > 1 && sels[0] == cue.Str("components") {
 		from = append(from, nameOf(sels[1]))
 	}
-	if a, ok := e.awaits(f); ok {
+	if a, ok := e.missingReference(f); ok {
 		if to, ok := a.Dependency(); ok {
 			from = append(from, to)
 		}
@@ -160,39 +160,39 @@ func ofComponent(name string, faults fault.Faults) (own, others fault.Faults) {
 }
 
 // decide evaluates when. A component without one exists.
-func (c *componentEvaluator) decide(when cue.Value) Decision {
+func (c *componentEvaluator) decide(when cue.Value) WhenResult {
 	if !when.Exists() {
-		return Decision{Verdict: True}
+		return WhenResult{Verdict: True}
 	}
 	pred := c.predicate("when", when)
 	if pred.Verdict == True {
-		return Decision{Verdict: True}
+		return WhenResult{Verdict: True}
 	}
-	return Decision{Verdict: pred.Verdict, Detail: pred.Explain(), Unset: pred.Unset, Absent: pred.Absent}
+	return WhenResult{Verdict: pred.Verdict, Detail: pred.Explain(), Unset: pred.Unset, Absent: pred.Absent}
 }
 
 // edges evaluates dependsOn, and adds the edges that follow from references, unless they are
-// declared as well: a declared edge says more.
+// declared as well: a declared edge has more settings.
 func (c *componentEvaluator) edges(dependsOn cue.Value) {
 	c.note(ownFaults(dependsOn), dependsOn.Err())
 	for to, v := range fields(dependsOn) {
 		c.out.Edges = append(c.out.Edges, c.edge(to, v))
 	}
-	for _, d := range c.index.DerivedEdges(c.out.Name, c.home.Home) {
+	for _, d := range c.index.DerivedEdges(c.out.Name, c.definition.Definition) {
 		declared := slices.ContainsFunc(c.out.Edges, func(e Edge) bool { return e.To == d.To })
 		if !declared && c.uses(c.out.Name, d) {
 			e := derivedEdge(d)
-			e.FromData = e.If != "" || c.home.FromData()
+			e.FromData = e.If != "" || c.definition.FromData()
 			c.out.Edges = append(c.out.Edges, e)
 		}
 	}
 }
 
-// edge evaluates one declared edge. One that is wrong makes the component invalid:
-// taking it for another one would order changes wrongly.
+// edge evaluates one declared edge. An invalid edge makes the component invalid: ignoring or
+// guessing it would order changes wrongly.
 func (c *componentEvaluator) edge(to string, v cue.Value) Edge {
-	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: c.home.placeOf(v, "dependsOn", to)}
-	out.Computed, out.FromData = c.home.fromData(v, "dependsOn", to)
+	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: c.definition.placeOf(v, "dependsOn", to)}
+	out.Computed, out.FromData = c.definition.fromData(v, "dependsOn", to)
 	c.note(ownFaults(v), v.Err())
 	for name, field := range fields(v) {
 		switch name {
@@ -218,13 +218,13 @@ func (c *componentEvaluator) edge(to string, v cue.Value) Edge {
 	return out
 }
 
-// render evaluates the objects. One that is invalid makes the component invalid,
-// one that is incomplete makes it incomplete: a component is atomic.
+// render evaluates the objects. An invalid object makes the component invalid, and an incomplete
+// object makes it incomplete: a component is atomic.
 func (c *componentEvaluator) render(objects, policies cue.Value) {
 	c.note(ownFaults(objects), objects.Err())
 	c.note(ownFaults(policies), policies.Err())
 	for name, v := range fields(objects) {
-		o := Object{Name: name, Position: c.home.placeOf(v, "objects", name)}
+		o := Object{Name: name, Position: c.definition.placeOf(v, "objects", name)}
 		o.Policy, o.Patchable = c.policy(name, policies)
 		value, err := data(v)
 		if err == nil {
@@ -330,7 +330,7 @@ func (c *componentEvaluator) policy(object string, policies cue.Value) (out Poli
 // explained returns an incomplete fault with the whole reference in its message. CUE names only
 // the last field of it.
 func (e *evaluator) explained(f fault.Fault) fault.Fault {
-	if a, ok := e.awaits(f); ok {
+	if a, ok := e.missingReference(f); ok {
 		f.Message = a.String()
 	}
 	return f

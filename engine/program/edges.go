@@ -52,13 +52,13 @@ func derivedEdge(d syntax.DerivedEdge) Edge {
 // whichever conditions.
 func derivedEdges(x *syntax.Index, component string) []Edge {
 	var out []Edge
-	for _, d := range x.DerivedEdges(component, syntax.Home{}) {
+	for _, d := range x.DerivedEdges(component, syntax.Definition{}) {
 		out = append(out, derivedEdge(d))
 	}
 	return out
 }
 
-// EdgesIn returns the edges of a component as far as the text of its package tells: those
+// EdgesIn returns the edges of a component as far as the text of its package shows: those
 // that are written in dependsOn, which an evaluation may leave out, and those that follow
 // from references.
 func EdgesIn(x *syntax.Index, component string) []Edge {

@@ -13,7 +13,7 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// Evaluate returns what the package says to a session. It is pure and safe for
+// Evaluate returns the rollout of a package for a session. It is pure and safe for
 // concurrent use.
 //
 // It errors with a PanicError if CUE panics, with a LimitError if the session or the rendered
@@ -28,7 +28,7 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	if limit, over := errors.AsType[*LimitError](seen.err); over {
 		return Rollout{}, p.discreet(limit, s)
 	}
-	if !seen.speaks() {
+	if !seen.hasMessages() {
 		return seen.rollout, seen.err
 	}
 	blind, has := p.blind(s, seen.rollout)
@@ -36,11 +36,11 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 	if !has && len(literals) == 0 {
 		return seen.rollout, seen.err
 	}
-	w := witness{seen, literals}
+	w := blindEvaluation{seen, literals}
 	if has {
 		w.evaluation = p.evaluate(blind)
 	}
-	return w.vouch(seen.rollout), w.vouchError(seen.err)
+	return w.keepSharedMessages(seen.rollout), w.keepSharedError(seen.err)
 }
 
 // evaluate evaluates a session. Its messages may contain the content of Secrets.
@@ -61,22 +61,22 @@ type evaluator struct {
 	*Program
 	// root is the package with the session in it.
 	root cue.Value
-	// asked are the components that use an edge which follows from a reference, as far as that
-	// was asked. It is nil without a session: then an edge may be used by all.
+	// asked caches which components use a derived edge. It is nil without a session: then all
+	// components may use the edge.
 	asked map[string][]string
-	// rendered counts what is rendered. Without a session it has no limits.
+	// rendered counts the rendered data. Without a session it has no limits.
 	rendered tally
 }
 
 // withoutSession returns an evaluator of the package without a custom resource.
 func (p *Program) withoutSession() *evaluator { return &evaluator{Program: p, root: p.fill(nil)} }
 
-// read returns what is in an evaluated package.
+// read returns the rollout of an evaluated package.
 func (e *evaluator) read(s Session) (r Rollout, err error) {
 	// The resource is validated first, because an invalid spec causes misleading errors
 	// in all components.
 	if lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // what is wrong with the resource is a result
+		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // the faults of the resource are a result
 	}
 	// A configuration that contradicts the package does the same.
 	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
@@ -101,7 +101,7 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 	r.StatusFaults = append(r.StatusFaults, faults...)
 	r.RequeueAfter, faults = requeueAfter(lookup(e.root, "requeueAfter"))
 	r.StatusFaults = append(r.StatusFaults, faults...)
-	r.nameAbsent(s)
+	r.nameMissingInputs(s)
 	return r, nil
 }
 
@@ -152,7 +152,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error says what the evaluator panicked with.
+// Error names the package and the cause of the panic.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("package %s: the evaluator panicked: %v", e.Package, e.Cause)
 }
@@ -173,7 +173,7 @@ func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 		if !v.Exists() {
 			return
 		}
-		// Only when hidden fields are asked for does CUE list the fields of a
+		// Only with hidden fields does CUE list the fields of a
 		// struct that is in error itself.
 		it, err := v.Fields(cue.Hidden(true))
 		for err == nil && it.Next() {
@@ -228,7 +228,7 @@ func statusOf(v cue.Value) (map[string]any, fault.Faults) {
 	return out, faults
 }
 
-// requeueAfter evaluates when to come again; it is 0 for never.
+// requeueAfter evaluates after how long to reconcile again; 0 means never.
 func requeueAfter(v cue.Value) (time.Duration, fault.Faults) {
 	if !v.Exists() {
 		return 0, nil

@@ -35,8 +35,8 @@ func switchedOff(c Component) string {
 	return "when is false: " + c.When.Detail
 }
 
-// needs reports whether a component cannot exist without the one that an edge leads to. Other
-// things that it misses may still come, so they only make it wait.
+// needs reports whether a component cannot exist without the component that an edge leads to.
+// Other missing values may still appear, so they only make it wait.
 func (c Component) needs(e Edge) bool {
 	if e.Origin == Derived {
 		return slices.Contains(c.MissingFrom, e.To)

@@ -16,13 +16,13 @@ import (
 func (p *Program) withHints(faults fault.Faults) fault.Faults {
 	e := &evaluator{Program: p, root: p.static}
 	for i, f := range faults {
-		switch a, leadsNowhere := e.awaits(f); {
+		switch a, missing := e.missingReference(f); {
 		case f.Hint != "":
 		case f.Name != "":
 			if near, ok := Nearest(f.Name, p.namesInScope()); ok {
 				faults[i].Hint = didYouMean(near)
 			}
-		case leadsNowhere: // without a session, it can never lead anywhere
+		case missing: // without a session, nothing can add it later
 			faults[i].Message, faults[i].Hint = a.Reference.String()+" does not exist", HintAmong(a.Path[len(a.Path)-1], p.fieldsBeside(a.Path))
 		}
 	}

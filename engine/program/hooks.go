@@ -42,7 +42,7 @@ func (h Hook) StandsFor(component string) bool {
 // one like it.
 func (p Phase) hook(name string) string { return syntax.HookName(string(p), name) }
 
-// MayRun reports whether there may be hooks of a phase, as far as the text tells.
+// MayRun reports whether there may be hooks of a phase, as far as the text shows.
 func (p *Program) MayRun(phase Phase) bool {
 	return p.index.MayHaveHooks(string(phase))
 }
@@ -82,7 +82,7 @@ func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.P
 	case is == settled, place == syntax.InRoot && len(text.Conditionals) == 0:
 		return evaluated
 	case is == wrong:
-		return append(evaluated, Component{Name: phase.hook(syntax.ComputedName), When: Decision{Verdict: True}, Rendering: RenderedInvalid, Faults: why})
+		return append(evaluated, Component{Name: phase.hook(syntax.ComputedName), When: WhenResult{Verdict: True}, Rendering: RenderedInvalid, Faults: why})
 	}
 	beside := e.index.HookGuards(string(phase), place)
 	unlisted := unexplained(text, why, is, beside)

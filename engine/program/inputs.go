@@ -83,7 +83,7 @@ func (i Input) OnlyOf(components []string) bool {
 	return len(i.ReadBy) > 0 && !slices.ContainsFunc(i.ReadBy, func(c string) bool { return !slices.Contains(components, c) })
 }
 
-// text returns a string, or "" for what is none.
+// text returns a string, or "" if the value is not a string.
 func text(v any) string {
 	s, _ := v.(string)
 	return s

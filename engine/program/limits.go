@@ -49,22 +49,22 @@ const (
 	maxStatus = 128 << 10
 )
 
-// A LimitError says that a custom resource is beyond a limit.
+// A LimitError reports that a custom resource exceeds a limit.
 type LimitError struct {
-	// Evaluated says that it took an evaluation to find out.
+	// Evaluated is true if only an evaluation showed it.
 	Evaluated bool
-	// TooSlow says that the evaluation took too long, which may be the fault of the machine.
+	// TooSlow is true if the evaluation took too long, which a slow machine may cause.
 	TooSlow bool
-	// Text says which limit, with figures.
+	// Text names the limit, with figures.
 	Text string
 	// bare is Text without what may come from a Secret, if that is another text.
 	bare string
 }
 
-// Error says which limit, with figures.
+// Error names the limit, with figures.
 func (e *LimitError) Error() string { return e.Text }
 
-// readLimits returns the limits that the package sets, with what is wrong with them.
+// readLimits returns the limits that the package sets, and their faults.
 func readLimits(static cue.Value, index *syntax.Index) (out Limits, faults fault.Faults) {
 	for _, l := range []struct {
 		name string
@@ -72,7 +72,7 @@ func readLimits(static cue.Value, index *syntax.Index) (out Limits, faults fault
 	}{{"objects", &out.Objects}, {"fields", &out.Fields}, {"bytes", &out.Bytes}} {
 		v := lookup(static, "limits", l.name)
 		n, err := v.Int64()
-		if err != nil && cue.IsIncomplete(err) { // what is wrong otherwise, CUE says
+		if err != nil && cue.IsIncomplete(err) { // CUE reports all other errors
 			faults = append(faults, fault.Fault{
 				Position: index.PositionOf("limits"), Path: "limits." + l.name,
 				Message: "a limit is a number that is written out, whatever the resource says",
@@ -123,7 +123,7 @@ type amount struct {
 	fields, widest int
 	// bytes are those of names and texts.
 	bytes int
-	// deep says that it is nested too deep; what is below is not counted.
+	// deep is true if the data are nested too deeply; deeper levels are not counted.
 	deep bool
 }
 
@@ -181,7 +181,7 @@ func mostOf(root string, data any, of func(amount) int) string {
 	return ", most of them in " + path
 }
 
-// largest returns the field of a struct that has more than half of what there is in it.
+// largest returns the field of a struct that has more than half of the amount.
 func largest(data any, of func(amount) int) (inner any, name string, ok bool) {
 	m, _ := data.(map[string]any)
 	all := of(amountOf(data))

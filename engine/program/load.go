@@ -136,10 +136,10 @@ func (p *Program) Name() string { return p.name }
 // Digest returns the digest of the package's files.
 func (p *Program) Digest() string { return p.digest }
 
-// Syntax returns what the text of the package says, before any evaluation.
+// Syntax returns the index of the text of the package.
 func (p *Program) Syntax() *syntax.Index { return p.index }
 
-// Meta returns what the package says about its custom resource.
+// Meta returns the description of the custom resource.
 func (p *Program) Meta() Meta { return p.meta }
 
 // GroupVersionKind returns the type that the engine reconciles: the kind in its

@@ -8,7 +8,7 @@ import (
 )
 
 // Locate returns where the author wrote a field of an object, or else the nearest field
-// around it; its zero value is nowhere. The path is one that an API server gives, such as
+// around it; the zero value has no position. The path is in the form of an API server, such as
 // spec.containers[0].image or spec.containers[name="web"].image.
 //
 // It evaluates the package, which costs as much as a reconcile.

@@ -183,7 +183,7 @@ func (p *Program) lockedFaults(layers []Layer) fault.Faults {
 	return out
 }
 
-// An Attribute is one that is written in the package.
+// An Attribute is an attribute in the text of the package.
 type Attribute struct {
 	// Name is before the parenthesis, and Contents within.
 	Name, Contents string

@@ -24,8 +24,8 @@ type remembered struct {
 	rollout Rollout
 }
 
-// NewMemo returns a Memo that remembers so many custom resources, the least recently
-// evaluated of which it forgets first.
+// NewMemo returns a Memo with room for the given number of custom resources. It first forgets the
+// one that was evaluated least recently.
 func NewMemo(p *Program, resources int) *Memo {
 	return &Memo{Program: p, last: lru.New(resources)}
 }

@@ -12,7 +12,7 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// Meta is what a package says about its custom resource.
+// Meta describes the custom resource of a package.
 type Meta struct {
 	Group, Kind, Plural, Singular string
 	Description                   string
@@ -30,7 +30,7 @@ type VersionMeta struct {
 	Spec       cue.Value
 	Status     cue.Value
 	Columns    []Column
-	// Scale is where the number of replicas is; its zero value is nowhere.
+	// Scale is where the number of replicas is; the zero value means that there is none.
 	Scale Scale
 }
 
@@ -53,15 +53,15 @@ func (m Meta) stored() VersionMeta {
 	return VersionMeta{}
 }
 
-// readMeta reads what a package says about its custom resource. The root is where its author
-// would write what is missing.
+// readMeta reads how a package describes its custom resource. Faults about missing fields get
+// the position root.
 func readMeta(static cue.Value, root fault.Position) (m Meta, faults fault.Faults) {
 	lacking := func(name, hint string) {
 		faults = append(faults, fault.Fault{Position: root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint})
 	}
 	required := func(name, hint string) string {
 		s, err := lookup(static, name).String()
-		if err != nil && cue.IsIncomplete(err) { // what else is wrong with it, CUE says
+		if err != nil && cue.IsIncomplete(err) { // CUE reports all other errors
 			lacking(name, hint)
 		}
 		return s
@@ -121,7 +121,7 @@ func readVersions(static cue.Value) ([]VersionMeta, error) {
 		if !version.Status.Exists() {
 			version.Status = lookup(static, "status")
 		}
-		_ = lookup(v, "scale").Decode(&version.Scale) // Validate has found what is wrong with it
+		_ = lookup(v, "scale").Decode(&version.Scale) // Validate has reported its errors
 		out = append(out, version)
 	}
 	if len(out) == 1 {
@@ -130,8 +130,8 @@ func readVersions(static cue.Value) ([]VersionMeta, error) {
 	return out, nil
 }
 
-// columnsOf returns the printer columns of a version, but for those in which Validate has found
-// something wrong.
+// columnsOf returns the printer columns of a version, without the invalid ones, which Validate
+// has reported.
 func columnsOf(version cue.Value) []Column {
 	var out []Column
 	for title, v := range fields(lookup(version, "printerColumns")) {
@@ -153,10 +153,10 @@ func specDoc(spec cue.Value) string {
 	return ""
 }
 
-// stringOr returns a string, or the fallback for what is none.
+// stringOr returns a string, or the fallback if the value is not a string.
 func stringOr(v cue.Value, fallback string) string {
 	if !v.Exists() {
-		return fallback // a Value of nothing panics when it is asked
+		return fallback // calling methods on a Value that does not exist panics
 	}
 	if s, err := v.String(); err == nil {
 		return s
@@ -164,7 +164,7 @@ func stringOr(v cue.Value, fallback string) string {
 	return fallback
 }
 
-// boolAt returns a boolean field, or the fallback for what is none.
+// boolAt returns a boolean field, or the fallback if the field is not a boolean.
 func boolAt(v cue.Value, name string, fallback bool) bool {
 	if b, err := lookup(v, name).Bool(); err == nil {
 		return b

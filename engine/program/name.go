@@ -21,8 +21,8 @@ func namePattern(contract cue.Value, definition string) *regexp.Regexp {
 	return nil
 }
 
-// nameFault returns what is wrong with the name of a component, of an object or of another
-// member, if anything is. The contract judges literal names when the package is loaded; a
+// nameFault returns a fault if the name of a component, an object or another member is invalid.
+// The contract judges literal names when the package is loaded; a
 // computed name may be any text.
 func (p *Program) nameFault(path cue.Path) (fault.Fault, bool) {
 	sels := path.Selectors()
@@ -54,7 +54,7 @@ func isNamed(path cue.Path) bool {
 	return len(sels) == 2 || len(sels) == 4 && sels[2].LabelType() == cue.StringLabel && slices.Contains(namedMembers, sels[2].Unquoted())
 }
 
-// explainUnknown says why fields are unknown: their names are invalid, or they are parameters
+// explainUnknown explains why fields are unknown: their names are invalid, or they are parameters
 // of a template. A template is one fault, however often it is used.
 func (p *Program) explainUnknown(faults fault.Faults) fault.Faults {
 	var out fault.Faults
@@ -85,7 +85,7 @@ func (p *Program) parameter(path cue.Path) (fault.Position, bool) {
 		return fault.Position{}, false
 	}
 	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
-	if at := homeOf(p.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
+	if at := definitionOf(p.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
 		return at[0], true
 	}
 	return fault.Position{}, false

@@ -37,7 +37,7 @@ func (c *componentEvaluator) predicates(part string) []Predicate {
 	for name, condition := range fields(v) {
 		one := c.predicate(name, condition)
 		if part == "failed" && one.Verdict == True {
-			c.locate(&one, condition) // of these, the true ones are bad news
+			c.locate(&one, condition) // for failed, true is the bad result, so it needs its position
 		}
 		out = append(out, one)
 	}
@@ -48,14 +48,14 @@ func (c *componentEvaluator) predicates(part string) []Predicate {
 			verdict = Unknown
 		}
 		absent := c.absent(f)
-		f = c.home.placedFault(c.explained(f))
+		f = c.definition.placedFault(c.explained(f))
 		out = append(out, Predicate{Name: part, Verdict: verdict, Position: f.Position, Absent: absent, Detail: f.Message})
 	}
 	return out
 }
 
-// predicate evaluates one condition. CUE itself tells unknown from broken: Validate ignores
-// incomplete values, and reports errors that no further data can mend.
+// predicate evaluates one condition. CUE distinguishes unknown from broken: Validate ignores
+// incomplete values, and reports errors that no further data can fix.
 func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 	out := Predicate{Name: name}
 	b, err := v.Bool()
@@ -76,23 +76,24 @@ func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 		out.Verdict, out.Detail = Unknown, others[0].Located()
 	default:
 		out.Verdict, out.Detail = Unknown, c.missingIn(expr, err)
-		c.whyNever(&out, fault.Of(err, v))
+		c.noteNeedsPerson(&out, fault.Of(err, v))
 	}
 	return out
 }
 
-// whyNever records why an unknown predicate stays unknown without a person: it is broken if the
-// field that it refers to can never exist, and Unset has the field of the spec that is not set.
-func (c *componentEvaluator) whyNever(out *Predicate, faults fault.Faults) {
+// noteNeedsPerson records why only a person can make an unknown predicate known. A predicate that
+// refers to a field that can never exist becomes Broken, and Unset gets a field of the spec that
+// is not set.
+func (c *componentEvaluator) noteNeedsPerson(out *Predicate, faults fault.Faults) {
 	for _, f := range faults {
-		if wrong, never := c.misspelt(f); never {
+		if wrong, never := c.unwrittenField(f); never {
 			out.Verdict, out.Detail = Broken, wrong.Message
 			if wrong.Hint != "" {
 				out.Detail += " (" + wrong.Hint + ")"
 			}
 			return
 		}
-		out.Unset, _ = c.unset(f)
+		out.Unset, _ = c.unsetSpecField(f)
 		if len(out.Absent.Path) == 0 {
 			out.Absent = c.absent(f)
 		}
@@ -105,7 +106,7 @@ func (c *componentEvaluator) locate(p *Predicate, condition cue.Value) cue.Value
 	if node := nodeOf(expr); node != nil {
 		p.Position, p.Source = fault.At(node.Pos()), syntax.Source(node)
 	}
-	p.Position = c.home.placed(p.Position, c.home.below(condition.Path().String()))
+	p.Position = c.definition.placed(p.Position, c.definition.below(condition.Path().String()))
 	return expr
 }
 
@@ -166,10 +167,10 @@ func scalarText(v cue.Value) (string, bool) {
 	return "", false
 }
 
-// missingIn returns what an unknown predicate waits for: the first reference in it that leads
-// nowhere, up to the first field that does not exist.
+// missingIn returns why a predicate is unknown: its first missing reference, up to the first
+// field that does not exist, or else the error.
 func (c *componentEvaluator) missingIn(v cue.Value, err error) string {
-	if path, ok := missingReference(v, 4); ok {
+	if path, ok := firstMissing(v, 4); ok {
 		return path + notThere
 	}
 	for _, f := range fault.Of(err, v) {
@@ -178,8 +179,9 @@ func (c *componentEvaluator) missingIn(v cue.Value, err error) string {
 	return err.Error()
 }
 
-// missingReference returns the first reference in an expression that leads nowhere.
-func missingReference(v cue.Value, depth int) (string, bool) {
+// firstMissing returns the first reference in an expression to something that does not exist, up
+// to the first field that does not exist.
+func firstMissing(v cue.Value, depth int) (string, bool) {
 	if root, path := v.ReferencePath(); len(path.Selectors()) > 0 {
 		sels := path.Selectors()
 		for n := 1; n <= len(sels); n++ {
@@ -194,7 +196,7 @@ func missingReference(v cue.Value, depth int) (string, bool) {
 		return "", false
 	}
 	for _, a := range args {
-		if path, ok := missingReference(a, depth-1); ok {
+		if path, ok := firstMissing(a, depth-1); ok {
 			return path, true
 		}
 	}

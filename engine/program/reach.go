@@ -13,27 +13,27 @@ import (
 )
 
 // A Reach is what the package may own, and what it may read as inputs, beyond the
-// namespace of the custom resource. Its zero value is nothing.
+// namespace of the custom resource. The zero value allows nothing.
 type Reach struct{ kinds map[schema.GroupKind]extent }
 
 // extent is how far a package reaches for one kind.
 type extent struct {
-	// readOnly says that objects there are read and never owned.
+	// readOnly is true if objects there are read and never owned.
 	readOnly bool
 	// namespaces are names, beginnings of names with a * behind them, or * for any.
 	namespaces map[string]bool
 }
 
-// anyNamespace is the namespace that stands for every other.
+// anyNamespace stands for every namespace.
 const anyNamespace = "*"
 
-// ReachHint says how a package is told to reach beyond the namespace.
+// ReachHint explains how a package declares its reach beyond the namespace.
 const ReachHint = `reach at the root of the package names the kinds and namespaces, as in reach: {Namespace: {}, "Deployment.apps": namespaces: monitoring: true}`
 
 // MayOwn returns nil if a resource of the namespace home may own an object of a kind in
-// a namespace, which is empty for one that is cluster-scoped, and an *OutOfReachError
-// otherwise. A resource that is cluster-scoped has no home, and may own whatever the
-// package renders: who may write it may write for the whole cluster.
+// a namespace, and an *OutOfReachError otherwise. The namespace of a cluster-scoped object is
+// empty. A cluster-scoped resource has no home, and may own whatever the package renders: whoever
+// may write the resource acts for the whole cluster.
 func (r Reach) MayOwn(home string, kind schema.GroupKind, namespace string) error {
 	at, reaches := r.kinds[kind]
 	if home == "" || namespace == home || reaches && !at.readOnly && at.has(namespace) {
@@ -43,7 +43,7 @@ func (r Reach) MayOwn(home string, kind schema.GroupKind, namespace string) erro
 }
 
 // MayRead returns nil if a resource of the namespace home may read objects of a kind in a
-// namespace, and an *OutOfReachError otherwise. What is cluster-scoped may be read.
+// namespace, and an *OutOfReachError otherwise. Cluster-scoped objects may be read.
 func (r Reach) MayRead(home string, kind schema.GroupKind, namespace string) error {
 	at, reaches := r.kinds[kind]
 	if home == "" || namespace == "" || namespace == home || reaches && at.has(namespace) {
@@ -52,7 +52,7 @@ func (r Reach) MayRead(home string, kind schema.GroupKind, namespace string) err
 	return &OutOfReachError{Home: home, Kind: kind, Namespace: namespace, Reads: true}
 }
 
-// Kinds returns the kinds that the package says something of.
+// Kinds returns the kinds that the reach of the package names.
 func (r Reach) Kinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
@@ -68,16 +68,14 @@ func (r Reach) Beyond() bool {
 	return false
 }
 
-// Open reports whether the package reaches for a kind into namespaces whose names it does
-// not have written out.
+// Open reports whether the reach of a kind includes namespaces by pattern instead of by name.
 func (r Reach) Open(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.kinds[kind].namespaces)), func(pattern string) bool {
 		return strings.HasSuffix(pattern, anyNamespace)
 	})
 }
 
-// has reports whether a namespace is among those of a kind. A kind that is cluster-scoped
-// needs none.
+// has reports whether a namespace is within the extent. Cluster-scoped objects always are.
 func (e extent) has(namespace string) bool {
 	return namespace == "" || slices.ContainsFunc(slices.Collect(maps.Keys(e.namespaces)), func(pattern string) bool {
 		start, open := strings.CutSuffix(pattern, anyNamespace)
@@ -85,22 +83,22 @@ func (e extent) has(namespace string) bool {
 	})
 }
 
-// An OutOfReachError says that an object is, or that something is read, beyond the
-// namespace of its custom resource and beyond what the package says.
+// An OutOfReachError reports an object, owned or read, outside the namespace of its custom
+// resource and outside the reach of the package.
 type OutOfReachError struct {
 	// Home is the namespace of the custom resource.
 	Home string
 	Kind schema.GroupKind
 	// Namespace is where the object is, or empty if it is cluster-scoped.
 	Namespace string
-	// Reads says that it is read and not owned.
+	// Reads is true if the object is read and not owned.
 	Reads bool
 }
 
-// Error says where the object is and what would allow it.
+// Error returns where the object is and what would allow it.
 func (e *OutOfReachError) Error() string { return e.Where() + "; " + e.Hint() + " allows that" }
 
-// Where says where the object is.
+// Where returns where the object is.
 func (e *OutOfReachError) Where() string {
 	whose, where := "owner", "it is in namespace "+e.Namespace
 	if e.Reads {
@@ -127,10 +125,10 @@ func (e *OutOfReachError) Hint() string {
 	return fmt.Sprintf("reach: %s: namespaces: %q: true at the root of the package", key, e.Namespace)
 }
 
-// Reach returns where the package says that objects may be.
+// Reach returns the reach that the package declares.
 func (p *Program) Reach() Reach { return p.reach }
 
-// readReach reads where the package says that objects may be.
+// readReach reads the reach that the package declares.
 func (p *Program) readReach() Reach {
 	r := Reach{kinds: map[schema.GroupKind]extent{}}
 	for name, v := range fields(lookup(p.static, "reach")) {
@@ -143,8 +141,8 @@ func (p *Program) readReach() Reach {
 	return r
 }
 
-// reachFaults finds a reach that the custom resource, or anything else that a package does
-// not have written, has a part in: whoever may write that would choose where objects are.
+// reachFaults finds a reach that depends on the custom resource or on any value from outside the
+// package: whoever may write that value would choose where objects are.
 func (p *Program) reachFaults() fault.Faults {
 	var out fault.Faults
 	for _, f := range p.index.FieldRestsOn("reach") {
@@ -159,7 +157,7 @@ func (p *Program) reachFaults() fault.Faults {
 }
 
 // String returns the reach as text that [ParseReach] reads: kinds by name, each with its
-// namespaces behind =, and read: before those that are only read.
+// namespaces after =, and with the prefix read: if its objects are only read.
 func (r Reach) String() string {
 	var out []string
 	for kind, e := range r.kinds {
@@ -176,17 +174,17 @@ func (r Reach) String() string {
 	return strings.Join(out, " ")
 }
 
-// onlyRead is before a kind whose objects are not owned.
+// onlyRead is the prefix of a kind whose objects are read and not owned.
 const onlyRead = "read:"
 
-// What a reach consists of; the contract has the same.
+// The patterns of a reach. The contract has the same ones.
 var (
 	reachKind      = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	reachNamespace = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?|([a-z0-9][-a-z0-9]*)?\*)$`)
 )
 
-// ParseReach reads what [Reach.String] returns. It errors when the text is anything else:
-// what it means decides what may be deleted.
+// ParseReach reads what [Reach.String] returns. It errors for any other text,
+// because the reach decides which objects may be deleted.
 func ParseReach(text string) (Reach, error) {
 	r := Reach{kinds: map[schema.GroupKind]extent{}}
 	if text == "" {

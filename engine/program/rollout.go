@@ -13,13 +13,11 @@ import (
 // A Rollout is the result of evaluating one session. It is plain data, so that it can cross a
 // process boundary.
 type Rollout struct {
-	// Invalid is what is wrong with the custom resource. When it is not empty,
-	// nothing else is set.
+	// Invalid are the faults of the custom resource. If there are any, nothing else is set.
 	Invalid fault.Faults
-	// Misconfigured is what contradicts the package in its configuration. When it
-	// is not empty, nothing else is set.
+	// Misconfigured are the faults of the configuration. If there are any, nothing else is set.
 	Misconfigured fault.Faults
-	// Inputs are what the package reads.
+	// Inputs are the objects that the package reads.
 	Inputs []Input
 	// Hooks run at the phases of the rollout.
 	Hooks []Hook
@@ -31,7 +29,7 @@ type Rollout struct {
 	StatusFaults fault.Faults
 	// Unstored names the status fields that are left out because they are too large, or is "".
 	Unstored string
-	// RequeueAfter is when to come again without an event; 0 is never.
+	// RequeueAfter is after how long to reconcile again without an event; 0 means never.
 	RequeueAfter time.Duration
 }
 
@@ -54,43 +52,42 @@ func (r *Rollout) all() iter.Seq[*Component] {
 // A Component is one component of a rollout.
 type Component struct {
 	Name string
-	// When says whether the component should exist.
-	When Decision
-	// Edges are what it depends on, declared ones first.
+	// When is whether the component should exist.
+	When WhenResult
+	// Edges are its dependencies, declared ones first.
 	Edges []Edge
 	// Requires are the conditions before it is applied.
 	Requires []Predicate
 	// Objects are what should exist, in the author's order. Whether they may be
 	// applied is for Rendering to say.
 	Objects []Object
-	// Rendering says whether every object could be rendered.
+	// Rendering is whether every object could be rendered.
 	Rendering Rendering
-	// Faults are why it is RenderedInvalid.
+	// Faults are the reasons for RenderedInvalid.
 	Faults fault.Faults
-	// Missing is what it waits for when it is RenderedIncomplete.
+	// Missing are messages about the values that it waits for if it is RenderedIncomplete.
 	Missing []string
 	// Unset are the fields of the spec among Missing that are optional and not set, such
-	// as spec.name: nothing but a person will set them.
+	// as spec.name: only a person can set them.
 	Unset []string
-	// Absent are the references that lead to what is missing, up to the first name that is
-	// not there.
+	// Absent are the missing references, up to the first name that does not exist.
 	Absent []syntax.Reference
-	// MissingFrom are the components from whose live objects or outputs that is, as far
-	// as is known.
+	// MissingFrom are the components whose live objects or outputs have the missing values, as
+	// far as is known.
 	MissingFrom []string
 	// Verify are the conditions of health.
 	Verify []Predicate
 	// Failed are the conditions of failure for good.
 	Failed []Predicate
-	// Timeout is how long it may wait; 0 is for ever.
+	// Timeout is how long it may wait; 0 means forever.
 	Timeout time.Duration
-	// Unserved is what becomes of it while the cluster does not serve a kind of its
+	// Unserved is how it is treated while the cluster does not serve a kind of its
 	// objects: UnservedWait or UnservedSkip.
 	Unserved string
 }
 
-// A conditionID tells the predicates of a component from each other: by the part that they are
-// in, which is dependsOn for the check of an edge, and by their names, or by where the edge leads.
+// A conditionID identifies a predicate of a component: by its part and its name. The part of the
+// check of an edge is dependsOn, and its name is that of the component that the edge leads to.
 type conditionID struct{ part, name string }
 
 // conditions yields the predicates of a component, as pointers into it.
@@ -119,16 +116,16 @@ func (c Component) AwaitsInput(name string) bool {
 	return slices.ContainsFunc(c.Absent, func(r syntax.Reference) bool { return len(r.Path) > 1 && r.Path[0] == "inputs" && r.Path[1] == name })
 }
 
-// What becomes of a component whose kinds are not served.
+// How a component is treated whose kinds are not served.
 const (
 	// UnservedWait: it waits, and what depends on it as well.
 	UnservedWait = "wait"
-	// UnservedSkip: it counts as not being there.
+	// UnservedSkip: it counts as nonexistent.
 	UnservedSkip = "skip"
 )
 
-// Decision is the outcome of a component's when.
-type Decision struct {
+// WhenResult is the outcome of a component's when.
+type WhenResult struct {
 	// Verdict is Unknown or Broken while it cannot be decided.
 	Verdict Verdict
 	// Detail is why it is not True.
@@ -146,7 +143,7 @@ type Rendering string
 const (
 	// RenderedComplete means that every object is complete.
 	RenderedComplete Rendering = "Complete"
-	// RenderedIncomplete means that an object refers to what is not there yet.
+	// RenderedIncomplete means that an object refers to something that does not exist yet.
 	RenderedIncomplete Rendering = "Incomplete"
 	// RenderedInvalid means that an object is wrong; nothing of the component is applied.
 	RenderedInvalid Rendering = "Invalid"
@@ -207,7 +204,7 @@ type Object struct {
 	// Manifest is the object itself; it is nil when it could not be rendered.
 	Manifest map[string]any
 	// Secrets are those that its content may come from, as far as the text of the package
-	// tells. It is empty for a Secret.
+	// shows. It is empty for a Secret.
 	Secrets []SecretRef
 	// NamedBySecret is true if its name or namespace may contain the content of a Secret.
 	NamedBySecret bool
@@ -221,7 +218,7 @@ type Object struct {
 // own, by component and object.
 type SecretRef struct{ Input, Component, Object string }
 
-// Policy says how an object is treated; see the contract's #Policy.
+// Policy is how an object is treated; see the contract's #Policy.
 type Policy struct {
 	Apply  string
 	Delete string
@@ -251,7 +248,7 @@ type Predicate struct {
 	Unset string
 	// Absent is the reference without which it stays Unknown, as far as is known.
 	Absent syntax.Reference
-	// Detail is what the verdict rests on: the actual and the wanted value of a
-	// false comparison, what is not there yet, or what is broken.
+	// Detail explains the verdict: the actual and the wanted value of a false comparison, the
+	// missing reference, or the error.
 	Detail string
 }

@@ -13,7 +13,7 @@ import (
 
 // secretsBehind returns the Secrets from which the content of an object of a component, or
 // of a hook, may come. The digest of such an object needs a key: whoever reads a digest
-// without one could guess what the Secret holds. Where the text does not tell, it returns all.
+// without one could guess what the Secret holds. If the text does not show which, it returns all.
 func (p *Program) secretsBehind(component, object string) []SecretRef {
 	return p.remembered(component, object, "content", func() []SecretRef {
 		refs, shown := p.index.RestsOn(component, object)
@@ -31,8 +31,8 @@ func (p *Program) namedBySecret(component, object string) bool {
 	})) > 0
 }
 
-// remembered returns what the text says of an object, and finds it once for each object
-// whose names the text has: of other names there may be any number.
+// remembered caches the Secrets behind an object, if the text has the names of the object. Computed
+// names are not cached, because there may be any number of them.
 func (p *Program) remembered(component, object, what string, find func() []SecretRef) []SecretRef {
 	key := [3]string{component, object, what}
 	if known, ok := p.rests.Load(key); ok {
@@ -59,7 +59,7 @@ func (p *Program) secretsOf(refs []syntax.Reference) []SecretRef {
 			out = append(out, p.allSecrets()...)
 			continue
 		default:
-			continue // what is written below components is followed
+			continue // references to other parts of components have been followed
 		}
 		if holdsContent(below) && p.maybeSecret(of) {
 			out = append(out, secretAt(of))
@@ -76,7 +76,7 @@ func secretAt(path []string) SecretRef {
 	return SecretRef{Component: path[1], Object: path[3]}
 }
 
-// holdsContent reports whether what is at a path of a Secret may be secret.
+// holdsContent reports whether the value at a path of a Secret may be secret.
 func holdsContent(path []string) bool {
 	switch {
 	case len(path) == 0, slices.Contains(secretFields, path[0]):
@@ -87,8 +87,7 @@ func holdsContent(path []string) bool {
 	return len(path) == 1 || path[1] == "annotations" && (len(path) == 2 || path[2] == lastApplied)
 }
 
-// maybeSecret reports whether the text says that the object at a path is a Secret, or leaves
-// that open.
+// maybeSecret reports whether the object at a path is, or may be, a Secret.
 func (p *Program) maybeSecret(path []string) bool {
 	kind := p.KindAt(path)
 	return kind == "" || kind == secretKind
@@ -104,7 +103,7 @@ func (p *Program) KindAt(path []string) string {
 	return cmp.Or(stringOr(p.static.LookupPath(cue.MakePath(sels...)), ""), p.index.KindAt(path))
 }
 
-// allSecrets returns all Secrets of which the text has the names.
+// allSecrets returns all Secrets whose names the text has.
 func (p *Program) allSecrets() []SecretRef {
 	return p.remembered("", "", "all", func() []SecretRef {
 		var out []SecretRef

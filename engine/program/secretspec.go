@@ -44,7 +44,7 @@ func (p *Program) withoutLiterals(faults fault.Faults) fault.Faults {
 	return faults
 }
 
-// secretsIn returns what is in the Secrets that were rendered, as it is and decoded.
+// secretsIn returns the values in the rendered Secrets, verbatim and decoded.
 func secretsIn(r Rollout) []string {
 	var out []string
 	for _, o := range r.secrets() {

@@ -21,7 +21,7 @@ type Session struct {
 
 // Found is what was found of one input.
 type Found struct {
-	// Several says that the input has a selector.
+	// Several is true if the input has a selector.
 	Several bool
 	// Objects are what was found, by name.
 	Objects []map[string]any
@@ -56,7 +56,7 @@ var metadataFields = []string{
 	"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp",
 }
 
-// freeMetadata are the fields of which a package sees only the keys that it refers to.
+// freeMetadata are the fields in which a package sees only the keys that it refers to.
 var freeMetadata = []string{"labels", "annotations"}
 
 // crValue returns the part of a custom resource that the package sees: its spec, what

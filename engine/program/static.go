@@ -12,12 +12,12 @@ import (
 )
 
 // vocabularyFaults returns the fields that the contract does not have. CUE accepts
-// them: what is written beside an embedding is not bound by its closedness, at any
-// depth, so that a misspelled dependOn would silently do nothing.
+// them: fields beside an embedding are not bound by its closedness, at any depth, so
+// that a misspelled dependOn would silently do nothing.
 func (p *Program) vocabularyFaults() fault.Faults {
 	controller := p.contract.LookupPath(cue.MakePath(cue.Def("#Controller")))
 	out := unknownMembers(nil, p.index.Fields(), controller)
-	// What comes from a reference is not written in place.
+	// A value from a reference is not written in place.
 	closed := controller.Unify(p.static)
 	for _, f := range fault.Of(closed.Validate(), closed) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
@@ -59,7 +59,7 @@ func unknownMembers(at []cue.Selector, members []syntax.Member, schema cue.Value
 	return out
 }
 
-// unknownHint says what to write in place of a field that a schema does not have.
+// unknownHint returns what to write in place of a field that a schema does not have.
 func unknownHint(name string, root bool, schema cue.Value) string {
 	if root && name == "clusterScoped" {
 		return "it allowed everything everywhere; " + ReachHint
@@ -92,8 +92,8 @@ func (p *Program) CRSchema() cue.Value {
 	return lookup(p.fill(nil), "cr")
 }
 
-// Template returns the package evaluated without any custom resource: what is
-// known of every reconcile. Its predicates are mostly unknown.
+// Template returns the components of the package, evaluated without a custom resource, so that they
+// apply to every reconcile. Their predicates are mostly unknown.
 func (p *Program) Template() []Component {
 	out, _ := p.withoutSession().components()
 	return out

@@ -46,7 +46,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),
-				at:      homeOf(p.index, component, v).placeOf(object, "objects", name),
+				at:      definitionOf(p.index, component, v).placeOf(object, "objects", name),
 			}
 			j.value(schema, object, object.Path().Selectors())
 			out = append(out, withoutContent(object, j.out)...)
@@ -67,8 +67,8 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	return out
 }
 
-// adopts reports whether a component takes over an existing object, of which it may render
-// only some fields.
+// adopts reports whether a component takes over an existing object. It may then render only some
+// of the object's fields.
 func adopts(component cue.Value, object string) bool {
 	policy := lookup(component, "policy", object)
 	return policy.Exists() && boolAt(policy, "adopt", false)
@@ -80,11 +80,11 @@ type typeJudge struct {
 	// kind is the type, and depth how many selectors lead to the object.
 	kind  string
 	depth int
-	// sampled says that values may be made up.
+	// sampled is true if values may be made up.
 	sampled bool
-	// partial says that the object may exist already, with its required fields.
+	// partial is true if the object may exist already, with its required fields.
 	partial bool
-	// at is where the author wrote the closest thing around what is looked at.
+	// at is the position of the closest authored value around the current one.
 	at  fault.Position
 	out fault.Faults
 }
@@ -175,7 +175,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 	}
 }
 
-// typeHint says which field was probably meant. There are too many to list them.
+// typeHint returns which field was probably meant. There are too many to list them.
 func typeHint(name string, known []string) string {
 	if near, ok := Nearest(name, known); ok {
 		return didYouMean(near)
@@ -200,7 +200,7 @@ func settledStruct(v cue.Value) bool {
 	return true
 }
 
-// expressionsOf returns the expressions of which a value is made.
+// expressionsOf returns the expressions that a value is unified from.
 func expressionsOf(v cue.Value) []ast.Node {
 	todo := sourcesOf(v)
 	for i := 0; i < len(todo); i++ {
@@ -239,7 +239,7 @@ func (j *typeJudge) list(schema, v cue.Value, path []cue.Selector) {
 	}
 }
 
-// scalar judges a value that is no struct and no list, as far as it is known.
+// scalar judges a value that is neither a struct nor a list, as far as it is known.
 func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 	value, err := data(v)
 	if err != nil || j.sampled && !writtenOut(v) {

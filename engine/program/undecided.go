@@ -73,7 +73,7 @@ func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Compone
 }
 
 // unplaced returns the reason of a hold without its path, unless that is the path of a faulty
-// field. The path of the struct itself tells nothing.
+// field. The path of the struct itself is of no use to a person.
 func unplaced(why fault.Fault, is settlement) fault.Fault {
 	if is != masked {
 		why.Path = ""
@@ -88,7 +88,7 @@ func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, besid
 		return map[bool]int{true: 0, false: -1}[c.BeyondCR]
 	}
 	for i, f := range faults {
-		// A fault that is in no guard is in what some guard refers to.
+		// A fault outside all guards is in a value that some guard refers to.
 		if c.GuardedAt(f.Position) || !slices.ContainsFunc(beside, func(c syntax.Conditional) bool { return c.GuardedAt(f.Position) }) {
 			return i
 		}
@@ -120,13 +120,13 @@ func (e *evaluator) holdOne(evaluated []Component, held syntax.Conditional, miss
 	}
 	c := Component{
 		Name:      held.Component,
-		When:      Decision{Verdict: Unknown, Detail: why.Located(), Absent: e.absent(missing)},
+		When:      WhenResult{Verdict: Unknown, Detail: why.Located(), Absent: e.absent(missing)},
 		Edges:     derivedEdges(e.index, held.Component),
 		Rendering: RenderedIncomplete,
 		Missing:   []string{why.Located()},
 	}
 	e.missFrom(&c, missing)
-	c.lacks(c.When.Absent)
+	c.noteAbsent(c.When.Absent)
 	return append(evaluated, c)
 }
 
@@ -154,12 +154,12 @@ func (e *evaluator) holdPart(c *Component, part string, missing fault.Fault) {
 	case "failed":
 		c.Failed = append(c.Failed, unknown)
 	case "when":
-		c.When = Decision{Verdict: Unknown, Detail: why.Located(), Absent: absent}
+		c.When = WhenResult{Verdict: Unknown, Detail: why.Located(), Absent: absent}
 	case "outputs", "timeout":
 		// What refers to them waits by itself.
 	default:
 		c.Missing = appendNew(c.Missing, why.Located())
-		c.lacks(absent)
+		c.noteAbsent(absent)
 		if c.Rendering == RenderedComplete {
 			c.Rendering = RenderedIncomplete
 		}
@@ -174,7 +174,7 @@ func ownFaults(v cue.Value) fault.Faults {
 		return nil
 	}
 	// An incomplete field does not make its struct incomplete, but a faulty one
-	// makes it faulty. Its path does not always tell.
+	// makes it faulty. The path of the error does not always show which it is.
 	if !cue.IsIncomplete(err) && hasFaultyField(v) {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"operetta.dev/engine/object"
 )
 
-// lookup returns what a value has at a path of fields, which may not exist.
+// lookup returns the value at a path of fields. It may not exist.
 func lookup(v cue.Value, path ...string) cue.Value {
 	sels := make([]cue.Selector, len(path))
 	for i, name := range path {
@@ -24,12 +24,13 @@ func lookup(v cue.Value, path ...string) cue.Value {
 
 // data returns a concrete value as the Go types that Kubernetes' unstructured
 // objects are made of: map[string]any, []any, string, bool, int64, float64, nil.
-// It errors on what is not concrete, and with a Fault on what is no such data.
+// It errors if the value is not concrete, and with a Fault if the value cannot be represented
+// as JSON.
 //
 // Walking the value costs a fraction of marshalling it to JSON and back, which
 // also turns integers into floats.
 func data(v cue.Value) (any, error) {
-	// An error in a hidden field is in no data, and still an error.
+	// Hidden fields are not output, but an error in one must still be reported.
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func toGo(v cue.Value) (any, error) {
 	return nil, unfit(v, fmt.Sprintf("a value of kind %v cannot be part of an object", v.Kind()))
 }
 
-// unfit is the fault of a value that is complete and no data of Kubernetes.
+// unfit returns the fault of a concrete value that cannot be part of a Kubernetes object.
 func unfit(v cue.Value, message string) fault.Fault {
 	return fault.Fault{Position: fault.At(v.Pos()), Path: v.Path().String(), Message: message}
 }
@@ -129,8 +130,8 @@ func floatToGo(v cue.Value) (any, error) {
 	return f, nil
 }
 
-// refOf returns what is known of the identity of an object that is not complete. A namespace
-// that is there but not known yet makes the name unknown as well.
+// refOf returns the known part of the identity of an incomplete object. If the namespace is set
+// but not known yet, the name is left out as well.
 func refOf(v cue.Value) object.Ref {
 	at := func(path ...cue.Selector) string { return stringOr(v.LookupPath(cue.MakePath(path...)), "") }
 	out := object.Ref{

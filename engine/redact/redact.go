@@ -2,9 +2,9 @@
 // the engine for a status, an event, a log or a terminal passes through a Redactor that
 // knows the Secrets in sight.
 //
-// It is the second of two safeguards. The first is in package program, which shows a CUE
-// message only if it does not depend on a Secret, however the value was transformed. This
-// one is for text from elsewhere, such as an API server that quotes a rejected object, and
+// It is the second of two safeguards. The first is redact_by_comparison.go in package program,
+// which shows a CUE message only if it does not depend on a Secret, however the value was
+// transformed. This one is for text from elsewhere, such as an API server that quotes a rejected object, and
 // for values that an author copies on purpose. It finds values verbatim, encoded, escaped
 // and truncated, but not values that were transformed or split.
 //

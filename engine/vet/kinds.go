@@ -35,9 +35,9 @@ func Kinds(p *program.Program) []schema.GroupKind {
 
 // kindsOf returns the kinds that an object or an input may have: those in the text, and those that
 // the schema lets somebody else choose from. freely reports whether somebody else may choose any.
-func (v *view) kindsOf(w syntax.Written) (kinds []string, freely bool) {
+func (v *view) kindsOf(w syntax.SourceObject) (kinds []string, freely bool) {
 	kinds = slices.Clone(w.Kinds)
-	for _, o := range w.Outside("kind") {
+	for _, o := range w.ExternalSources("kind") {
 		if _, open := v.whoWrites(o, false); open {
 			freely = true
 			continue

@@ -24,7 +24,7 @@ func reach(v *view) fault.Faults {
 			out = append(out, v.objectBeyondReach(s, o)...)
 		}
 	}
-	_, inputs, _ := v.Syntax().Written()
+	_, inputs, _ := v.Syntax().SourceObjects()
 	for _, s := range v.samples {
 		for _, i := range s.rollout.Inputs {
 			out = append(out, v.inputBeyondReach(s, i, inputs)...)
@@ -70,15 +70,15 @@ func (v *view) objectBeyondReach(s sample, o placed) fault.Faults {
 
 // says reports whether an object in the text of the package has a namespace.
 func (v *view) says(namespace string) bool {
-	objects, _, _ := v.Syntax().Written()
-	return slices.ContainsFunc(objects, func(o syntax.Written) bool { return o.Says(namespace, "metadata", "namespace") })
+	objects, _, _ := v.Syntax().SourceObjects()
+	return slices.ContainsFunc(objects, func(o syntax.SourceObject) bool { return o.HasLiteral(namespace, "metadata", "namespace") })
 }
 
 // inputBeyondReach returns a fault for each kind that an input may have and that the package may not
 // read where the input is. The rule untrusted is about namespaces that the text does not have.
-func (v *view) inputBeyondReach(s sample, i program.Input, inputs []syntax.Written) fault.Faults {
-	at := slices.IndexFunc(inputs, func(w syntax.Written) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
-	if at < 0 || !inputs[at].Says(i.Namespace, "namespace") {
+func (v *view) inputBeyondReach(s sample, i program.Input, inputs []syntax.SourceObject) fault.Faults {
+	at := slices.IndexFunc(inputs, func(w syntax.SourceObject) bool { return slices.Equal(w.Path(), []string{"inputs", i.Name}) })
+	if at < 0 || !inputs[at].HasLiteral(i.Namespace, "namespace") {
 		return nil
 	}
 	var out fault.Faults

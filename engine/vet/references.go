@@ -23,7 +23,7 @@ func references(v *view) fault.Faults {
 			at, known = v.unknownName(r.Path)
 		}
 		if at == 0 {
-			at, known = v.Lacks(r.Path)
+			at, known = v.FirstUnwritten(r.Path)
 		}
 		if at == 0 {
 			continue

@@ -10,18 +10,18 @@ import (
 // unfollowed warns, once, of a dangerous field whose value comes through more references than are
 // followed, so that the rule untrusted cannot judge it.
 func unfollowed(v *view) fault.Faults {
-	objects, inputs, origins := v.Syntax().Written()
+	objects, inputs, origins := v.Syntax().SourceObjects()
 	for _, o := range objects {
 		for _, d := range dangers {
 			if d.isOf(o) {
-				origins = append(origins, o.Outside(d.path...)...)
+				origins = append(origins, o.ExternalSources(d.path...)...)
 			}
 		}
 	}
 	for _, i := range inputs {
-		origins = slices.Concat(origins, i.Outside("kind"), i.Outside("namespace"))
+		origins = slices.Concat(origins, i.ExternalSources("kind"), i.ExternalSources("namespace"))
 	}
-	at := slices.IndexFunc(origins, func(o syntax.Outside) bool { return o.Cut })
+	at := slices.IndexFunc(origins, func(o syntax.ExternalSource) bool { return o.Cut })
 	if at < 0 {
 		return nil
 	}

@@ -88,22 +88,22 @@ func podDangers() []danger {
 // untrusted finds dangerous fields whose value comes from the custom resource, its annotations, an
 // input or a live object, so that somebody other than the author decides about it.
 func untrusted(v *view) fault.Faults {
-	objects, inputs, wholes := v.Syntax().Written()
+	objects, inputs, wholes := v.Syntax().SourceObjects()
 	out := v.exposed(wholes, danger{word: kindWord, allows: "create any objects with the operator's permissions"})
 	for _, o := range objects {
 		for _, d := range dangers {
 			if d.isOf(o) && !v.ownNames(o, d) {
-				out = append(out, v.exposed(o.Outside(d.path...), d)...)
+				out = append(out, v.exposed(o.ExternalSources(d.path...), d)...)
 			}
 		}
 		out = append(out, v.exposedNamespace(o)...)
 	}
 	for _, i := range inputs {
 		for _, field := range []string{"kind", "apiVersion"} {
-			out = append(out, v.exposed(i.Outside(field), danger{word: "input", allows: "make the operator read objects of any kind, such as Secrets"})...)
+			out = append(out, v.exposed(i.ExternalSources(field), danger{word: "input", allows: "make the operator read objects of any kind, such as Secrets"})...)
 		}
 		if v.opens(i) {
-			out = append(out, v.exposed(i.Outside("namespace"), danger{word: "input", allows: "make the operator read such objects in any namespace"})...)
+			out = append(out, v.exposed(i.ExternalSources("namespace"), danger{word: "input", allows: "make the operator read such objects in any namespace"})...)
 		}
 	}
 	return distinct(out)
@@ -147,9 +147,9 @@ const kindWord = "kind"
 // isOf reports whether an object has the field. If somebody chooses its kind from a list in the schema,
 // the text does not tell which kind it is, so every field counts except for spec as a whole. If the
 // author intends any kind to be chosen, only the kinds in the text count.
-func (d danger) isOf(o syntax.Written) bool {
-	isMeant := func(from syntax.Outside) bool { return slices.Contains(from.Meant, kindWord) }
-	if from := o.Outside("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
+func (d danger) isOf(o syntax.SourceObject) bool {
+	isMeant := func(from syntax.ExternalSource) bool { return slices.Contains(from.Meant, kindWord) }
+	if from := o.ExternalSources("kind"); len(from) > 0 && !slices.ContainsFunc(from, isMeant) {
 		return len(d.path) > 1 || d.path[0] != "spec"
 	}
 	return len(d.kinds) == 0 || slices.ContainsFunc(o.Kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
@@ -157,7 +157,7 @@ func (d danger) isOf(o syntax.Written) bool {
 
 // opens reports whether the package reaches into namespaces that it does not list, for a kind that an
 // object or an input may have.
-func (v *view) opens(w syntax.Written) bool {
+func (v *view) opens(w syntax.SourceObject) bool {
 	kinds, freely := v.kindsOf(w)
 	return slices.ContainsFunc(v.Reach().Kinds(), func(k schema.GroupKind) bool {
 		return (freely || slices.Contains(kinds, k.Kind)) && v.Reach().Open(k)
@@ -166,17 +166,17 @@ func (v *view) opens(w syntax.Written) bool {
 
 // exposedNamespace finds namespaces that somebody else chooses, if the package reaches into namespaces
 // that it does not list. A namespace that the package creates itself is safe.
-func (v *view) exposedNamespace(o syntax.Written) []exposure {
+func (v *view) exposedNamespace(o syntax.SourceObject) []exposure {
 	d := danger{word: "namespace", path: []string{"metadata", "namespace"}, named: []string{"Namespace"}, allows: "place such objects in any namespace within the reach of the package"}
 	if !v.opens(o) || v.Meta().ClusterScoped || v.ownNames(o, d) {
 		return nil
 	}
-	return v.exposed(o.Outside(d.path...), d)
+	return v.exposed(o.ExternalSources(d.path...), d)
 }
 
 // exposed returns a fault for each origin whose value somebody else may choose freely, unless the
 // author says that this is intended.
-func (v *view) exposed(origins []syntax.Outside, d danger) []exposure {
+func (v *view) exposed(origins []syntax.ExternalSource, d danger) []exposure {
 	var out []exposure
 	for _, o := range origins {
 		if o.Cut || slices.Contains(o.Meant, d.word) {
@@ -198,7 +198,7 @@ func (v *view) exposed(origins []syntax.Outside, d danger) []exposure {
 
 // whoWrites returns what somebody has to write to decide about a value, and whether they may choose
 // it freely. If the references to a value were not followed to their end, they may.
-func (v *view) whoWrites(o syntax.Outside, booleans bool) (what string, open bool) {
+func (v *view) whoWrites(o syntax.ExternalSource, booleans bool) (what string, open bool) {
 	path := slices.Concat(o.Path, o.Below)
 	switch {
 	case o.Cut:
@@ -246,7 +246,7 @@ func namesOf(s sample, kinds []string) map[string]bool {
 
 // ownNames reports whether a field always names an object that the package creates itself, in all
 // samples that have the field.
-func (v *view) ownNames(o syntax.Written, d danger) bool {
+func (v *view) ownNames(o syntax.SourceObject, d danger) bool {
 	if len(d.named) == 0 {
 		return false
 	}
@@ -258,7 +258,7 @@ func (v *view) ownNames(o syntax.Written, d danger) bool {
 				continue
 			}
 			for _, name := range valuesAt(p.Manifest, d.path) {
-				if !own[name] && !o.Says(name, d.path...) {
+				if !own[name] && !o.HasLiteral(name, d.path...) {
 					return false
 				}
 				some = true

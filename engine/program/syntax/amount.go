@@ -11,17 +11,17 @@ import (
 // characters it has, of a list or a map how many elements it has.
 type Interval struct {
 	Low, High float64
-	// Finite says that there is a fixed set of values, such as an enumeration.
+	// Finite is true for a fixed set of values, such as an enumeration.
 	Finite bool
 }
 
-// An Amount is how large an expression may become, as far as the text tells.
+// An Amount is how large an expression may become, as far as the text shows.
 type Amount struct {
 	Interval
-	// From is the field of the spec or of the configuration that the size rests on, such
-	// as cr.spec.replicas; it is empty for what no user decides.
+	// From is the field of the spec or of the configuration that the size depends on, such
+	// as cr.spec.replicas; it is empty if no user decides the size.
 	From string
-	// Kind is what that field is.
+	// Kind is the kind of that field.
 	Kind cue.Kind
 
 	// known is false if nothing is known of the size, as of a type.
@@ -34,7 +34,7 @@ type Amount struct {
 	made bool
 }
 
-// constant is the amount of what is written in the package itself.
+// constant is the amount of a value in the text of the package.
 func constant(n float64) Amount { return Amount{Interval: Interval{Low: n, High: n}, known: true} }
 
 // atMost is the amount of a constraint.
@@ -106,7 +106,7 @@ func power(a, b Amount) Amount {
 	})
 }
 
-// combined returns an amount that is made of two, or the one that is known. It names the
+// combined returns an amount made of two, or the one of them that is known. It names the
 // user's field that can make it larger.
 func combined(a, b Amount, make func(out *Amount)) Amount {
 	switch {

@@ -19,7 +19,7 @@ type Comparison struct {
 	Left, Right Operand
 }
 
-// An Operand is one side of a comparison, as far as the text tells.
+// An Operand is one side of a comparison, as far as the text shows.
 type Operand struct {
 	// Kind is the kind of a literal, or BottomKind for anything else.
 	Kind cue.Kind
@@ -48,7 +48,7 @@ func (x *Index) Comparisons() []Comparison {
 	return out
 }
 
-// operand returns what the text says of one side of a comparison.
+// operand returns one side of a comparison.
 func (x *Index) operand(e ast.Expr) Operand {
 	switch e := e.(type) {
 	case *ast.ParenExpr:

@@ -18,8 +18,8 @@ type Conditional struct {
 	// Parts are the parts of the component that it adds; AnyPart stands for those
 	// whose names are not literal.
 	Parts []string
-	// BeyondCR says that the custom resource alone, which is known in full, does
-	// not decide it.
+	// BeyondCR is true if values other than the custom resource, which is known in full,
+	// decide it as well.
 	BeyondCR bool
 
 	guards []span
@@ -103,16 +103,15 @@ const (
 // Additions are what the comprehensions in a struct add to the hooks of a phase.
 type Additions struct {
 	Conditionals []Conditional
-	// Embeds says that there is more in the struct than its text shows.
+	// Embeds is true if the struct may have more members than its text shows.
 	Embeds bool
 }
 
-// HookName returns the name of the component that a hook of a phase is: no component has
-// one like it.
+// HookName returns the component name of a hook of a phase. No other component can have such a
+// name.
 func HookName(phase, hook string) string { return "hooks." + phase + "." + hook }
 
-// addHooks records what is written below hooks, which are components of a name that
-// is their path.
+// addHooks records the hooks. They are components, and their path is their name.
 func (x *reader) addHooks(hooks Member) {
 	for _, phase := range hooks.Members() {
 		switch phase.kind {
@@ -139,7 +138,7 @@ func (x *reader) addHook(phase string, in [hookPlaces]Member, depth int) {
 		return
 	case embedded:
 		at[InPhase].Embeds = true
-		for _, d := range x.behind(hook, depth) {
+		for _, d := range x.embeddedMembers(hook, depth) {
 			in[InPhase] = d
 			x.addHook(phase, in, depth+1)
 		}
@@ -147,9 +146,9 @@ func (x *reader) addHook(phase string, in [hookPlaces]Member, depth int) {
 	case named:
 		name = HookName(phase, hook.name)
 		x.addParts(name, hook)
-		x.homes[name] = append(x.homes[name], hook)
+		x.definitions[name] = append(x.definitions[name], hook)
 	case dynamic:
-		x.homes[ComputedName] = append(x.homes[ComputedName], hook)
+		x.definitions[ComputedName] = append(x.definitions[ComputedName], hook)
 	}
 	for place, m := range in {
 		if len(m.guards) > 0 || Place(place) == InPhase && hook.kind == dynamic {
@@ -169,8 +168,8 @@ func (x *Index) HookAdditions(phase string, in Place) Additions {
 	return out
 }
 
-// HookGuards returns what is conditional in the struct that a phase's hooks are in, also
-// for other phases.
+// HookGuards returns the conditionals in the struct that has the hooks of a phase, also those of
+// other phases.
 func (x *Index) HookGuards(phase string, in Place) []Conditional {
 	if in == InPhase {
 		return x.HookAdditions(phase, in).Conditionals
@@ -188,7 +187,7 @@ func (x *Index) HookGuards(phase string, in Place) []Conditional {
 // HasHooks reports whether the package writes hooks.
 func (x *Index) HasHooks() bool { return len(x.fields["hooks"]) > 0 }
 
-// MayHaveHooks reports whether there may be hooks of a phase, as far as the text tells.
+// MayHaveHooks reports whether there may be hooks of a phase, as far as the text shows.
 func (x *Index) MayHaveHooks(phase string) bool {
 	may := x.foreign
 	for _, hooks := range x.fields["hooks"] {

@@ -14,15 +14,15 @@ import (
 // reference.
 type DerivedEdge struct {
 	To string
-	// If is under which conditions it exists, as the author wrote them, or "" if it always
+	// If are the conditions under which it exists, as the author wrote them, or "" if it always
 	// does.
 	If       string
 	Position fault.Position
-	// Uses is a CUE struct with the names of the components that come to one of the
-	// references, to be evaluated at the root; "" says that all do. A struct for all
-	// components of a loop costs one evaluation, and not one each.
+	// Uses is a CUE struct with the names of the components that evaluate one of the
+	// references, to be evaluated at the root; "" means that all do. One struct for all
+	// components of a loop costs one evaluation in total.
 	Uses string
-	// of is the loop that makes the components that have it; nil stands for all.
+	// of is the loop whose components have the edge; nil stands for all components.
 	of *ast.Field
 }
 
@@ -82,7 +82,7 @@ func (x *reader) deriveOne(body Member, bodies []Member) []DerivedEdge {
 			continue
 		}
 		at := f.Position
-		if !f.use.IsZero() && !(Home{bodies: bodies}).Holds(at) {
+		if !f.use.IsZero() && !(Definition{bodies: bodies}).Holds(at) {
 			at.Use = f.use.String()
 		}
 		d := DerivedEdge{To: to, Position: at}
@@ -96,8 +96,8 @@ func (x *reader) deriveOne(body Member, bodies []Member) []DerivedEdge {
 }
 
 // DerivedEdges returns the edges of a component that follow from its references. Of a
-// computed name, home says from which loops it may come.
-func (x *Index) DerivedEdges(component string, home Home) []DerivedEdge {
+// computed name, own identifies the loops that it may come from.
+func (x *Index) DerivedEdges(component string, own Definition) []DerivedEdge {
 	if edges, ok := x.edges[component]; ok {
 		return edges
 	}
@@ -106,7 +106,7 @@ func (x *Index) DerivedEdges(component string, home Home) []DerivedEdge {
 	}
 	var out []DerivedEdge
 	for _, d := range x.otherEdges {
-		mine := d.of == nil || len(home.bodies) == 0 || slices.ContainsFunc(home.bodies, func(m Member) bool { return m.field == d.of })
+		mine := d.of == nil || len(own.bodies) == 0 || slices.ContainsFunc(own.bodies, func(m Member) bool { return m.field == d.of })
 		if mine && d.To != component {
 			out = withEdge(out, d)
 		}

@@ -14,15 +14,15 @@ import (
 // user writes.
 type Growth struct {
 	Position fault.Position
-	// Source is what is written there.
+	// Source is the source text there.
 	Source string
-	// Function is what is called, such as list.Range, with the path of its package, or "for".
+	// Function is the called function, such as list.Range, with the path of its package, or "for".
 	Function string
 	// Amount is how much there is to do at most: numbers, elements, characters, bits.
 	Amount Amount
 }
 
-// argument says with which of its arguments the cost of a function grows.
+// argument is the index of the argument with which the cost of a function grows.
 var argument = map[string]int{
 	"math/bits.Lsh":           1,
 	"encoding/json.Unmarshal": 0, "encoding/json.UnmarshalStream": 0,
@@ -43,7 +43,7 @@ type Given struct {
 }
 
 // Growths returns where the cost of an evaluation grows with what users give, by position,
-// as far as the text tells. Users give the root fields of the names in given.
+// as far as the text shows. Users give the root fields of the names in given.
 func (x *Index) Growths(given map[string]Given) []Growth {
 	s := &sizes{
 		index: x,

@@ -11,38 +11,38 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// An Index is what the text of a package says before any evaluation. It is immutable once
+// An Index is what the text of a package shows before any evaluation. It is immutable once
 // it is read, and safe for concurrent use.
 type Index struct {
 	root fault.Position
 	// fields holds the declarations of each root field, over all files.
 	fields map[string][]Member
-	// bodies holds what is written for each component that has a literal name.
+	// bodies holds the members of each component that has a literal name.
 	bodies map[string][]Member
-	// anyBody is what is written for components by pattern, and dynamicBody for
-	// those whose names only an evaluation knows.
+	// anyBody holds the members of components by pattern, and dynamicBody those of
+	// components with computed names.
 	anyBody, dynamicBody []Member
-	// homes is what is written for each component and hook, those of computed names under
-	// ComputedName.
-	homes map[string][]Member
-	// fromData are the fields of which an evaluation decides the name or the existence.
+	// definitions holds the members for each component and hook. Those with computed names are
+	// under ComputedName.
+	definitions map[string][]Member
+	// fromData are the fields whose name or existence an evaluation decides.
 	fromData map[*ast.Field]bool
 	// order is the author's order of the components.
 	order []string
-	// conditionals are what comprehensions add to the components, and
-	// conditionalParts which parts those within a component add to it.
+	// conditionals are the additions of comprehensions to the components, and
+	// conditionalParts are the parts that comprehensions within a component add to it.
 	conditionals     []Conditional
 	conditionalParts map[string][]string
-	// opaque says that components, or parts of one, come from an embedding, so that
-	// bodies and names may lack some of them. foreign says that another package brings
-	// fields of the root.
+	// opaque is true if components, or parts of one, come from an embedding, so that
+	// bodies and names may be incomplete. foreign is true if another package adds fields
+	// at the root.
 	opaque, foreign bool
-	// embeddings are where components are embedded that the text does not show.
+	// embeddings are the positions at which components are embedded that the text does not show.
 	embeddings []span
 	// rootGuards are the comprehensions at the root, whatever they add.
 	rootGuards []Conditional
-	// hooks are what comprehensions add to the hooks of each phase, and hooksEmbed says
-	// that there may be more phases than the text shows.
+	// hooks are the additions of comprehensions to the hooks of each phase. hooksEmbed is true
+	// if there may be more phases than the text shows.
 	hooks      map[string]*[hookPlaces]Additions
 	hooksEmbed bool
 	// paths are the struct literals at or below components, and those at the root, by
@@ -56,16 +56,16 @@ type Index struct {
 	references []Reference
 	// selections are the places at which names of them are selected.
 	selections map[fault.Origin][]Selection
-	// needed are the references to fields of the spec, with whether a component comes to
-	// them whatever live objects and inputs say.
+	// needed are the references to fields of the spec, and whether a component always
+	// evaluates them, whatever the live objects and inputs are.
 	needed map[string]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
 	// labelled are the hidden fields and definitions, by label: a template is given its
 	// parameters by fields of the same label, wherever those are.
 	labelled map[string][]Member
-	// secretSpec are the fields of the custom resource that Secrets are made of, and
-	// secretContent what is written for their content, as far as the text shows Secrets.
+	// secretSpec are the fields of the custom resource that Secrets are rendered from, and
+	// secretContent are the members of their content, as far as the text shows Secrets.
 	secretSpec    [][]string
 	secretContent []Member
 	files         []*ast.File
@@ -82,14 +82,14 @@ type reader struct {
 	clauses map[ast.Clause]bool
 }
 
-// Read returns what the text of a package says.
+// Read returns the index of the text of a package.
 func Read(files []*ast.File) *Index {
 	x := &reader{clauses: map[ast.Clause]bool{}, Index: &Index{
 		files:            files,
 		fields:           map[string][]Member{},
 		conditionalParts: map[string][]string{},
 		bodies:           map[string][]Member{},
-		homes:            map[string][]Member{},
+		definitions:      map[string][]Member{},
 		needed:           map[string]bool{},
 		readBy:           map[string][]string{},
 		hooks:            map[string]*[hookPlaces]Additions{},
@@ -119,7 +119,7 @@ func Read(files []*ast.File) *Index {
 	return x.Index
 }
 
-// readFields records what is written at the root.
+// readFields records the declarations at the root.
 func (x *reader) readFields() {
 	var embeddings []Member
 	for _, f := range x.files {
@@ -179,13 +179,13 @@ const ContractPath = "operetta.dev/schemas/operator"
 // component can have it.
 const ComputedName = "*"
 
-// addComponents records what is written below components.
+// addComponents records the members of components.
 func (x *reader) addComponents(components Member) {
 	eachMember(components.value, components.guards, func(m Member) { x.addComponent(m, 0) })
 	x.addPaths(components.value, []string{"components"})
 }
 
-// addComponent records what is written for a component, or for several.
+// addComponent records the members of a component, or of several.
 func (x *reader) addComponent(m Member, depth int) {
 	if m.name != "" && !isRegular(m.name) {
 		return
@@ -199,25 +199,25 @@ func (x *reader) addComponent(m Member, depth int) {
 		x.addParts(ComputedName, m)
 	case dynamic:
 		x.dynamicBody = append(x.dynamicBody, m)
-		x.homes[ComputedName] = append(x.homes[ComputedName], m)
+		x.definitions[ComputedName] = append(x.definitions[ComputedName], m)
 		x.addParts(ComputedName, m)
 	case named:
 		if !slices.Contains(x.order, m.name) && m.field.Constraint == token.ILLEGAL {
 			x.order = append(x.order, m.name)
 		}
 		x.bodies[m.name] = append(x.bodies[m.name], m)
-		x.homes[m.name] = append(x.homes[m.name], m)
+		x.definitions[m.name] = append(x.definitions[m.name], m)
 		x.addParts(m.name, m)
 	case embedded:
 		x.opaque = true
-		shown := x.standsFor(m.value, depth)
+		shown := x.possibleMembers(m.value, depth)
 		for _, at := range shown {
 			x.addPaths(at.value, []string{"components"})
 		}
 		if len(shown) == 0 && m.value != nil {
 			x.embeddings = append(x.embeddings, spanOf(m.value))
 		}
-		for _, d := range x.behind(m, depth) {
+		for _, d := range x.embeddedMembers(m, depth) {
 			x.addComponent(d, depth+1)
 		}
 	}
@@ -282,9 +282,9 @@ func (x *Index) Rank(component string) int {
 	return len(x.order)
 }
 
-// MayHave reports whether a component may have a part, or a part may have a member. A
-// lookup in CUE that finds nothing costs more than an evaluation of what it finds, so this
-// is asked first.
+// MayHave reports whether a component may have a part, or a part may have a member. Call it before
+// a lookup in CUE: a lookup that finds nothing costs more than an evaluation of a value that it
+// finds.
 func (x *Index) MayHave(member string, path ...string) bool {
 	at := x.at(append([]string{"components"}, path...))
 	may := len(at) == 0 || x.opaque || len(x.anyBody)+len(x.dynamicBody) > 0
@@ -296,11 +296,11 @@ func (x *Index) MayHave(member string, path ...string) bool {
 	return may
 }
 
-// at returns what is written at a path, such as components, web, objects.
+// at returns the members at a path, such as components, web, objects.
 func (x *Index) at(path []string) []Member {
 	within := x.fields[path[0]]
 	if len(path) > 1 && path[0] == "components" {
-		within, path = x.homes[path[1]], path[1:]
+		within, path = x.definitions[path[1]], path[1:]
 	}
 	for _, name := range path[1:] {
 		within = membersNamed(within, name)
@@ -337,7 +337,7 @@ func (x *Index) Names(path ...string) (names []string, open bool) {
 // Root returns where the package begins.
 func (x *Index) Root() fault.Position { return x.root }
 
-// Fields returns what is written at the root, by name.
+// Fields returns the declarations at the root, by name.
 func (x *Index) Fields() []Member {
 	var out []Member
 	for _, name := range slices.Sorted(maps.Keys(x.fields)) {

@@ -11,14 +11,14 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A memberKind says what a member is.
+// A memberKind is the form in which a member is declared.
 type memberKind int
 
 const (
 	named    memberKind = iota // a field with a literal name
 	dynamic                    // a field whose name is computed
 	pattern                    // a constraint on fields
-	embedded                   // anything else: what it brings in is not written here
+	embedded                   // anything else: its members are not written here
 )
 
 // A member is something that is declared directly in a value.
@@ -49,7 +49,7 @@ func (m Member) Position() fault.Position {
 	return fault.Position{}
 }
 
-// Members returns what is declared in the value of a member, without its guards.
+// Members returns the members declared in the value of a member, without its guards.
 func (m Member) Members() []Member {
 	var out []Member
 	eachMember(m.value, nil, func(d Member) { out = append(out, d) })
@@ -102,8 +102,8 @@ func memberOf(f *ast.Field, guards []ast.Clause) Member {
 	return Member{kind: kindOf(f), name: name, field: f, value: f.Value, guards: guards}
 }
 
-// mayBe reports whether a field may have some name, which may be Each: also one that an
-// evaluation names, as far as the text tells with which letters the name begins.
+// mayBe reports whether a field may have a given name, or Each. A computed name may be any that
+// begins with the letters in its text.
 func (m Member) mayBe(name string) bool {
 	switch {
 	case m.kind == named:
@@ -123,7 +123,7 @@ func (m Member) mayBe(name string) bool {
 	return !ok || strings.ContainsRune(letters, '\\') || strings.HasPrefix(name, letters)
 }
 
-// kindOf says what a field is as a member.
+// kindOf returns the kind of a field as a member.
 func kindOf(f *ast.Field) memberKind {
 	if _, ok := literalLabel(f.Label); ok {
 		return named

@@ -8,38 +8,38 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// An origin is what an expression stands for, as far as the text tells: a field of the spec or
-// of the configuration, something that is written out, or what a function makes.
+// An origin is the source of the value of an expression, as far as the text shows: a field of the
+// spec or of the configuration, an expression in the package, or the result of a function.
 type origin struct {
-	// Given is of a field: its schema. path is its path, and within says in how many lists
-	// and maps it is.
+	// Given has the schema of a field. path is its path, and within is the number of lists and
+	// maps around it.
 	Given
 	path   string
 	within int
-	// expr is what is written out.
+	// expr is the expression in the package.
 	expr ast.Expr
-	// made is how large what a function makes is, and each of its elements.
+	// made is the size of the result of a function, and of each of its elements.
 	made *Amount
-	// alternative says that it is this or something else, and not all at once.
+	// alternative is true if the expression has this origin or another one, and not both.
 	alternative bool
 }
 
-// origins returns what stands at a path below an expression.
+// origins returns the origins of the value at a path below an expression.
 func (s *sizes) origins(e ast.Expr, path ...string) []origin {
 	at := place{e, strings.Join(path, "\x00")}
 	found, done := s.found[at]
 	if done || e == nil || len(path) > maxTrace || len(s.found) > maxTraceSteps {
-		return found // while it is looked for, what refers to itself stands for nothing
+		return found // a reference to itself has no origins while they are being found
 	}
 	s.found[at] = nil
 	var out []origin
-	leads, ends := s.index.leads(e, path)
+	resolutions, ends := s.index.resolve(e, path)
 	if ends {
 		out = s.end(e, path)
 	}
-	for _, l := range leads {
-		of := s.led(l)
-		if l.alternative {
+	for _, r := range resolutions {
+		of := s.originsOfResolution(r)
+		if r.alternative {
 			of = anyOf(of)
 		}
 		out = append(out, of...)
@@ -48,7 +48,7 @@ func (s *sizes) origins(e ast.Expr, path ...string) []origin {
 	return s.found[at]
 }
 
-// end returns what stands where the text leads no further.
+// end returns the origins of an expression that does not resolve any further.
 func (s *sizes) end(e ast.Expr, path []string) []origin {
 	call, ok := e.(*ast.CallExpr)
 	if !ok || len(path) == 0 {
@@ -64,20 +64,21 @@ func (s *sizes) end(e ast.Expr, path []string) []origin {
 	return []origin{{made: &a}}
 }
 
-// led returns what a lead stands for. Of live objects and inputs nothing is known.
-func (s *sizes) led(l lead) []origin {
-	if l.outside == nil {
-		if l.key {
+// originsOfResolution returns the origins of one step. Live objects and inputs have none, because
+// nothing is known about their sizes.
+func (s *sizes) originsOfResolution(r resolution) []origin {
+	if r.external == nil {
+		if r.key {
 			return nil
 		}
-		return s.origins(l.value, l.path...)
+		return s.origins(r.value, r.path...)
 	}
-	root, ok := s.roots[l.outside.Path[0]]
+	root, ok := s.roots[r.external.Path[0]]
 	if !ok {
 		return nil
 	}
-	out := []origin{{Given: root, path: l.outside.Path[0]}}
-	for _, name := range slices.Concat(l.outside.Path[1:], l.path) {
+	out := []origin{{Given: root, path: r.external.Path[0]}}
+	for _, name := range slices.Concat(r.external.Path[1:], r.path) {
 		var next []origin
 		for _, o := range out {
 			if name == Each {
@@ -91,8 +92,8 @@ func (s *sizes) led(l lead) []origin {
 	return out
 }
 
-// distinct returns each origin once: names that double each other would otherwise stand for
-// more than there is memory for.
+// distinct returns each origin once. Otherwise a chain of names that each refer to the previous one
+// twice would have more origins than fit into memory.
 func distinct(of []origin) []origin {
 	type identity struct {
 		expr        ast.Expr
@@ -109,7 +110,7 @@ func distinct(of []origin) []origin {
 	})
 }
 
-// anyOf returns origins of which only one counts.
+// anyOf returns origins as alternatives.
 func anyOf(of []origin) []origin {
 	out := slices.Clone(of)
 	for i := range out {
@@ -118,10 +119,10 @@ func anyOf(of []origin) []origin {
 	return out
 }
 
-// field returns a field of what a user gives.
+// field returns the origins of a field of a user's value.
 func (o origin) field(name string) []origin {
 	if o.path == "cr" && name != "spec" || !isRegular(name) {
-		return nil // what Kubernetes has limits for itself
+		return nil // Kubernetes itself limits these fields
 	}
 	for _, sel := range []cue.Selector{cue.Str(name), cue.Str(name).Optional()} {
 		if v := o.Schema.LookupPath(cue.MakePath(sel)); v.Exists() {
@@ -134,7 +135,7 @@ func (o origin) field(name string) []origin {
 	return nil
 }
 
-// elements returns the elements of what a user gives.
+// elements returns the origins of the elements of a user's value.
 func (o origin) elements() []origin {
 	var out []origin
 	if v := o.Schema.LookupPath(cue.MakePath(cue.AnyIndex)); v.Exists() {
@@ -152,7 +153,8 @@ func (o origin) elements() []origin {
 	return anyOf(out)
 }
 
-// below returns a part of what a user gives, in so many more lists and maps.
+// below returns the origin of a part of a user's value. Between them are the given number of
+// lists and maps.
 func (o origin) below(schema cue.Value, label string, within int) origin {
 	return origin{Given: Given{schema, o.Limits}, path: o.path + label, within: o.within + within, alternative: o.alternative}
 }

@@ -13,8 +13,8 @@ import (
 //
 // CUE makes an instance of each imported package for each evaluation, with an arc
 // for every field of it, used or not. The package of the core Kubernetes types has
-// some 750 definitions, of which an operator uses a handful, so that without this
-// they are the larger part of what an evaluation costs.
+// some 750 definitions, and an operator uses a handful of them. Unpruned, they are the
+// larger part of the cost of an evaluation.
 func Prune(inst *build.Instance) {
 	u := usage{}
 	u.use(inst, everything)
@@ -28,7 +28,7 @@ func Prune(inst *build.Instance) {
 	}
 }
 
-// usage is which fields of which packages are used.
+// usage holds the used fields of each package.
 type usage map[*build.Instance]map[string]bool
 
 // everything stands for all fields of a package.
@@ -38,8 +38,8 @@ func (u usage) has(inst *build.Instance, name string) bool {
 	return u[inst][everything] || u[inst][name]
 }
 
-// use marks a field of a package as used, and what can be reached from it. Declarations that
-// are no fields are never removed, so that what they refer to stays.
+// use marks a field of a package as used, and all fields that can be reached from it. Declarations
+// that are not fields are never removed, so the fields that they refer to stay.
 func (u usage) use(inst *build.Instance, name string) {
 	if u.has(inst, name) {
 		return

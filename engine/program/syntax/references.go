@@ -12,25 +12,25 @@ import (
 )
 
 // references collects the references in a piece of a package, each with the
-// conditions under which an evaluation comes to it.
+// conditions under which it is evaluated.
 type references struct {
 	index *Index
-	// follow says whether names of other root fields are followed to what they
-	// stand for, so that an alias hides nothing.
+	// follow is true if names of other root fields are followed to their values, so that an
+	// alias hides nothing.
 	follow bool
 	found  []found
-	// parameters says whether a name that is hidden, or a definition, is also followed to
-	// whatever has that label anywhere: a template is given its parameters by those.
+	// parameters is true if the name of a hidden field or a definition is also followed to all
+	// fields with that label: they set the parameters of a template.
 	parameters bool
 	// skip reports whether a node is left out; nil leaves nothing out.
 	skip func(ast.Node) bool
-	// clausesRead are the clauses that were read, with whether they rest on more than the
-	// custom resource; nil does not ask that.
+	// clausesRead are the clauses that were read, with whether they depend on more than the
+	// custom resource; nil does not record that.
 	clausesRead map[ast.Clause]bool
 	following   map[string]bool
 	// within are the values that enclose the place that is being walked.
 	within map[ast.Node]bool
-	// beyond says that not every name was followed under each of its conditions.
+	// beyond is true if not every name was followed under each of its conditions.
 	beyond bool
 	// surroundings of the place that is being walked.
 	surroundings
@@ -38,7 +38,7 @@ type references struct {
 	places map[*ast.StructLit]string
 }
 
-// surroundings are what is known of a place in the text.
+// surroundings describe a place in the text.
 type surroundings struct {
 	// path is where an evaluation has the value that stands there, as CUE, or "".
 	path string
@@ -47,7 +47,7 @@ type surroundings struct {
 	clauses []string
 	// guards are the conditions among them, as the author wrote them.
 	guards []string
-	// beyondCR says that one of them rests on more than the custom resource.
+	// beyondCR is true if one of them depends on more than the custom resource.
 	beyondCR bool
 	// use is where the component refers to the place, if the place is not in the component.
 	use fault.Position
@@ -340,7 +340,7 @@ func (r *references) declarations(from fault.Position, at []Member, path []strin
 		at, path = next, path[1:]
 	}
 	if r.path == "" {
-		r.path = place // otherwise it is a template, of which the evaluation has one here
+		r.path = place // otherwise it is a template, which the evaluation instantiates here
 	}
 	here := r.surroundings
 	for _, m := range at {

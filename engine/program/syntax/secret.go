@@ -73,8 +73,8 @@ func (x *Index) specIn(members []Member) [][]string {
 // secretText looks for Secrets in the text of a package.
 type secretText struct {
 	index *Index
-	// foreign says that another package brought something into what was looked at, which
-	// may be anything.
+	// foreign is true if another package adds members to a visited value. They may be
+	// anything.
 	foreign bool
 }
 
@@ -109,8 +109,7 @@ func (s *secretText) isType(e ast.Expr) bool {
 	return ok && strings.HasPrefix(spec.Path.Value, `"operetta.dev/schemas/`) || !ok && len(s.index.declared(root)) == 0
 }
 
-// content returns what is written for the content of a Secret, and for the parameters of
-// its template.
+// content returns the members of the content of a Secret, and of the parameters of its template.
 func (s *secretText) content(declared []Member) []Member {
 	var out []Member
 	for _, field := range SecretFields {
@@ -162,7 +161,7 @@ func (x *reader) addLabelled() {
 }
 
 // kindOf returns the kind of an object, or "" where the text does not have it. An object
-// is a Secret if any of its declarations says so.
+// is a Secret if any of its declarations has that kind.
 func (s *secretText) kindOf(declared []Member) string {
 	out := ""
 	for _, kind := range s.under(declared, "kind") {
@@ -218,7 +217,7 @@ func unquoted(lit *ast.BasicLit) string {
 	return out
 }
 
-// at returns what is written at a path.
+// at returns the members at a path.
 func (s *secretText) at(path []string) []Member {
 	out := s.index.fields[path[0]]
 	for _, name := range path[1:] {
@@ -246,8 +245,8 @@ func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool)
 	return x.referencesIn(from), len(from) > 0 && !x.foreign
 }
 
-// IdentityRestsOn returns the references of which the identity of an object may be made.
-// Where the text does not have the identity, the whole object counts.
+// IdentityRestsOn returns the references that the identity of an object may depend on. If the text
+// does not have the identity, the references of the whole object count.
 func (x *Index) IdentityRestsOn(component, object string) []Reference {
 	s := &secretText{index: x}
 	declared := s.object(component, object)

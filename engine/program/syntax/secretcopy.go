@@ -10,18 +10,18 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A Copy is a place at which the package copies what a Secret holds.
+// A Copy is a place at which the package copies the content of a Secret.
 type Copy struct {
 	Kind     CopyKind
 	Position fault.Position
-	// Path is the field that gets the copy, and From leads to the Secret.
+	// Path is the field that gets the copy, and From is the reference to the Secret.
 	Path, From string
 }
 
-// A CopyKind says what becomes of what a Secret holds.
+// A CopyKind is the form in which the content of a Secret is copied.
 type CopyKind string
 
-// What becomes of what a Secret holds.
+// The forms of a copy.
 const (
 	CopyOfValue  CopyKind = "Value"
 	CopyOfDigest CopyKind = "Digest"
@@ -29,8 +29,8 @@ const (
 	CopyAsName CopyKind = "Name"
 )
 
-// Copies returns where the package copies what a Secret holds into a status, or into an
-// object that is no Secret, as it is or as a digest, as far as the text tells. kindAt
+// Copies returns where the package copies the content of a Secret into a status, or into an
+// object that is not a Secret, verbatim or as a digest, as far as the text shows. kindAt
 // returns the kind of the object or input at a path, or "".
 func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 	c := &copies{index: x, kindAt: kindAt}
@@ -49,7 +49,7 @@ func (x *Index) Copies(kindAt func(path []string) string) []Copy {
 			})
 		}
 	}
-	for _, m := range x.homes[ComputedName] {
+	for _, m := range x.definitions[ComputedName] {
 		c.name(m)
 	}
 	return c.found
@@ -77,7 +77,7 @@ func (c *copies) name(m Member) {
 	}
 }
 
-// copies looks for what is copied.
+// copies looks for copies of the content of Secrets.
 type copies struct {
 	index  *Index
 	kindAt func(path []string) string
@@ -90,7 +90,7 @@ func (c *copies) objects(component string, path []string) {
 	for _, objects := range s.under(s.component(component), "objects") {
 		eachMember(objects.value, objects.guards, func(o Member) {
 			if o.kind != named {
-				return // of which kind it is only an evaluation can tell
+				return // only an evaluation can tell its kind
 			}
 			at := slices.Concat(path, []string{"objects", o.name})
 			switch c.kindAt(at) {
@@ -166,7 +166,7 @@ func (c *copies) report(kind CopyKind, path []string, m Member, from string) {
 	c.found = append(c.found, Copy{kind, m.Position(), Reference{Path: path}.String(), from})
 }
 
-// first returns the first of some references that leads into a Secret.
+// first returns the first reference that leads into a Secret.
 func (c *copies) first(all []found, leads func(Reference) (string, bool)) (string, bool) {
 	for _, ref := range all {
 		if from, ok := leads(ref.Reference); ok {

@@ -12,10 +12,10 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// sizes tells how large expressions may become.
+// sizes computes how large expressions may become.
 type sizes struct {
 	index *Index
-	// roots are what a user gives, by the name of their field.
+	// roots are the values that a user gives, by the name of their root field.
 	roots map[string]Given
 	found map[place][]origin
 	known map[ast.Expr]Amount
@@ -27,7 +27,7 @@ type place struct {
 	path string
 }
 
-// of returns how large an expression may become. The size of one that refers to itself is
+// of returns how large an expression may become. If the expression refers to itself, its size is
 // unknown.
 func (s *sizes) of(e ast.Expr) Amount {
 	if a, done := s.known[e]; done || e == nil {
@@ -209,7 +209,7 @@ func (s *sizes) loop(c *ast.Comprehension) Amount {
 	return out
 }
 
-// function returns the name of what is called: len, or list.Range with its import path.
+// function returns the name of a called function: len, or list.Range with its import path.
 func function(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

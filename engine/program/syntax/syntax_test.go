@@ -83,12 +83,12 @@ func TestWhereAKindComesFrom(t *testing.T) {
 	for name, tc := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects, _, _ := read(t, tc.text).Written()
+			objects, _, _ := read(t, tc.text).SourceObjects()
 			if len(objects) != 1 {
 				t.Fatalf("%d objects, wanted one", len(objects))
 			}
 			got := objects[0].Kinds
-			for _, o := range objects[0].Outside("kind") {
+			for _, o := range objects[0].ExternalSources("kind") {
 				if o.Cut {
 					continue
 				}

@@ -25,11 +25,11 @@ type step struct {
 	node    ast.Node
 	name    string
 	literal bool
-	// selected says that it follows a dot, and is no expression in brackets.
+	// selected is true if it follows a dot, and is not an expression in brackets.
 	selected bool
 }
 
-// chainOf takes an expression apart. One that selects nothing is a chain without steps.
+// chainOf takes an expression apart. An expression without selections is a chain without steps.
 func chainOf(e ast.Expr) chain {
 	var c chain
 	for {
@@ -88,29 +88,29 @@ func (c chain) literal() (names []string, all bool) {
 	return c.names()[:n], false
 }
 
-// A lead is one step from an expression to what it stands for.
-type lead struct {
-	// Member is what is written there.
+// A resolution is the result of resolving an expression by one step.
+type resolution struct {
+	// Member is the expression or field that the step leads to.
 	Member
-	// path is what of the path is still to be looked for below it.
+	// path is the rest of the path, to be found below the member.
 	path []string
-	// entered says that it is a field on the path, and not what a name refers to.
+	// entered is true if the member is a field on the path, and false if a name refers to it.
 	entered bool
-	// alternative says that the expression is this or something else, and not all at once.
+	// alternative is true if the expression has this value or another one, and not both.
 	alternative bool
-	// key says that only the names of the fields are of interest.
+	// key is true if the expression is the name of a field, and not its value.
 	key bool
-	// outside is the reference to what is not written in the package, or nil.
-	outside *Reference
+	// external is the reference to a value from outside the package, or nil.
+	external *Reference
 }
 
-// leads returns where an expression leads, one step on, if it is asked for what is at a path
-// below it: along names, selections, embeddings, loops, templates and their parameters. It
-// ends at an expression that is what was asked for, and at a call that makes something new.
+// resolve resolves an expression by one step, to find the value at a path below it. It follows
+// names, selections, embeddings, loops, templates and their parameters. It stops at a literal and
+// at a call that makes a new value, and returns ends if the value at the path is there.
 //
-// It is the one place that knows how a piece of text refers to another one.
-func (x *Index) leads(e ast.Node, path []string) (out []lead, ends bool) {
-	to := func(value ast.Expr) { out = append(out, lead{Member: Member{value: value}, path: path}) }
+// All analyses of the text follow references with this function.
+func (x *Index) resolve(e ast.Node, path []string) (out []resolution, ends bool) {
+	to := func(value ast.Expr) { out = append(out, resolution{Member: Member{value: value}, path: path}) }
 	switch e := e.(type) {
 	case *ast.Alias:
 		to(e.Expr)
@@ -133,40 +133,40 @@ func (x *Index) leads(e ast.Node, path []string) (out []lead, ends bool) {
 			out[i].alternative = e.Op == token.OR
 		}
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		return x.chainLeads(chainOf(e.(ast.Expr)), path), false
+		return x.resolveChain(chainOf(e.(ast.Expr)), path), false
 	case *ast.StructLit:
-		return x.structLeads(e, path)
+		return x.resolveStruct(e, path)
 	case *ast.ListLit:
-		return listLeads(e, path)
+		return resolveList(e, path)
 	case *ast.CallExpr:
-		return callLeads(e, path)
+		return resolveCall(e, path)
 	default:
 		return nil, len(path) == 0
 	}
 	return out, false
 }
 
-// chainLeads returns where a chain leads.
-func (x *Index) chainLeads(c chain, path []string) (out []lead) {
+// resolveChain resolves a chain by one step.
+func (x *Index) resolveChain(c chain, path []string) (out []resolution) {
 	root := c.root()
 	all := slices.Concat(c.names(), path)
 	if root == nil {
-		return []lead{{Member: Member{value: c.base}, path: all}} // such as a list that is chosen from
+		return []resolution{{Member: Member{value: c.base}, path: all}} // such as a list that is chosen from
 	}
 	switch scope := root.Scope.(type) {
 	case *ast.ForClause:
 		if scope.Key != nil && scope.Key.Name == root.Name {
-			return []lead{{Member: Member{value: scope.Source}, path: []string{Each}, key: true}}
+			return []resolution{{Member: Member{value: scope.Source}, path: []string{Each}, key: true}}
 		}
-		return []lead{{Member: Member{value: scope.Source}, path: slices.Concat([]string{Each}, all)}}
+		return []resolution{{Member: Member{value: scope.Source}, path: slices.Concat([]string{Each}, all)}}
 	case *ast.LetClause:
-		return []lead{{Member: Member{value: scope.Expr}, path: all}}
+		return []resolution{{Member: Member{value: scope.Expr}, path: all}}
 	}
-	add := func(m Member, path []string) { out = append(out, lead{Member: m, path: path}) }
-	outside := func(from []string) bool {
-		r, ok := outsideOf(root, from, c.names())
+	add := func(m Member, path []string) { out = append(out, resolution{Member: m, path: path}) }
+	external := func(from []string) bool {
+		r, ok := externalReference(root, from, c.names())
 		if ok {
-			out = append(out, lead{outside: r, path: path})
+			out = append(out, resolution{external: r, path: path})
 		}
 		return ok
 	}
@@ -175,14 +175,14 @@ func (x *Index) chainLeads(c chain, path []string) (out []lead) {
 		from, rooted = []string{name}, true
 	}
 	switch {
-	case rooted && outside(from):
+	case rooted && external(from):
 	case rooted && from[0] == "components":
 		for _, m := range x.fields["components"] {
 			add(m, slices.Concat(from[1:], all))
 		}
 	default:
 		for _, m := range x.declared(root) {
-			if from, ok := x.pathThrough(root, m, 0); !ok || !outside(from) {
+			if from, ok := x.pathThrough(root, m, 0); !ok || !external(from) {
 				add(m, all)
 			}
 		}
@@ -197,21 +197,22 @@ func (x *Index) chainLeads(c chain, path []string) (out []lead) {
 	return out
 }
 
-// outsideOf returns the reference to what is not written in the package, if a chain that
-// starts from a path leads to that.
-func outsideOf(root *ast.Ident, from, names []string) (*Reference, bool) {
+// externalReference returns the reference to a value from outside the package, if a chain that
+// starts at a path leads to such a value.
+func externalReference(root *ast.Ident, from, names []string) (*Reference, bool) {
 	at := slices.Concat(from, names)
 	switch {
 	case !slices.Contains([]string{"cr", "live", "inputs", "config"}, from[0]):
 		return nil, false
 	case from[0] == "inputs" && len(at) > 2 && !strings.HasPrefix(at[2], "object"):
-		return nil, false // what the package itself says of the input
+		return nil, false // the package itself writes these fields of an input
 	}
 	return &Reference{Path: at, Position: fault.At(root.Pos())}, true
 }
 
-// structLeads returns where a path leads in a struct. One that only embeds something is that.
-func (x *Index) structLeads(l *ast.StructLit, path []string) (out []lead, ends bool) {
+// resolveStruct resolves a path in a struct by one step. A struct that only embeds one value is
+// equivalent to it.
+func (x *Index) resolveStruct(l *ast.StructLit, path []string) (out []resolution, ends bool) {
 	if len(path) == 0 {
 		if len(l.Elts) != 1 {
 			return nil, true
@@ -220,26 +221,26 @@ func (x *Index) structLeads(l *ast.StructLit, path []string) (out []lead, ends b
 		if !ok {
 			return nil, true
 		}
-		return []lead{{Member: Member{value: embed.Expr}}}, false
+		return []resolution{{Member: Member{value: embed.Expr}}}, false
 	}
 	for _, d := range l.Elts {
 		switch d := d.(type) {
 		case *ast.Field:
 			m := memberOf(d, nil)
 			if m.mayBe(path[0]) {
-				out = append(out, lead{Member: m, path: path[1:], entered: true, alternative: path[0] == Each || m.kind != named})
+				out = append(out, resolution{Member: m, path: path[1:], entered: true, alternative: path[0] == Each || m.kind != named})
 			}
 		case *ast.Comprehension:
-			out = append(out, lead{Member: Member{value: d.Value}, path: path})
+			out = append(out, resolution{Member: Member{value: d.Value}, path: path})
 		case *ast.EmbedDecl:
-			out = append(out, lead{Member: Member{value: d.Expr}, path: path})
+			out = append(out, resolution{Member: Member{value: d.Expr}, path: path})
 		}
 	}
 	return out, false
 }
 
-// listLeads returns where a path leads in a list.
-func listLeads(l *ast.ListLit, path []string) (out []lead, ends bool) {
+// resolveList resolves a path in a list by one step.
+func resolveList(l *ast.ListLit, path []string) (out []resolution, ends bool) {
 	if len(path) == 0 || path[0] != Each {
 		return nil, len(path) == 0
 	}
@@ -250,21 +251,21 @@ func listLeads(l *ast.ListLit, path []string) (out []lead, ends bool) {
 		case *ast.Comprehension:
 			e = t.Value
 		}
-		out = append(out, lead{Member: Member{value: e}, path: path[1:], alternative: true})
+		out = append(out, resolution{Member: Member{value: e}, path: path[1:], alternative: true})
 	}
 	return out, false
 }
 
-// kept are the functions that make of their first argument something of the same parts.
+// kept are the functions whose result has the same parts as their first argument.
 var kept = []string{
 	"close", "list.Reverse", "list.Repeat", "list.Slice", "list.Take", "list.Drop", "list.Sort", "list.SortStable", "list.SortStrings",
 }
 
-// joined are the functions that make one of all the elements of their first argument.
+// joined are the functions whose result combines all elements of their first argument.
 var joined = []string{"and", "or", "list.Concat", "list.FlattenN"}
 
-// callLeads returns where a path leads in what a function makes.
-func callLeads(e *ast.CallExpr, path []string) (out []lead, ends bool) {
+// resolveCall resolves a path in the result of a call by one step.
+func resolveCall(e *ast.CallExpr, path []string) (out []resolution, ends bool) {
 	name := function(e.Fun)
 	switch {
 	case len(path) == 0 || len(e.Args) == 0:
@@ -274,5 +275,5 @@ func callLeads(e *ast.CallExpr, path []string) (out []lead, ends bool) {
 	case !slices.Contains(kept, name):
 		return nil, true
 	}
-	return []lead{{Member: Member{value: e.Args[0]}, path: path}}, false
+	return []resolution{{Member: Member{value: e.Args[0]}, path: path}}, false
 }

@@ -9,8 +9,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// HoldsData reports whether an object is, by the text, of a kind to whose data the
-// cluster adds nothing.
+// HoldsData reports whether the text shows that an object is a ConfigMap or a Secret. The cluster
+// does not add to the data of these kinds.
 func (x *Index) HoldsData(component, object string) bool {
 	at, _ := x.within(x.bodies[component], "objects", object, "kind")
 	return len(at) > 0 && !slices.ContainsFunc(at, func(m Member) bool {
@@ -19,10 +19,10 @@ func (x *Index) HoldsData(component, object string) bool {
 	})
 }
 
-// Lacks returns the index of the first name of an object's path that is not written for
-// the object, and the names that are written beside it; path begins with the object's
-// name. The index is 0 when nothing is missing, or when the text does not show all.
-func (x *Index) Lacks(component string, path []string) (at int, known []string) {
+// FirstUnwritten returns the index of the first name on a path that the package does not write for
+// an object, and the names that it writes in that place. The path begins with the object's name.
+// The index is 0 if nothing is missing, or if the text does not show all names.
+func (x *Index) FirstUnwritten(component string, path []string) (at int, known []string) {
 	if len(x.anyBody) > 0 || x.opaque {
 		return 0, nil
 	}
@@ -35,14 +35,14 @@ func (x *Index) Lacks(component string, path []string) (at int, known []string) 
 		case len(next) == 0 && i > 0:
 			return i, names
 		case len(next) == 0:
-			return 0, nil // there is no such object, which the check says
+			return 0, nil // the check of references reports a missing object
 		}
 		within = next
 	}
 	return 0, nil
 }
 
-// within returns what is written at a path below some members, and whether that is all.
+// within returns the members at a path below others, and whether the text shows all of them.
 func (x *Index) within(within []Member, path ...string) ([]Member, bool) {
 	for _, name := range path {
 		next, all, _ := x.membersOf(within, name)
@@ -54,16 +54,16 @@ func (x *Index) within(within []Member, path ...string) ([]Member, bool) {
 	return within, true
 }
 
-// membersOf returns the members of a name below others, also those that templates bring,
-// whether the text shows all members, and their names.
+// membersOf returns the members with a name below others, also those of templates, whether the
+// text shows all members, and their names.
 func (x *Index) membersOf(within []Member, name string) (out []Member, all bool, names []string) {
 	found := x.below(within, name, 0)
 	foreign := slices.ContainsFunc(found.hidden, func(m Member) bool { return !x.isContract(m.value) })
 	return found.named, len(within) > 0 && !found.open && !foreign, found.names
 }
 
-// Needs reports whether a component comes to a reference, whatever live objects and inputs
-// say. One that has another name where it is used is asked for by its path.
+// Needs reports whether a component always evaluates a reference, whatever the live objects and
+// inputs are. An aliased reference is looked up by its path.
 func (x *Index) Needs(r Reference) bool {
 	if needed, known := x.needed[placeOf(r)]; known {
 		return needed
@@ -71,8 +71,8 @@ func (x *Index) Needs(r Reference) bool {
 	return x.needed[placeOf(Reference{Path: r.Path})]
 }
 
-// addNeeded records the fields of the spec that a component refers to, whatever live
-// objects and inputs say.
+// addNeeded records the fields of the spec that a component refers to, and whether it always
+// evaluates the reference, whatever the live objects and inputs are.
 func (x *reader) addNeeded(all []found) {
 	for _, f := range all {
 		if len(f.Path) < 3 || f.Path[0] != "cr" {
@@ -97,7 +97,7 @@ func (x *reader) addReaders(component string, all []found) {
 	}
 }
 
-// Readers returns the components that refer to an input, or none if that is not all or
+// Readers returns the components that refer to an input, or nil if there may be others or if
 // their names are computed.
 func (x *Index) Readers(input string) []string {
 	by := x.readBy[input]
@@ -107,5 +107,5 @@ func (x *Index) Readers(input string) []string {
 	return by
 }
 
-// placeOf returns what tells a reference from all others.
+// placeOf returns a key that identifies a reference.
 func placeOf(r Reference) string { return fmt.Sprint(r.Position, " ", r.Path) }

@@ -10,25 +10,25 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A component that waits for an input waits for an object that somebody has to create. Who
-// creates it needs its kind, namespace and name, and not the author's name of the input.
+// A component that waits for an input waits for an object that a person has to create. The
+// message has to name its kind, namespace and name, because only the author knows the input's name.
 
-// inputMissing returns which part of an input does not exist that a false condition refers to,
-// or "". `inputs.x.object.data.key != _|_` is false and compares no values that could be shown.
+// inputMissing returns the part of an input that a false condition refers to and that does not
+// exist, or "". `inputs.x.object.data.key != _|_` is false and compares no values that could be shown.
 func inputMissing(expr cue.Value) string {
-	if path, ok := missingReference(expr, 4); ok && strings.HasPrefix(path, "inputs.") {
+	if path, ok := firstMissing(expr, 4); ok && strings.HasPrefix(path, "inputs.") {
 		return path + notThere
 	}
 	return ""
 }
 
-// nameAbsent adds to the messages of a rollout which objects the inputs are, and whether the
-// object does not exist or only a key of it.
-func (r *Rollout) nameAbsent(s Session) {
+// nameMissingInputs adds the objects of missing inputs to the messages of a rollout, and whether
+// the whole object or only one of its keys is missing.
+func (r *Rollout) nameMissingInputs(s Session) {
 	var named []func(string) string
 	for _, in := range r.Inputs {
 		if in.Missing == "" && in.Object != "" {
-			named = append(named, in.absence(s))
+			named = append(named, in.nameMissing(s))
 		}
 	}
 	if len(named) == 0 {
@@ -45,8 +45,8 @@ func (r *Rollout) nameAbsent(s Session) {
 	}
 }
 
-// absence returns the function that adds the object to a text about an input.
-func (i Input) absence(s Session) func(string) string {
+// nameMissing returns a function that adds the object of an input to a message about the input.
+func (i Input) nameMissing(s Session) func(string) string {
 	namespace := i.Namespace
 	if namespace == "" {
 		namespace, _, _ = unstructured.NestedString(s.CR, "metadata", "namespace")
@@ -71,7 +71,7 @@ func (i Input) absence(s Session) func(string) string {
 	}
 }
 
-// rephrase replaces the texts that say what a component waits for.
+// rephrase replaces the messages about what a component waits for.
 func (c *Component) rephrase(say func(string) string) {
 	c.When.Detail = say(c.When.Detail)
 	for i := range c.Missing {

@@ -12,34 +12,34 @@ import (
 // the contract's. A person needs the place that the author wrote, and, if that is in a
 // template or in another shared field, the place that uses it.
 
-// A home is where the author wrote the component or the hook that is being evaluated.
-type home struct {
-	syntax.Home
+// A definition is where the author wrote the component or the hook that is being evaluated.
+type definition struct {
+	syntax.Definition
 
 	index *syntax.Index
 	name  string
 	path  []cue.Selector
 }
 
-// homeOf returns where one component or hook is written. The value may not exist.
-func homeOf(x *syntax.Index, name string, v cue.Value) home {
+// definitionOf returns the definition of one component or hook. The value may not exist.
+func definitionOf(x *syntax.Index, name string, v cue.Value) definition {
 	var sources func() []ast.Node
 	if v.Exists() {
 		sources = func() []ast.Node { return sourcesOf(v) }
 	}
-	return home{x.HomeOf(name, sources), x, name, cue.ParsePath(componentPath(name)).Selectors()}
+	return definition{x.DefinitionOf(name, sources), x, name, cue.ParsePath(componentPath(name)).Selectors()}
 }
 
 // placed returns a position for the author of the component: the position itself if the
 // author wrote it, with where it is used if it is outside the component.
-func (h home) placed(at fault.Position, path []string) fault.Position {
-	use, _ := h.Descend(path)
+func (d definition) placed(at fault.Position, path []string) fault.Position {
+	use, _ := d.Descend(path)
 	switch {
 	case use.IsZero():
 		return at
 	case at.File == "" || at.IsContract():
 		return use
-	case at.Use == "" && !h.Holds(at):
+	case at.Use == "" && !d.Holds(at):
 		at.Use = use.String()
 	}
 	return at
@@ -47,44 +47,44 @@ func (h home) placed(at fault.Position, path []string) fault.Position {
 
 // placedFault returns a fault with the author's place. A fault of another component keeps
 // its own.
-func (h home) placedFault(f fault.Fault) fault.Fault {
+func (d definition) placedFault(f fault.Fault) fault.Fault {
 	f.Origin = fault.Origin{}
-	if own, _ := ofComponent(h.name, fault.Faults{f}); len(own) > 0 {
-		f.Position = h.placed(f.Position, h.below(f.Path))
+	if own, _ := ofComponent(d.name, fault.Faults{f}); len(own) > 0 {
+		f.Position = d.placed(f.Position, d.below(f.Path))
 	}
 	return f
 }
 
 // placeOf returns where a member of a part of the component is written.
-func (h home) placeOf(v cue.Value, part, name string) fault.Position {
-	if at, depth := h.Descend([]string{part, name}); depth == 2 {
+func (d definition) placeOf(v cue.Value, part, name string) fault.Position {
+	if at, depth := d.Descend([]string{part, name}); depth == 2 {
 		return at
 	}
 	var at fault.Position
 	for _, at = range authored(v) {
-		if h.Holds(at) {
+		if d.Holds(at) {
 			return at
 		}
 	}
 	if first := authored(v); len(first) > 0 {
 		at = first[0]
 	}
-	return h.placed(at, []string{part, name})
+	return d.placed(at, []string{part, name})
 }
 
 // below returns the names of a path below the component.
-func (h home) below(path string) []string {
+func (d definition) below(path string) []string {
 	sels := cue.ParsePath(path).Selectors()
-	if len(sels) < len(h.path) {
+	if len(sels) < len(d.path) {
 		return nil
 	}
-	for i, sel := range h.path {
+	for i, sel := range d.path {
 		if sels[i] != sel {
 			return nil
 		}
 	}
 	var out []string
-	for _, sel := range sels[len(h.path):] {
+	for _, sel := range sels[len(d.path):] {
 		if sel.LabelType() != cue.StringLabel {
 			break
 		}
@@ -93,7 +93,7 @@ func (h home) below(path string) []string {
 	return out
 }
 
-// authored returns where the author wrote what makes a value, in CUE's order.
+// authored returns the positions in the author's files that a value comes from, in CUE's order.
 func authored(v cue.Value) []fault.Position {
 	var out []fault.Position
 	for _, n := range sourcesOf(v) {
@@ -108,7 +108,7 @@ func authored(v cue.Value) []fault.Position {
 	return out
 }
 
-// sourcesOf returns the syntax of which a value was made: fields where there are any,
+// sourcesOf returns the syntax nodes that a value was unified from. They are fields if possible,
 // because the position of a field is that of its label.
 func sourcesOf(v cue.Value) []ast.Node {
 	if !v.Exists() {
@@ -145,13 +145,13 @@ func (p *Program) withPlaces(faults fault.Faults) fault.Faults {
 		if f.Position.File == "" || f.Position.IsContract() {
 			f.Position = p.nearestAuthored(sels)
 		}
-		out[i] = homeOf(p.index, name, p.static.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
+		out[i] = definitionOf(p.index, name, p.static.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
 	}
 	return out
 }
 
-// nearestAuthored returns where the deepest field of a path is written that the author
-// wrote, in a template or not.
+// nearestAuthored returns the position of the deepest field on a path that the author wrote, in a
+// template or not.
 func (p *Program) nearestAuthored(path []cue.Selector) fault.Position {
 	for n := len(path); n > 1; n-- {
 		if at := authored(p.static.LookupPath(cue.MakePath(path[:n]...))); len(at) > 0 {
@@ -162,9 +162,9 @@ func (p *Program) nearestAuthored(path []cue.Selector) fault.Position {
 }
 
 // fromData reports whether the name of a member of a part of the component is computed,
-// and whether the member or the component is there by what an evaluation decides.
-func (h home) fromData(v cue.Value, part, name string) (computed, fromData bool) {
-	fields := h.FieldsAt(part, name)
+// and whether an evaluation decides that the member or the component exists.
+func (d definition) fromData(v cue.Value, part, name string) (computed, fromData bool) {
+	fields := d.FieldsAt(part, name)
 	if len(fields) == 0 {
 		for _, n := range sourcesOf(v) {
 			if f, ok := n.(*ast.Field); ok && !fault.At(f.Pos()).IsContract() {
@@ -172,6 +172,6 @@ func (h home) fromData(v cue.Value, part, name string) (computed, fromData bool)
 			}
 		}
 	}
-	computed, fromData = h.index.FromData(fields)
-	return computed, fromData || h.FromData()
+	computed, fromData = d.index.FromData(fields)
+	return computed, fromData || d.FromData()
 }

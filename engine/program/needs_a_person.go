@@ -9,28 +9,29 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// Most of what is missing comes by itself: a live object, an input, a field that the cluster
-// fills. Two things do not: a field of the spec that nobody has set, and a field that the
-// package does not write for an object. Only a person can help there, so that both are said.
+// Most missing values appear without a person: a live object, an input, a field that the cluster
+// sets. Two do not: a field of the spec that nobody has set, and a field that the package does
+// not write for an object. Only a person can fix these two, so both are reported.
 
-// unset returns the field of the spec that a fault is about, if the component needs it by
-// what the resource says alone: under a condition that rests on more, the need may pass.
-func (e *evaluator) unset(f fault.Fault) (string, bool) {
-	a, ok := e.awaits(f)
+// unsetSpecField returns the field of the spec that a fault is about, if the custom resource alone
+// decides that the component needs it. Under a condition that depends on live objects or inputs,
+// the component may stop needing it.
+func (e *evaluator) unsetSpecField(f fault.Fault) (string, bool) {
+	a, ok := e.missingReference(f)
 	if ok && len(a.Path) > 2 && a.Path[0] == "cr" && a.Path[1] == "spec" && e.index.Needs(a.Reference) {
 		return syntax.Reference{Path: a.Path[1:]}.String(), true
 	}
 	return "", false
 }
 
-// misspelt returns a fault as one of the package, if it is about a field that no object
-// will ever have.
-func (e *evaluator) misspelt(f fault.Fault) (fault.Fault, bool) {
-	a, ok := e.awaits(f)
+// unwrittenField turns a fault about a field that no object will ever have into a fault of the
+// package.
+func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
+	a, ok := e.missingReference(f)
 	if !ok {
 		return f, false
 	}
-	at, known := e.Lacks(a.whole)
+	at, known := e.FirstUnwritten(a.whole)
 	if at == 0 {
 		return f, false
 	}
@@ -40,19 +41,19 @@ func (e *evaluator) misspelt(f fault.Fault) (fault.Fault, bool) {
 	return f, true
 }
 
-// Lacks returns the index of the first name of a path that the package does not write for an
+// FirstUnwritten returns the index of the first name of a path that the package does not write for an
 // object, and the names that it writes in that place. The index is 0 if nothing is missing.
 // A live object may have more fields than the package writes: there, only a name that nearly
 // matches a written one counts, and only in the data of a ConfigMap or Secret, to which the
 // cluster adds nothing.
-func (p *Program) Lacks(path []string) (at int, known []string) {
+func (p *Program) FirstUnwritten(path []string) (at int, known []string) {
 	switch {
 	case len(path) > 4 && path[0] == "components" && path[2] == "objects":
-		if at, known := p.index.Lacks(path[1], path[3:]); at > 0 && !p.contractHas(path[4:at+4]) {
+		if at, known := p.index.FirstUnwritten(path[1], path[3:]); at > 0 && !p.contractHas(path[4:at+4]) {
 			return at + 3, known
 		}
 	case len(path) > 4 && path[0] == "live" && p.index.HoldsData(path[1], path[2]) && slices.Contains([]string{"data", "binaryData", "stringData"}, path[3]):
-		if at, known := p.index.Lacks(path[1], path[2:]); at > 1 {
+		if at, known := p.index.FirstUnwritten(path[1], path[2:]); at > 1 {
 			if _, near := Nearest(path[at+2], known); near {
 				return at + 2, known
 			}

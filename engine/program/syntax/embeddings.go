@@ -7,30 +7,29 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// What is embedded is written elsewhere: in another field, perhaps of another file,
-// or in another package. What the text of this package shows of it is looked up here,
-// for edges and for the author's order. The rest makes the index opaque.
+// An embedded value is written elsewhere: in another field, perhaps of another file, or in another
+// package. This file looks up those members of it that the text of this package shows, for edges
+// and for the author's order. Other members make the index opaque.
 
-// addRoot records a declaration at the root, and those that an embedding brings there.
+// addRoot records a declaration at the root, and the members of an embedding at the root.
 func (x *reader) addRoot(m Member, depth int) {
 	switch {
 	case m.name != "":
 		x.fields[m.name] = append(x.fields[m.name], m)
 	case m.kind == embedded && !x.isContract(m.value):
 		x.opaque = true
-		at := x.standsFor(m.value, depth)
+		at := x.possibleMembers(m.value, depth)
 		x.foreign = x.foreign || len(at) == 0
 		for _, a := range at {
 			x.addPaths(a.value, nil)
 		}
-		for _, d := range x.behind(m, depth) {
+		for _, d := range x.embeddedMembers(m, depth) {
 			x.addRoot(d, depth+1)
 		}
 	}
 }
 
-// isContract reports whether an embedding is that of the contract, which brings no
-// components.
+// isContract reports whether an expression embeds the contract, which has no components.
 func (x *Index) isContract(e ast.Expr) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok {
@@ -48,19 +47,19 @@ func (x *Index) isContract(e ast.Expr) bool {
 	return err == nil && path == ContractPath
 }
 
-// behind returns the members that an embedding brings, as far as the text of the
-// package shows them, with the guards of the embedding.
-func (x *Index) behind(m Member, depth int) []Member {
+// embeddedMembers returns the members of an embedded value, with the guards of the embedding. It
+// returns only those that the text of the package shows.
+func (x *Index) embeddedMembers(m Member, depth int) []Member {
 	var out []Member
-	for _, at := range x.standsFor(m.value, depth) {
+	for _, at := range x.possibleMembers(m.value, depth) {
 		eachMember(at.value, slices.Concat(m.guards, at.guards), func(d Member) { out = append(out, d) })
 	}
 	return out
 }
 
-// standsFor returns what an expression may stand for in the text of the package. Where
-// data selects it, that is everything that could be selected.
-func (x *Index) standsFor(e ast.Expr, depth int) []Member {
+// possibleMembers returns the members that an expression may refer to in the text of the package.
+// If data selects a member, it returns all that could be selected.
+func (x *Index) possibleMembers(e ast.Expr, depth int) []Member {
 	c := chainOf(e)
 	if c.root() == nil || depth > maxAliases {
 		return nil
@@ -73,12 +72,12 @@ func (x *Index) standsFor(e ast.Expr, depth int) []Member {
 	return out
 }
 
-// A lookup is what the text has of a name below some members.
+// A lookup is the result of looking up a name below some members.
 type lookup struct {
-	// named are the fields of that literal name. others are those that may have the name:
+	// named are the fields with that literal name. others are fields that may have the name:
 	// patterns, computed names and the elements of a list.
 	named, others []Member
-	// hidden are the embeddings of which the text of the package shows nothing.
+	// hidden are the embeddings whose members the text of the package does not show.
 	hidden []Member
 	// names are the literal names of all regular fields; they are open when there are
 	// patterns or computed names beside them.
@@ -86,15 +85,14 @@ type lookup struct {
 	open  bool
 }
 
-// below returns what the text has of a name, or of Each, below some members, also in what
-// they embed.
+// below looks up a name, or Each, below some members, also in the values that they embed.
 func (x *Index) below(at []Member, name string, depth int) lookup {
 	var out lookup
 	var look func(m Member, depth int)
 	look = func(m Member, depth int) {
 		switch {
 		case m.kind == embedded:
-			shown := x.standsFor(m.value, depth)
+			shown := x.possibleMembers(m.value, depth)
 			if len(shown) == 0 {
 				out.hidden = append(out.hidden, m)
 			}

@@ -20,7 +20,7 @@ import (
 // The content of a Secret must not reach a message: messages end up in the status of the custom
 // resource, in events and in logs, which more people may read.
 //
-// An expression does not tell which value a message shows, nor where that value comes from: it
+// An expression does not show which value a message contains, nor where that value comes from: it
 // passes through hidden fields, templates, comprehensions and functions. So the package is
 // evaluated a second time, with other values in place of all secret ones. A message that both
 // evaluations have cannot come from a Secret. Of all other messages only the position and the
@@ -63,8 +63,7 @@ func (p *Program) blind(s Session, r Rollout) (Session, bool) {
 	return out, b.changed
 }
 
-// rendersOther reports whether an object is known to be rendered as something else than a
-// Secret.
+// rendersOther reports whether an object is known to be rendered as a kind other than Secret.
 func rendersOther(r Rollout, component, object string) bool {
 	for _, c := range r.Components {
 		for _, o := range c.Objects {
@@ -197,67 +196,67 @@ type evaluation struct {
 	root cue.Value
 }
 
-// A witness is an evaluation that has seen no secret. It tells which messages of another
-// evaluation may be shown: those that it has as well.
-type witness struct {
+// A blindEvaluation is an evaluation with other values in place of the secret ones. Only the
+// messages of another evaluation that it has as well may be shown.
+type blindEvaluation struct {
 	evaluation
 	// literals are the secrets that are written in the package itself, which every
 	// evaluation sees.
 	literals []string
 }
 
-// vouch returns a rollout with only the messages that the witness has as well.
-func (w witness) vouch(r Rollout) Rollout {
-	said := w.rollout
-	r.Invalid = w.faults(r.Invalid, said.Invalid)
-	r.Misconfigured = w.faults(r.Misconfigured, said.Misconfigured)
-	r.StatusFaults = w.faults(r.StatusFaults, said.StatusFaults)
+// keepSharedMessages returns a rollout with only the messages that the blind evaluation has, too.
+func (b blindEvaluation) keepSharedMessages(r Rollout) Rollout {
+	blind := b.rollout
+	r.Invalid = b.faults(r.Invalid, blind.Invalid)
+	r.Misconfigured = b.faults(r.Misconfigured, blind.Misconfigured)
+	r.StatusFaults = b.faults(r.StatusFaults, blind.StatusFaults)
 	for i, in := range r.Inputs {
 		same := func(o Input) bool { return o.Name == in.Name && o.Missing == in.Missing }
-		if in.Missing != "" && !w.said(in.Missing, slices.ContainsFunc(said.Inputs, same)) {
+		if in.Missing != "" && !b.mayShow(in.Missing, slices.ContainsFunc(blind.Inputs, same)) {
 			r.Inputs[i].Missing = hidden
 		}
 	}
 	known := map[string]*Component{}
-	for c := range said.all() {
+	for c := range blind.all() {
 		known[c.Name] = c
 	}
 	for c := range r.all() {
-		w.component(c, cmp.Or(known[c.Name], &Component{}), r.stray)
+		b.component(c, cmp.Or(known[c.Name], &Component{}), r.leadsToUnknownName)
 	}
 	return r
 }
 
-// vouchError returns an error with only the messages that the witness has as well.
-func (w witness) vouchError(err error) error {
+// keepSharedError returns an error with only the messages that the blind evaluation has as well.
+func (b blindEvaluation) keepSharedError(err error) error {
 	if undecided, ok := errors.AsType[*undecidedError](err); ok {
-		other, _ := errors.AsType[*undecidedError](w.err)
-		var said fault.Faults
+		other, _ := errors.AsType[*undecidedError](b.err)
+		var blind fault.Faults
 		if other != nil {
-			said = other.faults
+			blind = other.faults
 		}
-		return &undecidedError{undecided.pkg, w.faults(undecided.faults, said)}
+		return &undecidedError{undecided.pkg, b.faults(undecided.faults, blind)}
 	}
-	if panicked, ok := errors.AsType[*PanicError](err); ok && (w.err == nil || w.err.Error() != err.Error()) {
+	if panicked, ok := errors.AsType[*PanicError](err); ok && (b.err == nil || b.err.Error() != err.Error()) {
 		return &PanicError{Package: panicked.Package, Cause: hidden, Stack: panicked.Stack}
 	}
 	return err
 }
 
-// component hides the messages of a component that the witness does not have. It also hides the
-// names of predicates that the witness does not have, because a name may be computed.
-func (w witness) component(c, said *Component, stray func(Edge) bool) {
-	if c.When.Detail != "" && !w.said(c.When.Detail, c.When.Detail == said.When.Detail) {
-		c.When.Detail = withhold(c.When.Detail, said.When.Detail)
+// component hides the messages of a component, and the names of its predicates, that the blind
+// evaluation does not have. A name may be computed.
+func (b blindEvaluation) component(c, blind *Component, leadsToUnknownName func(Edge) bool) {
+	if c.When.Detail != "" && !b.mayShow(c.When.Detail, c.When.Detail == blind.When.Detail) {
+		c.When.Detail = withhold(c.When.Detail, blind.When.Detail)
 	}
-	c.Faults = w.faults(c.Faults, said.Faults)
+	c.Faults = b.faults(c.Faults, blind.Faults)
 	for i, text := range c.Missing {
-		if !w.said(text, slices.Contains(said.Missing, text)) {
-			c.Missing[i] = withhold(text, said.Missing...)
+		if !b.mayShow(text, slices.Contains(blind.Missing, text)) {
+			c.Missing[i] = withhold(text, blind.Missing...)
 		}
 	}
 	details := map[conditionID]string{}
-	for id, p := range said.conditions() {
+	for id, p := range blind.conditions() {
 		if _, twice := details[id]; !twice {
 			details[id] = p.Detail
 		}
@@ -267,48 +266,48 @@ func (w witness) component(c, said *Component, stray func(Edge) bool) {
 		if !known {
 			p.Name = syntax.ComputedName
 		}
-		if p.Detail != "" && !w.said(p.Detail, known && detail == p.Detail) {
+		if p.Detail != "" && !b.mayShow(p.Detail, known && detail == p.Detail) {
 			p.Detail = hidden
 		}
 	}
 	for i, e := range c.Edges {
-		if stray(e) && !slices.ContainsFunc(said.Edges, func(o Edge) bool { return o.To == e.To }) {
-			c.Edges[i].To = syntax.ComputedName // there is no such component by either name
+		if leadsToUnknownName(e) && !slices.ContainsFunc(blind.Edges, func(o Edge) bool { return o.To == e.To }) {
+			c.Edges[i].To = syntax.ComputedName // neither name is that of a component
 		}
 	}
 }
 
-// faults hides the messages of faults that the witness does not have.
-func (w witness) faults(all, said fault.Faults) fault.Faults {
+// faults hides the messages of faults that the blind evaluation does not have.
+func (b blindEvaluation) faults(all, blind fault.Faults) fault.Faults {
 	for i, f := range all {
-		if !w.said(f.Message+f.Hint, slices.Contains(said, f)) {
-			all[i] = fault.Fault{Code: f.Code, Position: f.Position, Path: w.path(f.Path), Message: hiddenValue}
+		if !b.mayShow(f.Message+f.Hint, slices.Contains(blind, f)) {
+			all[i] = fault.Fault{Code: f.Code, Position: f.Position, Path: b.path(f.Path), Message: hiddenValue}
 		}
 	}
 	return all
 }
 
-// path returns the part of a path that the witness has, because a label may be computed.
-func (w witness) path(path string) string {
+// path returns the part of a path that the blind evaluation has, because a label may be computed.
+func (b blindEvaluation) path(path string) string {
 	sels := cue.ParsePath(path).Selectors()
 	for n := len(sels); n > 0; n-- {
 		known := cue.MakePath(sels[:n]...)
 		inCR := cue.MakePath(slices.Concat([]cue.Selector{cue.Str("cr")}, sels[:n])...) // an invalid resource has paths of its own
-		if w.root.LookupPath(known).Exists() || w.root.LookupPath(inCR).Exists() {
+		if b.root.LookupPath(known).Exists() || b.root.LookupPath(inCR).Exists() {
 			return known.String()
 		}
 	}
 	return ""
 }
 
-// said reports whether a text may be shown: the witness has it, and it quotes nothing that the
-// package itself writes into a Secret.
-func (w witness) said(text string, known bool) bool {
-	return known && !quotes(text, w.literals)
+// mayShow reports whether a text may be shown: the blind evaluation has it, and it quotes nothing
+// that the package itself writes into a Secret.
+func (b blindEvaluation) mayShow(text string, known bool) bool {
+	return known && !quotes(text, b.literals)
 }
 
-// quotes reports whether a quoted part of a text equals one of the values, or contains one that
-// is not short.
+// quotes reports whether a quoted part of a text equals one of the values, or contains a value
+// that is not short.
 func quotes(text string, values []string) bool {
 	if len(values) == 0 || !strings.Contains(text, `"`) {
 		return false
@@ -326,11 +325,11 @@ func quotes(text string, values []string) bool {
 // shortest is the minimum length of a value that is searched within others.
 const shortest = 4
 
-// withhold returns a text with its beginning, up to the last colon that a text of the witness
-// shares, and its position. The rest is hidden.
-func withhold(text string, said ...string) string {
+// withhold returns a text with its beginning, up to the last colon that a text of the blind
+// evaluation shares, and its position. The rest is hidden.
+func withhold(text string, blind ...string) string {
 	begins := ""
-	for _, other := range said {
+	for _, other := range blind {
 		for i := len(begins); i < min(len(text), len(other)) && text[i] == other[i]; i++ {
 			if strings.HasSuffix(text[:i+1], ": ") {
 				begins = text[:i+1]
@@ -340,14 +339,14 @@ func withhold(text string, said ...string) string {
 	return begins + hidden + positionBehind.FindString(text)
 }
 
-// positionBehind is what Position.Behind puts behind a text.
+// positionBehind matches the position that Position.Behind appends to a text.
 var positionBehind = regexp.MustCompile(` \([^ ()"]+\.cue:[0-9]+\)$`)
 
-// speaks reports whether an evaluation has a message that could show a value.
-func (e evaluation) speaks() bool {
+// hasMessages reports whether an evaluation has a message that could show a value.
+func (e evaluation) hasMessages() bool {
 	r := e.rollout
 	for c := range r.all() {
-		if c.speaks() || slices.ContainsFunc(c.Edges, r.stray) {
+		if c.hasMessages() || slices.ContainsFunc(c.Edges, r.leadsToUnknownName) {
 			return true
 		}
 	}
@@ -355,17 +354,17 @@ func (e evaluation) speaks() bool {
 		slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.Missing != "" })
 }
 
-// stray reports whether an edge leads to a computed name that no component has, which a message
-// would show.
-func (r Rollout) stray(e Edge) bool {
+// leadsToUnknownName reports whether an edge leads to a computed name that no component has. A
+// message would show that name.
+func (r Rollout) leadsToUnknownName(e Edge) bool {
 	return e.Computed && !slices.ContainsFunc(r.Components, func(c Component) bool { return c.Name == e.To })
 }
 
-// speaks reports whether a component has a message. A predicate causes one if it is not good
-// news, with its name and condition.
-func (c *Component) speaks() bool {
+// hasMessages reports whether a component has a message. A predicate causes one, with its name and
+// condition, unless its verdict is the desired one (verify true, failed false).
+func (c *Component) hasMessages() bool {
 	for id, p := range c.conditions() {
-		if good := map[bool]Verdict{true: False, false: True}[id.part == "failed"]; p.Detail != "" || p.Verdict != good {
+		if desired := map[bool]Verdict{true: False, false: True}[id.part == "failed"]; p.Detail != "" || p.Verdict != desired {
 			return true
 		}
 	}

@@ -1,0 +1,111 @@
+package syntax
+
+import (
+	"slices"
+
+	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
+)
+
+// A Definition is where the author wrote a component or a hook, excluding embedded definitions. The
+// zero value has no position.
+type Definition struct {
+	index  *Index
+	bodies []Member
+}
+
+// DefinitionOf returns the definition of a component. If its name is computed, and several loops
+// may have computed it, the sources of its value identify the loop; nil stands for all loops.
+func (x *Index) DefinitionOf(name string, sources func() []ast.Node) Definition {
+	if own := x.definitions[name]; len(own) > 0 {
+		return Definition{x, own}
+	}
+	computed := x.definitions[ComputedName]
+	if len(computed) < 2 || sources == nil {
+		return Definition{x, computed}
+	}
+	from := sources()
+	return Definition{x, slices.DeleteFunc(slices.Clone(computed), func(m Member) bool { return !slices.Contains(from, ast.Node(m.field)) })}
+}
+
+// Holds reports whether a position is within the definition.
+func (d Definition) Holds(at fault.Position) bool {
+	return slices.ContainsFunc(d.bodies, func(m Member) bool { return m.field != nil && spanOf(m.field).holds(at) })
+}
+
+// Descend follows a path through the definition. It returns the position of the last field that
+// the definition has, and the number of names up to it. The position is zero if the definition
+// is empty.
+func (d Definition) Descend(path []string) (at fault.Position, depth int) {
+	within := d.bodies
+	for _, m := range within {
+		if m.field != nil {
+			at = m.Position()
+			break
+		}
+	}
+	for _, name := range path {
+		next := membersNamed(within, name)
+		if len(next) == 0 {
+			break
+		}
+		at, within, depth = next[0].Position(), next, depth+1
+	}
+	return at, depth
+}
+
+// FieldsAt returns the fields at a path of the definition.
+func (d Definition) FieldsAt(path ...string) []*ast.Field {
+	within := d.bodies
+	for _, name := range path {
+		within = membersNamed(within, name)
+	}
+	var out []*ast.Field
+	for _, m := range within {
+		out = append(out, m.field)
+	}
+	return out
+}
+
+// membersNamed returns the members with a name below others.
+func membersNamed(within []Member, name string) []Member {
+	var out []Member
+	for _, m := range within {
+		for _, d := range m.Members() {
+			if d.kind == named && d.name == name {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// FromData reports whether an evaluation decides that the component exists.
+func (d Definition) FromData() bool {
+	return !slices.ContainsFunc(d.bodies, func(m Member) bool { return m.field != nil && !d.index.fromData[m.field] })
+}
+
+// FromData reports whether an evaluation decides the names of some fields, and whether it
+// decides that any of them exists.
+func (x *Index) FromData(fields []*ast.Field) (computed, fromData bool) {
+	literal := slices.ContainsFunc(fields, func(f *ast.Field) bool { return kindOf(f) == named })
+	always := slices.ContainsFunc(fields, func(f *ast.Field) bool { return !x.fromData[f] })
+	return !literal, !always
+}
+
+// Parameters returns the positions at which embedded templates declare a part of the component,
+// outside its own definition.
+func (d Definition) Parameters(part string) []fault.Position {
+	if d.index == nil {
+		return nil
+	}
+	declared, _, _ := d.index.membersOf(d.bodies, part)
+	var out []fault.Position
+	for _, m := range declared {
+		if at := m.Position(); !d.Holds(at) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
