@@ -11,6 +11,8 @@ import (
 // process: whatever has to survive that is in the status. A resource has one step at a time; a
 // part has a lock if the components of a layer use it, because those are applied concurrently.
 type memory struct {
+	// uid is that of the resource: another one of its name remembers nothing.
+	uid types.UID
 	// statusWritten is when the status was last written.
 	statusWritten time.Time
 	salts         salts
@@ -29,15 +31,16 @@ type memories struct {
 	of map[types.NamespacedName]*memory
 }
 
-// get returns the memory of a resource, which is empty for a new one.
-func (m *memories) get(key types.NamespacedName) *memory {
+// get returns the memory of a resource, which is empty for a new one. A resource may be deleted and
+// created again before a step sees that it was gone.
+func (m *memories) get(key types.NamespacedName, uid types.UID) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
 		m.of = map[types.NamespacedName]*memory{}
 	}
-	if m.of[key] == nil {
-		m.of[key] = &memory{}
+	if m.of[key] == nil || m.of[key].uid != uid {
+		m.of[key] = &memory{uid: uid}
 	}
 	return m.of[key]
 }

@@ -204,7 +204,7 @@ func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured
 		cr:         cr,
 		before:     ownStatus(cr),
 		owner:      ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()},
-		memory:     l.memories.get(key),
+		memory:     l.memories.get(key, cr.GetUID()),
 	}
 }
 

@@ -108,7 +108,7 @@ func power(a, b Amount) Amount {
 
 // combined returns an amount made of two, or the one of them that is known. It names the
 // user's field that can make it larger.
-func combined(a, b Amount, make func(out *Amount)) Amount {
+func combined(a, b Amount, combine func(out *Amount)) Amount {
 	switch {
 	case !a.known:
 		return b
@@ -124,7 +124,7 @@ func combined(a, b Amount, make func(out *Amount)) Amount {
 	}
 	out.many, out.made = a.many || b.many, a.made || b.made
 	out.bound, out.Finite = false, a.Finite && b.Finite
-	make(&out)
+	combine(&out)
 	return out
 }
 

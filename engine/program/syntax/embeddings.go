@@ -85,33 +85,36 @@ type lookup struct {
 	open  bool
 }
 
+// add notes a member that is not embedded.
+func (l *lookup) add(m Member, name string) {
+	if m.kind == named && isRegular(m.name) && !slices.Contains(l.names, m.name) {
+		l.names = append(l.names, m.name)
+	}
+	l.open = l.open || m.kind != named
+	switch {
+	case !m.mayBe(name):
+	case m.kind == named:
+		l.named = append(l.named, m)
+	default:
+		l.others = append(l.others, m)
+	}
+}
+
 // below looks up a name, or Each, below some members, also in the values that they embed.
 func (x *Index) below(at []Member, name string, depth int) lookup {
 	var out lookup
 	var look func(m Member, depth int)
 	look = func(m Member, depth int) {
-		switch {
-		case m.kind == embedded:
-			shown := x.possibleMembers(m.value, depth)
-			if len(shown) == 0 {
-				out.hidden = append(out.hidden, m)
-			}
-			for _, at := range shown {
-				eachMember(at.value, slices.Concat(m.guards, at.guards), func(d Member) { look(d, depth+1) })
-			}
-		case m.kind == named && isRegular(m.name) && !slices.Contains(out.names, m.name):
-			out.names = append(out.names, m.name)
-			fallthrough
-		default:
-			out.open = out.open || m.kind != named
-			if !m.mayBe(name) {
-				return
-			}
-			if m.kind == named {
-				out.named = append(out.named, m)
-			} else {
-				out.others = append(out.others, m)
-			}
+		if m.kind != embedded {
+			out.add(m, name)
+			return
+		}
+		shown := x.possibleMembers(m.value, depth)
+		if len(shown) == 0 {
+			out.hidden = append(out.hidden, m)
+		}
+		for _, at := range shown {
+			eachMember(at.value, slices.Concat(m.guards, at.guards), func(d Member) { look(d, depth+1) })
 		}
 	}
 	for _, m := range at {

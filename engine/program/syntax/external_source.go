@@ -71,13 +71,11 @@ func (t *tracer) find(e ast.Node, path []string, depth int, found func(ast.Node)
 		found(e)
 		return
 	}
-	switch e := e.(type) {
-	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		if t.visited(chainOf(e.(ast.Expr)), path) {
-			return
-		}
-	case *ast.StructLit:
-		defer t.pushUntrusted(attributesOf(e.Elts))()
+	if c, ok := asChain(e); ok && t.visited(c, path) {
+		return
+	}
+	if l, ok := e.(*ast.StructLit); ok {
+		defer t.pushUntrusted(attributesOf(l.Elts))()
 	}
 	resolutions, ends := t.index.resolve(e, path)
 	for _, r := range resolutions {

@@ -21,7 +21,7 @@ const (
 	embedded                   // anything else: its members are not written here
 )
 
-// A member is something that is declared directly in a value.
+// A Member is something that is declared directly in a value.
 type Member struct {
 	kind  memberKind
 	name  string // of a named one

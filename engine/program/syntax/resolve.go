@@ -29,6 +29,20 @@ type step struct {
 	selected bool
 }
 
+// asChain returns what an identifier, a selection or an index is as a chain, and false for any
+// other node.
+func asChain(n ast.Node) (chain, bool) {
+	switch e := n.(type) {
+	case *ast.Ident:
+		return chainOf(e), true
+	case *ast.SelectorExpr:
+		return chainOf(e), true
+	case *ast.IndexExpr:
+		return chainOf(e), true
+	}
+	return chain{}, false
+}
+
 // chainOf takes an expression apart. An expression without selections is a chain without steps.
 func chainOf(e ast.Expr) chain {
 	var c chain
@@ -133,7 +147,8 @@ func (x *Index) resolve(e ast.Node, path []string) (out []resolution, ends bool)
 			out[i].alternative = e.Op == token.OR
 		}
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		return x.resolveChain(chainOf(e.(ast.Expr)), path), false
+		c, _ := asChain(e)
+		return x.resolveChain(c, path), false
 	case *ast.StructLit:
 		return x.resolveStruct(e, path)
 	case *ast.ListLit:
@@ -147,7 +162,7 @@ func (x *Index) resolve(e ast.Node, path []string) (out []resolution, ends bool)
 }
 
 // resolveChain resolves a chain by one step.
-func (x *Index) resolveChain(c chain, path []string) (out []resolution) {
+func (x *Index) resolveChain(c chain, path []string) []resolution {
 	root := c.root()
 	all := slices.Concat(c.names(), path)
 	if root == nil {
@@ -162,6 +177,19 @@ func (x *Index) resolveChain(c chain, path []string) (out []resolution) {
 	case *ast.LetClause:
 		return []resolution{{Member: Member{value: scope.Expr}, path: all}}
 	}
+	out := x.resolveField(c, root, path)
+	if name := fieldName(root); !isRegular(name) && !atRoot(root) {
+		// A template is given its parameters where it is used.
+		for _, m := range x.labelled[name] {
+			out = append(out, resolution{Member: m, path: all, alternative: true})
+		}
+	}
+	return out
+}
+
+// resolveField resolves a chain that begins at a field of the package by one step.
+func (x *Index) resolveField(c chain, root *ast.Ident, path []string) (out []resolution) {
+	all := slices.Concat(c.names(), path)
 	add := func(m Member, path []string) { out = append(out, resolution{Member: m, path: path}) }
 	external := func(from []string) bool {
 		r, ok := externalReference(root, from, c.names())
@@ -185,13 +213,6 @@ func (x *Index) resolveChain(c chain, path []string) (out []resolution) {
 			if from, ok := x.pathThrough(root, m, 0); !ok || !external(from) {
 				add(m, all)
 			}
-		}
-	}
-	if name := fieldName(root); !isRegular(name) && !atRoot(root) {
-		// A template is given its parameters where it is used.
-		for _, m := range x.labelled[name] {
-			add(m, all)
-			out[len(out)-1].alternative = true
 		}
 	}
 	return out
