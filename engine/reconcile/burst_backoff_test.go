@@ -56,3 +56,21 @@ func TestThePausesOfABurstDoubleUpToTheLongest(t *testing.T) {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }
+
+// A component says that somebody fights over its objects while there is a pause.
+func TestABurstEndsOnceItWasNotWantedForLongEnough(t *testing.T) {
+	t.Parallel()
+	limit := burstBackoff{allowed: 2, window: time.Minute, first: time.Minute, last: time.Hour, quiet: 30 * time.Second}
+	var a attempts
+	last := time.Unix(1000, 0)
+	for range 3 {
+		limit.happened(&a, last)
+	}
+	limit.wait(&a, last.Add(time.Second))
+	if left := limit.notWanted(&a, last.Add(2*time.Second)); left != 28*time.Second || a.pause == 0 {
+		t.Errorf("it must not be wanted for another %s, want 28s, and the pause is %s", left, a.pause)
+	}
+	if left := limit.notWanted(&a, last.Add(30*time.Second)); left != 0 || a.pause != 0 || a.count != 0 {
+		t.Errorf("it must not be wanted for another %s, and what is remembered is %+v, want nothing", left, a)
+	}
+}

@@ -98,8 +98,10 @@ func run(o options, names []string) error {
 	mutants := slices.DeleteFunc(draw(b.mutants, o), func(m mutant) bool { return !only.MatchString(m.String()) })
 	fmt.Printf("%d of %d possible mutants, seed %d\n", len(mutants), len(b.mutants), o.seed)
 	s := &score{want: len(mutants), tried: map[string]int{}, killed: map[string]int{}}
-	err = b.testMutants(ctx, chosen, mutants, reached, o.workers, s)
-	return errors.Join(err, s.print(time.Since(started), o.minPercent)) // an interrupted run has some verdicts, too
+	if err := b.testMutants(ctx, chosen, mutants, reached, o.workers, s); err != nil {
+		return errors.Join(err, s.print(time.Since(started), 0)) // an interrupted run has some verdicts, too
+	}
+	return s.print(time.Since(started), o.minPercent)
 }
 
 // draw returns as many mutants as are wanted, in the order of their numbers.

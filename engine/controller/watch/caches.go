@@ -112,9 +112,14 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	return out, c.manager.Add(out.Cache)
 }
 
+// primaryHas reports whether the primary cache has the objects of a namespace.
+func (c *Caches) primaryHas(namespace string) bool {
+	return c.namespace == "" || namespace == "" || namespace == c.namespace
+}
+
 // in returns the cache of the objects of a namespace, which it creates if there is none.
 func (c *Caches) in(ctx context.Context, namespace string) (Cache, error) {
-	if c.namespace == "" || namespace == "" || namespace == c.namespace {
+	if c.primaryHas(namespace) {
 		return c.primary, nil
 	}
 	c.mu.Lock()

@@ -15,10 +15,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// maxOtherKinds is how many kinds a controller watches that its package has not rendered. They come
-// from inventories, which are a part of statuses: a forged one could list all kinds that the cluster
-// has, and each watch costs memory for ever.
-const maxOtherKinds = 32
+// maxOther is how many kinds a controller watches that its package has not rendered, and in how many
+// namespaces where it has rendered nothing. They come from inventories, which are a part of statuses: a
+// forged one could list all kinds that the cluster has, and any namespaces, and each watch costs memory
+// for ever.
+const maxOther = 32
+
+// limited are the kinds, or namespaces, that a controller watches.
+type limited[K comparable] struct {
+	// rendered are those that the package has rendered, and other those that are watched besides.
+	rendered, other map[K]bool
+}
+
+func newLimited[K comparable]() limited[K] { return limited[K]{map[K]bool{}, map[K]bool{}} }
+
+// noteRendered notes that the package has rendered one, which is always watched from then on.
+func (l limited[K]) noteRendered(key K) {
+	l.rendered[key] = true
+	delete(l.other, key)
+}
+
+// allows reports whether one may be watched. If the package has not rendered it, it counts.
+func (l limited[K]) allows(key K) bool {
+	if !l.rendered[key] && len(l.other) < maxOther {
+		l.other[key] = true
+	}
+	return l.rendered[key] || l.other[key]
+}
 
 // A Cluster is the cluster of one controller. It reads each object from the cache of the object's
 // namespace.
@@ -32,9 +55,10 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	parts map[cache.Cache]*cluster.Live
-	// rendered are the kinds that the package has rendered, and other those that are watched besides.
-	rendered, other map[schema.GroupKind]bool
-	// unwatched are the resources with an object of a kind beyond maxOtherKinds.
+	kinds limited[schema.GroupKind]
+	// namespaces are those that have a cache of their own.
+	namespaces limited[string]
+	// unwatched are the resources with an object beyond maxOther.
 	unwatched map[ctrl.Request]bool
 	warned    bool
 }
@@ -52,7 +76,7 @@ func (c *Caches) Cluster(owner Owner, ctrlr controller.Controller, inputs *Input
 func (c *Caches) cluster(owner Owner, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	return &Cluster{
 		caches: c, owner: owner, controller: ctrlr, inputs: inputs, parts: map[cache.Cache]*cluster.Live{},
-		rendered: map[schema.GroupKind]bool{}, other: map[schema.GroupKind]bool{}, unwatched: map[ctrl.Request]bool{},
+		kinds: newLimited[schema.GroupKind](), namespaces: newLimited[string](), unwatched: map[ctrl.Request]bool{},
 	}
 }
 
@@ -77,14 +101,14 @@ func (c *Cluster) in(ctx context.Context, namespace string) (*cluster.Live, erro
 	return c.part(of), nil
 }
 
-// NoteRendered notes the kinds of the objects of an evaluation. These are always watched.
+// NoteRendered notes the kinds and namespaces of the objects of an evaluation. These are always watched.
 func (c *Cluster) NoteRendered(r program.Rollout) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	note := func(component program.Component) {
 		for _, o := range component.Objects {
-			c.rendered[o.Identity.GroupKind()] = true
-			delete(c.other, o.Identity.GroupKind())
+			c.kinds.noteRendered(o.Identity.GroupKind())
+			c.namespaces.noteRendered(o.Identity.Namespace)
 		}
 	}
 	for _, component := range r.Components {
@@ -95,22 +119,19 @@ func (c *Cluster) NoteRendered(r program.Rollout) {
 	}
 }
 
-// mayWatch reports whether the objects of a kind are watched rather than read live.
-func (c *Cluster) mayWatch(ctx context.Context, kind schema.GroupKind) bool {
+// mayWatch reports whether an object is watched, with all of its kind and namespace, rather than read
+// live.
+func (c *Cluster) mayWatch(ctx context.Context, ref cluster.Ref) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rendered[kind] || c.other[kind] {
-		return true
-	}
-	if len(c.other) < maxOtherKinds {
-		c.other[kind] = true
+	if c.kinds.allows(ref.GroupKind()) && (c.caches.primaryHas(ref.Namespace) || c.namespaces.allows(ref.Namespace)) {
 		return true
 	}
 	c.unwatched[RequestFrom(ctx)] = true
 	if !c.warned {
 		c.warned = true
-		c.caches.log.Info("inventories list objects of too many kinds that the package does not render: objects of further kinds are not watched, and are read live",
-			"owner", c.owner.GroupKind.String(), "limit", maxOtherKinds, "kind", kind.String(), "resource", RequestFrom(ctx).String())
+		c.caches.log.Info("inventories list objects of too many kinds or namespaces that the package does not render: further ones are not watched, and are read live",
+			"owner", c.owner.GroupKind.String(), "limit", maxOther, "object", ref.String(), "resource", RequestFrom(ctx).String())
 	}
 	return false
 }
@@ -130,15 +151,15 @@ func (c *Cluster) Requeue(req ctrl.Request, after time.Duration) time.Duration {
 	return min(after, unwatchedInterval)
 }
 
-// GetCached implements cluster.Cluster. It reads an object live if its kind is beyond the limit of
-// watches.
+// GetCached implements cluster.Cluster. It reads an object live if its kind or namespace is beyond the
+// limit of watches.
 func (c *Cluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if !c.mayWatch(ctx, ref) {
+		return c.GetLive(ctx, ref)
+	}
 	live, err := c.in(ctx, ref.Namespace)
 	if err != nil {
 		return nil, err
-	}
-	if !c.mayWatch(ctx, ref.GroupKind()) {
-		return live.GetLive(ctx, ref)
 	}
 	return live.GetCached(ctx, ref)
 }

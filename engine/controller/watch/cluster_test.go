@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/object"
@@ -23,21 +24,24 @@ func TestAForgedInventoryOpensAtMostSomeWatches(t *testing.T) {
 		return program.Component{Objects: []program.Object{{Identity: object.Ref{GroupVersionKind: kind(name).WithVersion("v1")}}}}
 	}
 	c.NoteRendered(program.Rollout{Components: []program.Component{rendered("Rendered")}, Hooks: []program.Hook{{Component: rendered("Hook")}}})
+	may := func(name string) bool {
+		return c.mayWatch(ctx, object.Ref{GroupVersionKind: kind(name).WithVersion("v1"), Namespace: "far", Name: "x"})
+	}
 	watched := 0
 	for i := range 100 {
-		if c.mayWatch(ctx, kind(fmt.Sprint("Forged", i))) {
+		if may(fmt.Sprint("Forged", i)) {
 			watched++
 		}
 	}
-	if watched != maxOtherKinds {
-		t.Errorf("%d kinds that the package does not render are watched, want %d", watched, maxOtherKinds)
+	if watched != maxOther {
+		t.Errorf("%d kinds that the package does not render are watched, want %d", watched, maxOther)
 	}
 	for _, name := range []string{"Rendered", "Hook", "Forged0"} {
-		if !c.mayWatch(ctx, kind(name)) {
+		if !may(name) {
 			t.Errorf("%s is not watched", name)
 		}
 	}
-	if n := strings.Count(log.String(), fmt.Sprintf(`"limit"=%d`, maxOtherKinds)); n != 1 {
+	if n := strings.Count(log.String(), fmt.Sprintf(`"limit"=%d`, maxOther)); n != 1 {
 		t.Errorf("the log names the limit %d times, want once:\n%s", n, &log)
 	}
 	for _, row := range []struct {
@@ -51,16 +55,45 @@ func TestAForgedInventoryOpensAtMostSomeWatches(t *testing.T) {
 			t.Errorf("%s: again after %s, want %s", row.reason, got, row.want)
 		}
 	}
-	c.mayWatch(ctx, kind("Forged99"))
+	may("Forged99")
 	if got := c.Requeue(request("shop"), time.Second); got != time.Second {
 		t.Errorf("it is reconciled again after %s, and asked for 1s", got)
 	}
 	c.NoteRendered(program.Rollout{Components: []program.Component{rendered("Forged99")}})
-	if !c.mayWatch(ctx, kind("Forged99")) {
+	if !may("Forged99") {
 		t.Error("a kind is not watched although the package renders it now")
 	}
 	c.NoteRendered(program.Rollout{Components: []program.Component{rendered("Forged0")}})
-	if !c.mayWatch(ctx, kind("Forged98")) || c.mayWatch(ctx, kind("Forged97")) {
+	if !may("Forged98") || may("Forged97") {
 		t.Error("a kind that is rendered only now counts as another one")
+	}
+}
+
+// TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces: a manager of one namespace has a cache for
+// each other one, which it never closes.
+func TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces(t *testing.T) {
+	t.Parallel()
+	c := (&Caches{namespace: "home", log: logr.Discard()}).cluster(Owner{}, nil, nil)
+	ctx := WithRequest(t.Context(), request("shop"))
+	in := func(namespace string) object.Ref {
+		return object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: namespace, Name: "x"}
+	}
+	c.NoteRendered(program.Rollout{Components: []program.Component{{Objects: []program.Object{{Identity: in("rendered")}}}}})
+	watched := 0
+	for i := range 100 {
+		if c.mayWatch(ctx, in(fmt.Sprint("forged", i))) {
+			watched++
+		}
+	}
+	if watched != maxOther {
+		t.Errorf("%d namespaces are watched where the package renders nothing, want %d", watched, maxOther)
+	}
+	for _, namespace := range []string{"", "home", "rendered", "forged0"} {
+		if !c.mayWatch(ctx, in(namespace)) {
+			t.Errorf("namespace %q is not watched", namespace)
+		}
+	}
+	if got := c.Requeue(request("shop"), 0); got != unwatchedInterval {
+		t.Errorf("again after %s, want %s", got, unwatchedInterval)
 	}
 }
