@@ -188,8 +188,8 @@ func (c *componentEvaluator) edges(dependsOn cue.Value) {
 	}
 }
 
-// edge evaluates one declared edge. An invalid edge makes the component invalid: ignoring or
-// guessing it would order changes wrongly.
+// edge evaluates one declared edge. An invalid edge makes the component invalid: treating
+// it as another edge would order changes wrongly.
 func (c *componentEvaluator) edge(to string, v cue.Value) Edge {
 	out := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: c.definition.placeOf(v, "dependsOn", to)}
 	out.Computed, out.FromData = c.definition.fromData(v, "dependsOn", to)

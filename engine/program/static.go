@@ -92,8 +92,8 @@ func (p *Program) CRSchema() cue.Value {
 	return lookup(p.fill(nil), "cr")
 }
 
-// Template returns the components of the package, evaluated without a custom resource, so that they
-// apply to every reconcile. Their predicates are mostly unknown.
+// Template returns the components of the package, evaluated without a custom resource. They
+// have what is common to all reconciles. Their predicates are mostly unknown.
 func (p *Program) Template() []Component {
 	out, _ := p.withoutSession().components()
 	return out

@@ -4,9 +4,9 @@
 //
 // It is the second of two safeguards. The first is redact_by_comparison.go in package program,
 // which shows a CUE message only if it does not depend on a Secret, however the value was
-// transformed. This one is for text from elsewhere, such as an API server that quotes a rejected object, and
-// for values that an author copies on purpose. It finds values verbatim, encoded, escaped
-// and truncated, but not values that were transformed or split.
+// transformed. This one is for text from elsewhere, such as an API server that quotes a
+// rejected object, and for values that an author copies on purpose. It finds values verbatim,
+// encoded, escaped and truncated, but not values that were transformed or split.
 //
 // Some values are not redacted: those shorter than four bytes, numbers of up to five digits,
 // common words, and names that messages have to contain anyway. Where the reader knows which

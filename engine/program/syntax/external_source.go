@@ -20,7 +20,7 @@ type ExternalSource struct {
 	// Key is true if the source is the name of a field, and not its value.
 	Key bool
 	// At and Field are the position and the path of the field of the package that gets the
-	// value. Attributes belong on that field.
+	// value. An attribute on that field takes effect.
 	At    fault.Position
 	Field string
 	// Meant are the words of the @untrusted attributes on that field and around it.

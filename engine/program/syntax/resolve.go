@@ -120,7 +120,7 @@ type resolution struct {
 
 // resolve resolves an expression by one step, to find the value at a path below it. It follows
 // names, selections, embeddings, loops, templates and their parameters. It stops at a literal and
-// at a call that makes a new value, and returns ends if the value at the path is there.
+// at a call that makes a new value; ends reports that it stopped there.
 //
 // All analyses of the text follow references with this function.
 func (x *Index) resolve(e ast.Node, path []string) (out []resolution, ends bool) {
