@@ -339,12 +339,17 @@ func (s *state) writeAhead(ctx context.Context, p rollout.WriteAhead) error {
 	if err := s.memory.writes.storeInventory(s.Now()); err != nil {
 		return err
 	}
-	stored := s.inventory
+	before, stored := s.before, s.inventory
 	s.inventory, s.hookStates = p.Inventory, p.HookStates
 	after := s.build(p.Preview)
 	if size := s.sizeWith(after); size > maxResource {
 		s.inventory = stored
 		return s.writeReducedStatus(ctx, fmt.Errorf("the resource would have %d bytes with it, and %d are the limit", size, maxResource))
 	}
-	return s.write(ctx, after)
+	if err := s.write(ctx, after); err != nil {
+		return err
+	}
+	// It may be the first write that says that the resource has failed, if a report was held back.
+	s.recordTransition(before, after)
+	return nil
 }
