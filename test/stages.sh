@@ -35,7 +35,7 @@ serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIs
 # about what is printed, and one that is in neither list runs with the race detector, too.
 printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|secrets|usage|version|vet)$'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more.
-fuzz_time=${OPERETTA_FUZZ_TIME:-10s}
+fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
 # The garbage collector takes a third of the time of what evaluates much, and there is memory.
 collector=GOGC=400
 
