@@ -19,7 +19,7 @@ static := CGO_ENABLED=0
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "  KUBECONFIG=file behind run, demo, test and test-e2e uses that cluster instead of starting one."
 
@@ -43,7 +43,7 @@ build: go ## build bin/operetta
 
 bin/demo: go
 	@[ -e $@ ] || echo "  … build $@ (half a minute the first time)"
-	@go build -o $@ ./test/demo
+	@$(static) go build -trimpath -o $@ ./test/demo
 
 .PHONY: run
 run: bin/demo ## start a control plane and the operators, apply a sample, and stay
@@ -72,6 +72,11 @@ test-long: bin/gotestsum ## those of them that take minutes, at full length
 .PHONY: bench
 bench: go ## the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
+
+# N is how many resources, SCENARIO what is measured; the program lists what there is.
+.PHONY: bench-scale
+bench-scale: go ## compare with a hand-written operator on a control plane (minutes; N=50 SCENARIO=create)
+	@go build -o bin/scale/bench ./test/scale && exec bin/scale/bench $(if $(N),-n $(N)) $(if $(SCENARIO),-scenario $(SCENARIO))
 
 .PHONY: mutate
 mutate: go ## change the engine in 300 places and see whether its tests notice (a quarter of an hour)

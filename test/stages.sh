@@ -16,21 +16,24 @@ computing='cue generated modules build lint unit race sweep fuzz'
 waiting='plane live e2e'
 
 # Packages whose tests start a control plane, with all that they wait for.
-cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play'
+cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play ./test/scale'
 # Packages that have a stage of their own, beside those.
 apart='./test/controlplane/... ./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
-race='./cmd/operetta ./engine/cluster ./engine/controller ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/program
-	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./schemas ./test/architecture ./test/demo ./test/eval
+race='./cmd/operetta ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/program
+	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval
 	./test/internal/child ./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
 sweeps='^Test(A1A2|A3|A4|B1)'
+# Tests that compare templates with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each has an
+# evaluator of its own, so there is nothing that could race.
+templates='^Test(TemplatesSay|EveryForm)'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile)'
-# Tests that take seconds, and do one thing after the other as the sweeps do.
-serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom)'
+# Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
+serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|WorkersReturnWhatCUEReturns|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
 # about what is printed, and one that is in neither list runs with the race detector, too.
 printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|secrets|usage|version|vet)$'
@@ -38,6 +41,9 @@ printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|sec
 fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
 # The garbage collector takes a third of the time of what evaluates much, and there is memory.
 collector=GOGC=400
+# All is compiled as the binary is, or each stage would compile again what others did, and a clone in another
+# folder all of it. The race detector needs C, and compiles for itself.
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 
 # shellcheck disable=SC2086,SC2046 # lists of packages are several words
 
@@ -61,12 +67,12 @@ stage_unit() {
 	go_test $(go list ./... | grep -vxF "$(go list $cluster $apart)") && (cd schemas/internal/k8sgen && go_test ./...)
 }
 stage_race() {
-	local -x $collector
-	go_test -race -skip "$sweeps|$serial|$printing" $race
+	local -x $collector CGO_ENABLED=1
+	go_test -race -skip "$sweeps|$templates|$serial|$printing" $race
 }
 stage_sweep() {
-	local -x $collector OPERETTA_TEST_SWEEP=all
-	go_test -run "$sweeps" ./engine/reconcile
+	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=9000
+	go_test -run "$sweeps|$templates" ./engine/reconcile ./engine/evaluate ./test/eval
 }
 stage_fuzz() {
 	local dir targets failed=0
@@ -83,16 +89,15 @@ stage_fuzz() {
 }
 stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test -timeout=20m ./test/controlplane/...; }
 stage_live() { OPERETTA_TEST_LIVE=yes go_test -count=1 $live; }
-# They run a binary, of which go test does not see that its source has changed. They are compiled
-# as the binary is, so that both share their packages.
+# They run a binary, of which go test does not see that its source has changed.
 # What hostile tenants do is a load for the whole machine, so it comes after the others.
 stage_e2e() {
 	local failed=0
-	format=testname CGO_ENABLED=0 go_test -trimpath -count=1 -p=2 -timeout=30m ${cluster/.\/test\/attack/} || failed=1
-	format=testname CGO_ENABLED=0 go_test -trimpath -count=1 -timeout=30m ./test/attack || failed=1
+	format=testname go_test -count=1 -p=2 -timeout=30m ${cluster/.\/test\/attack/} || failed=1
+	format=testname go_test -count=1 -timeout=30m ./test/attack || failed=1
 	return $failed
 }
-stage_long() { CGO_ENABLED=0 OPERETTA_TEST_LONG=yes go_test -trimpath -count=1 -p=1 -timeout=30m -run "$long" ./test/e2e ./test/attack; }
+stage_long() { OPERETTA_TEST_LONG=yes go_test -count=1 -p=1 -timeout=30m -run "$long" ./test/e2e ./test/attack; }
 
 gotestsum=$PWD/bin/gotestsum
 

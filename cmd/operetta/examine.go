@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
+	"operetta.dev/engine/worker"
 )
 
 const (
@@ -31,11 +32,14 @@ const (
 type examiner struct {
 	// program is the binary that is run as the worker.
 	program string
-	limits  limits
+	limits  worker.Limits
 	// timeout is how long a worker may take, besides the processor time in its limits.
 	timeout time.Duration
 	// slots limits how many workers run concurrently.
 	slots chan struct{}
+	// room waits for the memory of one worker, and returns a function that gives it back. It is nil if
+	// memory has no limit.
+	room func(context.Context) (func(), error)
 	// scopes are the scopes of kinds whose CustomResourceDefinitions were given.
 	scopes vet.Scopes
 }
@@ -48,7 +52,7 @@ func newExaminer(memory quantity) (*examiner, error) {
 		return nil, fmt.Errorf("finding the operetta binary: %w", err)
 	}
 	l := workerLimitsFor(availableMemory(), int64(memory))
-	return &examiner{program: self, limits: limits{l.memory, examineTime}, timeout: examineTimeout, slots: make(chan struct{}, l.slots)}, nil
+	return &examiner{program: self, limits: worker.Limits{Memory: l.memory, Time: examineTime}, timeout: examineTimeout, slots: make(chan struct{}, l.slots)}, nil
 }
 
 // withScopes returns an examiner that knows the scopes of some kinds.
@@ -102,10 +106,17 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 	case <-ctx.Done():
 		return finding{}, ctx.Err()
 	}
+	if e.room != nil {
+		release, err := e.room(ctx)
+		if err != nil {
+			return finding{}, err
+		}
+		defer release()
+	}
 	timeoutCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(timeoutCtx, e.program, append([]string{"worker"}, workerArgs(mode, e.limits, e.scopes)...)...)
-	ownProcessGroup(cmd)
+	worker.OwnProcessGroup(cmd)
 	stdout, stderr := &limitedBuffer{limit: maxWorkerOutput, onOverflow: cancel}, &limitedBuffer{limit: maxWorkerStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := sendAndWait(cmd, snapshot); err != nil || stdout.truncated {
@@ -153,14 +164,14 @@ func (e *examiner) workerError(ctx, timeoutCtx context.Context, err error, trunc
 		return fmt.Errorf("the result has more than %d MiB", maxWorkerOutput>>20)
 	case timeoutCtx.Err() != nil:
 		return fmt.Errorf("the check did not end within %s, in which it got %s of processor time; is the machine overloaded?", e.timeout, usedTime(exit))
-	case ended && exit.ExitCode() == exitTime:
-		return fmt.Errorf("the check took more than %s of processor time; does the package loop without end?", e.limits.time)
-	case ended && exit.ExitCode() == exitMemory:
-		return fmt.Errorf("the check needs more than %d MiB; does the package loop without end?", e.limits.memory>>20)
-	case ended && exit.ExitCode() == exitStack:
+	case ended && exit.ExitCode() == worker.ExitTime:
+		return fmt.Errorf("the check took more than %s of processor time; does the package loop without end?", e.limits.Time)
+	case ended && exit.ExitCode() == worker.ExitMemory:
+		return fmt.Errorf("the check needs more than %d MiB; does the package loop without end?", e.limits.Memory>>20)
+	case ended && exit.ExitCode() == worker.ExitStack:
 		return errors.New("CUE crashed: endless recursion; does a definition contain itself?")
 	case ended:
-		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.limits.memory>>20, crashMessage(stderr, exit))
+		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.limits.Memory>>20, crashMessage(stderr, exit))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -26,9 +27,11 @@ type workerLimits struct {
 	slots int
 }
 
+// examineShare is the part of the memory of this process that workers which examine packages may take.
+const examineShare = 4
+
 // workerLimitsFor returns the limits of workers in a process with a memory limit, or with none if
-// available is 0. Half of the memory is left to the process itself. A requested limit of a worker
-// other than 0 is used as it is.
+// available is 0. A requested limit of a worker other than 0 is used as it is.
 func workerLimitsFor(available, requested int64) workerLimits {
 	slots := max(minWorkers, runtime.GOMAXPROCS(0))
 	l := workerLimits{memory: requested, slots: slots}
@@ -38,12 +41,24 @@ func workerLimitsFor(available, requested int64) workerLimits {
 		}
 		return l
 	}
-	share := available / 2
+	share := available / examineShare
 	if requested == 0 {
 		l.memory = max(minWorkerMemory, min(share, maxWorkerMemory))
 	}
 	l.slots = int(max(1, min(int64(slots), share/l.memory)))
 	return l
+}
+
+// all returns the memory of all these workers together, in bytes.
+func (l workerLimits) all() int64 { return int64(l.slots) * l.memory }
+
+// limitHeap makes Go collect garbage more often when this process uses most of the memory of its control
+// group, instead of exceeding it. What workers may take is left to them, up to three quarters.
+// GOGC stays as it is: 200 saves no measurable processor time and costs a third of the heap, 50 the reverse.
+func limitHeap(available, reserved int64) {
+	if _, set := os.LookupEnv("GOMEMLIMIT"); !set && available > 0 {
+		debug.SetMemoryLimit(max(available-reserved, available/4))
+	}
 }
 
 // availableMemory returns the memory limit of the control group of this process, in bytes, or 0 if

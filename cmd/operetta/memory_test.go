@@ -1,13 +1,15 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 )
 
-func TestWorkersMayHaveHalfOfWhatThereIs(t *testing.T) {
+func TestWorkersThatExamineMayHaveAQuarterOfWhatThereIs(t *testing.T) {
 	maxSlots := max(minWorkers, runtime.GOMAXPROCS(0))
 	for name, c := range map[string]struct {
 		reason            string
@@ -15,15 +17,62 @@ func TestWorkersMayHaveHalfOfWhatThereIs(t *testing.T) {
 		want              workerLimits
 	}{
 		"no limit":      {"a machine", 0, 0, workerLimits{maxWorkerMemory, maxSlots}},
-		"a small one":   {"the usual container", 512 << 20, 0, workerLimits{256 << 20, 1}},
+		"a small one":   {"the usual container", 512 << 20, 0, workerLimits{128 << 20, 1}},
 		"a tiny one":    {"less would examine nothing", 64 << 20, 0, workerLimits{minWorkerMemory, 1}},
-		"a large one":   {"as many as there is room for", 6 << 30, 0, workerLimits{maxWorkerMemory, min(3, maxSlots)}},
-		"wanted":        {"who says so knows it", 512 << 20, 128 << 20, workerLimits{128 << 20, min(2, maxSlots)}},
+		"a large one":   {"as many as there is room for", 12 << 30, 0, workerLimits{maxWorkerMemory, min(3, maxSlots)}},
+		"wanted":        {"who says so knows it", 1 << 30, 128 << 20, workerLimits{128 << 20, min(2, maxSlots)}},
 		"wanted freely": {"who says so knows it", 0, 2 << 30, workerLimits{2 << 30, maxSlots}},
 	} {
 		if got := workerLimitsFor(c.available, c.wanted); got != c.want {
 			t.Errorf("%s: %s: got %v, want %v", name, c.reason, got, c.want)
 		}
+	}
+}
+
+// TestAllProcessesTogetherStayWithinTheLimit: otherwise the system kills one of them, and perhaps the
+// operator.
+func TestAllProcessesTogetherStayWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, available := range []int64{512 << 20, 1 << 30, 2 << 30, 8 << 30, 64 << 30} {
+		for _, workers := range []int{1, 2, 3} {
+			f, examining := evaluationFlags{workers: workers}, workerLimitsFor(available, 0)
+			evaluating := workers // while nobody examines
+			if workers > 1 {
+				evaluating-- // one has lent its room
+			}
+			all := max(int64(evaluating)*f.memoryFor(available)+examining.all(), int64(workers)*f.memoryFor(available))
+			if reserved := f.reserved(available, examining); all > reserved || available-reserved < available/4 {
+				t.Errorf("of %d MiB, %d workers may take %d, of %d that are reserved", available>>20, workers, all>>20, reserved>>20)
+			}
+		}
+	}
+}
+
+func TestHeapIsLimitedByTheControlGroupUnlessAPersonSaysOtherwise(t *testing.T) {
+	const none = math.MaxInt64
+	for name, c := range map[string]struct {
+		env       string
+		available int64
+		want      int64
+	}{
+		"a control group":       {"", 512 << 20, 256 << 20},
+		"a small control group": {"", 200 << 20, 50 << 20},
+		"no limit":              {"", 0, none},
+		"GOMEMLIMIT is set":     {"300MiB", 512 << 20, none},
+		"GOMEMLIMIT turned off": {"off", 512 << 20, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := debug.SetMemoryLimit(none)
+			defer debug.SetMemoryLimit(before)
+			t.Setenv("GOMEMLIMIT", c.env)
+			if c.env == "" {
+				_ = os.Unsetenv("GOMEMLIMIT") // t.Setenv restores it
+			}
+			limitHeap(c.available, 256<<20)
+			if got := debug.SetMemoryLimit(-1); got != c.want {
+				t.Errorf("the limit is %d, want %d", got, c.want)
+			}
+		})
 	}
 }
 

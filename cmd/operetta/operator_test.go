@@ -118,7 +118,7 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 	}
 	write(hangingPackage)
 	e := newTestExaminer("operetta")
-	e.limits.time = 3 * time.Second
+	e.limits.Time = 3 * time.Second
 	wrong, err := readPackage(filepath.Dir(file))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(hangingPackage) // must not be read while the snapshot is checked and compiled
-	e.limits.time = time.Minute
+	e.limits.Time = time.Minute
 	got, err := e.checkAndCompile(t.Context(), right, examineAll)
 	if err != nil || got.program.Digest() != right.Digest() || got.snapshot != right || got.crd == nil {
 		t.Errorf("got %v", err)

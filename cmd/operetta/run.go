@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/source"
@@ -24,8 +25,10 @@ type runFlags struct {
 	stateDir   string
 	// packageMemory is the memory limit of a worker; 0 stands for a limit that fits that of this process.
 	packageMemory quantity
-	options       controller.Options
-	dryRun        dryRun
+	// evaluation are the settings of the workers that evaluate.
+	evaluation evaluationFlags
+	options    controller.Options
+	dryRun     dryRun
 }
 
 // The values of --crds: whether run applies CustomResourceDefinitions.
@@ -45,10 +48,10 @@ With --state-dir, the last good version of each package is stored in a folder an
 the package is broken at the next start. Without it, the resources of a broken package are
 not reconciled. In both cases their status says so.
 
-If the evaluation of a custom resource takes long or never ends, other resources keep their
-workers, and the log names the resource. After an interrupt the process exits within 20
-seconds with exit code 0, even if such a step still runs. It writes nothing after the
-interrupt.
+Custom resources are evaluated in processes of their own, with limits of time and memory. An
+evaluation that exceeds one is ended, and the status of its resource says so; others go on.
+After an interrupt the process exits within 20 seconds with exit code 0, even if a step still
+runs. It writes nothing after the interrupt.
 
 Custom resources of packages that do not run here are not reconciled. Deleted ones are still
 cleaned up, using the inventory in their status; pass --strays=leave to leave that to another
@@ -105,10 +108,12 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the Lease; by default the namespace of the pod")
 	choiceFlag(cmd, &f.crds, "crds", "apply CustomResourceDefinitions, or leave them to somebody else", crdsApply, crdsLeave)
 	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.StraysTeardown), string(controller.StraysLeave))
+	choiceFlag(cmd, (*string)(&f.options.Templates), "templates", "evaluate packages always by CUE, or what is seen again by compiled templates, which is an experiment: checked has CUE evaluate each change of a resource first", string(evaluate.TemplatesOff), string(evaluate.TemplatesChecked), string(evaluate.TemplatesOn))
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that stores the last good version of each package for the next start; none by default")
 	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "address for admission webhooks over TLS, such as :9443; off by default")
 	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
-	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default half of the limit of this process, at most 1Gi")
+	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default a quarter of the limit of this process, at least 128Mi, at most 1Gi")
+	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
 	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
 	return cmd
@@ -120,6 +125,8 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
 	f.options.Log = log
+	available := availableMemory()
+	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
 	var err error
 	if f.options.ConfigMap, err = f.configKey(); err != nil {
 		return err
@@ -137,6 +144,13 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	o := &operator{log: log, config: config, flags: f}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
 		return err
+	}
+	if o.flags.options.Workers, err = f.evaluation.newPool(controller.WorkerMetrics); err != nil {
+		return err
+	}
+	defer o.flags.options.Workers.Close()
+	if available > 0 {
+		o.examiner.room = o.flags.options.Workers.Lend
 	}
 	if f.stateDir != "" {
 		if o.store, err = source.OpenLastGood(f.stateDir); err != nil {

@@ -12,8 +12,6 @@ const (
 	examineTime = 30 * time.Second
 	// examineTimeout is how long a worker may take for one package, whatever it waits for.
 	examineTimeout = 5 * time.Minute
-	// watchInterval is how often a worker checks its limits.
-	watchInterval = 5 * time.Millisecond
 )
 
 // The cluster.

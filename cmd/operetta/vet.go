@@ -49,7 +49,10 @@ The default is every package in or below the current folder.`,
   operetta vet --strict ./cue/...
 
   # Print the dependencies, each with its condition
-  operetta vet --edges ./cue/webapp`,
+  operetta vet --edges ./cue/webapp
+
+  # Print what costs an evaluation by CUE
+  operetta vet --report ./cue/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), s, args)
@@ -58,6 +61,7 @@ The default is every package in or below the current folder.`,
 	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print only faults")
 	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings, too")
 	cmd.Flags().BoolVar(&v.edges, "edges", false, "print the dependencies, each with its condition")
+	cmd.Flags().BoolVar(&v.report, "report", false, "print what is not evaluated by a compiled template, or by one for each value, and how to write it")
 	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render; - is standard input")
 	completeManifests(cmd, "filename")
 	return cmd
@@ -65,8 +69,16 @@ The default is every package in or below the current folder.`,
 
 // vetOptions are the flags of `operetta vet`.
 type vetOptions struct {
-	quiet, edges, strict bool
-	files                []string
+	quiet, edges, strict, report bool
+	files                        []string
+}
+
+// mode is how packages are examined.
+func (v vetOptions) mode() string {
+	if v.report {
+		return examineReport
+	}
+	return examineAll
 }
 
 // scopes returns the scopes of the kinds whose definitions are in the files.
@@ -95,7 +107,7 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	findings, err := examineTogether(ctx, dirs, scopes)
+	findings, err := examineTogether(ctx, dirs, v.mode(), scopes)
 	if err != nil {
 		return err
 	}
@@ -105,6 +117,9 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 		faults += len(found.Faults)
 		if v.edges {
 			printEdges(s.out, found.Edges)
+		}
+		for _, f := range found.Untranslated {
+			printLinef(s.out, "%s", f.Error())
 		}
 		if asked := slices.Concat(found.Warnings, found.Unknown); !v.quiet || v.strict {
 			printWarnings(s.err, asked)
@@ -122,10 +137,10 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 
 // examineTogether examines packages. One that renders a kind which another of them defines is
 // examined again, because its author has no other definition to give.
-func examineTogether(ctx context.Context, dirs []string, scopes vet.Scopes) ([]finding, error) {
+func examineTogether(ctx context.Context, dirs []string, mode string, scopes vet.Scopes) ([]finding, error) {
 	findings, defined := make([]finding, len(dirs)), maps.Clone(scopes)
 	for i, dir := range dirs {
-		findings[i] = examineFolder(ctx, dir, scopes)
+		findings[i] = examineFolder(ctx, dir, mode, scopes)
 		if def := findings[i].CRD; def != nil {
 			defined[schema.GroupKind{Group: def.Spec.Group, Kind: def.Spec.Names.Kind}] = cluster.Scope(def.Spec.Scope)
 		}
@@ -133,15 +148,15 @@ func examineTogether(ctx context.Context, dirs []string, scopes vet.Scopes) ([]f
 	for i, dir := range dirs {
 		isNew := func(k schema.GroupKind) bool { return defined[k] != scopes[k] }
 		if len(findings[i].Unknown) > 0 && slices.ContainsFunc(findings[i].Kinds, isNew) {
-			findings[i] = examineFolder(ctx, dir, defined)
+			findings[i] = examineFolder(ctx, dir, mode, defined)
 		}
 	}
 	return findings, ctx.Err()
 }
 
 // examineFolder examines the package in a folder. If the worker has died, its error is the only fault.
-func examineFolder(ctx context.Context, dir string, scopes vet.Scopes) finding {
-	found, err := examine(ctx, dir, examineAll, scopes)
+func examineFolder(ctx context.Context, dir, mode string, scopes vet.Scopes) finding {
+	found, err := examine(ctx, dir, mode, scopes)
 	found.Faults = append(found.Faults, faultsOf(err)...)
 	return found
 }

@@ -4,12 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,6 +17,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
+	"operetta.dev/engine/worker"
 )
 
 // A package can drive the CUE evaluator into endless recursion or an endless loop. A Go program
@@ -33,6 +31,8 @@ const (
 	examineCheck = "check" // the static check
 	examineCRD   = "crd"   // the CustomResourceDefinition
 	examineAll   = "all"   // both, and the complete Kubernetes types
+	// examineReport is examineAll and what does not translate to a template.
+	examineReport = "report"
 )
 
 // A finding is the result of examining one package.
@@ -45,6 +45,8 @@ type finding struct {
 	Edges []string `json:"edges,omitempty"`
 	// Warnings point at code that is valid but probably a mistake.
 	Warnings fault.Faults `json:"warnings,omitempty"`
+	// Untranslated is what is evaluated by CUE, or by a template for each value.
+	Untranslated fault.Faults `json:"untranslated,omitempty"`
 	// Unknown are questions about kinds that only a cluster knows.
 	Unknown fault.Faults `json:"unknown,omitempty"`
 	// Kinds are the kinds of the objects that it renders, as far as the source shows them.
@@ -57,45 +59,48 @@ type finding struct {
 const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
-	return &cobra.Command{
-		Use:    "worker {check|crd|all} MEMORY TIME SCOPES",
+	cmd := &cobra.Command{
+		Use:    "worker {check|crd|all|report} MEMORY TIME SCOPES",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
 		Args:   usageArgs(cobra.ExactArgs(4)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			l, err := decodeLimits(args[1], args[2])
+			l, err := worker.ParseLimits(args[1], args[2])
 			if err != nil {
 				return usageError{err}
 			}
-			if err := limitProcess(l); err != nil {
+			if err := worker.LimitProcess(l); err != nil {
 				return err
 			}
 			snapshot, err := source.Receive(s.in)
 			if err != nil {
 				return err
 			}
-			go exitWithParent(s.in)
+			go worker.ExitWithParent(s.in)
 			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3])))
 		},
 	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   evaluateCommand + " MEMORY TIME",
+		Short: "Evaluate packages for another operetta process",
+		Args:  usageArgs(cobra.ExactArgs(2)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := worker.ParseLimits(args[0], args[1])
+			if err != nil {
+				return usageError{err}
+			}
+			return worker.Serve(os.Stdin, os.Stdout, l) // other streams escape what is no text
+		},
+	})
+	return cmd
 }
+
+// evaluateCommand is the command below worker that evaluates packages; see package worker.
+const evaluateCommand = "evaluate"
 
 // workerArgs returns the arguments of a worker.
-func workerArgs(mode string, l limits, scopes vet.Scopes) []string {
-	return []string{mode, strconv.FormatInt(l.memory, 10), l.time.String(), encodeScopes(scopes)}
-}
-
-// decodeLimits returns the limits that workerArgs has made arguments of.
-func decodeLimits(memory, processorTime string) (limits, error) {
-	var l limits
-	var err error
-	if l.memory, err = strconv.ParseInt(memory, 10, 64); err != nil {
-		return limits{}, fmt.Errorf("%q is not a number of bytes", memory)
-	}
-	if l.time, err = time.ParseDuration(processorTime); err != nil {
-		return limits{}, fmt.Errorf("%q is not a duration", processorTime)
-	}
-	return l, nil
+func workerArgs(mode string, l worker.Limits, scopes vet.Scopes) []string {
+	return append(append([]string{mode}, l.Arguments()...), encodeScopes(scopes))
 }
 
 // encodeScopes returns scopes as an argument of a worker.
@@ -119,17 +124,10 @@ func decodeScopes(text string) vet.Scopes {
 	return out
 }
 
-// exitWithParent ends this process when its parent ends, which closes the pipe. Without it, a worker
-// in an endless loop would outlive a parent that was killed.
-func exitWithParent(in io.Reader) {
-	_, _ = io.Copy(io.Discard, in)
-	os.Exit(exitOrphaned)
-}
-
 // examineInProcess examines a package in this process.
 func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
 	f := examineLight(mode, snapshot, scopes)
-	if mode == examineAll {
+	if mode == examineAll || mode == examineReport {
 		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()
 	}
 	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), truncateFaults(f.Faults), truncateFaults(f.Warnings)
@@ -151,13 +149,15 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 		var err error
 		definition := crdDefinition(p.Name(), p.Reach(), p.Meta())
 		f.CRD, err = crd.Generate(definition)
-		if err == nil && mode == examineAll {
+		if err == nil && mode != examineCRD {
 			err = conformanceFault(definition, f.CRD)
 		}
 		f.Faults = append(f.Faults, faultsOf(err)...)
 	}
 	if len(f.Faults) > 0 {
 		f.CRD = nil
+	} else if mode == examineReport {
+		f.Untranslated = truncateFaults(vet.Report(p))
 	}
 	return f
 }

@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/worker"
 )
 
 // startWorker does what a worker does before it looks at the package.
 func startWorker() *source.Snapshot {
-	l, err := decodeLimits(os.Args[3], os.Args[4])
+	l, err := worker.ParseLimits(os.Args[3], os.Args[4])
 	if err == nil {
-		err = limitProcess(l)
+		err = worker.LimitProcess(l)
 	}
 	var snapshot *source.Snapshot
 	if err == nil {
@@ -31,7 +32,7 @@ func startWorker() *source.Snapshot {
 		fmt.Fprintln(os.Stderr, "operetta:", err)
 		os.Exit(exitFailure)
 	}
-	go exitWithParent(os.Stdin)
+	go worker.ExitWithParent(os.Stdin)
 	return snapshot
 }
 
@@ -118,7 +119,7 @@ func emptyPackage(t testing.TB) *source.Snapshot {
 
 // newTestExaminer returns an examiner whose workers are a program.
 func newTestExaminer(program string) *examiner {
-	return &examiner{program: program, limits: limits{minWorkerMemory, time.Minute}, timeout: 2 * time.Minute, slots: make(chan struct{}, 1)}
+	return &examiner{program: program, limits: worker.Limits{Memory: minWorkerMemory, Time: time.Minute}, timeout: 2 * time.Minute, slots: make(chan struct{}, 1)}
 }
 
 func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
@@ -172,7 +173,7 @@ func TestACancelledExaminationIsNotAFaultOfThePackage(t *testing.T) {
 
 func TestEndlessWorkIsCutOff(t *testing.T) {
 	e := newTestExaminer("spin")
-	e.limits.time = 10 * time.Millisecond
+	e.limits.Time = 10 * time.Millisecond
 	_, err := e.examine(t.Context(), emptyPackage(t), examineAll)
 	want := "package b: the check took more than 10ms of processor time; does the package loop without end?"
 	if err == nil || err.Error() != want {
@@ -182,12 +183,12 @@ func TestEndlessWorkIsCutOff(t *testing.T) {
 
 func TestAWorkerThatGetsNoProcessorIsNotToldAsLooping(t *testing.T) {
 	e := newTestExaminer("stop")
-	e.limits.time = 500 * time.Millisecond
+	e.limits.Time = 500 * time.Millisecond
 	began := time.Now()
 	if _, err := e.examine(t.Context(), emptyPackage(t), examineAll); err != nil {
 		t.Errorf("stopped for longer than its processor time: %v", err)
 	}
-	if took := time.Since(began); took < 2*e.limits.time {
+	if took := time.Since(began); took < 2*e.limits.Time {
 		t.Fatalf("the worker took %s, so it was not stopped", took)
 	}
 	e.timeout = 100 * time.Millisecond
@@ -201,7 +202,7 @@ func TestAWorkerThatGetsNoProcessorIsNotToldAsLooping(t *testing.T) {
 // A worker that nobody will end any more ends by itself.
 func TestAWorkerEndsWithWhoStartedIt(t *testing.T) {
 	in, out := io.Pipe()
-	cmd := exec.CommandContext(t.Context(), "spin", append([]string{"worker"}, workerArgs(examineAll, limits{minWorkerMemory, time.Minute}, nil)...)...)
+	cmd := exec.CommandContext(t.Context(), "spin", append([]string{"worker"}, workerArgs(examineAll, worker.Limits{Memory: minWorkerMemory, Time: time.Minute}, nil)...)...)
 	cmd.Stdin = in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -213,7 +214,7 @@ func TestAWorkerEndsWithWhoStartedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitOrphaned {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != worker.ExitOrphaned {
 		t.Errorf("got %v", err)
 	}
 }

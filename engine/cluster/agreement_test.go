@@ -146,7 +146,7 @@ var refused = map[string][2]string{
 	"a toleration of nothing":                      {ofPod(``, `, tolerations: [{effect: NoSchedule}]`), "tolerations[0].operator"},
 	"no such operator":                             {ofPod(``, `, tolerations: [{key: a, operator: Sometimes}]`), "tolerations[0].operator"},
 	"a strange container":                          {ofPod(`, lifecycle: {}, name: A_b`, ``), ""},
-	"no new pods for ever":                         {workload("Deployment", `strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}, `+selected), "maxUnavailable"},
+	"no new pods forever":                          {workload("Deployment", `strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}, `+selected), "maxUnavailable"},
 	"a StatefulSet without a selector":             {workload("StatefulSet", `template: `+pod), "spec.selector"},
 	"a DaemonSet without a selector":               {workload("DaemonSet", `template: `+pod), "spec."},
 	"a Job without an end":                         {ofJob(`template: ` + endless), "restartPolicy"},

@@ -9,3 +9,8 @@ const HandOverManager = FieldManager + "-relinquished"
 
 // DryRunFieldManager is the field manager of a custom resource that a dry run applies to a server.
 const DryRunFieldManager = FieldManager + "-dry-run"
+
+// finalizerManager is the field manager for the finalizers of resources. It is not FieldManager,
+// because a resource may be an object of another resource, and an apply with only finalizers would
+// remove the spec.
+const finalizerManager = FieldManager + "-finalizer"

@@ -56,6 +56,9 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 		}
 	}
 	u, err := l.cached(ctx, ref)
+	if ctx.Value(versionsKey{}) != nil {
+		return u, err
+	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return get(ctx, l.Direct, ref)
 	}
@@ -65,10 +68,21 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 	return l.ReadFull(ctx, u, l.GetLive)
 }
 
+// versionsKey is the key of VersionsOnly.
+type versionsKey struct{}
+
+// VersionsOnly returns a context for those who want to know which objects there are, in which version: the
+// objects of GetCached may have no more than their identity, UID and resourceVersion. A cache may hold the
+// rest in another form, or not at all. GetCached errors if the cache lags: who asks for many versions one after
+// the other would wait for each.
+func VersionsOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, versionsKey{}, true)
+}
+
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
-	return get(ctx, l.Client, ref)
+	return get(ctx, l.Client, ref, client.UnsafeDisableDeepCopy) // a reader of the cache changes nothing
 }
 
 // GetLive implements Cluster.
@@ -79,10 +93,10 @@ func (l *Live) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured
 	return get(ctx, l.Direct, ref)
 }
 
-func get(ctx context.Context, r client.Reader, ref Ref) (*unstructured.Unstructured, error) {
+func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOption) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.GroupVersionKind)
-	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u)
+	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u, options...)
 	if unserved(err) {
 		return nil, &KindNotServedError{Kind: ref.GroupVersionKind}
 	}
@@ -280,4 +294,10 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 		return ClusterScoped, nil
 	}
 	return Namespaced, nil
+}
+
+// ApplyStatus implements Cluster.
+func (l *Live) ApplyStatus(ctx context.Context, object *unstructured.Unstructured) error {
+	err := l.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(FieldManager), client.ForceOwnership)
+	return client.IgnoreNotFound(err)
 }

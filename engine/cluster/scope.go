@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -14,11 +16,21 @@ func KnownScope(kind schema.GroupKind) (Scope, bool) {
 	switch {
 	case slices.Contains(clusterScoped[kind.Group], kind.Kind):
 		return ClusterScoped, true
-	case len(scheme.Scheme.VersionsForGroupKind(kind)) > 0:
+	case builtIn().Has(kind):
 		return Namespaced, true
 	}
 	return "", false
 }
+
+// builtIn are the kinds in the scheme of client-go, which goes through all of its types to find the
+// versions of one kind.
+var builtIn = sync.OnceValue(func() sets.Set[schema.GroupKind] {
+	out := sets.New[schema.GroupKind]()
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		out.Insert(kind.GroupKind())
+	}
+	return out
+})
 
 // DefinedBy returns the kind that an object defines and its scope. It returns false if the object is
 // not a complete CustomResourceDefinition.

@@ -7,10 +7,13 @@ import "time"
 // Reads.
 const (
 	// catchUp is how long a read waits for the cache to see what this process wrote. That
-	// takes milliseconds, and for ever where somebody takes the label away that the cache
+	// takes milliseconds, and forever where somebody takes the label away that the cache
 	// goes by.
 	catchUp = 3 * time.Second
 	// schemasFresh is how long the published types of an API are used before they are read
 	// again: a definition may be changed at any time.
 	schemasFresh = time.Minute
+	// mappingsFresh is how long the scope and path of a kind are used before they are looked up again:
+	// its definition may be deleted and installed with others.
+	mappingsFresh = time.Minute
 )

@@ -24,7 +24,7 @@ type brokenPackage struct {
 // wrong with it. The resources of the kinds that definitions assign to its name report that in their
 // status, until a package of their kind is loaded.
 func (m *Manager) Broken(folder, name, fault string) {
-	s := m.unserved
+	s := m.packageMissing
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.broken[folder]
@@ -39,7 +39,7 @@ func (m *Manager) Broken(folder, name, fault string) {
 // Mended says that the package in a folder is loaded. If it had another kind before, the
 // resources of that kind report it.
 func (m *Manager) Mended(folder, now string) {
-	s := m.unserved
+	s := m.packageMissing
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch b := s.broken[folder]; {
@@ -53,7 +53,7 @@ func (m *Manager) Mended(folder, now string) {
 }
 
 // notify wakes followBroken up.
-func (s *unservedTeardown) notify() {
+func (s *packageMissingTeardown) notify() {
 	select {
 	case s.changed <- struct{}{}:
 	default: // it is about to wake up
@@ -61,7 +61,7 @@ func (s *unservedTeardown) notify() {
 }
 
 // faultOf returns what is wrong with a package of a name, or "".
-func (s *unservedTeardown) faultOf(name string) string {
+func (s *packageMissingTeardown) faultOf(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, folder := range slices.Sorted(maps.Keys(s.broken)) {
@@ -73,7 +73,7 @@ func (s *unservedTeardown) faultOf(name string) string {
 }
 
 // followBroken reconciles the resources of broken packages until the context ends.
-func (s *unservedTeardown) followBroken(ctx context.Context) {
+func (s *packageMissingTeardown) followBroken(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,7 +90,7 @@ func (s *unservedTeardown) followBroken(ctx context.Context) {
 }
 
 // kindsOfBroken returns the kinds of the broken packages that were not looked up yet.
-func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]packageMissingKind, error) {
+func (s *packageMissingTeardown) kindsOfBroken(ctx context.Context) ([]packageMissingKind, error) {
 	s.mu.Lock()
 	names := map[string]bool{}
 	for _, b := range s.broken {
@@ -115,7 +115,7 @@ func (s *unservedTeardown) kindsOfBroken(ctx context.Context) ([]packageMissingK
 }
 
 // enqueueBroken reconciles the resources of the broken packages that are watched.
-func (s *unservedTeardown) enqueueBroken(ctx context.Context) {
+func (s *packageMissingTeardown) enqueueBroken(ctx context.Context) {
 	s.mu.Lock()
 	watched := slices.Collect(maps.Values(s.watched))
 	s.mu.Unlock()

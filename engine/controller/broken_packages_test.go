@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -249,7 +250,7 @@ func TestWhatIsKnownOfAResourceOfABrokenPackageIsForgottenWithIt(t *testing.T) {
 	t.Parallel()
 	k, recorded := newKiosk(t), &counted{}
 	k.life.Resources, k.life.Recorder = forbiddenStore{k.store}, recorded
-	s := &unservedTeardown{brokenLimiter: flowcontrol.NewFakeAlwaysRateLimiter()}
+	s := &packageMissingTeardown{brokenLimiter: flowcontrol.NewFakeAlwaysRateLimiter()}
 	key := types.NamespacedName{Name: "shop-0"}
 	once := func() { _, _ = s.reconcileBroken(k.life, k.brokenReporter)(t.Context(), key) } // the error is that of the store
 	once()
@@ -264,5 +265,30 @@ func TestWhatIsKnownOfAResourceOfABrokenPackageIsForgottenWithIt(t *testing.T) {
 	once()
 	if recorded.events != 2 {
 		t.Errorf("%d events after another resource of the name, want 2", recorded.events)
+	}
+}
+
+// A change of a package that is broken concerns all its resources, and a person who deletes one waits for it.
+func TestADeletionDoesNotWaitForTheReportsOfABrokenPackage(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason  string
+		change  func(*kiosk, types.NamespacedName)
+		limited bool
+	}{
+		"there is one":  {"it reports, as all others do", func(*kiosk, types.NamespacedName) {}, true},
+		"it is deleted": {"it is torn down, or left to others, at once", func(k *kiosk, key types.NamespacedName) { k.store.of[key].SetDeletionTimestamp(new(metav1.Now())) }, false},
+		"it is gone":    {"what is known of it is forgotten", func(k *kiosk, key types.NamespacedName) { delete(k.store.of, key) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k, key := newKiosk(t), types.NamespacedName{Name: "shop-0"}
+			row.change(k, key)
+			s := &packageMissingTeardown{manager: &Manager{options: Options{Strays: StraysLeave}}, brokenLimiter: flowcontrol.NewFakeNeverRateLimiter()}
+			_, err := s.reconcileBroken(k.life, k.brokenReporter)(t.Context(), key)
+			if limited := err != nil; limited != row.limited {
+				t.Errorf("%s: limited is %v: %v", row.reason, limited, err)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -88,7 +89,7 @@ func statusRewritten(before, after *unstructured.Unstructured) bool {
 // what others have written of the resource.
 func statusTime(u *unstructured.Unstructured) (*metav1.Time, []metav1.ManagedFieldsEntry) {
 	var at *metav1.Time
-	others := slices.DeleteFunc(u.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+	others := slices.DeleteFunc(ownership.ManagedFields(u), func(m metav1.ManagedFieldsEntry) bool {
 		own := m.Manager == cluster.FieldManager && m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "status"
 		if own {
 			at = m.Time

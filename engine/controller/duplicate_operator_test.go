@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
@@ -26,6 +27,7 @@ func reported(version, says string, at time.Time, managers ...string) *unstructu
 		}
 		u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{
 			Manager: m, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", Time: &stamp,
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status": {"f:says": {}}}`),
 		}))
 	}
 	return u
@@ -60,8 +62,11 @@ func newRivalry() *rivalry {
 	return r
 }
 
-// hear delivers an update.
+// hear delivers an update of a cache.
 func (r *rivalry) hear(before, after *unstructured.Unstructured) {
+	for _, u := range []*unstructured.Unstructured{before, after} {
+		ownership.CompactManagedFields(u)
+	}
 	r.predicate().Update(event.TypedUpdateEvent[client.Object]{ObjectOld: before, ObjectNew: after})
 }
 

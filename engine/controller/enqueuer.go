@@ -10,6 +10,8 @@ import (
 	"operetta.dev/engine/cluster"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
 // An enqueuer is the source of requests that no event of a watch causes. Its zero value is a source
@@ -37,14 +39,28 @@ func (e *enqueuer) enqueueAfter(key types.NamespacedName, d time.Duration) {
 	}
 }
 
-// enqueueAll enqueues every resource of a kind that a client can list.
+// enqueueBehind enqueues resources that nobody has changed, behind those that events enqueue: a new
+// version of a package concerns all of its resources, and a person who edits one must not wait for
+// them. No more of them are reconciled at once than there are workers.
+func (e *enqueuer) enqueueBehind(keys ...types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	q, ok := e.queue.(priorityqueue.PriorityQueue[ctrl.Request]) // the library's queues are, once the controller has started
+	for _, key := range keys {
+		if ok {
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, ctrl.Request{NamespacedName: key})
+		}
+	}
+}
+
+// enqueueAll enqueues every resource of a kind that a client can list, as enqueueBehind does.
 func (e *enqueuer) enqueueAll(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
 	all, err := cluster.List(ctx, c, cluster.Selection{Kind: kind})
 	if err != nil {
 		return err
 	}
 	for _, u := range all {
-		e.enqueueAfter(client.ObjectKeyFromObject(u), 0)
+		e.enqueueBehind(client.ObjectKeyFromObject(u))
 	}
 	return nil
 }

@@ -3,12 +3,10 @@ package controller
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/controller/watch"
+	"operetta.dev/test/inline"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/yaml"
 )
 
 func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
@@ -44,7 +42,7 @@ func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := event.TypedUpdateEvent[client.Object]{ObjectOld: parsed(t, before), ObjectNew: parsed(t, row.after)}
+			e := event.TypedUpdateEvent[client.Object]{ObjectOld: inline.Object(t, before), ObjectNew: inline.Object(t, row.after)}
 			if got := specOrMetadataChanged.Update(e); got != row.want {
 				t.Errorf("%s: got %v", row.reason, got)
 			}
@@ -57,17 +55,4 @@ func TestEachResourceIsLookedAtAgainWithoutACause(t *testing.T) {
 	if got := managerOptions(Options{}).Cache.SyncPeriod; got == nil || *got != watch.Resync {
 		t.Errorf("resources are looked at again every %v, and should be every %s", got, watch.Resync)
 	}
-}
-
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	b, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(b, &u.Object); err != nil { // whole numbers stay whole
-		t.Fatal(err)
-	}
-	return u
 }

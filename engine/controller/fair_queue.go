@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
@@ -23,19 +23,20 @@ import (
 //   - One worker is left to resources that are known to be quick: their last reconcile was, and
 //     nobody has changed them since.
 //   - Resources that are known to be slow have one worker.
-//   - A reconcile that goes on for seconds without an answer of the API server is detached: it loses
-//     its worker, as long as not too many are detached. It cannot be stopped, so its resource is not
-//     reconciled again before it ends by itself.
-//   - While a namespace has such a reconcile, its other resources have one worker, so that the
-//     rest is for other tenants.
+//   - The resources of namespaces that are suspect, because one of theirs was lately too much to
+//     evaluate, have one worker, whether they were quick or not.
 //
 // Requests that have to wait are parked beside the queue: no worker waits for another one.
+//
+// The queue hands out the most urgent request, and each turnEvery-th time the one that has waited longest.
 type fairQueue struct {
-	// PriorityQueue is the queue of the library, which newQueue creates.
+	// PriorityQueue is the queue of the library, which newQueue creates, and limiter has the delays of retries.
 	priorityqueue.PriorityQueue[ctrl.Request]
 
-	running *runningReconciles
-	kind    string
+	limiter workqueue.TypedRateLimiter[ctrl.Request]
+
+	// suspect reports whether a namespace is suspect.
+	suspect func(namespace string) bool
 	// unprovenWorkers is how many workers resources have that are not known to be quick.
 	unprovenWorkers int
 
@@ -46,6 +47,7 @@ type fairQueue struct {
 	// then the first to come. priorities has the priority of each.
 	parked     []parked
 	priorities map[ctrl.Request]int
+	turns      requestTurns
 }
 
 // speed says whether the reconciles of a resource are quick; "" is unknown.
@@ -56,22 +58,11 @@ const (
 	slow  speed = "Slow"
 )
 
-// An assignment is a request that has a worker, or whose reconcile goes on without one.
+// An assignment is a request that has a worker.
 type assignment struct {
-	speed     speed
-	reconcile *runningReconcile
+	speed speed
 	// changed says that somebody has changed the resource, or what it reads, since the reconcile began.
 	changed bool
-	// detached says that the reconcile goes on without a worker, and left that the worker has gone.
-	detached, left bool
-	// ended is the result of the reconcile, or nil while it runs.
-	ended *reconcileResult
-}
-
-// A reconcileResult is what a reconcile returns.
-type reconcileResult struct {
-	again time.Duration
-	err   error
 }
 
 // parked is a request that waits for a worker.
@@ -80,28 +71,79 @@ type parked struct {
 	priority int
 }
 
-// newFairQueue returns the queue of the controller of a kind with some workers.
-func newFairQueue(running *runningReconciles, kind string, workers int) *fairQueue {
+// newFairQueue returns the queue of a controller with some workers.
+func newFairQueue(workers int, suspect func(namespace string) bool) *fairQueue {
 	return &fairQueue{
-		running: running, kind: kind, unprovenWorkers: max(1, workers-1),
+		suspect: suspect, unprovenWorkers: max(1, workers-1),
 		speeds: lru.New(maxTracked), assigned: map[ctrl.Request]*assignment{}, priorities: map[ctrl.Request]int{},
+		turns: newRequestTurns(),
 	}
 }
 
 // newQueue is the NewQueue option of the controller.
 func (q *fairQueue) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) requestQueue {
 	q.PriorityQueue = priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
+	q.limiter = limiter
 	return q
 }
 
-// GetWithPriority implements priorityqueue.PriorityQueue. It returns a request that may have a worker.
+// Add implements workqueue.TypedInterface.
+func (q *fairQueue) Add(req ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *fairQueue) AddAfter(req ctrl.Request, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, req)
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *fairQueue) AddRateLimited(req ctrl.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, req)
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
+	for _, req := range requests {
+		one := o
+		if one.RateLimited {
+			one.RateLimited = false
+			if delay := q.limiter.When(req); one.After == 0 || delay < one.After {
+				one.After = delay
+			}
+		}
+		q.mu.Lock()
+		q.turns.enter(req, ptr.Deref(one.Priority, 0), time.Now().Add(one.After))
+		q.mu.Unlock()
+		q.PriorityQueue.AddWithOpts(one, req)
+	}
+}
+
+// GetWithPriority implements priorityqueue.PriorityQueue. It returns a request that may have a worker, with the
+// priority that its timers and retries have, which are never urgent.
 func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 	for {
+		q.takeTurn()
 		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
-		if shutdown || q.admit(req, priority) {
-			return req, priority, shutdown
+		if shutdown || q.handOut(req, priority) && q.admit(req, priority) {
+			return req, min(priority, 0), shutdown
 		}
 		q.PriorityQueue.Done(req)
+	}
+}
+
+// handOut notes that the library has handed out a request. It reports false if somebody has it already. One that
+// is added at this very moment may lose its turn, and is handed out by its priority.
+func (q *fairQueue) handOut(req ctrl.Request, priority int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.turns.handOut(req, priority)
+}
+
+// takeTurn puts the request whose turn it is before all others.
+func (q *fairQueue) takeTurn() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if req, has := q.turns.give(time.Now()); has {
+		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, req)
 	}
 }
 
@@ -111,19 +153,12 @@ func (q *fairQueue) Get() (ctrl.Request, bool) {
 	return req, shutdown
 }
 
-// Forget implements workqueue.TypedRateLimitingInterface. It does nothing for a detached reconcile, which
-// has no result yet.
-func (q *fairQueue) Forget(req ctrl.Request) {
-	if !q.runsDetached(req) {
-		q.PriorityQueue.Forget(req)
-	}
-}
-
 // Done implements workqueue.TypedInterface.
 func (q *fairQueue) Done(req ctrl.Request) {
-	if q.release(req) {
-		q.PriorityQueue.Done(req)
-	}
+	q.mu.Lock()
+	delete(q.assigned, req)
+	q.mu.Unlock()
+	q.PriorityQueue.Done(req)
 	q.assignParked()
 }
 
@@ -184,7 +219,7 @@ func (q *fairQueue) admit(req ctrl.Request, priority int) bool {
 		return true // assignParked has given it one
 	}
 	was, waits := q.priorities[req]
-	may := q.workerUse().allows(req, q.speedOf(req))
+	may := q.allows(q.workerUse(), req)
 	if waits && (may || priority > was) {
 		q.unpark(slices.IndexFunc(q.parked, func(p parked) bool { return p.request == req }))
 		waits = false
@@ -217,45 +252,35 @@ func (q *fairQueue) unpark(at int) {
 
 // A workerUse says which resources have the workers that are not left to quick ones.
 type workerUse struct {
-	// free is how many of these workers are free, and slow whether a slow resource has one.
+	// free is how many of these workers are free.
 	free int
-	slow bool
-	// hung are the namespaces with a reconcile that hangs, surprising those where it is the reconcile of
-	// a quick resource, and working those that have a worker.
-	hung, surprising, working map[string]bool
+	// slow and suspect say whether a slow resource has one, and one of a suspect namespace.
+	slow, suspect bool
 }
 
 // workerUse returns the present use of workers.
 func (q *fairQueue) workerUse() workerUse {
-	out := workerUse{free: q.unprovenWorkers, hung: map[string]bool{}, surprising: map[string]bool{}, working: map[string]bool{}}
+	out := workerUse{free: q.unprovenWorkers}
 	for req, a := range q.assigned {
-		if a.detached || a.reconcile != nil && a.reconcile.sinceAnswer() > detachAfter {
-			out.hung[req.Namespace] = true
-			out.surprising[req.Namespace] = out.surprising[req.Namespace] || a.speed == quick
-		}
-	}
-	for req, a := range q.assigned {
-		if a.speed == quick && !out.surprising[req.Namespace] {
+		suspect := q.suspect(req.Namespace)
+		if a.speed == quick && !suspect {
 			continue
 		}
+		out.free--
 		out.slow = out.slow || a.speed == slow
-		if !a.detached {
-			out.free--
-			out.working[req.Namespace] = true
-		}
+		out.suspect = out.suspect || suspect
 	}
 	return out
 }
 
-// allows reports whether a resource may have a worker. A quick resource can hang without a change of
-// itself, because somebody has changed its objects. Then the other quick resources of its namespace
-// may be next, and count as unproven.
-func (u workerUse) allows(req ctrl.Request, is speed) bool {
-	if is == quick && !u.surprising[req.Namespace] {
+// allows reports whether a resource may have a worker. A quick resource can become too much without a
+// change of itself, because somebody has changed its objects; so none of a suspect namespace counts.
+func (q *fairQueue) allows(u workerUse, req ctrl.Request) bool {
+	is, suspect := q.speedOf(req), q.suspect(req.Namespace)
+	if is == quick && !suspect {
 		return true
 	}
-	mayBeSlow, mayHang := is != slow || !u.slow, !u.hung[req.Namespace] || !u.working[req.Namespace]
-	return u.free > 0 && mayBeSlow && mayHang
+	return u.free > 0 && (is != slow || !u.slow) && (!suspect || !u.suspect)
 }
 
 // assignParked gives the free workers to parked requests.
@@ -265,139 +290,30 @@ func (q *fairQueue) assignParked() {
 	now := q.workerUse()
 	for i := 0; i < len(q.parked) && now.free > 0; {
 		p := q.parked[i]
-		is := q.speedOf(p.request)
-		if !now.allows(p.request, is) {
+		if !q.allows(now, p.request) {
 			i++
 			continue
 		}
 		q.unpark(i)
-		q.assigned[p.request] = &assignment{speed: is}
-		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.priority)}, p.request)
+		q.assigned[p.request] = &assignment{speed: q.speedOf(p.request)}
+		delete(q.turns.given, p.request)                                                           // it has a worker, whatever came of its turn
+		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, p.request) // nobody else has this worker meanwhile
 		now = q.workerUse()
 	}
 }
 
-// runsDetached reports whether the reconcile of a request goes on without a worker.
-func (q *fairQueue) runsDetached(req ctrl.Request) bool {
+// finish notes how quick a reconcile was.
+func (q *fairQueue) finish(req ctrl.Request, evaluating time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.assigned[req]
-	return a != nil && a.detached
-}
-
-// run runs a reconcile, and reports whether it was detached: complete then handles its result when it
-// ends.
-func (q *fairQueue) run(ctx context.Context, req ctrl.Request, do func(context.Context) reconcileResult) (reconcileResult, bool) {
-	ctx, running := q.running.begin(ctx, q.kind, req)
-	q.mu.Lock()
-	if q.assigned[req] == nil {
-		q.assigned[req] = &assignment{}
-	}
-	q.assigned[req].reconcile = running
-	q.mu.Unlock()
-	done := make(chan reconcileResult, 1)
-	go func() {
-		end := do(ctx)
-		q.running.end(running)
-		q.finish(ctx, req, end)
-		done <- end
-	}()
-	patience := time.NewTimer(detachAfter)
-	defer patience.Stop()
-	stopping := ctx.Done()
-	for {
-		select {
-		case end := <-done:
-			return end, false
-		case <-stopping:
-			stopping = nil
-			patience.Reset(stopPatience)
-		case <-patience.C:
-			left := detachAfter - running.sinceAnswer()
-			switch {
-			case ctx.Err() != nil:
-				return reconcileResult{}, true // the process is about to end, and the reconcile with it
-			case left > 0:
-				patience.Reset(left)
-			case q.detach(req):
-				return reconcileResult{}, true
-			default:
-				patience.Reset(detachAgain)
-			}
-		}
-	}
-}
-
-// detach takes the worker from a reconcile unless that has ended, and reports whether it did.
-func (q *fairQueue) detach(req ctrl.Request) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	a := q.assigned[req]
-	a.detached = a.ended == nil && q.running.detach()
-	return a.detached
-}
-
-// finish notes the result of a reconcile, and how quick it was.
-func (q *fairQueue) finish(ctx context.Context, req ctrl.Request, end reconcileResult) {
-	q.mu.Lock()
-	a := q.assigned[req]
-	if a == nil {
-		q.mu.Unlock() // the process is about to end
-		return
-	}
-	a.ended = &end
-	is := quick
-	if a.detached || time.Duration(a.reconcile.evaluating.Load()) > slowEvaluation {
-		is = slow
-	}
-	if is == quick && a.changed {
-		q.speeds.Remove(req)
-	} else {
-		q.speeds.Add(req, is)
-	}
-	if a.detached && end.err != nil {
-		log.FromContext(ctx).Error(end.err, "Reconciler error")
-	}
-	left := a.left
-	q.mu.Unlock()
-	if left {
-		q.complete(req, end)
-	}
-}
-
-// release takes the worker from a request, and reports whether its reconcile has ended.
-func (q *fairQueue) release(req ctrl.Request) bool {
-	q.mu.Lock()
-	a := q.assigned[req]
-	if a == nil || !a.detached {
-		delete(q.assigned, req)
-		q.mu.Unlock()
-		return true
-	}
-	a.left = true
-	ended := a.ended
-	q.mu.Unlock()
-	if ended != nil {
-		q.complete(req, *ended)
-	}
-	return false
-}
-
-// complete does for a detached reconcile what the library does for others at their end.
-func (q *fairQueue) complete(req ctrl.Request, end reconcileResult) {
-	q.running.endDetached()
-	q.mu.Lock()
-	delete(q.assigned, req)
-	q.mu.Unlock()
 	switch {
-	case end.err != nil:
-		q.PriorityQueue.AddRateLimited(req)
-	case end.again > 0:
-		q.PriorityQueue.Forget(req)
-		q.PriorityQueue.AddAfter(req, end.again)
+	case a == nil: // the process is about to end
+	case evaluating > slowEvaluation:
+		q.speeds.Add(req, slow)
+	case a.changed:
+		q.speeds.Remove(req)
 	default:
-		q.PriorityQueue.Forget(req)
+		q.speeds.Add(req, quick)
 	}
-	q.PriorityQueue.Done(req)
-	q.assignParked()
 }

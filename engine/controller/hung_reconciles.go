@@ -12,25 +12,21 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/worker"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// maxDetached is how many reconciles of a process go on without a worker. Each may use a
-// processor and memory for ever.
-const maxDetached = 4
-
 // runningReconciles has the reconciles that run in a process, and how long each has gone on
-// without an answer of the API server. An evaluation cannot be interrupted, and may never
-// end; many writes take long and do end.
+// without an answer of the API server. Many writes take long and do end.
 type runningReconciles struct {
-	// limit is how long a reconcile may go on before the process is unhealthy; 0 is for ever.
+	// limit is how long a reconcile may go on before the process is unhealthy; 0 is forever.
 	limit time.Duration
-	// detached has an item for each reconcile that goes on without a worker.
-	detached chan struct{}
 
 	mu      sync.Mutex
 	running map[*runningReconcile]bool
@@ -42,13 +38,11 @@ type runningReconcile struct {
 	request ctrl.Request
 	// answered is when the API server last answered, or the reconcile began, in nanoseconds since epoch.
 	answered atomic.Int64
-	// evaluating is how long packages were evaluated, in nanoseconds.
-	evaluating atomic.Int64
-	warn       *time.Timer
+	warn     *time.Timer
 }
 
 func newRunningReconciles(limit time.Duration) *runningReconciles {
-	return &runningReconciles{limit: limit, detached: make(chan struct{}, maxDetached), running: map[*runningReconcile]bool{}}
+	return &runningReconciles{limit: limit, running: map[*runningReconcile]bool{}}
 }
 
 // begin notes that a reconcile begins, and returns its context.
@@ -59,7 +53,7 @@ func (s *runningReconciles) begin(ctx context.Context, kind string, req ctrl.Req
 	defer s.mu.Unlock()
 	r.warn = time.AfterFunc(slowReconcile, func() { s.warn(log.FromContext(ctx), r) })
 	s.running[r] = true
-	return context.WithValue(ctx, runningKey{}, r), r
+	return context.WithValue(worker.WithRollout(ctx), runningKey{}, r), r
 }
 
 // end notes that a reconcile has ended.
@@ -69,19 +63,6 @@ func (s *runningReconciles) end(r *runningReconcile) {
 	r.warn.Stop()
 	delete(s.running, r)
 }
-
-// detach reports whether one more reconcile may go on without a worker. If so, the caller calls
-// endDetached when it ends.
-func (s *runningReconciles) detach() bool {
-	select {
-	case s.detached <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *runningReconciles) endDetached() { <-s.detached }
 
 // errHung is the error of the health check while a reconcile does not end.
 var errHung = errors.New("a step does not end")
@@ -122,7 +103,7 @@ func (s *runningReconciles) warn(l logr.Logger, r *runningReconcile) {
 		r.warn.Reset(left)
 		return
 	}
-	l.Info("a step is slow: what it works on may be too large, or its evaluation may never end", "after", slowReconcile.String())
+	l.Info("a step is slow: what it works on may be too large", "after", slowReconcile.String())
 }
 
 // runningKey is the key of the runningReconcile in the context of a reconcile.
@@ -137,9 +118,10 @@ func runningOf(ctx context.Context) *runningReconcile {
 // An observedPackage is a package that notes how long it is evaluated in a reconcile, and the kinds
 // that it renders.
 type observedPackage struct {
-	*program.Memo
+	*evaluate.Evaluator
 
-	running *runningReconcile
+	// ctx is the context of the reconcile.
+	ctx     context.Context //nolint:containedctx // one reconcile has it, and rollout.Evaluator takes none
 	objects *watch.Cluster
 }
 
@@ -150,11 +132,14 @@ var (
 
 // Evaluate implements rollout.Evaluator.
 func (p observedPackage) Evaluate(s program.Session) (program.Rollout, error) {
-	began := time.Now()
-	out, err := p.Memo.Evaluate(s)
-	p.running.evaluating.Add(int64(time.Since(began)))
+	out, err := p.EvaluateContext(p.ctx, s)
 	p.objects.NoteRendered(out)
 	return out, err
+}
+
+// Locate implements rollout.Locator.
+func (p observedPackage) Locate(s program.Session, component, object, path string) fault.Position {
+	return p.LocateContext(p.ctx, s, component, object, path)
 }
 
 // noteAnswers returns a configuration whose clients note the answers of the API server.

@@ -17,7 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/worker"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -41,6 +43,9 @@ type Options struct {
 	LeaderElectionNamespace string
 	// Concurrency is how many resources of one package are reconciled at once.
 	Concurrency int
+	// Workers evaluate packages; nil evaluates them in this process, where nothing can interrupt an
+	// evaluation.
+	Workers *worker.Pool
 	// ConfigMap holds configuration for packages, each under the key of its name with
 	// .yaml; the zero value is none.
 	ConfigMap types.NamespacedName
@@ -53,8 +58,10 @@ type Options struct {
 	WebhookAddress string
 	WebhookCertDir string
 	// StepLimit is how long a reconcile may go on without an answer of the API server until /healthz
-	// fails; 0 is for ever.
+	// fails; 0 is forever.
 	StepLimit time.Duration
+	// Templates says whether packages are evaluated by templates.
+	Templates evaluate.Templates
 	// Strays says what happens to deleted resources whose package is missing; "" tears them down.
 	Strays Strays
 }
@@ -62,13 +69,13 @@ type Options struct {
 // Manager runs one controller for each package. Its methods are safe for concurrent
 // use, before Start and while it runs.
 type Manager struct {
-	manager    manager.Manager
-	options    Options
-	caches     *watch.Caches
-	patches    *watch.Patches
-	subsystems *subsystems
-	unserved   *unservedTeardown
-	running    *runningReconciles
+	manager        manager.Manager
+	options        Options
+	caches         *watch.Caches
+	patches        *watch.Patches
+	subsystems     *subsystems
+	packageMissing *packageMissingTeardown
+	running        *runningReconciles
 
 	mu          sync.RWMutex
 	controllers map[schema.GroupKind]*packageController
@@ -98,8 +105,8 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		return nil, err
 	}
 	m.subsystems = newSubsystems(m.caches.Direct, options.Log, m.Serves)
-	m.unserved = newUnservedTeardown(m)
-	return m, mgr.Add(m.unserved)
+	m.packageMissing = newPackageMissingTeardown(m)
+	return m, mgr.Add(m.packageMissing)
 }
 
 // addProbes adds the checks of /healthz and /readyz.
@@ -136,6 +143,7 @@ func managerOptions(o Options) manager.Options {
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   new(leaseRetry),
+		MapperProvider:                cluster.NewRESTMapper,
 		NewClient:                     cluster.ConsistentClient,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
@@ -161,7 +169,7 @@ func (m *Manager) Start(ctx context.Context) error {
 
 // PackagesLoaded says that the process has tried to load every package: from now on, the package of a
 // kind without a controller is missing.
-func (m *Manager) PackagesLoaded() { m.unserved.notePackagesLoaded() }
+func (m *Manager) PackagesLoaded() { m.packageMissing.notePackagesLoaded() }
 
 // Serves reports whether the package of a kind is loaded.
 func (m *Manager) Serves(kind schema.GroupKind) bool {

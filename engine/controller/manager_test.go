@@ -95,7 +95,7 @@ func TestServingAKindEndsTheTeardownOfItsStraysFirst(t *testing.T) {
 	p := load(t, "back", "Back")
 	var acting atomic.Bool
 	acting.Store(true)
-	m.unserved.run(t.Context(), p.GroupVersionKind().GroupKind(), func(ctx context.Context) {
+	m.packageMissing.run(t.Context(), p.GroupVersionKind().GroupKind(), func(ctx context.Context) {
 		<-ctx.Done()
 		runtime.Gosched() // a step that is under way
 		acting.Store(false)
@@ -107,8 +107,8 @@ func TestServingAKindEndsTheTeardownOfItsStraysFirst(t *testing.T) {
 		t.Error("two would act on one resource")
 	}
 	// Nor does it begin again.
-	m.unserved.start(t.Context(), packageMissingKind{GroupVersionKind: p.GroupVersionKind()})
-	if len(m.unserved.watched) != 0 {
+	m.packageMissing.start(t.Context(), packageMissingKind{GroupVersionKind: p.GroupVersionKind()})
+	if len(m.packageMissing.watched) != 0 {
 		t.Error("a kind is watched whose package is served")
 	}
 }
@@ -130,7 +130,7 @@ func TestPackagesAreServedAndAskedForSideBySide(t *testing.T) {
 		})
 		all.Go(func() {
 			m.Serves(p.GroupVersionKind().GroupKind())
-			m.unserved.release(p.GroupVersionKind().GroupKind())
+			m.packageMissing.release(p.GroupVersionKind().GroupKind())
 		})
 	}
 	all.Wait()

@@ -29,7 +29,7 @@ type orphanPatchStatus struct {
 
 // watchOrphanPatches adds the controller that writes the status of orphan Patches.
 func (m *Manager) watchOrphanPatches() error {
-	u := &orphanPatchStatus{packagesLoaded: m.unserved.packagesLoaded, mapper: m.manager.GetRESTMapper(), packaged: m.subsystems.has}
+	u := &orphanPatchStatus{packagesLoaded: m.packageMissing.packagesLoaded, mapper: m.manager.GetRESTMapper(), packaged: m.subsystems.has}
 	c, err := m.newController("unmatched."+patch.Kind.Group, patch.Kind.Kind, "", u.reconcile, nil)
 	if err != nil {
 		return err

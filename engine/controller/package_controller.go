@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,7 +31,7 @@ type packageController struct {
 	enqueuer enqueuer
 	fair     *fairQueue
 	// program is the version of the package that the next reconcile uses.
-	program    atomic.Pointer[program.Memo]
+	program    atomic.Pointer[evaluate.Evaluator]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
 	// fault is what is wrong with the present files of the package while an earlier version of it is
@@ -38,14 +39,10 @@ type packageController struct {
 	fault atomic.Value
 }
 
-// maxEvaluations is how many resources of a package keep their last evaluation. One of
-// eight objects takes about 30 KiB.
-const maxEvaluations = 1000
-
 // use makes the next reconciles use a version of the package, and notes what is wrong with its present
 // files.
-func (c *packageController) use(p *program.Program, fault string) {
-	c.program.Store(program.NewMemo(p, maxEvaluations))
+func (c *packageController) use(p *program.Program, o evaluate.Options, fault string) {
+	c.program.Store(evaluate.New(p, o))
 	c.fault.Store(fault)
 }
 
@@ -58,7 +55,7 @@ func (c *packageController) packageFault() string {
 // reconcile reconciles a resource once. A write may unblock another component: the watch event of the
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	again, err := c.reconciler.Step(ctx, key, observedPackage{c.program.Load(), runningOf(ctx), c.objects})
+	again, err := c.reconciler.Step(ctx, key, observedPackage{c.program.Load(), ctx, c.objects})
 	return c.objects.Requeue(watch.RequestFrom(ctx), again), err
 }
 
@@ -85,12 +82,12 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one.
 func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
-	c := &packageController{name: p.Name(), limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.running, kind.Kind, m.workers())}
-	c.use(p, fault)
+	c := &packageController{name: p.Name(), limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
+	c.use(p, m.evaluateOptions(p), fault)
 	if err := m.claim(kind, c, p); err != nil {
 		return err
 	}
-	m.unserved.release(kind)
+	m.packageMissing.release(kind)
 	if err := m.add(c, p); err != nil {
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
@@ -110,13 +107,13 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err := m.manager.Add(inputs); err != nil {
 		return err
 	}
-	c.objects = m.caches.Cluster(watch.Owner{
-		GroupKind: gvk.GroupKind(), Limit: c.limits.limited,
+	c.objects = m.caches.Cluster(watch.OwnerKind{
+		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler { return c.limits.limited(batched(h)) },
 		Reach: func() program.Reach { return c.program.Load().Reach() },
 		UID:   watch.CachedUID(m.manager.GetCache(), gvk),
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
-	patches, err := m.patches.Reader(ctrlr, c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))), patchSpecChanged)
+	patches, err := m.patches.Reader(ctrlr, urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests)))), patchSpecChanged)
 	if err != nil {
 		return err
 	}
@@ -134,7 +131,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Allow:          m.options.Allow,
 		Now:            time.Now,
 	}
-	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), &handler.EnqueueRequestForObject{},
+	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), urgently(&handler.EnqueueRequestForObject{}),
 		others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
 	if err != nil {
 		return err
@@ -193,7 +190,7 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	c.use(p, "")
+	c.use(p, m.evaluateOptions(p), "")
 	return m.enqueueAll(ctx, c, p.GroupVersionKind())
 }
 

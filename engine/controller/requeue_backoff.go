@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/worker"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,6 +34,8 @@ type backoffReconciler struct {
 	// fair is the queue of the controller, or nil for the library's.
 	fair *fairQueue
 	kind string
+	// spent returns how much processor time the evaluations of a reconcile have taken.
+	spent func(context.Context) time.Duration
 
 	mu sync.Mutex
 	// requeueAfter has the requests whose last reconcile errored.
@@ -51,41 +54,34 @@ func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind stri
 		running:          running,
 		fair:             fair,
 		kind:             kind,
+		spent:            worker.Spent,
 		requeueAfter:     map[ctrl.Request]time.Duration{},
 	}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if r.fair != nil {
-		result, detached := r.fair.run(ctx, req, func(ctx context.Context) reconcileResult { return r.reconcileOnce(ctx, req) })
-		if detached {
-			return ctrl.Result{}, nil
-		}
-		return result.forLibrary()
-	}
 	ctx, running := r.running.begin(ctx, r.kind, req)
 	defer r.running.end(running)
-	return r.reconcileOnce(ctx, req).forLibrary()
-}
-
-// forLibrary returns the result as controller-runtime takes it.
-func (r reconcileResult) forLibrary() (ctrl.Result, error) {
-	if r.err != nil {
-		return ctrl.Result{}, r.err
+	again, err := r.reconcileOnce(ctx, req)
+	if r.fair != nil {
+		r.fair.finish(req, r.spent(ctx))
 	}
-	return ctrl.Result{RequeueAfter: r.again}, nil
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // reconcileOnce reconciles a resource, and notes when to reconcile it again if that errors.
-func (r *backoffReconciler) reconcileOnce(ctx context.Context, req ctrl.Request) reconcileResult {
+func (r *backoffReconciler) reconcileOnce(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	again, err := r.recovered(watch.WithRequest(ctx, req), req)
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.requeueAfter[req] = again
 	}
-	return reconcileResult{again, err}
+	return again, err
 }
 
 // errPanic is the error of a reconcile that panicked where the status cannot say so.

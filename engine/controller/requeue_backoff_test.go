@@ -22,7 +22,7 @@ type outcome struct {
 }
 
 // delays runs a controller of one resource whose steps have some outcomes, the last
-// of them for ever, and returns the times between so many steps. It has to run in a
+// of them forever, and returns the times between so many steps. It has to run in a
 // bubble of synctest.
 func delays(t *testing.T, outcomes []outcome, steps int) []time.Duration {
 	t.Helper()

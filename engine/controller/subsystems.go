@@ -30,7 +30,7 @@ type subsystems struct {
 	known map[schema.GroupKind]subsystem
 }
 
-// A subsystem says whether a kind belongs to a package, as of a time.
+// A subsystem says whether a kind belongs to a package, and when that was looked up.
 type subsystem struct {
 	is    bool
 	asked time.Time

@@ -18,15 +18,8 @@ const (
 
 // Workers and hung reconciles.
 const (
-	// detachAfter is how long a reconcile keeps its worker without an answer of the API server.
-	detachAfter = 5 * time.Second
-	// detachAgain is how long a hung reconcile keeps its worker for others to end, if too many
-	// are detached.
-	detachAgain = time.Second
 	// slowEvaluation is how long the evaluations of one reconcile of a quick resource take at most.
 	slowEvaluation = time.Second
-	// stopPatience is how long a worker waits for its reconcile when the process ends.
-	stopPatience = 5 * time.Second
 	// slowReconcile is how long a reconcile may go on until the log names its resource.
 	slowReconcile = 10 * time.Second
 )
@@ -40,6 +33,9 @@ const (
 	// longestPause is how long a request waits at most: an object that goes from resource to
 	// resource uses up the tokens of a long time, and must get its own in the end.
 	longestPause = time.Minute
+	// updateDelay is how long the update of an object waits for others of the same resource, so that one reconcile
+	// acts upon all of them.
+	updateDelay = 50 * time.Millisecond
 	// sweepInterval is how often full buckets are removed while there are too many.
 	sweepInterval = time.Second
 )
@@ -61,8 +57,7 @@ const (
 
 // The end of the process, and its metrics.
 const (
-	// shutdownTimeout is how long the manager takes to end at most: half of what a pod has. A
-	// reconcile that does not end loses its worker before that, see stopPatience.
+	// shutdownTimeout is how long the manager takes to end at most: half of what a pod has.
 	shutdownTimeout = 15 * time.Second
 	// headerTimeout is how long a client may take to send the headers of a request.
 	headerTimeout = 10 * time.Second

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/test/inline"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -140,7 +141,7 @@ func TestTheLastWakeIsDelivered(t *testing.T) {
 		}()
 		toOwner := func(context.Context, client.Object) []ctrl.Request { return []ctrl.Request{request("shop")} }
 		h := newEventRateLimits(logr.Discard()).limited(handler.EnqueueRequestsFromMapFunc(toOwner))
-		object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a}}")
+		object := inline.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a}}")
 		var last time.Time
 		for range 3200 {
 			last = time.Now()
@@ -164,7 +165,7 @@ func TestTheLastWakeIsDelivered(t *testing.T) {
 
 func TestAnEventThatMakesItsHandlerPanicIsLeftOut(t *testing.T) {
 	t.Parallel()
-	object := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a}}")
+	object := inline.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a}}")
 	h := newEventRateLimits(logr.Discard()).limited(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { panic("odd") }))
 	h.Create(t.Context(), event.CreateEvent{Object: object}, nil)
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: object, ObjectNew: object}, nil)

@@ -80,7 +80,7 @@ func (s *Server) Applied(ctx context.Context, resource *unstructured.Unstructure
 }
 
 // maxResources bounds how many custom resources are reconciled, as a guard against those that
-// render each other for ever.
+// render each other forever.
 const maxResources = 10_000
 
 // Run reconciles custom resources once each, and after each those of the packages that it would

@@ -241,14 +241,24 @@ func (w *World) Run(ctx context.Context, show func(Step)) error {
 	return fmt.Errorf("it does not come to rest: after %d rounds objects still change", maxRounds)
 }
 
-// round reconciles every resource once. It reports whether anything changed, and returns the first
-// time at which a resource is to be reconciled again without a change, or the zero time.
+// round reconciles every resource once, all in the same second: an operator has many workers, and
+// what is to be waited for is waited for by one resource alone. It reports whether anything changed,
+// and returns the first time at which a resource is to be reconciled again without a change, or the
+// zero time.
 func (w *World) round(ctx context.Context, show func(Step)) (moved bool, next time.Time) {
+	w.clock.pass(time.Second)
+	begin := w.clock.now
+	end := begin
+	defer func() { w.clock.now = end }()
 	for _, o := range w.operators {
 		for _, key := range w.keys(o) {
+			w.clock.now = begin
 			step, changed, wait := w.step(ctx, o, key)
 			if at := w.clock.now.Add(wait); wait > 0 && (next.IsZero() || at.Before(next)) {
 				next = at
+			}
+			if w.clock.now.After(end) {
+				end = w.clock.now
 			}
 			moved = moved || changed
 			if changed || step.Err != nil {
@@ -284,7 +294,6 @@ func (w *World) keys(o operator) []types.NamespacedName {
 // reports whether anything changed, and returns when to reconcile again without a change, or 0.
 func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) (step Step, changed bool, wait time.Duration) {
 	step.Resource = cluster.Ref{GroupVersionKind: o.Kind, Namespace: key.Namespace, Name: key.Name}
-	w.clock.pass(time.Second)
 	changes := w.watch.Next() // by a person
 	wait, step.Err = o.reconcile(ctx, key)
 	if step.Err != nil {

@@ -393,3 +393,37 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 		}
 	}
 }
+
+// A resource does not wait for the reconciles of the others.
+func TestManyResourcesHaveTheTimeThatOneHas(t *testing.T) {
+	t.Parallel()
+	own := strings.NewReplacer(`name: "main"`, "name: cr.metadata.name", `name: "base"`, "name: cr.metadata.name", `name: "web"`, "name: cr.metadata.name",
+		`name: "after"`, `name: cr.metadata.name + "-after"`)
+	const last = `
+components: last: {dependsOn: web: {}, objects: o: {
+	apiVersion: "apps/v1", kind: "Deployment", metadata: name: cr.metadata.name + "-last"
+	spec: {selector: matchLabels: app: "web", template: {metadata: labels: app: "web", spec: containers: [{name: "web", image: "web:1"}]}}
+}}
+`
+	w := dryrun.New(types.NamespacedName{}, load(t, "Child", own.Replace(child)+last), load(t, "Parent", own.Replace(parent)+`components: child: timeout: "15s"`))
+	ref := refOf("Parent")
+	for i := range 12 {
+		ref.Name = fmt.Sprint("r", i)
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		u.SetGroupVersionKind(ref.GroupVersionKind)
+		u.SetNamespace(ref.Namespace)
+		u.SetName(ref.Name)
+		if _, err := w.Put(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := 0
+	run(t, w, func(s dryrun.Step) {
+		if strings.Contains(fmt.Sprint(s.Status), "not ready within") {
+			late++
+		}
+	})
+	if ready, why := w.Ready(ref); late > 0 || !ready {
+		t.Errorf("%d steps report a timeout, and in the end the last one is ready: %t, %s", late, ready, why)
+	}
+}

@@ -27,7 +27,7 @@ func TestOfTwoThatAdoptTheOneThatHasTheObjectKeepsIt(t *testing.T) {
 		proof  ownership.Evidence
 	}{
 		"both adopt": {
-			reason: "they would take it from each other for ever", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true},
+			reason: "they would take it from each other forever", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true},
 			want: ownership.Action{Verb: ownership.Conflict, Reason: kept}, proof: ownership.ByReference,
 		},
 		"both adopt, and nothing but marks is left of the owner": {
@@ -57,7 +57,7 @@ func TestOfTwoThatAdoptTheOneThatHasTheObjectKeepsIt(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			theirs, err := ownership.Stamp(other, "config", rendered(row.theirs), ownership.Place{Scope: cluster.Namespaced})
+			theirs, err := ownership.Stamp(other, "config", rendered(row.theirs), ownership.StampOptions{Scope: cluster.Namespaced})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func rendered(policy program.Policy) program.Object {
 
 func stamp(t *testing.T, o program.Object) ownership.Desired {
 	t.Helper()
-	d, err := ownership.Stamp(owner, "config", o, ownership.Place{Scope: cluster.Namespaced})
+	d, err := ownership.Stamp(owner, "config", o, ownership.StampOptions{Scope: cluster.Namespaced})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,25 +93,25 @@ func TestStampRefusesWhatReachesBeyondTheOwner(t *testing.T) {
 	elsewhere.Identity.Namespace = "kube-system"
 	wide := owner
 	wide.Namespace = ""
-	there := ownership.Place{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap=kube-system")}
+	there := ownership.StampOptions{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap=kube-system")}
 	rows := map[string]struct {
 		reason string
 		owner  ownership.Owner
 		object program.Object
-		at     ownership.Place
+		at     ownership.StampOptions
 		want   string
 		refs   int
 	}{
-		"another namespace":             {"J3", owner, elsewhere, ownership.Place{Scope: cluster.Namespaced}, "it is in namespace kube-system, and its owner is in namespace default", 0},
-		"no namespace":                  {"J3", owner, rendered(program.Policy{}), ownership.Place{Scope: cluster.ClusterScoped}, "ConfigMap is cluster-scoped, and its owner is in namespace default", 0},
+		"another namespace":             {"J3", owner, elsewhere, ownership.StampOptions{Scope: cluster.Namespaced}, "it is in namespace kube-system, and its owner is in namespace default", 0},
+		"no namespace":                  {"J3", owner, rendered(program.Policy{}), ownership.StampOptions{Scope: cluster.ClusterScoped}, "ConfigMap is cluster-scoped, and its owner is in namespace default", 0},
 		"another namespace, allowed":    {"the package says so; garbage collection does not reach there", owner, elsewhere, there, "", 0},
-		"a third namespace":             {"it says another one", owner, elsewhere, ownership.Place{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap=kube-public")}, `reach: ConfigMap: namespaces: "kube-system": true`, 0},
-		"another kind":                  {"it says another one", owner, elsewhere, ownership.Place{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap.example.com=* Secret=kube-system")}, "it is in namespace kube-system", 0},
-		"what is only read":             {"reading is not owning", owner, elsewhere, ownership.Place{Scope: cluster.Namespaced, Reach: reach(t, "read:ConfigMap=kube-system")}, "it is in namespace kube-system", 0},
-		"no namespace, allowed":         {"the package says so", owner, rendered(program.Policy{}), ownership.Place{Scope: cluster.ClusterScoped, Reach: reach(t, "ConfigMap")}, "", 0},
-		"the owner has no namespace":    {"garbage collection reaches everywhere", wide, elsewhere, ownership.Place{Scope: cluster.Namespaced}, "", 1},
-		"neither of them has":           {"both are cluster-scoped", wide, rendered(program.Policy{}), ownership.Place{Scope: cluster.ClusterScoped}, "", 1},
-		"its own namespace, as written": {"the usual case", owner, rendered(program.Policy{}), ownership.Place{Scope: cluster.Namespaced}, "", 1},
+		"a third namespace":             {"it says another one", owner, elsewhere, ownership.StampOptions{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap=kube-public")}, `reach: ConfigMap: namespaces: "kube-system": true`, 0},
+		"another kind":                  {"it says another one", owner, elsewhere, ownership.StampOptions{Scope: cluster.Namespaced, Reach: reach(t, "ConfigMap.example.com=* Secret=kube-system")}, "it is in namespace kube-system", 0},
+		"what is only read":             {"reading is not owning", owner, elsewhere, ownership.StampOptions{Scope: cluster.Namespaced, Reach: reach(t, "read:ConfigMap=kube-system")}, "it is in namespace kube-system", 0},
+		"no namespace, allowed":         {"the package says so", owner, rendered(program.Policy{}), ownership.StampOptions{Scope: cluster.ClusterScoped, Reach: reach(t, "ConfigMap")}, "", 0},
+		"the owner has no namespace":    {"garbage collection reaches everywhere", wide, elsewhere, ownership.StampOptions{Scope: cluster.Namespaced}, "", 1},
+		"neither of them has":           {"both are cluster-scoped", wide, rendered(program.Policy{}), ownership.StampOptions{Scope: cluster.ClusterScoped}, "", 1},
+		"its own namespace, as written": {"the usual case", owner, rendered(program.Policy{}), ownership.StampOptions{Scope: cluster.Namespaced}, "", 1},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package ownership decides, purely, what to do about one object: given what a
+// Package ownership decides what to do about one object: given what a
 // package wants, what is there and whom it belongs to, it returns an action. It
 // writes nothing.
 //

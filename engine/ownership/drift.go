@@ -1,7 +1,6 @@
 package ownership
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -21,6 +20,18 @@ import (
 // This needs no schema: managedFields tell of each list whether it is owned as a whole or item
 // by item, and by which keys.
 func driftedField(want Desired, live *unstructured.Unstructured) (fieldpath.Path, bool) {
+	key, known := syncKeyOf(want, live)
+	if _, found := inSync.Get(key); known && found {
+		return nil, false
+	}
+	path, lost := findDrift(want, live)
+	if known && !lost {
+		inSync.Add(key, nil)
+	}
+	return path, lost
+}
+
+func findDrift(want Desired, live *unstructured.Unstructured) (fieldpath.Path, bool) {
 	owned := ownedFields(live, operationsOf(want.Policy)...)
 	if owned == nil {
 		return nil, true
@@ -54,39 +65,12 @@ func operationsOf(p program.Policy) []metav1.ManagedFieldsOperationType {
 	return []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply}
 }
 
-// ownedFields returns the fields that the engine owns by some operations, or nil.
-func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFieldsOperationType) *fieldpath.Set {
-	var out *fieldpath.Set
-	for _, m := range live.GetManagedFields() {
-		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" {
-			continue
-		}
-		switch set := fieldSet(m); {
-		case set == nil:
-		case out == nil:
-			out = set
-		default:
-			out = out.Union(set)
-		}
-	}
-	return out
-}
-
-// fieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
-func fieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
-	set := &fieldpath.Set{}
-	if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
-		return nil
-	}
-	return set
-}
-
 // Drops reports whether an apply without a reference to an owner removes that reference: only
 // the engine has applied it.
 func Drops(live *unstructured.Unstructured, owner types.UID) bool {
 	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(owner)))
 	applied := false
-	for _, m := range live.GetManagedFields() {
+	for _, m := range ManagedFields(live) {
 		if set := fieldSet(m); set == nil || !set.Has(path) {
 			continue
 		}

@@ -26,7 +26,7 @@ func Lost(want Desired, live *unstructured.Unstructured) (field, manager string)
 func managerOf(live *unstructured.Unstructured, path fieldpath.Path) string {
 	var last metav1.Time
 	name := ""
-	for _, m := range live.GetManagedFields() {
+	for _, m := range ManagedFields(live) {
 		if m.Manager == cluster.FieldManager || m.Subresource != "" {
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
@@ -64,7 +63,7 @@ func (e Entry) Ran(manifest map[string]any, key string) bool {
 // that was applied with other content than the inventory has counts as not finished.
 func (inv Inventory) WithFinished(ownerNamespace string, last *unstructured.Unstructured, how FinishState) Inventory {
 	ref := cluster.RefOf(last).Identity()
-	return inv.edited("", func(e *Entry) {
+	return inv.edited(func(_ string, e *Entry) {
 		if e.Ref(ownerNamespace).Identity() != ref {
 			return
 		}
@@ -104,10 +103,8 @@ func shortStatus(u *unstructured.Unstructured) string {
 	var conditions []shortCondition
 	all, _ := whole["conditions"].([]any)
 	for _, c := range all {
-		var short shortCondition
 		m, _ := c.(map[string]any)
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(m, &short) // a field of another type is left out
-		conditions = append(conditions, short)
+		conditions = append(conditions, shortCondition{textAt(m, "reason"), textAt(m, "status"), textAt(m, "type")}) // a field of another type is left out
 	}
 	if len(conditions) > 0 {
 		kept["conditions"] = conditions

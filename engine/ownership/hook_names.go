@@ -9,10 +9,10 @@ import (
 // of one hook apart.
 const contentLength = 8
 
-// ByContent returns a component whose object names end in the digest of all their content, and
+// NamedByContent returns a component whose object names end in the digest of all their content, and
 // that digest, made with a key. So other content has other objects, and the same content
 // always has the same ones. It errors when the content has no digest.
-func ByContent(c program.Component, key string) (program.Component, string, error) {
+func NamedByContent(c program.Component, key string) (program.Component, string, error) {
 	manifests := make([]any, len(c.Objects))
 	for i, o := range c.Objects {
 		manifests[i] = o.Manifest

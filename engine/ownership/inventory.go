@@ -151,32 +151,83 @@ func (inv Inventory) Find(ref cluster.Ref, ownerNamespace string) (Entry, string
 // already keep their place and digest. Objects that the component no longer renders stay until
 // Without removes them. An object of another component moves over.
 func (inv Inventory) With(component string, dependsOn []string, entries []Entry) Inventory {
-	out := slices.Clone(inv)
-	entries = slices.Clone(entries)
-	for i := range entries {
-		out = out.withdrawn(component, &entries[i])
-	}
-	i := slices.IndexFunc(out, func(g Group) bool { return g.Component == component })
-	if i < 0 {
-		if len(entries) == 0 {
-			return inv
+	return inv.WithGroups(Group{component, dependsOn, entries})
+}
+
+// WithGroups is With for several components, one after the other. It looks at each object once, unless
+// one moves.
+func (inv Inventory) WithGroups(groups ...Group) Inventory {
+	out, places := slices.Clone(inv), newPlaces(inv)
+	for _, g := range groups {
+		g.Objects = slices.Clone(g.Objects)
+		if places.moves(g) {
+			for i := range g.Objects {
+				out = out.withdrawn(g.Component, &g.Objects[i])
+			}
+			out = slices.Clone(out)
+			places = newPlaces(out)
 		}
-		return append(out, Group{Component: component, DependsOn: dependsOn, Objects: entries})
-	}
-	g := out[i]
-	g.DependsOn = dependsOn
-	g.Objects = slices.Clone(g.Objects)
-	for _, e := range entries {
-		j := slices.IndexFunc(g.Objects, func(have Entry) bool { return have.sameObject(e) })
-		if j >= 0 {
-			e.Digest = g.Objects[j].Digest
-			g.Objects[j] = e.knowing(g.Objects[j])
-		} else {
-			g.Objects = append(g.Objects, e)
+		i, known := places.groups[g.Component]
+		if !known && len(g.Objects) == 0 {
+			continue
 		}
+		if !known {
+			i = len(out)
+			out = append(out, Group{Component: g.Component})
+			places.groups[g.Component] = i
+		}
+		have := out[i]
+		have.DependsOn = g.DependsOn
+		if len(g.Objects) > 0 {
+			have.Objects = slices.Clone(have.Objects)
+		}
+		for _, e := range g.Objects {
+			key := placeKey{i, e.Ref("").Identity()}
+			if j, there := places.objects[key]; there {
+				e.Digest = have.Objects[j].Digest
+				have.Objects[j] = e.knowing(have.Objects[j])
+				continue
+			}
+			places.objects[key] = len(have.Objects)
+			places.owners[key.ref] = append(places.owners[key.ref], g.Component)
+			have.Objects = append(have.Objects, e)
+		}
+		out[i] = have
 	}
-	out[i] = g
 	return out
+}
+
+// places says where the components and objects of an inventory are in it.
+type places struct {
+	groups  map[string]int
+	objects map[placeKey]int
+	// owners are the components of each object, one unless somebody has forged the inventory.
+	owners map[cluster.Ref][]string
+}
+
+type placeKey struct {
+	group int
+	ref   cluster.Ref
+}
+
+func newPlaces(inv Inventory) places {
+	out := places{map[string]int{}, map[placeKey]int{}, map[cluster.Ref][]string{}}
+	for i, g := range slices.Backward(inv) { // the first of two counts
+		out.groups[g.Component] = i
+		for j, e := range slices.Backward(g.Objects) {
+			ref := e.Ref("").Identity()
+			out.objects[placeKey{i, ref}] = j
+			out.owners[ref] = append(out.owners[ref], g.Component)
+		}
+	}
+	return out
+}
+
+// moves reports whether another component has an object of a group.
+func (p places) moves(g Group) bool {
+	return slices.ContainsFunc(g.Objects, func(e Entry) bool {
+		return slices.ContainsFunc(p.owners[e.Ref("").Identity()], func(component string) bool { return component != g.Component })
+	})
 }
 
 // withdrawn returns the inventory without an object in all components but one. It copies what
@@ -202,19 +253,15 @@ func (e Entry) knowing(known Entry) Entry {
 	return e
 }
 
-// edited returns the inventory with a change of the entries of a component, or of all for "". It
-// copies only what changes: a rollout edits the inventory once for each object.
-func (inv Inventory) edited(component string, edit func(e *Entry)) Inventory {
+// edited returns the inventory with a change of its entries. It copies only what changes.
+func (inv Inventory) edited(edit func(component string, e *Entry)) Inventory {
 	out := slices.Clone(inv)
 	var e Entry
 	for i, g := range inv {
-		if component != "" && g.Component != component {
-			continue
-		}
 		copied := false
 		for j := range g.Objects {
 			e = g.Objects[j]
-			if edit(&e); e == g.Objects[j] {
+			if edit(g.Component, &e); e == g.Objects[j] {
 				continue
 			}
 			if !copied {
@@ -226,12 +273,23 @@ func (inv Inventory) edited(component string, edit func(e *Entry)) Inventory {
 	return out
 }
 
-// Applied returns the inventory with the digest of an object that was applied.
-func (inv Inventory) Applied(d Desired, ownerNamespace string) Inventory {
-	ref := d.Ref().Identity()
-	return inv.edited(d.Component, func(e *Entry) {
-		if e.Ref(ownerNamespace).Identity() == ref {
-			e.Digest, e.Content = d.Digest, d.Content
+// Applied returns the inventory with the digests of objects that were applied.
+func (inv Inventory) Applied(ownerNamespace string, objects ...Desired) Inventory {
+	if len(objects) == 0 {
+		return inv
+	}
+	applied := map[string]map[cluster.Ref]Desired{}
+	for _, d := range objects {
+		if applied[d.Component] == nil {
+			applied[d.Component] = map[cluster.Ref]Desired{}
+		}
+		applied[d.Component][d.Ref().Identity()] = d
+	}
+	return inv.edited(func(component string, e *Entry) {
+		if of := applied[component]; of != nil {
+			if d, ok := of[e.Ref(ownerNamespace).Identity()]; ok {
+				e.Digest, e.Content = d.Digest, d.Content
+			}
 		}
 	})
 }
@@ -242,7 +300,7 @@ func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstru
 	for _, u := range objects {
 		uids[cluster.RefOf(u).Identity()] = uidOf(u)
 	}
-	return inv.edited("", func(e *Entry) {
+	return inv.edited(func(_ string, e *Entry) {
 		if uid, seen := uids[e.Ref(ownerNamespace).Identity()]; seen {
 			e.UID = uid
 		}
@@ -251,7 +309,7 @@ func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstru
 
 // Orphaned returns the inventory with every object to be left behind.
 func (inv Inventory) Orphaned() Inventory {
-	return inv.edited("", func(e *Entry) { e.Orphan = true })
+	return inv.edited(func(_ string, e *Entry) { e.Orphan = true })
 }
 
 // Without returns the inventory without one object. A component without objects leaves the

@@ -9,8 +9,12 @@ import (
 // Ordered returns the inventory with the groups of some components first, in that order, so that
 // the order does not depend on which component was written first.
 func (inv Inventory) Ordered(components []string) Inventory {
+	places := make(map[string]int, len(components))
+	for i, name := range components {
+		places[name] = i
+	}
 	rank := func(g Group) int {
-		if i := slices.Index(components, g.Component); i >= 0 {
+		if i, known := places[g.Component]; known {
 			return i
 		}
 		return len(components)

@@ -253,7 +253,7 @@ func refers(live *unstructured.Unstructured, owner Owner) bool {
 // writtenByEngine reports whether an object still has a field that the engine wrote. Metadata does not
 // count: the engine also writes finalizers of resources that people own.
 func writtenByEngine(live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(ManagedFields(live), func(m metav1.ManagedFieldsEntry) bool {
 		if m.Manager != cluster.FieldManager || m.Subresource != "" || m.FieldsV1 == nil {
 			return false
 		}
@@ -281,7 +281,7 @@ func Released(live *unstructured.Unstructured, owner Owner) bool {
 // managers names the field managers of an object without owner.
 func managers(live *unstructured.Unstructured) string {
 	var names []string
-	for _, m := range live.GetManagedFields() {
+	for _, m := range ManagedFields(live) {
 		if m.Manager != cluster.FieldManager && !slices.Contains(names, m.Manager) {
 			names = append(names, m.Manager)
 		}

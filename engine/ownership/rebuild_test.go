@@ -140,14 +140,14 @@ func TestNamesOfAnInventoryHaveALimit(t *testing.T) {
 	}
 }
 
-func TestOneConditionOfAFinishedObjectIsKept(t *testing.T) {
+func TestConditionsOfAFinishedObjectAreKept(t *testing.T) {
 	t.Parallel()
 	entry := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "one", Digest: "d", Content: "c"}
 	job := fromYAML(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: one, namespace: default, annotations: {`+ownership.AppliedMark+`: d}},
-status: {succeeded: 1, message: long, conditions: [{type: Complete, status: "True", message: "what a container has printed"}]}}`)
+status: {succeeded: 1, message: long, conditions: [{type: Complete, status: "True", message: "what a container has printed"}, {type: Odd, status: "False", reason: 5}]}}`)
 	inv := ownership.Inventory{}.With("a", nil, []ownership.Entry{entry}).WithFinished("default", job, ownership.Succeeded)
 	got := inv[0].Objects[0].Remembered("default")
-	want := map[string]any{"succeeded": int64(1), "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	want := map[string]any{"succeeded": int64(1), "conditions": []any{map[string]any{"type": "Complete", "status": "True"}, map[string]any{"type": "Odd", "status": "False"}}}
 	if diff := cmp.Diff(want, got.Object["status"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -30,8 +30,8 @@ type Desired struct {
 // Ref returns the object's identity.
 func (d Desired) Ref() cluster.Ref { return cluster.RefOf(d.Manifest) }
 
-// A Place is where an object is and may be.
-type Place struct {
+// StampOptions say where an object is and may be, and what its marks tell.
+type StampOptions struct {
 	Scope cluster.Scope
 	Reach program.Reach
 	// After are the components that the object's own depends on.
@@ -44,7 +44,7 @@ type Place struct {
 // Stamp returns a rendered object with the engine's marks: namespace, owner
 // label and annotations, the controller reference where one is allowed, and the
 // digest. It errors when the manifest cannot be an object of that owner.
-func Stamp(owner Owner, component string, object program.Object, at Place) (Desired, error) {
+func Stamp(owner Owner, component string, object program.Object, at StampOptions) (Desired, error) {
 	d := Desired{Component: component, Object: object.Name, Policy: object.Policy, Position: object.Position}
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object.Manifest)}
 	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
@@ -122,23 +122,43 @@ func Remark(live *unstructured.Unstructured, want Desired) {
 	live.SetOwnerReferences(refs)
 }
 
-// label sets the owner label.
+// label sets the owner label of an object that nobody else has.
 func label(u *unstructured.Unstructured, value string) {
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
+	if labels := textsIn(u, "labels"); labels != nil {
+		labels[OwnerLabel] = value
+		return
 	}
-	labels[OwnerLabel] = value
-	u.SetLabels(labels)
+	u.SetLabels(with(u.GetLabels(), OwnerLabel, value))
 }
 
+// annotate sets an annotation of an object that nobody else has.
 func annotate(u *unstructured.Unstructured, key, value string) {
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
+	if annotations := textsIn(u, "annotations"); annotations != nil {
+		annotations[key] = value
+		return
 	}
-	annotations[key] = value
-	u.SetAnnotations(annotations)
+	u.SetAnnotations(with(u.GetAnnotations(), key, value))
+}
+
+// textsIn returns a field of the metadata of an object as it is there, and not a copy as its accessor does: an
+// object has a mark after the other set. It returns nil unless all values are texts.
+func textsIn(u *unstructured.Unstructured, field string) map[string]any {
+	meta, _ := u.Object["metadata"].(map[string]any)
+	texts, _ := meta[field].(map[string]any)
+	for _, v := range texts {
+		if _, ok := v.(string); !ok {
+			return nil
+		}
+	}
+	return texts
+}
+
+func with(texts map[string]string, key, value string) map[string]string {
+	if texts == nil {
+		texts = map[string]string{}
+	}
+	texts[key] = value
+	return texts
 }
 
 func reference(owner Owner) metav1.OwnerReference {

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
+	"operetta.dev/test/inline"
 )
 
 // deployment, secret and gadget are the rendered objects.
@@ -51,18 +51,9 @@ metadata: {name: shop}
 `
 )
 
-func parse(t *testing.T, text string) map[string]any {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u.Object
-}
-
 func objectOf(t *testing.T, name, manifest string) program.Object {
 	t.Helper()
-	u := &unstructured.Unstructured{Object: parse(t, manifest)}
+	u := inline.Object(t, manifest)
 	return program.Object{
 		Name: name, Manifest: u.Object,
 		Identity: object.Ref{GroupVersionKind: u.GroupVersionKind(), Name: u.GetName()},
@@ -96,7 +87,7 @@ func newPatchObject(t *testing.T, name string, order int, changes string) *unstr
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": "my"},
 		"order":   int64(order),
-		"patches": parse(t, "patches: "+changes)["patches"],
+		"patches": inline.Object(t, "patches: "+changes).Object["patches"],
 	}}}
 	u.SetGroupVersionKind(patch.Kind)
 	u.SetNamespace("default")

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
+	"operetta.dev/test/inline"
 )
 
 // The manifests that patches are tried on.
@@ -203,7 +204,7 @@ func TestAPatchGivesNoRights(t *testing.T) {
 				t.Fatalf("it was let through: %+v", manifest)
 			}
 			expectMiss(t, "it is said how to open it", report.Unmatched[0], patch.NotPatchable, `patchable: "`+tc.field+`": true`)
-			if diff := cmp.Diff(parse(t, tc.manifest), manifest); diff != "" {
+			if diff := cmp.Diff(inline.Object(t, tc.manifest).Object, manifest); diff != "" {
 				t.Errorf("the object is not the package's (-want +got):\n%s", diff)
 			}
 			if _, opened := guarded(t, tc.manifest, tc.change, tc.field); len(opened.Applied) != 1 {
@@ -293,7 +294,7 @@ func TestNoPackageOpensWhatTheEngineGoesBy(t *testing.T) {
 			if len(report.Unmatched) != 1 || report.Unmatched[0].Reason != patch.Invalid {
 				t.Errorf("reported as %+v", report)
 			}
-			if diff := cmp.Diff(parse(t, bare), manifest); diff != "" {
+			if diff := cmp.Diff(inline.Object(t, bare).Object, manifest); diff != "" {
 				t.Errorf("the object is not the package's (-want +got):\n%s", diff)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,9 +35,9 @@ var NoDigest = strings.Repeat("0", 2*digestLength)
 
 // Digest returns a short digest of data, keyed so that nobody without the key can guess the
 // data, or unkeyed for the key "". It errors if the data cannot be encoded as JSON. The digest
-// is stable, because encoding/json sorts keys.
+// is stable, because keys are sorted.
 func Digest(key string, data any) (string, error) {
-	text, err := json.Marshal(data)
+	text, err := appendJSON(make([]byte, 0, 1024), data)
 	if err != nil {
 		return "", fmt.Errorf("encoding what a digest is made of: %w", err)
 	}

@@ -82,13 +82,20 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
+	r, err = e.rollout()
+	r.nameMissingInputs(s)
+	return r, err
+}
+
+// rollout returns what an evaluated package says, whether its resource is valid or not.
+func (e *evaluator) rollout() (r Rollout, err error) {
 	components, faults := e.components()
 	if err := e.limitError(); err != nil {
 		return Rollout{}, err
 	}
 	if len(faults) > 0 {
 		inputs, _ := e.inputs()
-		return Rollout{Inputs: inputs}, &undecidedError{e.name, faults}
+		return Rollout{Inputs: inputs}, &UndecidedError{e.name, faults}
 	}
 	r.Components = components
 	r.Hooks = e.hooks()
@@ -101,39 +108,32 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 	r.StatusFaults = append(r.StatusFaults, faults...)
 	r.RequeueAfter, faults = requeueAfter(lookup(e.root, "requeueAfter"))
 	r.StatusFaults = append(r.StatusFaults, faults...)
-	r.nameMissingInputs(s)
 	return r, nil
 }
 
-// undecidedError is the error for a package whose list of components is undecided.
-type undecidedError struct {
-	pkg    string
-	faults fault.Faults
+// UndecidedError is the error for a package whose list of components is undecided.
+type UndecidedError struct {
+	Package string
+	Faults  fault.Faults
 }
 
 // Error names the package and the faults.
-func (e *undecidedError) Error() string {
-	return fmt.Sprintf("package %s: which components there are cannot be decided: %v", e.pkg, e.faults)
+func (e *UndecidedError) Error() string {
+	return fmt.Sprintf("package %s: which components there are cannot be decided: %v", e.Package, e.Faults)
 }
 
 // Unwrap returns the faults.
-func (e *undecidedError) Unwrap() error { return e.faults }
+func (e *UndecidedError) Unwrap() error { return e.Faults }
 
-// filling returns the parts of a session that are filled into the package.
-func (p *Program) filling(s Session) map[string]any {
-	out := map[string]any{"cr": p.crValue(s.CR), "live": p.liveUsed.live(s.Live)}
-	if inputs := p.inputValues(s.Inputs); len(inputs) > 0 {
-		out["inputs"] = inputs
-	}
-	if len(s.Config) > 0 {
-		config := map[string]any{}
-		for _, l := range s.Config {
-			config = overlaid(config, l.Values)
-		}
-		out["config"] = integral(config)
-	}
-	return out
-}
+// An UnavailableError says that nothing could be evaluated. It tells nothing about the package or the
+// session.
+type UnavailableError struct{ Err error }
+
+// Error says why.
+func (e *UnavailableError) Error() string { return fmt.Sprintf("evaluating: %v", e.Err) }
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // fill returns the package with data in it, as a tree that shares nothing mutable with others.
 //

@@ -7,6 +7,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/test/golden"
+	"operetta.dev/test/inline"
 )
 
 // TestEvaluation evaluates the package of each golden file with its cr.yaml and
@@ -24,10 +25,10 @@ func TestEvaluation(t *testing.T) {
 			return
 		}
 		var session program.Session
-		decode(c, c.File("cr.yaml"), &session.CR)
-		decode(c, c.File("live.yaml"), &session.Live)
-		decode(c, c.File("inputs.yaml"), &session.Inputs)
-		decode(c, c.File("config.yaml"), &session.Config)
+		inline.Decode(c, c.File("cr.yaml"), &session.CR)
+		inline.Decode(c, c.File("live.yaml"), &session.Live)
+		inline.Decode(c, c.File("inputs.yaml"), &session.Inputs)
+		inline.Decode(c, c.File("config.yaml"), &session.Config)
 		r, err := p.Evaluate(session)
 		if err != nil {
 			c.Want("want", "error: "+err.Error())

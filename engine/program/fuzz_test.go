@@ -3,13 +3,13 @@ package program_test
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/template"
 )
 
 // fed reads everything that comes from outside.
@@ -69,19 +69,14 @@ func FuzzSession(f *testing.F) {
 		if diff := cmp.Diff(got, again); diff != "" {
 			t.Errorf("the same says two things (-first +second):\n%s", diff)
 		}
-		remembersNothingElse(t, p, s)
+		viewTells(t, p, s)
 	})
 }
 
-// remembersNothingElse evaluates a session after one that differs from it in one part, with a memo
-// and without: what is remembered of the other must not be said of this one.
-func remembersNothingElse(t *testing.T, p *program.Program, s program.Session) {
+// viewTells evaluates a session that differs from another one in one part: if the package says something
+// else of it, it has another view.
+func viewTells(t *testing.T, p *program.Program, s program.Session) {
 	t.Helper()
-	s.CR = maps.Clone(s.CR)
-	meta, _ := s.CR["metadata"].(map[string]any)
-	meta = maps.Clone(meta)
-	meta["uid"] = "1"
-	s.CR["metadata"] = meta
 	want := outcomeOf(t, p, s)
 	secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"x": "eA=="}, "metadata": map[string]any{"resourceVersion": "2"}}
 	others := []func(*program.Session){
@@ -93,21 +88,18 @@ func remembersNothingElse(t *testing.T, p *program.Program, s program.Session) {
 		func(o *program.Session) { o.Config = nil },
 	}
 	which := len(want) % len(others) // one each time: evaluations are most of the cost
-	memo, other := program.NewMemo(p, 1), s
+	other := s
 	others[which](&other)
-	outcomeOf(t, memo, other)
-	if diff := cmp.Diff(want, outcomeOf(t, memo, s)); diff != "" {
-		t.Errorf("after session %d, which differs (-want +got):\n%s", which, diff)
+	if view := p.View(s); view.Whole() != template.Whole(view.Seen()) {
+		t.Errorf("the view %v has another shape in its place", view.Seen())
+	}
+	if got := outcomeOf(t, p, other); got != want && p.View(s).Whole() == p.View(other).Whole() {
+		t.Errorf("session %d has the same view, and another outcome (-first +second):\n%s", which, cmp.Diff(want, got))
 	}
 }
 
-// An evaluator is a program, or one that remembers.
-type evaluator interface {
-	Evaluate(s program.Session) (program.Rollout, error)
-}
-
 // outcomeOf returns what an evaluation comes to, as text.
-func outcomeOf(t *testing.T, p evaluator, s program.Session) string {
+func outcomeOf(t *testing.T, p *program.Program, s program.Session) string {
 	t.Helper()
 	r, err := p.Evaluate(s)
 	if problem, ok := errors.AsType[*program.PanicError](err); ok {

@@ -4,12 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
-
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
+	"operetta.dev/test/inline"
 )
 
 // head is the beginning of every package that is written in a test.
@@ -30,24 +27,10 @@ live: _
 // headLines is how many lines head has.
 var headLines = strings.Count(head, "\n")
 
-// snapshot returns a package of one file.
-func snapshot(t testing.TB, text string) *source.Snapshot {
-	t.Helper()
-	s, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}}, "shop", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // compile compiles a package that is head and more.
 func compile(t testing.TB, more string) *program.Program {
 	t.Helper()
-	p, err := program.Load(snapshot(t, head+more))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return inline.Program(t, head+more)
 }
 
 // resource is a custom resource with the given spec, in YAML.
@@ -59,7 +42,7 @@ func resource(t testing.TB, spec string) map[string]any {
 		"metadata":   map[string]any{"name": "corner", "namespace": "town"},
 	}
 	var s map[string]any
-	decode(t, []byte(spec), &s)
+	inline.Decode(t, []byte(spec), &s)
 	if s != nil {
 		out["spec"] = s
 	}
@@ -70,7 +53,7 @@ func resource(t testing.TB, spec string) map[string]any {
 func session(t testing.TB, spec, live string) program.Session {
 	t.Helper()
 	s := program.Session{CR: resource(t, spec)}
-	decode(t, []byte(live), &s.Live)
+	inline.Decode(t, []byte(live), &s.Live)
 	return s
 }
 
@@ -84,14 +67,6 @@ func evaluate(t testing.TB, p *program.Program, s program.Session) program.Rollo
 		t.Fatal(r.Invalid)
 	}
 	return r
-}
-
-// decode reads YAML into unstructured data, with integers as int64.
-func decode(t testing.TB, data []byte, into any) {
-	t.Helper()
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // componentOf returns a component of a rollout.

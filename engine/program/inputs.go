@@ -1,7 +1,6 @@
 package program
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -89,15 +88,17 @@ func text(v any) string {
 	return s
 }
 
-// inputValues returns the objects that were found for inputs, as the package sees them: one
-// object, or objects by name for a selector, with the fields that the package refers to.
-func (p *Program) inputValues(found map[string]Found) map[string]any {
+// inputValues returns the objects that were found for inputs and that the package reads: one
+// object, or objects by name for a selector.
+func (p *Program) inputValues(found map[string]Found, enter entrance) map[string]any {
+	if len(found) == 0 {
+		return nil
+	}
 	out := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		f := found[name]
+	for name, f := range found {
 		if !f.Several {
 			if part := p.inputsUsed.below(name, "object"); part != nil && len(f.Objects) == 1 {
-				out[name] = map[string]any{"object": part.of(withoutManagedFields(f.Objects[0]))}
+				out[name] = map[string]any{"object": enter(part, f.Objects[0])}
 			}
 			continue
 		}
@@ -109,7 +110,7 @@ func (p *Program) inputValues(found map[string]Found) map[string]any {
 		for _, o := range f.Objects {
 			key, _, _ := unstructured.NestedString(o, "metadata", "name")
 			if each := part.field(key); each != nil {
-				objects[key] = each.of(withoutManagedFields(o))
+				objects[key] = enter(each, o)
 			}
 		}
 		out[name] = map[string]any{"objects": objects}

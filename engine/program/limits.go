@@ -83,20 +83,46 @@ func readLimits(static cue.Value, index *syntax.Index) (out Limits, faults fault
 	return out, faults
 }
 
-// check returns a LimitError when what would be filled into the package is beyond
-// a limit. It costs little: one walk, that keeps nothing.
-func (l Limits) check(filling map[string]any) error {
-	for _, part := range []struct {
-		root          string
-		fields, bytes int
-	}{
+// A share is what one part of a view may have.
+type share struct {
+	root          string
+	fields, bytes int
+}
+
+func (l Limits) shares() [4]share {
+	return [4]share{
 		{"cr", l.Fields, l.Bytes},
 		{"config", l.Fields, l.Bytes},
 		{"live", l.Fields * readFields, l.Bytes * readBytes},
 		{"inputs", l.Fields * readFields, l.Bytes * readBytes},
-	} {
+	}
+}
+
+// meets reports whether an amount is within a share.
+func (l Limits) meets(a amount, s share) bool {
+	return !a.deep && a.fields <= s.fields && a.widest <= l.Fields && a.bytes <= s.bytes
+}
+
+// holds reports whether all that is filled into the package is within the limits.
+func (l Limits) holds(v View) bool {
+	for _, s := range l.shares() {
+		var a amount
+		if v.part.fields[s.root].count(&a, v.values[s.root], 0); !l.meets(a, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// check returns a LimitError when what would be filled into the package is beyond
+// a limit. It costs little: one walk, that keeps nothing.
+func (l Limits) check(filling map[string]any) error {
+	for _, part := range l.shares() {
 		data := filling[part.root]
 		all := amountOf(data)
+		if l.meets(all, part) {
+			continue
+		}
 		if all.deep {
 			return &LimitError{Text: fmt.Sprintf("%s is nested more than %d deep", part.root, maxDepth)}
 		}
@@ -260,7 +286,7 @@ func (p *Program) discreet(e *LimitError, s Session) error {
 	if _, secret := p.blind(s, Rollout{}); secret && e.bare != "" {
 		return &LimitError{Evaluated: e.Evaluated, Text: e.bare}
 	}
-	return e
+	return &LimitError{Evaluated: e.Evaluated, Text: e.Text}
 }
 
 // storable removes the largest of the author's status fields until the rest fits into a status.

@@ -9,6 +9,7 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/test/inline"
 )
 
 // many returns a map of n fields.
@@ -95,7 +96,13 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 			session: func(s *program.Session) { s.Config = []program.Layer{{Origin: "here", Values: many(60_000)}} },
 			says:    "config has 60000 fields and list elements, and may have 10000",
 		},
+		"five megabytes of live objects that are only counted": {
+			session: func(s *program.Session) {
+				s.Live = map[string]map[string]map[string]any{"web": {"a": {"b": strings.Repeat("x", 5<<20)}}}
+			},
+		},
 		"five megabytes of live objects": {
+			pkg: "_live: live.web\n",
 			session: func(s *program.Session) {
 				s.Live = map[string]map[string]map[string]any{"web": {"a": {"b": strings.Repeat("x", 5<<20)}}}
 			},
@@ -152,8 +159,12 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 			if row.session != nil {
 				row.session(&s)
 			}
-			_, err := compile(t, row.pkg).Evaluate(s)
+			p := compile(t, row.pkg)
+			_, err := p.Evaluate(s)
 			limit, refused := errors.AsType[*program.LimitError](err)
+			if bounded := p.Bounded(p.View(s), program.Rollout{}); bounded != (!refused || limit.Evaluated) {
+				t.Errorf("its view is bounded: %v, and it is refused: %v", bounded, err)
+			}
 			switch {
 			case row.says == "":
 				if err != nil {
@@ -170,7 +181,7 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 
 func TestLimitThatRestsOnTheResourceIsAFault(t *testing.T) {
 	t.Parallel()
-	_, err := program.Load(snapshot(t, head+"limits: objects: len(cr.metadata.name)\n"))
+	_, err := program.Load(inline.Snapshot(t, head+"limits: objects: len(cr.metadata.name)\n"))
 	if faults, ok := errors.AsType[fault.Faults](err); !ok || !strings.Contains(faults.Error(), "limits.objects: a limit is a number that is written out") {
 		t.Errorf("got %v", err)
 	}

@@ -24,8 +24,9 @@ import (
 // It owns a CUE context of its own, which is freed with it: reloading packages
 // into one context would keep every version of them.
 type Program struct {
-	name   string
-	digest string
+	name     string
+	digest   string
+	snapshot *source.Snapshot
 	// base is the package as it was compiled. Only fill looks at it.
 	base cue.Value
 	// static is the package evaluated with nothing filled in.
@@ -44,8 +45,10 @@ type Program struct {
 	configurable bool
 	// locked are the fields of the config that only the administrator sets.
 	locked *locked
-	// crUsed, liveUsed and inputsUsed are the fields of each that the package refers to.
+	// crUsed, liveUsed and inputsUsed are the parts of each that the package reads.
 	crUsed, liveUsed, inputsUsed *projection
+	// viewed is the part of the values of a view that it sees.
+	viewed *projection
 	// digests is true if the package may refer to the digest of an object's content.
 	digests bool
 	// rests are the Secrets that objects rest on, by component and object.
@@ -82,7 +85,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	}
 	ctx := cuecontext.New()
 	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), base: base, files: inst.Files, importPath: inst.ID()}
+	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID()}
 	p.static = p.fill(nil)
 	p.readText(inst.Files)
 	if err := p.findContract(ctx, inst); err != nil {
@@ -103,7 +106,8 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 // readText reads the text of the package.
 func (p *Program) readText(files []*ast.File) {
 	p.index = syntax.Read(files)
-	p.crUsed, p.liveUsed, p.inputsUsed = project(p.index, "cr"), project(p.index, "live"), project(p.index, "inputs")
+	p.crUsed, p.liveUsed, p.inputsUsed = p.resource(), project(p.index, "live"), project(p.index, "inputs")
+	p.viewed = p.parts()
 	p.digests = refersToDigests(p.index.References())
 	p.literals, p.rests = p.index.SecretTexts(), &sync.Map{}
 }
@@ -135,6 +139,9 @@ func (p *Program) Name() string { return p.name }
 
 // Digest returns the digest of the package's files.
 func (p *Program) Digest() string { return p.digest }
+
+// Snapshot returns the files that the package was compiled from.
+func (p *Program) Snapshot() *source.Snapshot { return p.snapshot }
 
 // Syntax returns the index of the text of the package.
 func (p *Program) Syntax() *syntax.Index { return p.index }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"operetta.dev/engine/program"
+	"operetta.dev/test/inline"
 )
 
 func TestWhatTheAdministratorSetsIsFoundWhereverItIsMarked(t *testing.T) {
@@ -55,7 +56,7 @@ func TestConfigurationThatIsATreeLoads(t *testing.T) {
 			t.Parallel()
 			text := head + "config: tree: #Tree\n#Tree: {a?: #Tree, b?: #Tree, c?: #Tree, d?: [...#Tree], v?: string " + mark + "}\ncomponents: web: verify: it: true\n"
 			began := time.Now()
-			if _, err := program.Load(snapshot(t, text)); err != nil {
+			if _, err := program.Load(inline.Snapshot(t, text)); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took > 10*time.Second {

@@ -16,7 +16,8 @@ import (
 // inputMissing returns the part of an input that a false condition refers to and that does not
 // exist, or "". `inputs.x.object.data.key != _|_` is false and compares no values that could be shown.
 func inputMissing(expr cue.Value) string {
-	if path, ok := firstMissing(expr, 4); ok && strings.HasPrefix(path, "inputs.") {
+	path, ok := firstMissing(expr, 4)
+	if path = strings.TrimPrefix(path, presencePrefix); ok && strings.HasPrefix(path, "inputs.") {
 		return path + notThere
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 
 	"operetta.dev/engine/program"
 	"operetta.dev/test/golden"
+	"operetta.dev/test/inline"
 )
 
 func TestAnInputThatIsNotThereIsNamed(t *testing.T) {
@@ -44,7 +45,7 @@ components: web: {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := program.Session{CR: resource(t, `{}`)}
-			decode(t, []byte(c.inputs), &s.Inputs)
+			inline.Decode(t, []byte(c.inputs), &s.Inputs)
 			said := golden.Rollout(evaluate(t, p, s))
 			for _, want := range c.want {
 				if !strings.Contains(said, want) {

@@ -2,51 +2,118 @@ package program
 
 import (
 	"maps"
+	"slices"
 
 	"operetta.dev/engine/program/syntax"
+	"operetta.dev/engine/template"
 )
 
-// A projection is the part of some data that a package refers to: all of it, or the fields that
-// have a projection of their own.
+// A projection is the part of some data that a package reads: all of it, or the fields and elements that
+// have a projection of their own. The zero value is the part that says only that there is something, and
+// of which kind.
 //
-// A package refers to few fields of a live object or of an input. The others do not enter CUE:
+// A package reads few fields of a live object or of an input. The others do not enter CUE:
 // they would cost time, their keys would stay in CUE's process-wide table of labels for good,
 // and equal evaluations would look different when such a field changes.
 type projection struct {
 	all    bool
 	fields map[string]*projection
+	// names are those of the fields, sorted, once the projection is complete.
+	names []string
+	// each is the part that is read of any element and of any field that is not in fields, or nil. With it,
+	// no element and no field is left out.
+	each *projection
 }
 
-// project returns the part below a root that the package refers to or declares itself. If
+// project returns the part below a root that the package reads or declares itself. If
 // another package adds fields to the root, that is all of it, since those may refer to anything.
 func project(x *syntax.Index, root string) *projection {
 	out := &projection{all: x.Foreign()}
-	for _, r := range x.References() {
+	for _, r := range x.Readings() {
 		if r.Path[0] == root {
-			out.add(r.Path[1:])
+			out.add(r.Path[1:], r.Extent)
 		}
 	}
-	if root != "live" {
+	for _, path := range x.Declared(root) {
+		if root == "live" {
+			out.constrain(path)
+			continue
+		}
 		// A constraint on a field is as much a reference to it as an expression is.
-		for _, path := range x.Declared(root) {
-			out.add(path)
-		}
+		out.add(path, syntax.Whole)
 	}
+	out.complete()
 	return out
 }
 
-func (p *projection) add(path []string) {
-	if len(path) == 0 {
+// add adds what is read at a path.
+func (p *projection) add(path []string, extent syntax.Extent) {
+	switch {
+	case len(path) > 0:
+		p.child(path[0]).add(path[1:], extent)
+	case extent == syntax.Whole:
 		p.all = true
-		return
+	case extent == syntax.Members:
+		p.child(syntax.Each)
+	}
+}
+
+// child returns the projection of a field, or of each, which is made if there is none.
+func (p *projection) child(name string) *projection {
+	if name == syntax.Each {
+		if p.each == nil {
+			p.each = &projection{}
+		}
+		return p.each
 	}
 	if p.fields == nil {
 		p.fields = map[string]*projection{}
 	}
-	if p.fields[path[0]] == nil {
-		p.fields[path[0]] = &projection{}
+	if p.fields[name] == nil {
+		p.fields[name] = &projection{}
 	}
-	p.fields[path[0]].add(path[1:])
+	return p.fields[name]
+}
+
+// constrain makes elements whole of which the package constrains something at a path, or below or above
+// it: what it requires of them may not be what it selects.
+func (p *projection) constrain(path []string) {
+	switch {
+	case p == nil:
+	case p.each != nil:
+		p.all = true
+	case len(path) > 0:
+		p.fields[path[0]].constrain(path[1:])
+	default:
+		for _, field := range p.fields {
+			field.constrain(nil)
+		}
+	}
+}
+
+// complete adds to every field what is read of each, and sorts the fields.
+func (p *projection) complete() {
+	p.names = slices.Sorted(maps.Keys(p.fields))
+	for _, field := range p.fields {
+		if p.each != nil {
+			field.merge(p.each)
+		}
+		field.complete()
+	}
+	if p.each != nil {
+		p.each.complete()
+	}
+}
+
+// merge adds what is in another projection.
+func (p *projection) merge(o *projection) {
+	p.all = p.all || o.all
+	if o.each != nil {
+		p.child(syntax.Each).merge(o.each)
+	}
+	for name, field := range o.fields {
+		p.child(name).merge(field)
+	}
 }
 
 // below returns the projection of a field of a field, or nil.
@@ -65,33 +132,46 @@ func (p *projection) field(name string) *projection {
 	if p.all {
 		return p
 	}
-	return p.fields[name]
+	if field, ok := p.fields[name]; ok {
+		return field
+	}
+	return p.each
 }
 
-// live returns the live objects as a package sees them.
-func (p *projection) live(live map[string]map[string]map[string]any) map[string]any {
-	out := make(map[string]any, len(live))
-	for component, objects := range live {
-		ofComponent := p.field(component)
-		if ofComponent == nil {
-			continue
+// of returns the part of a value that the package reads.
+func (p *projection) of(v any) any {
+	if p.all {
+		return integral(v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return p.ofFields(v)
+	case []any:
+		if p.eachOnly() {
+			return p.ofElements(v)
 		}
-		seen := make(map[string]any, len(objects))
-		for name, object := range objects {
-			if ofObject := ofComponent.field(name); ofObject != nil {
-				seen[name] = ofObject.of(withoutManagedFields(object))
-			}
-		}
-		out[component] = seen
+	}
+	return integral(v)
+}
+
+func (p *projection) ofElements(l []any) []any {
+	if p.each == nil {
+		return []any{}
+	}
+	out := make([]any, len(l))
+	for i, e := range l {
+		out[i] = p.each.of(e)
 	}
 	return out
 }
 
-// of returns the part of a value that the package refers to.
-func (p *projection) of(v any) any {
-	m, ok := v.(map[string]any)
-	if !ok || p.all {
-		return integral(v)
+func (p *projection) ofFields(m map[string]any) map[string]any {
+	if p.each != nil {
+		out := make(map[string]any, len(m))
+		for name, inner := range m {
+			out[name] = p.field(name).of(inner)
+		}
+		return out
 	}
 	out := make(map[string]any, len(p.fields))
 	for name, field := range p.fields {
@@ -100,6 +180,83 @@ func (p *projection) of(v any) any {
 		}
 	}
 	return out
+}
+
+// shape writes the shape of the part of a value.
+func (p *projection) shape(s *template.Shaper, v any, pins template.Pins) {
+	switch v := v.(type) {
+	case map[string]any:
+		if p.all {
+			break
+		}
+		s.Begin()
+		for _, name := range p.namesIn(v) {
+			if inner, ok := v[name]; ok {
+				s.Field(name)
+				p.field(name).shape(s, inner, pins.Below(name))
+			}
+		}
+		s.End()
+		return
+	case []any:
+		if !p.eachOnly() {
+			break
+		}
+		if p.each == nil {
+			s.Elements(0)
+			return
+		}
+		s.Elements(len(v))
+		for _, e := range v {
+			p.each.shape(s, e, pins.Below(template.Anywhere))
+		}
+		return
+	}
+	s.Value(v, pins)
+}
+
+// count adds how much there is of the part of a value.
+func (p *projection) count(a *amount, v any, depth int) {
+	switch v := v.(type) {
+	case map[string]any:
+		if p.all {
+			break
+		}
+		n := 0
+		for _, name := range p.namesIn(v) {
+			if inner, ok := v[name]; ok {
+				n++
+				a.bytes += len(name)
+				p.field(name).count(a, inner, depth+1)
+			}
+		}
+		a.fields, a.widest = a.fields+n, max(a.widest, n)
+		return
+	case []any:
+		if !p.eachOnly() {
+			break
+		}
+		if p.each != nil {
+			a.fields += len(v)
+			for _, e := range v {
+				p.each.count(a, e, depth+1)
+			}
+		}
+		return
+	}
+	a.add(v, depth)
+}
+
+// eachOnly reports whether not all of a list is part of it. Of a list of which the package selects fields
+// all is, since an error may say what the list is.
+func (p *projection) eachOnly() bool { return !p.all && len(p.fields) == 0 }
+
+// namesIn returns the names of the fields of a struct that may be in the part of it, sorted.
+func (p *projection) namesIn(m map[string]any) []string {
+	if p.each != nil {
+		return slices.Sorted(maps.Keys(m))
+	}
+	return p.names
 }
 
 // withoutManagedFields returns an object without the fields that no package may depend on: the

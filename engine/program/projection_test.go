@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/template"
 )
 
 func TestWhateverThePackageRefersToOfTheResourceIsThere(t *testing.T) {
@@ -91,33 +94,86 @@ func TestWhateverThePackageRefersToOfAnInputIsThere(t *testing.T) {
 
 func TestWhatThePackageDoesNotReferToChangesNothing(t *testing.T) {
 	t.Parallel()
-	m := program.NewMemo(compile(t, `
+	p := compile(t, `
 inputs: it: {apiVersion: "v1", kind: "ConfigMap", name: "it"}
 components: web: objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.metadata.name, data: {
 	team: cr.metadata.labels.team
 	key:  inputs.it.object.data.key
 }}
-`), 10)
-	with := func(labels, data map[string]any) []program.Component {
+`)
+	with := func(labels, data map[string]any) template.Key {
 		s := session(t, `{}`, `{}`)
 		meta, _ := s.CR["metadata"].(map[string]any)
 		meta["uid"], meta["labels"] = "1", labels
 		s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{"kind": "ConfigMap", "metadata": map[string]any{"name": "it"}, "data": data}}}}
-		r, err := m.Evaluate(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Components
+		return p.View(s).Whole()
 	}
 	first := with(map[string]any{"team": "a"}, map[string]any{"key": "v"})
 	many := map[string]any{"team": "a"}
 	for i := range 60_000 {
 		many[fmt.Sprint("l", i)] = "x"
 	}
-	if other := with(many, map[string]any{"key": "v", "other": "w"}); &other[0] != &first[0] {
-		t.Error("it was evaluated again for labels and keys that nobody reads")
+	if other := with(many, map[string]any{"key": "v", "other": "w"}); other != first {
+		t.Error("labels and keys that nobody reads are part of the view")
 	}
-	if other := with(map[string]any{"team": "b"}, map[string]any{"key": "v"}); &other[0] == &first[0] {
-		t.Error("it was not evaluated again for a label that it reads")
+	if other := with(map[string]any{"team": "b"}, map[string]any{"key": "v"}); other == first {
+		t.Error("a label that it reads is no part of the view")
+	}
+}
+
+// conditioned returns an object with conditions, the first one with the time when it changed.
+func conditioned(when string, more ...any) map[string]any {
+	return map[string]any{"status": map[string]any{"conditions": append([]any{
+		map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": when},
+	}, more...)}}
+}
+
+func TestOnlyWhatIsReadOfElementsIsPartOfTheView(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		// text is the package; it may have several declarations.
+		text string
+		same bool
+		// uncounted is true if it is not read how many elements there are.
+		uncounted bool
+	}{
+		"fields of elements":                      {text: `components: web: verify: it: len([for c in live.web.d.status.conditions if c.type == "Ready" && c.status == "True" {1}]) > 0`, same: true},
+		"fields of elements, which may be absent": {text: `components: web: verify: it: len([for c in *live.web.d.status.conditions | [] if (*c.type | "") == "Ready" {c}]) > 0`, same: true},
+		"how many there are":                      {text: `status: n: len(live.web.d.status.conditions)`, same: true},
+		"whether there are any":                   {text: `status: n: [if live.web.d.status.conditions != _|_ {1}, 0][0]`, same: true, uncounted: true},
+		"a field of one":                          {text: `status: n: live.web.d.status.conditions[0].type`, same: true},
+		"keys":                                    {text: `status: n: [for k, _ in live.web.d.status.conditions[0] {k}]`, same: false},
+		"whole elements":                          {text: `status: n: [for c in live.web.d.status.conditions if c.type == "Ready" {c}]`, same: false},
+		"the list":                                {text: `status: n: live.web.d.status.conditions`, same: false},
+		"a loop and the list":                     {text: "status: n: [for c in live.web.d.status.conditions {c.type}]\nstatus: all: live.web.d.status.conditions", same: false},
+		"a loop and the object":                   {text: "status: n: [for c in live.web.d.status.conditions {c.type}]\n_o: live.web.d", same: false},
+		"another component in a loop":             {text: `status: n: [for d in live.web for c in d.status.conditions {c.type}]`, same: true},
+		"a type of the author for elements":       {text: "live: web: d: status: conditions: [...{type!: string, status!: string, lastTransitionTime!: =~\"^1\"}]\nstatus: n: [for c in live.web.d.status.conditions {c.type}]", same: false},
+		"a type of the author for an object":      {text: "#D: {...}\nlive: web: d: #D\nstatus: n: [for c in live.web.d.status.conditions {c.type}]", same: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := compile(t, row.text+"\ncomponents: web: objects: d: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: \"d\"}")
+			seen := func(object map[string]any) (program.Rollout, template.Key) {
+				s := session(t, `{}`, `{}`)
+				s.Live = map[string]map[string]map[string]any{"web": {"d": object}}
+				view := p.View(s)
+				if view.Whole() != template.Whole(view.Seen()) {
+					t.Errorf("the view %v has another shape in its place", view.Seen())
+				}
+				return evaluate(t, p, s), view.Whole()
+			}
+			first, firstView := seen(conditioned("1"))
+			second, secondView := seen(conditioned("2"))
+			if (firstView == secondView) != row.same {
+				t.Errorf("another time makes the same view: %v, want %v", firstView == secondView, row.same)
+			}
+			if diff := cmp.Diff(first, second); diff != "" && row.same {
+				t.Errorf("the package says something else (-first +second):\n%s", diff)
+			}
+			if _, view := seen(conditioned("1", map[string]any{"type": "B"})); (view == firstView) != row.uncounted {
+				t.Errorf("one more element makes the same view: %v, want %v", view == firstView, row.uncounted)
+			}
+		})
 	}
 }

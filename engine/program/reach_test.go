@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/program"
+	"operetta.dev/test/inline"
 )
 
 func TestAReachIsWhatThePackageSaysByKind(t *testing.T) {
@@ -73,7 +74,7 @@ func TestAReachIsWrittenOutAndNothingElse(t *testing.T) {
 		"the word that allowed it, false": {`clusterScoped: false`, `reach: {Namespace: {}`},
 		"an access that is none":          {`reach: ConfigMap: access: "write"`, "reach.ConfigMap.access"},
 	} {
-		_, err := program.Load(snapshot(t, head+row.body))
+		_, err := program.Load(inline.Snapshot(t, head+row.body))
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v, want %q", name, err, row.want)
 		}

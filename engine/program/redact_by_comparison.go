@@ -229,13 +229,13 @@ func (b blindEvaluation) keepSharedMessages(r Rollout) Rollout {
 
 // keepSharedError returns an error with only the messages that the blind evaluation has as well.
 func (b blindEvaluation) keepSharedError(err error) error {
-	if undecided, ok := errors.AsType[*undecidedError](err); ok {
-		other, _ := errors.AsType[*undecidedError](b.err)
+	if undecided, ok := errors.AsType[*UndecidedError](err); ok {
+		other, _ := errors.AsType[*UndecidedError](b.err)
 		var blind fault.Faults
 		if other != nil {
-			blind = other.faults
+			blind = other.Faults
 		}
-		return &undecidedError{undecided.pkg, b.faults(undecided.faults, blind)}
+		return &UndecidedError{undecided.Package, b.faults(undecided.Faults, blind)}
 	}
 	if panicked, ok := errors.AsType[*PanicError](err); ok && (b.err == nil || b.err.Error() != err.Error()) {
 		return &PanicError{Package: panicked.Package, Cause: hidden, Stack: panicked.Stack}

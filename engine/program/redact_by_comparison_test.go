@@ -10,6 +10,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/golden"
+	"operetta.dev/test/inline"
 )
 
 // canary is the value that no message may show, and no part of it.
@@ -106,7 +107,7 @@ components: own: {
 func withCanary(t *testing.T) program.Session {
 	t.Helper()
 	s := session(t, `{name: `+canary+`}`, `{own: {secret: {apiVersion: v1, kind: Secret, metadata: {name: own}, data: {k: `+encodedCanary+`}}}}`)
-	decode(t, []byte(`
+	inline.Decode(t, []byte(`
 tok: {objects: [{apiVersion: v1, kind: Secret, metadata: {name: tok, annotations: {"kubectl.kubernetes.io/last-applied-configuration": "{\"data\":{\"k\":\"`+encodedCanary+`\"}}"}}, data: {k: `+encodedCanary+`}}]}
 toks: {several: true, objects: [{apiVersion: v1, kind: Secret, metadata: {name: one}, data: {k: `+encodedCanary+`}}]}
 `), &s.Inputs)
@@ -134,7 +135,7 @@ func loaded(t *testing.T, source string) *program.Program {
 	t.Helper()
 	lines := strings.Split(strings.Replace(head, "\nimport ", imports+"\nimport ", 1)+leaky(source), "\n")
 	for range 5 {
-		p, err := program.Load(snapshot(t, strings.Join(lines, "\n")))
+		p, err := program.Load(inline.Snapshot(t, strings.Join(lines, "\n")))
 		if err == nil {
 			return p
 		}
@@ -191,7 +192,7 @@ func messagesOf(r program.Rollout) program.Rollout {
 // compileWith compiles a package that is head with an import and more.
 func compileWith(t *testing.T, imported, more string) *program.Program {
 	t.Helper()
-	p, err := program.Load(snapshot(t, strings.Replace(head, "\nimport ", "\n"+imported+"\nimport ", 1)+more))
+	p, err := program.Load(inline.Snapshot(t, strings.Replace(head, "\nimport ", "\n"+imported+"\nimport ", 1)+more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +236,7 @@ func TestAFieldOfTheSpecThatASecretIsMadeOfIsNotShown(t *testing.T) {
 			if strings.Contains(secret, "strings.") {
 				begin = strings.Replace(begin, "\nimport ", "\nimport \"strings\"\nimport ", 1)
 			}
-			p, err := program.Load(snapshot(t, begin+strings.ReplaceAll(secret, ", components:", "\ncomponents:")+`
+			p, err := program.Load(inline.Snapshot(t, begin+strings.ReplaceAll(secret, ", components:", "\ncomponents:")+`
 components: web: {
 	objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "c", data: x: cr.spec.name & "y"}
 	verify: {
@@ -289,7 +290,7 @@ components: web: {
 status: bad: cr.metadata.name + 1
 `)
 	s := withCanary(t)
-	decode(t, []byte(`{web: {d: {replicas: 1}}}`), &s.Live)
+	inline.Decode(t, []byte(`{web: {d: {replicas: 1}}}`), &s.Live)
 	said := golden.Rollout(messagesOf(evaluate(t, p, s)))
 	for _, want := range []string{
 		`live.web.d.replicas > 1: is 1, wanted > 1`, `is 1, wanted >= 2`, `live.web.d.none is not there yet`, `is 1, wanted == 2`, `is "tok", wanted == "x"`,

@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/test/inline"
 	"operetta.dev/test/reword"
 )
 
@@ -62,10 +63,10 @@ func decided(t *testing.T, archive *txtar.Archive) any {
 		return unsaid(t, map[string]any{"wrong": err})
 	}
 	var session program.Session
-	decode(t, file["cr.yaml"], &session.CR)
-	decode(t, file["live.yaml"], &session.Live)
-	decode(t, file["inputs.yaml"], &session.Inputs)
-	decode(t, file["config.yaml"], &session.Config)
+	inline.Decode(t, file["cr.yaml"], &session.CR)
+	inline.Decode(t, file["live.yaml"], &session.Live)
+	inline.Decode(t, file["inputs.yaml"], &session.Inputs)
+	inline.Decode(t, file["config.yaml"], &session.Config)
 	r, err := p.Evaluate(session)
 	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		return unsaid(t, map[string]any{"faults": faults})

@@ -1,8 +1,10 @@
 package program
 
 import (
-	"math"
+	"maps"
 	"slices"
+
+	"operetta.dev/engine/template"
 )
 
 // A Session is the immutable input of one evaluation.
@@ -59,48 +61,52 @@ var metadataFields = []string{
 // freeMetadata are the fields in which a package sees only the keys that it refers to.
 var freeMetadata = []string{"labels", "annotations"}
 
-// crValue returns the part of a custom resource that the package sees: its spec, what
-// identifies it, and of its labels and annotations what the package refers to. Everybody
-// may add labels, and there may be a great many.
-func (p *Program) crValue(cr map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, k := range []string{"apiVersion", "kind", "spec"} {
-		if v, ok := cr[k]; ok {
-			out[k] = integral(v)
+// resource returns the projection of a custom resource: its spec, what identifies it, and of its labels and
+// annotations what the package reads. Everybody may add labels, and there may be a great many.
+func (p *Program) resource() *projection {
+	used := project(p.index, "cr")
+	all := &projection{all: true}
+	meta := &projection{fields: map[string]*projection{}}
+	for _, name := range metadataFields {
+		meta.fields[name] = all
+	}
+	for _, name := range freeMetadata {
+		if part := used.below("metadata", name); part != nil {
+			meta.fields[name] = part
 		}
 	}
-	// A CR without a spec is one with an empty spec: the schema's defaults apply.
+	return &projection{fields: map[string]*projection{"apiVersion": all, "kind": all, "spec": all, "metadata": meta}}
+}
+
+// withSpec returns a custom resource that has a spec and metadata. One without a spec is one with an empty spec:
+// the defaults of the schema apply.
+func withSpec(cr map[string]any) map[string]any {
+	_, hasMetadata := cr["metadata"].(map[string]any)
+	if cr["spec"] != nil && hasMetadata {
+		return cr
+	}
+	out := maps.Clone(cr)
+	if out == nil {
+		out = map[string]any{}
+	}
 	if out["spec"] == nil {
 		out["spec"] = map[string]any{}
 	}
-	meta, _ := cr["metadata"].(map[string]any)
-	seen := map[string]any{}
-	for _, k := range metadataFields {
-		if v, ok := meta[k]; ok {
-			seen[k] = integral(v)
-		}
+	if !hasMetadata {
+		out["metadata"] = map[string]any{}
 	}
-	for _, k := range freeMetadata {
-		part := p.crUsed.below("metadata", k)
-		if v, ok := meta[k]; ok && part != nil {
-			seen[k] = part.of(v)
-		}
-	}
-	out["metadata"] = seen
 	return out
 }
 
-// integral returns data with 3.0 as 3. JSON does not distinguish them, but CUE distinguishes int
-// and float, and encoding/json decodes every number as a float. Data without floats, as
-// client-go reads it, is returned unchanged.
+// integral returns data with 3.0 as 3. Data without floats, as client-go reads it, is returned unchanged.
 func integral(v any) any {
 	if !hasFloat(v) {
 		return v
 	}
 	switch v := v.(type) {
 	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return int64(v)
+		if n, ok := template.Integer(v); ok {
+			return n
 		}
 	case []any:
 		out := make([]any, len(v))

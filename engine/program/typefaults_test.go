@@ -21,6 +21,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/test/inline"
 )
 
 // typeFaults returns what the complete types find in a package, beside what is found
@@ -240,11 +241,7 @@ func lookup(v any, at []any) any {
 
 func TestAKindThatHasNoTypeIsNone(t *testing.T) {
 	t.Parallel()
-	s, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(head)}}, "shop", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	complete, err := s.Complete()
+	complete, err := inline.Snapshot(t, head).Complete()
 	if err != nil {
 		t.Fatal(err)
 	}

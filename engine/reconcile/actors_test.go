@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,10 +51,7 @@ func completeJobs(t *testing.T, m *memory.Cluster) {
 func endJobs(t *testing.T, m *memory.Cluster, condition string) {
 	t.Helper()
 	for _, u := range objects(t, m, "Job") {
-		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "R", "message": "it ended"}}}
-		if _, err := m.Put("controller", u); err != nil {
-			t.Fatal(err)
-		}
+		putStatus(t, m, u, map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "R", "message": "it ended"}}})
 	}
 }
 
@@ -61,20 +59,26 @@ func endJobs(t *testing.T, m *memory.Cluster, condition string) {
 func makeAvailable(t *testing.T, m *memory.Cluster) {
 	t.Helper()
 	for _, u := range objects(t, m, "PodDisruptionBudget") {
-		u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
-		if _, err := m.Put("controller", u); err != nil {
-			t.Fatal(err)
-		}
+		putStatus(t, m, u, map[string]any{"observedGeneration": u.GetGeneration()})
 	}
 	for _, u := range objects(t, m, "Deployment") {
 		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-		u.Object["status"] = map[string]any{
+		putStatus(t, m, u, map[string]any{
 			"observedGeneration": u.GetGeneration(), "replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
 			"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
-		}
-		if _, err := m.Put("controller", u); err != nil {
-			t.Fatal(err)
-		}
+		})
+	}
+}
+
+// putStatus writes the status of an object as a controller does: not if it is the same already.
+func putStatus(t *testing.T, m *memory.Cluster, u *unstructured.Unstructured, status map[string]any) {
+	t.Helper()
+	if reflect.DeepEqual(u.Object["status"], status) {
+		return
+	}
+	u.Object["status"] = status
+	if _, err := m.Put("controller", u); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -60,7 +60,6 @@ func newBench(t *testing.T, body string) *bench {
 func (b *bench) restart() {
 	b.life = &reconcile.Reconciler{
 		Kind: shopKind, Resources: b.memory, Cluster: b.memory, Recorder: b, Now: func() time.Time { return b.now },
-		Clock:     func() time.Time { return b.now },
 		ConfigMap: configKey,
 		Allow:     reconcile.Administrative,
 	}

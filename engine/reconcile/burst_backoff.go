@@ -2,7 +2,7 @@ package reconcile
 
 import "time"
 
-// A burstBackoff allows a burst of something, and then requires growing pauses. It has the
+// A burstBackoff allows a burst of something, and then requires growing delays. It has the
 // limits; attempts has what has happened.
 type burstBackoff struct {
 	// allowed is how often it may happen within the window without a pause.

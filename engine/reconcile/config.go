@@ -21,14 +21,12 @@ type configuration struct {
 // errors with a configError when a layer is not YAML; if that layer is the annotation, it
 // returns the configuration of the ConfigMap, too.
 func (s *state) config(ctx context.Context) (configuration, error) {
-	var out configuration
-	if s.ConfigMap.Name != "" {
-		from := program.Input{Name: "config", Kind: configMapKind, Namespace: s.ConfigMap.Namespace, Object: s.ConfigMap.Name}
+	out := configuration{inputs: s.configInputs()}
+	for _, from := range out.inputs {
 		found, err := rollout.ReadInput(ctx, s.Cluster, from)
 		if err != nil {
-			return out, fmt.Errorf("%s: configuration: %w", s.owner, err)
+			return configuration{}, fmt.Errorf("%s: configuration: %w", s.owner, err)
 		}
-		out.inputs = append(out.inputs, from)
 		key := s.program.Name() + ".yaml"
 		for _, o := range found.Objects {
 			data, _ := o["data"].(map[string]any)
@@ -47,6 +45,14 @@ func (s *state) config(ctx context.Context) (configuration, error) {
 	layer.Tenant = true
 	out.add(layer)
 	return out, nil
+}
+
+// configInputs returns the operator's ConfigMap as an input, if there is one.
+func (l *Reconciler) configInputs() []program.Input {
+	if l.ConfigMap.Name == "" {
+		return nil
+	}
+	return []program.Input{{Name: "config", Kind: configMapKind, Namespace: l.ConfigMap.Namespace, Object: l.ConfigMap.Name}}
 }
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}

@@ -2,7 +2,7 @@ package reconcile
 
 import (
 	"errors"
-	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,8 +33,6 @@ type limitedPackage struct {
 	s *state
 	// cause is what the rollout results from besides the live objects.
 	cause string
-	// spent is how long the evaluations of the rollout have taken.
-	spent time.Duration
 	// retryAfter is when to try an evaluation again that was refused, or 0.
 	retryAfter time.Duration
 	// transient is what the last evaluation exceeded if it was only slow and was not tried
@@ -44,51 +42,37 @@ type limitedPackage struct {
 
 var _ rollout.Locator = (*limitedPackage)(nil)
 
-// Evaluate returns what the package says. It errors with a LimitError also when the evaluation
-// took too long, and when the same evaluation exceeded a limit before.
+// Evaluate returns what the package says. It errors with a LimitError also when the same evaluation
+// exceeded a limit before.
 func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, error) {
 	p.transient = nil
-	version := p.Version(session)
+	// Hardly any resource has exceeded a limit, and then nobody asks for the version.
+	version := sync.OnceValue(func() string { return p.Version(session) })
 	if limit := p.remembered(version); limit != nil {
 		return program.Rollout{}, limit
 	}
-	clock := p.s.Clock
-	if clock == nil {
-		clock = time.Now
-	}
-	begun := clock()
 	out, err := p.Package.Evaluate(session)
-	took := clock().Sub(begun)
-	p.spent += took
 	limit, over := errors.AsType[*program.LimitError](err)
-	switch {
-	case over && !limit.Evaluated:
-		return out, err // to count again costs nothing
-	case over:
-	case took > slowEvaluation:
-		limit = &program.LimitError{Evaluated: true, TooSlow: true, Text: fmt.Sprintf("its evaluation took longer than the limit of %s", slowEvaluation)}
-	case p.spent > slowRollout:
-		limit = &program.LimitError{Evaluated: true, TooSlow: true, Text: fmt.Sprintf("its evaluations took longer than the limit of %s for all of a rollout", slowRollout)}
-	default:
+	if !over || !limit.Evaluated { // to count again costs nothing
 		return out, err
 	}
-	p.remember(version, limit)
-	p.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "took", took, "again", p.retryAfter)
+	p.remember(version(), limit)
+	p.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "again", p.retryAfter)
 	return program.Rollout{}, limit
 }
 
 // remembered returns the limit that an evaluation would exceed again, or nil if it may be tried.
-func (p *limitedPackage) remembered(version string) *program.LimitError {
+func (p *limitedPackage) remembered(version func() string) *program.LimitError {
 	e, now := &p.s.memory.evaluation, p.s.Now()
 	if e.versions == nil {
 		e.versions = map[string]bool{}
 		if limit := p.s.limitInStatus(); limit != nil {
-			e.cause, e.versions[version], e.limit = p.cause, true, limit
+			e.cause, e.versions[version()], e.limit = p.cause, true, limit
 			e.pause, e.retryAt = limitedFirst, now.Add(limitedFirst)
 		}
 	}
 	wait := time.Duration(0)
-	if e.cause == p.cause && e.versions[version] {
+	if e.cause == p.cause && len(e.versions) > 0 && e.versions[version()] {
 		wait = e.retryAt.Sub(now)
 	}
 	if evaluationLimit.forgotten(&e.attempts, now) {

@@ -10,7 +10,7 @@ func TestAResourceThatWasMendedRunsItsHooksBeforeDeletion(t *testing.T) {
 `)
 	act(t, b.memory, map[string]any{"list": ones(3)})
 	b.rest()
-	p := &costly{Program: b.program, b: b}
+	p := &costly{Program: b.program}
 	for i := range 6 {
 		act(t, b.memory, map[string]any{"list": ones(600 + i)})
 		b.stepsOf(2, p)

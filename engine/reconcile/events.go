@@ -38,6 +38,15 @@ func (s *state) recordObjectEvents(happened []rollout.Event) {
 	}
 }
 
+// TemplateDiffers returns the event of a resource that shows a fault of the engine: what was evaluated
+// without CUE is something else than what CUE says.
+func TemplateDiffers() rollout.Event {
+	return rollout.Event{
+		Reason: "TemplateDiffers", Warning: true,
+		Message: "a compiled template said something else than CUE: it is not used any more, and every resource of the kind is reconciled again; this is a fault of the operator, please report it with the resource and the package",
+	}
+}
+
 // recordTransition writes an Event when the resource becomes ready or fails.
 func (s *state) recordTransition(before, after map[string]any) {
 	from, to := status.PhaseOf(before), status.PhaseOf(after)

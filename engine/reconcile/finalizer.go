@@ -4,7 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"operetta.dev/engine/cluster"
 )
+
+// Finalizer keeps a deleted custom resource until its objects are gone. Its name is part of the
+// product's contract: with another name, resources with this one could not be deleted.
+const Finalizer = cluster.TeardownFinalizer
 
 // setFinalizers applies the engine's finalizer, or none, which removes it.
 func (s *state) setFinalizers(ctx context.Context, want ...string) error {
@@ -17,6 +23,7 @@ func (s *state) setFinalizers(ctx context.Context, want ...string) error {
 	if err := s.Resources.ApplyFinalizers(ctx, u); err != nil {
 		return fmt.Errorf("%s: finalizer: %w", s.owner, err)
 	}
+	s.cr = s.cr.DeepCopy() // the cache has this one
 	s.cr.SetFinalizers(want)
 	return nil
 }

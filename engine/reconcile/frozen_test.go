@@ -51,7 +51,7 @@ func TestB1ReadsOfAFrozenCacheDoNoHarm(t *testing.T) {
 // migration that is run again.
 func TestB1ReadsOfAFrozenCacheRunNoHookTwice(t *testing.T) {
 	t.Parallel()
-	scene{program: load(t, hooked)}.sweepFrozen(t, hookedWorkloads)
+	scene{program: evaluator(t, hooked)}.sweepFrozen(t, hookedWorkloads)
 }
 
 // sweepFrozen lives through workloads with the cache frozen at each of their first

@@ -165,7 +165,7 @@ var hookedWorkloads = map[string]workload{
 // first object is deleted where it has to, and nothing is left behind.
 func TestA1A2HooksSurviveACrashAfterEveryWrite(t *testing.T) {
 	t.Parallel()
-	s := scene{program: load(t, hooked)}
+	s := scene{program: evaluator(t, hooked)}
 	if left, _ := s.liveThrough(t, hookedWorkloads["W4 delete"], fault{}); len(left.State) != 0 {
 		t.Fatalf("left behind without any fault: %v", left.State)
 	}
@@ -181,7 +181,7 @@ func TestA3HooksLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	some := maps.Clone(hookedWorkloads)
 	delete(some, "W4 delete at once")
-	scene{program: load(t, hooked)}.sweepAway(t, some)
+	scene{program: evaluator(t, hooked)}.sweepAway(t, some)
 }
 
 // backupComesFirst checks that, in the deletion of the resource, nothing but what an

@@ -21,6 +21,9 @@ type memory struct {
 	writes        writeHistory
 	evaluation    exceededEvaluation
 	refusedStatus refusedStatus
+	// read is what the last step has read, or nil if it has failed, and settled the same if it has found nothing to do.
+	read    *reading
+	settled *settled
 	// statusForbidden says that the API server forbids to write the status, and people were told.
 	statusForbidden bool
 }
@@ -42,6 +45,13 @@ func (m *memories) get(key types.NamespacedName, uid types.UID) *memory {
 	if m.of[key] == nil || m.of[key].uid != uid {
 		m.of[key] = &memory{uid: uid}
 	}
+	return m.of[key]
+}
+
+// peek returns the memory of a resource of a name, or nil.
+func (m *memories) peek(key types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	return m.of[key]
 }
 

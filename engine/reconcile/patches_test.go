@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 )
 
@@ -68,7 +68,7 @@ func expectPatch(t *testing.T, m *memory.Cluster, name, reason string) {
 }
 
 // patchable is a settled resource whose cluster serves patches.
-func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Reconciler) {
+func patchable(t *testing.T) (*evaluate.Evaluator, *faulty, *reconcile.Reconciler) {
 	t.Helper()
 	p, c := loadShop(t), settled(t)
 	c.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
@@ -78,7 +78,7 @@ func patchable(t *testing.T) (*program.Program, *faulty, *reconcile.Reconciler) 
 }
 
 // step takes the resource so many steps, and returns what was written by them.
-func step(t *testing.T, p *program.Program, c *faulty, l *reconcile.Reconciler, times int) []string {
+func step(t *testing.T, p *evaluate.Evaluator, c *faulty, l *reconcile.Reconciler, times int) []string {
 	t.Helper()
 	before := len(c.Changes())
 	for range times {

@@ -87,7 +87,7 @@ var treatedWorkloads = map[string]workload{
 
 func loadTreated(t *testing.T) scene {
 	t.Helper()
-	return scene{program: load(t, treated), part: load(t, inner), set: setTreated, play: guardDoors}
+	return scene{program: evaluator(t, treated), part: evaluator(t, inner), set: setTreated, play: guardDoors}
 }
 
 // setTreated prepares what the package meets: an object of another controller, and an

@@ -14,12 +14,13 @@
 //
 //	component_timeout.go   timeouts of components
 //	evaluation_limit.go    evaluations that take too much or too long
-//	write_limits.go        the backoff of writes that others provoke
+//	write_backoff.go       the backoff of writes that others provoke
 //	status_write.go        the write of the status; status_interval.go how often progress is written
 //	stored_state.go        the state that the engine keeps in the status
 //	pause.go               pausing; annotations.go the other annotations for people
 //	finalizer.go           the write of the finalizer; whether there has to be one is for rollout (NeedsFinalizer)
 //	teardown.go            deletion; package_missing.go deletion without the package
+//	unchanged.go           steps of resources at rest
 //	memory.go              what the process remembers of a resource
 package reconcile
 
@@ -71,8 +72,6 @@ type Reconciler struct {
 	Cluster   cluster.Cluster
 	Recorder  Recorder
 	Now       func() time.Time
-	// Clock measures how long evaluations take; nil is time.Now.
-	Clock func() time.Time
 	// WatchInputs is told which inputs a resource refers to, as in rollout.Engine; it may be nil.
 	WatchInputs func(owner types.NamespacedName, inputs []program.Input)
 	// ConfigMap names the operator's configuration; its zero value is none.
@@ -118,6 +117,14 @@ type state struct {
 	// redactor knows the Secrets that the step has read.
 	redactor *redact.Redactor
 	memory   *memory
+	// inputs are what the rollout has read besides its objects, and unwritten says that the status
+	// was as it is to be.
+	inputs    []program.Input
+	unwritten bool
+	// expected is what the step was expected to read, and expectedVersions are the versions of that before it began;
+	// "" if they are not known.
+	expected         reading
+	expectedVersions string
 }
 
 // Step takes a resource one step further with a package. It returns when to step again without an
@@ -133,6 +140,9 @@ func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Packa
 }
 
 func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
+	if again, ok := l.unchanged(ctx, key, p); ok {
+		return again, nil
+	}
 	s, err := l.fetch(ctx, key, p, redactor)
 	wrong, unread := errors.AsType[*corruptStatusError](err)
 	often, restless := errors.AsType[*tooOftenError](err)
@@ -239,6 +249,7 @@ func (s *state) rebuild(ctx context.Context) error {
 
 // rollOut runs the package once and reports the result.
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
+	s.expectReading(ctx) // before anything else is read
 	in, err := s.input(ctx)
 	if bad, ok := errors.AsType[*configError](err); ok {
 		return s.reportNotStarted(ctx, status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}, nil)
@@ -248,8 +259,11 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	}
 	limited := s.limitEvaluations(in)
 	result, failure := s.engine(limited).Run(ctx, in)
-	result.RequeueAfter = earliest(earliest(result.RequeueAfter, limited.retryAfter), s.memory.podProblems.endStep(s.Now()))
-	return s.conclude(ctx, result, failure)
+	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endStep(s.Now()))
+	result.RequeueAfter = earliest(result.RequeueAfter, result.RetryAfter)
+	again, err := s.conclude(ctx, result, failure)
+	s.noteSettled(result, again, err)
+	return again, err
 }
 
 // reportNotStarted reports a rollout that cannot start. The objects stay as they are.
@@ -270,8 +284,16 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: p, Cluster: s.Cluster, WatchInputs: s.WatchInputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Package: p, Cluster: s.Cluster, WatchInputs: s.watchInputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
 		PodProblem: s.podProblem, FinishedObject: s.FinishedObject,
+	}
+}
+
+// watchInputs notes which inputs the resource refers to, and passes that on.
+func (s *state) watchInputs(owner types.NamespacedName, inputs []program.Input) {
+	s.inputs = inputs
+	if s.WatchInputs != nil {
+		s.WatchInputs(owner, inputs)
 	}
 }
 

@@ -74,8 +74,11 @@ func TestComponentsWithoutAnOrderAreAppliedConcurrently(t *testing.T) {
 	}
 }
 
-// stacked is a package whose evaluation panics.
+// stacked is another version of a package, whose evaluation panics.
 type stacked struct{ *program.Program }
+
+// Digest implements reconcile.Package.
+func (stacked) Digest() string { return "stacked" }
 
 // Evaluate implements reconcile.Package.
 func (stacked) Evaluate(program.Session) (program.Rollout, error) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -23,6 +24,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	after := s.build(result.Completion)
 	s.recordObjectEvents(result.Events)
 	significance := status.CompareSignificance(before, after)
+	s.unwritten = significance == status.NoChange
 	wait := s.memory.writes.statusWait(significance, s.Now())
 	if significance == status.ProgressOnly {
 		wait = max(wait, s.memory.untilProgress(s.Now()))
@@ -47,10 +49,6 @@ func (s *state) build(c status.Completion) map[string]any { return status.Build(
 // statusInput returns what the status for a completion is built from.
 func (s *state) statusInput(c status.Completion) status.Input {
 	name, digest := s.identify()
-	fault := ""
-	if s.PackageFault != nil {
-		fault = s.PackageFault()
-	}
 	return status.Input{
 		Completion:   s.redacted(c),
 		Before:       s.before,
@@ -58,12 +56,20 @@ func (s *state) statusInput(c status.Completion) status.Input {
 		Now:          s.Now(),
 		Package:      name,
 		Digest:       digest,
-		PackageFault: s.redactor.Text(fault),
+		PackageFault: s.redactor.Text(s.packageFault()),
 		Version:      s.version(),
 		Inventory:    s.inventory.Encode(),
 		Hooks:        encodeHooks(s.hookStates),
 		HandledAt:    s.cr.GetAnnotations()[AnnotationReconcileAt],
 	}
+}
+
+// packageFault returns what is wrong with the present files of the package, or "".
+func (l *Reconciler) packageFault() string {
+	if l.PackageFault == nil {
+		return ""
+	}
+	return l.PackageFault()
 }
 
 // identify returns name and digest of the package. The status has them if the package does not run
@@ -140,7 +146,7 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 	if !ok {
 		return nil
 	}
-	for _, m := range cr.GetManagedFields() {
+	for _, m := range ownership.ManagedFields(cr) {
 		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "status" || m.FieldsV1 == nil {
 			continue
 		}

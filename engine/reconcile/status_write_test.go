@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 )
 
 func TestTheEnginesStatusIsWhatItHasAppliedToTheStatus(t *testing.T) {
@@ -35,6 +36,10 @@ func TestTheEnginesStatusIsWhatItHasAppliedToTheStatus(t *testing.T) {
 			}
 			if diff := cmp.Diff(row.want, ownStatus(cr)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+			ownership.CompactManagedFields(cr) // as a cache has it
+			if diff := cmp.Diff(row.want, ownStatus(cr)); diff != "" {
+				t.Errorf("from a cache: %s (-want +got):\n%s", row.reason, diff)
 			}
 		})
 	}

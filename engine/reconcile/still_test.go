@@ -9,8 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/patch"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/status"
 )
@@ -97,13 +97,13 @@ func TestAHundredReconcilesSayTheSameByteForByte(t *testing.T) {
 				t.Fatalf("phase and Ready are %q, want %q", got, row.want)
 			}
 			want, written := b.said(), len(b.memory.Changes())
-			var memo *program.Memo
+			var memo *evaluate.Evaluator
 			for i := range 100 {
 				if i%10 == 0 {
 					was := b.life
 					b.restart()
 					b.life.Cluster, b.life.Patches = was.Cluster, was.Patches
-					memo = program.NewMemo(b.program, 1)
+					memo = evaluate.New(b.program, evaluate.Options{})
 				}
 				_, _ = b.life.Step(t.Context(), shopKey, memo)
 				b.now = b.now.Add(4 * time.Second)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/reconcile"
-	"operetta.dev/engine/source"
+	"operetta.dev/test/inline"
 )
 
 // shop is the workload of the sweeps: eight objects of six kinds in four layers,
@@ -131,9 +130,11 @@ type outcome struct {
 
 // A scene is what a workload is lived through in.
 type scene struct {
-	program *program.Program
+	// program is shared by all processes of all plans, which evaluate the same sessions again and
+	// again: what it remembers is that of one session, whoever asks.
+	program *evaluate.Evaluator
 	// part is the package of what the first one renders, or nil.
-	part *program.Program
+	part *evaluate.Evaluator
 	// set prepares the cluster, and play is what its controllers do besides.
 	set, play func(t *testing.T, m *memory.Cluster)
 	// chance are the objects that are left by what was done on the way, and not by how
@@ -142,7 +143,7 @@ type scene struct {
 }
 
 // liveThrough lives through a workload with a fault, and returns what came of it.
-func liveThrough(t *testing.T, p *program.Program, w workload, f fault) (outcome, *faulty) {
+func liveThrough(t *testing.T, p *evaluate.Evaluator, w workload, f fault) (outcome, *faulty) {
 	t.Helper()
 	return scene{program: p}.liveThrough(t, w, f)
 }
@@ -178,7 +179,7 @@ func (s scene) open(t *testing.T, f fault) *faulty {
 }
 
 // settle lives through a scene of one package alone.
-func settle(t *testing.T, c *faulty, p *program.Program, last bool) {
+func settle(t *testing.T, c *faulty, p *evaluate.Evaluator, last bool) {
 	t.Helper()
 	scene{program: p}.settle(t, c, last)
 }
@@ -226,13 +227,11 @@ type process struct {
 	scene
 	cluster      *faulty
 	shops, parts *reconcile.Reconciler
-	// remembers is the package with what its last evaluation came to.
-	remembers *program.Memo
 }
 
 // start starts a new process.
 func (s scene) start(c *faulty) *process {
-	p := &process{scene: s, cluster: c, shops: newLife(c), parts: newLife(c), remembers: program.NewMemo(s.program, 1)}
+	p := &process{scene: s, cluster: c, shops: newLife(c), parts: newLife(c)}
 	p.parts.Kind = partKind
 	return p
 }
@@ -240,7 +239,7 @@ func (s scene) start(c *faulty) *process {
 // step takes every resource one step further.
 func (p *process) step(t *testing.T) error {
 	t.Helper()
-	_, err := p.shops.Step(t.Context(), shopKey, p.remembers)
+	_, err := p.shops.Step(t.Context(), shopKey, p.program)
 	if p.part == nil {
 		return err
 	}
@@ -312,23 +311,15 @@ func maskTimes(v any) {
 	}
 }
 
-// load loads a package of one file.
-func load(t *testing.T, text string) *program.Program {
+// evaluator loads a package of one file, and evaluates it as an operator does.
+func evaluator(t *testing.T, text string) *evaluate.Evaluator {
 	t.Helper()
-	snapshot, err := source.New(fstest.MapFS{"shop/shop.cue": &fstest.MapFile{Data: []byte(text)}}, "shop", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := program.Load(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return evaluate.New(inline.Program(t, text), evaluate.Options{})
 }
 
-func loadShop(t *testing.T) *program.Program {
+func loadShop(t *testing.T) *evaluate.Evaluator {
 	t.Helper()
-	return load(t, shop)
+	return evaluator(t, shop)
 }
 
 // TestA1A2SurvivesACrashAfterEveryWrite is A1 and A2: the process dies after each

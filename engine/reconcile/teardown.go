@@ -8,15 +8,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
-
-// Finalizer keeps a deleted custom resource until its objects are gone. Its name is part of the
-// product's contract: with another name, resources with this one could not be deleted.
-const Finalizer = cluster.TeardownFinalizer
 
 // teardown deletes the objects of a deleted resource in order, from the inventory alone, and
 // removes the finalizer when none is left.

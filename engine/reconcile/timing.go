@@ -18,14 +18,8 @@ const (
 	packageMissingGracePeriod = 10 * time.Second
 )
 
-// Evaluations that take too long.
+// Evaluations that exceed a limit.
 const (
-	// slowEvaluation is how long an evaluation may take. An honest resource takes milliseconds, so
-	// a machine would have to be a thousand times too slow to exceed it.
-	slowEvaluation = 10 * time.Second
-	// slowRollout is how long all evaluations of one rollout may take. Each layer of components
-	// needs at least one.
-	slowRollout = 6 * slowEvaluation
 	// limitedFirst is when an evaluation that exceeded a limit is repeated although nothing has
 	// changed, because the machine may have been slow. The pause doubles each time.
 	limitedFirst = 5 * time.Minute

@@ -1,6 +1,6 @@
 // Package redact removes the values of Secrets from text and data: everything that leaves
 // the engine for a status, an event, a log or a terminal passes through a Redactor that
-// knows the Secrets in sight.
+// knows the Secrets that a reconcile has read.
 //
 // It is the second of two safeguards. The first is redact_by_comparison.go in package program,
 // which shows a CUE message only if it does not depend on a Secret, however the value was
@@ -56,7 +56,7 @@ const saltAnnotation = "operetta.dev/salt"
 // lastAppliedAnnotation is the annotation in which kubectl keeps the whole object.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// A Redactor knows the Secrets in sight of one reconcile. It is safe for concurrent use. A nil
+// A Redactor knows the Secrets that one reconcile has read. It is safe for concurrent use. A nil
 // Redactor redacts nothing.
 type Redactor struct {
 	mu sync.RWMutex

@@ -2,14 +2,13 @@ package render_test
 
 import (
 	"testing"
-	"testing/fstest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/rollout"
-	"operetta.dev/engine/source"
 	"operetta.dev/engine/status"
+	"operetta.dev/test/inline"
 )
 
 // header begins every package of these tests; its lines are counted in positions.
@@ -27,20 +26,7 @@ live: _
 // load compiles a package of which only the components are given.
 func load(t *testing.T, body string) *program.Program {
 	t.Helper()
-	return loadText(t, header+body)
-}
-
-func loadText(t *testing.T, text string) *program.Program {
-	t.Helper()
-	snapshot, err := source.New(fstest.MapFS{"site/site.cue": {Data: []byte(text)}}, "site", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := program.Load(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return inline.Program(t, header+body)
 }
 
 // site is the custom resource of these tests.

@@ -2,10 +2,12 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,11 +84,16 @@ func (ap applier) apply(ctx context.Context, want []ownership.Desired, c program
 func (ap applier) steps(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) ([]step, application) {
 	var out application
 	var steps []step
-	for _, d := range byKind(want) {
-		if closed && !ap.appliedBefore(d) {
-			continue
+	wanted := byKind(want)
+	if closed {
+		wanted = slices.DeleteFunc(wanted, func(d ownership.Desired) bool { return !ap.appliedBefore(d) })
+	}
+	looked, failures := ap.lookAhead(ctx, c.Name, wanted, closed)
+	for i, d := range wanted {
+		s, err := looked[i], failures[i]
+		if fault, ok := errors.AsType[*PanicError](err); ok {
+			panic(fault) // it stops the component, as one in this goroutine does
 		}
-		s, err := ap.step(ctx, c.Name, d)
 		if err != nil {
 			return steps, out.refused(ap.writeFailure(ctx, step{want: d}, err)).concluded(c.Name)
 		}
@@ -101,6 +108,38 @@ func (ap applier) steps(ctx context.Context, want []ownership.Desired, c program
 	}
 	delayTogether(steps)
 	return steps, out
+}
+
+// lookAhead returns the step of each object, or why there is none, up to the first that refuses the
+// component. Objects that are absent cost a read each: once the first of them is looked up, and the
+// component has a chance, the others are read side by side.
+func (ap applier) lookAhead(ctx context.Context, component string, want []ownership.Desired, closed bool) ([]step, []error) {
+	steps, failures := make([]step, len(want)), make([]error, len(want))
+	group := errgroup.Group{}
+	group.SetLimit(parallelReads)
+	absent := 0
+	for i, d := range want {
+		look := func() error {
+			failures[i] = guarded(func() (err error) { steps[i], err = ap.step(ctx, component, d); return err })
+			return nil
+		}
+		if ap.live[component][d.Object] == nil {
+			absent++
+		}
+		if absent > 1 {
+			group.Go(look)
+			continue
+		}
+		_ = look() // each step carries its own error
+		if failures[i] != nil {
+			break
+		}
+		if _, refused := blockedOutcome(component, steps[i]); refused && !closed {
+			break
+		}
+	}
+	_ = group.Wait()
+	return steps, failures
 }
 
 // performAll carries out the steps of a component. It stops at an object that is refused if the
@@ -132,7 +171,7 @@ func (ap applier) performAll(ctx context.Context, component string, steps []step
 
 // appliedBefore reports whether exactly this manifest was applied before.
 func (ap applier) appliedBefore(d ownership.Desired) bool {
-	e, _, ok := ap.in.Inventory.Find(d.Ref(), ap.in.Owner.Namespace)
+	e, ok := ap.stored[d.Ref().Identity()]
 	return ok && e.Digest == d.Digest
 }
 
@@ -207,6 +246,8 @@ func (ap applier) perform(ctx context.Context, s step, out *application) error {
 	if err != nil {
 		return err
 	}
+	// The same reconcile decides about the object again, which is remembered for objects as caches have them.
+	ownership.CompactManagedFields(result)
 	if !s.onlyMarks() {
 		out.settled = append(out.settled, s.want)
 	}

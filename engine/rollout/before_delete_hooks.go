@@ -69,7 +69,7 @@ func (h HookStates) BeforeDeletion(inventory ownership.Inventory) string {
 
 // BeforeDelete runs the hooks that come before the first object of a deleted resource is
 // deleted, and reports whether the objects may be deleted now. Hooks that can never end must
-// not keep a resource for ever, so these are skipped: those of a package that cannot be
+// not keep a resource forever, so these are skipped: those of a package that cannot be
 // evaluated, those in a namespace that is being deleted, and those that wait for objects that
 // were never created.
 func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, done bool, err error) {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,16 +14,31 @@ import (
 
 // deploy applies and verifies the components layer by layer. The next layer sees what the API
 // server returned for the one before, so that a deep graph needs no more rollouts than a flat
-// one.
+// one. What was written may open the gate of a component that no edge connects to it, and that was
+// tried before: then the layers begin anew, with each such component once.
 func (r *run) deploy(ctx context.Context) error {
 	done := map[string]bool{}
+	for {
+		wrote, err := r.deployLayers(ctx, done)
+		if err != nil || !wrote || !r.reopen(ctx, done) {
+			return err
+		}
+		if err := r.each(ctx, r.stampAll, r.growInventory, r.storeInventory); err != nil {
+			return err
+		}
+	}
+}
+
+// deployLayers applies and verifies the components that are not done, and reports whether the package
+// sees anything new by that.
+func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, error) {
+	wrote := false
 	for layer := r.next(done); len(layer) > 0; layer = r.next(done) {
 		if r.applyLayer(ctx, layer) {
+			wrote = true
 			// The answers may complete other components, or change the graph behind the layer.
-			for _, phase := range []phase{r.evaluateOnce, r.plan, r.stampAll, r.growInventory, r.storeInventory} {
-				if err := phase(ctx); err != nil {
-					return err
-				}
+			if err := r.each(ctx, r.evaluateAnswers, r.plan, r.stampAll, r.growInventory, r.storeInventory); err != nil {
+				return wrote, err
 			}
 		}
 		for _, name := range layer {
@@ -34,6 +50,41 @@ func (r *run) deploy(ctx context.Context) error {
 			} else {
 				r.outcomes[name] = r.untouched(ctx, c, o)
 			}
+		}
+	}
+	return wrote, nil
+}
+
+// opening are the reasons for which a component waits that an answer of the API server may end.
+var opening = []status.Reason{status.ReasonDependency, status.ReasonRequirement, status.ReasonValue, status.ReasonUndecided}
+
+// reopen takes back the outcomes of components that waited for something which is there now, and
+// reports whether there are any. It does so once for each, whatever its gate says then. Those that
+// wait on say what they wait for now.
+func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
+	found := false
+	for _, name := range r.graph.Nodes() {
+		if !r.gated[name] || !slices.Contains(opening, r.outcomes[name].Reason) {
+			continue
+		}
+		c, _ := r.component(name)
+		delete(r.outcomes, name)
+		if blocked, closed := r.gate(c); closed {
+			r.outcomes[name] = r.untouched(ctx, c, blocked)
+			continue
+		}
+		r.gated[name] = false
+		delete(done, name)
+		found = true
+	}
+	return found
+}
+
+// each runs phases until one of them fails.
+func (r *run) each(ctx context.Context, phases ...phase) error {
+	for _, phase := range phases {
+		if err := phase(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -49,6 +100,9 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 	for i, name := range layer {
 		c, _ := r.component(name)
 		blocked, closed := r.gate(c)
+		if _, tried := r.gated[name]; !tried {
+			r.gated[name] = closed
+		}
 		if closed {
 			r.outcomes[name] = blocked
 			if !repairs(blocked) {
@@ -85,14 +139,14 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 func (r *run) collect(name string, a application) bool {
 	for _, w := range a.writes {
 		r.see(name, w.want.Object, w.result)
+		r.written[w.want.Ref().Identity()] = w.result
 		r.noteChange(w)
 	}
-	for _, d := range a.settled {
-		r.inventory = r.inventory.Applied(d, r.in.Owner.Namespace)
-	}
+	r.inventory = r.inventory.Applied(r.in.Owner.Namespace, a.settled...)
 	for _, d := range a.recreated {
 		r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 		delete(r.live[name], d.Object)
+		delete(r.written, d.Ref().Identity())
 	}
 	for _, f := range a.failures {
 		r.noteRejected(f)

@@ -17,6 +17,8 @@ import (
 type evaluated struct {
 	*observed
 	rollout program.Rollout
+	// byName are the components and hooks of the rollout.
+	byName map[string]program.Component
 	// patched are what this evaluation has made of the patches.
 	patched []patch.Report
 	// retryPatches is when to try a patch again whose kind is not served, or 0.
@@ -53,6 +55,21 @@ func (ev *evaluated) evaluate(ctx context.Context) error {
 	return stop(status.ReasonInvalidPackage, "the rendered identities keep changing with what is observed; an object's name must not depend on that object")
 }
 
+// evaluateAnswers evaluates the package over what the API server has answered, and over the inputs that
+// it names by that. Inputs that cannot be read now are left to the next rollout, which the events of
+// the written objects cause.
+func (ev *evaluated) evaluateAnswers(ctx context.Context) error {
+	for range maxRounds {
+		if err := ev.evaluateOnce(ctx); err != nil {
+			return err
+		}
+		if read, err := ev.readInputs(ctx, ev.rollout.Inputs); err != nil || !read {
+			return nil //nolint:nilerr // see above
+		}
+	}
+	return nil
+}
+
 // evaluateOnce evaluates the package over what is observed now, and applies the patches.
 func (ev *evaluated) evaluateOnce(ctx context.Context) error {
 	out, err := ev.Package.Evaluate(ev.session())
@@ -61,6 +78,7 @@ func (ev *evaluated) evaluateOnce(ctx context.Context) error {
 		return evaluationError(err)
 	}
 	ev.rollout = out
+	ev.index()
 	switch {
 	case len(out.Invalid) > 0:
 		return stop(status.ReasonInvalidSpec, out.Invalid.Error())
@@ -70,13 +88,17 @@ func (ev *evaluated) evaluateOnce(ctx context.Context) error {
 	if err := ev.patch(ctx); err != nil {
 		return err
 	}
+	ev.index()
 	ev.teachRedactor()
 	return nil
 }
 
 // evaluationError returns an evaluation without a result as a stopError. A retry would not
-// help: the same package says the same of the same resource.
+// help: the same package says the same of the same resource. It does if nothing was evaluated.
 func evaluationError(err error) error {
+	if _, ok := errors.AsType[*program.UnavailableError](err); ok {
+		return err
+	}
 	if panicked, ok := errors.AsType[*program.PanicError](err); ok {
 		return &stopError{fault: failed("", status.ReasonEvaluationFailed, oneLine(err.Error())), detail: string(panicked.Stack)}
 	}
@@ -136,14 +158,20 @@ func (ev *evaluated) everything() iter.Seq[program.Component] {
 	}
 }
 
-// component returns a component or a hook by its name.
-func (ev *evaluated) component(name string) (program.Component, bool) {
+// index makes byName. Of two of a name the first counts.
+func (ev *evaluated) index() {
+	ev.byName = make(map[string]program.Component, len(ev.rollout.Components))
 	for c := range ev.everything() {
-		if c.Name == name {
-			return c, true
+		if _, twice := ev.byName[c.Name]; !twice {
+			ev.byName[c.Name] = c
 		}
 	}
-	return program.Component{}, false
+}
+
+// component returns a component or a hook by its name.
+func (ev *evaluated) component(name string) (program.Component, bool) {
+	c, ok := ev.byName[name]
+	return c, ok
 }
 
 // ownStatus returns the author's status fields, or nil when nothing was evaluated.

@@ -143,11 +143,11 @@ func (hk *hooks) decideHook(ctx context.Context, c program.Component) (program.C
 // keeps those names until its content changes: its key would be lost with that Secret.
 func (hk *hooks) named(ctx context.Context, c program.Component) (program.Component, string, error) {
 	key := hk.keyOfHook(c)
-	named, digest, err := ownership.ByContent(c, key)
+	named, digest, err := ownership.NamedByContent(c, key)
 	if key == "" || err != nil {
 		return named, digest, err
 	}
-	before, plain, err := ownership.ByContent(c, "")
+	before, plain, err := ownership.NamedByContent(c, "")
 	if err != nil {
 		return named, digest, err
 	}

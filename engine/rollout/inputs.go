@@ -14,7 +14,8 @@ import (
 )
 
 // readInputs reads the inputs of the package, and reports whether they differ from those
-// that were read before.
+// that were read before. What an input selects is read once in a rollout: somebody may change it all
+// the time, and each change would be evaluated.
 func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bool, error) {
 	found := map[string]program.Found{}
 	watched := slices.Clone(obs.in.ConfigInputs)
@@ -29,12 +30,9 @@ func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bo
 		if !readable {
 			continue
 		}
-		f, err := ReadInput(ctx, obs.Cluster, i)
+		f, err := obs.readInput(ctx, i)
 		if err != nil {
 			return false, fmt.Errorf("input %s: %w", i.Name, err)
-		}
-		for _, o := range f.Objects {
-			obs.in.Redactor.Add(o)
 		}
 		found[i.Name] = f
 		watched = append(watched, i)
@@ -45,6 +43,28 @@ func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bo
 		obs.WatchInputs(types.NamespacedName{Namespace: obs.in.Owner.Namespace, Name: obs.in.Owner.Name}, watched)
 	}
 	return changed, nil
+}
+
+// readInput returns the objects of an input. If this rollout has written the one that is named, that
+// is what the API server has answered: the cache may not have it yet.
+func (obs *observed) readInput(ctx context.Context, i program.Input) (program.Found, error) {
+	selection := SelectionOf(i)
+	key := fmt.Sprint(selection)
+	f, known := obs.read[key]
+	if !known {
+		var err error
+		if f, err = ReadInput(ctx, obs.Cluster, i); err != nil {
+			return f, err
+		}
+		obs.read[key] = f
+	}
+	if u := obs.written[(cluster.Ref{GroupVersionKind: i.Kind, Namespace: i.Namespace, Name: i.Object}).Identity()]; u != nil && !f.Several {
+		f.Objects = []map[string]any{u.Object}
+	}
+	for _, o := range f.Objects {
+		obs.in.Redactor.Add(o)
+	}
+	return f, nil
 }
 
 // SelectionOf returns which objects an input selects.

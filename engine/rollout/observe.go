@@ -20,12 +20,18 @@ type observed struct {
 	in Input
 	// inventory is what is stored by now.
 	inventory ownership.Inventory
-	live      live
+	// stored are the entries of the inventory that the rollout started from.
+	stored map[cluster.Ref]ownership.Entry
+	live   live
 	// gone are the objects that have finished and do not exist any more.
 	gone map[cluster.Ref]gone
 	// found are the inputs by name, and unread those of kinds that are not served, with why.
 	found  map[string]program.Found
 	unread map[string]string
+	// read is what was read of inputs by selection, and written are the objects that this rollout has
+	// written as the API server has answered.
+	read    map[string]program.Found
+	written map[cluster.Ref]*unstructured.Unstructured
 	// hidden are the excluded components whose live objects the package does not see.
 	hidden map[string]string
 }
@@ -57,7 +63,11 @@ func (obs *observed) observe(ctx context.Context) error {
 	var places []place
 	for _, g := range obs.inventory {
 		for _, e := range g.Objects {
-			places = append(places, place{g.Component, e.Object, e.Ref(obs.in.Owner.Namespace)})
+			ref := e.Ref(obs.in.Owner.Namespace)
+			places = append(places, place{g.Component, e.Object, ref})
+			if _, twice := obs.stored[ref.Identity()]; !twice {
+				obs.stored[ref.Identity()] = e
+			}
 		}
 	}
 	if _, err := obs.look(ctx, places); err != nil {

@@ -18,7 +18,7 @@ type PanicError struct {
 
 // Error refers to the log.
 func (e *PanicError) Error() string {
-	return "the operator has a fault that this resource brings to light; its log says where"
+	return "the operator has a bug that this resource triggers; its log says where"
 }
 
 // guarded calls do, and returns a panic in it as a PanicError. Each goroutine of a rollout needs
@@ -26,7 +26,11 @@ func (e *PanicError) Error() string {
 func guarded(do func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = &PanicError{Cause: cause, Stack: debug.Stack()}
+			fault, again := cause.(*PanicError)
+			if !again {
+				fault = &PanicError{Cause: cause, Stack: debug.Stack()}
+			}
+			err = fault
 		}
 	}()
 	return do()

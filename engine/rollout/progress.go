@@ -12,10 +12,15 @@ type progress struct {
 	*evaluated
 	// desired are the objects of the components that may be applied.
 	desired map[string][]ownership.Desired
+	// stamped are the objects that were stamped, by component and object.
+	stamped map[[2]string]stamped
 	// awaited are the components that define kinds of their own which are not served yet,
 	// with what they wait for.
 	awaited  map[string]string
 	outcomes map[string]status.Component
+	// gated has the components that were tried, and whether their gate was closed then and has not
+	// opened since.
+	gated map[string]bool
 	// judged are the components whose outcome is about what was applied.
 	judged map[string]bool
 	// rejected is what the API server said of objects that it refused, by address.

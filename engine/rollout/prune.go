@@ -53,9 +53,17 @@ func (pr *progress) unwanted(ctx context.Context) map[ownership.Entry]bool {
 	for _, g := range pr.inventory {
 		c, exists := pr.component(g.Component)
 		_, excluded := pr.excluded[g.Component]
+		gone, applied := !exists && !pr.unlisted(g.Component) || excluded, pr.applied(c)
+		if !gone && !applied {
+			continue
+		}
+		desired := map[cluster.Ref]bool{}
+		for _, d := range pr.desired[g.Component] {
+			desired[d.Ref().Identity()] = true
+		}
 		for _, e := range g.Objects {
-			left := !exists && !pr.unlisted(g.Component) || excluded || pr.rendersNoMore(c, e)
-			if left && !rendered[e.Ref(pr.in.Owner.Namespace).Identity()] {
+			ref := e.Ref(pr.in.Owner.Namespace).Identity()
+			if (gone || !desired[ref]) && !rendered[ref] {
 				out[e] = true
 			}
 		}
@@ -85,14 +93,11 @@ func (ev *evaluated) unlisted(component string) bool {
 	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.StandsFor(component) })
 }
 
-// rendersNoMore reports whether a component was applied in this rollout without an object.
-func (pr *progress) rendersNoMore(c program.Component, e ownership.Entry) bool {
+// applied reports whether a component was applied in this rollout: what the inventory has of it beyond
+// what is desired, it does not render any more.
+func (pr *progress) applied(c program.Component) bool {
 	o := pr.outcomes[c.Name]
-	if c.Rendering != program.RenderedComplete || (o.State != status.Verified && o.State != status.Applied) {
-		return false
-	}
-	ref := e.Ref(pr.in.Owner.Namespace).Identity()
-	return !slices.ContainsFunc(pr.desired[c.Name], func(d ownership.Desired) bool { return d.Ref().Identity() == ref })
+	return c.Rendering == program.RenderedComplete && (o.State == status.Verified || o.State == status.Applied)
 }
 
 // Teardown deletes everything in an inventory, dependents first, and returns what is left of it.

@@ -36,7 +36,7 @@ func TestTwoObjectsOfOneIdentityFailBothOfTheirComponents(t *testing.T) {
 		says         []string // of the first component
 	}{
 		"of two components": {
-			reason: "each would overwrite the other for ever",
+			reason: "each would overwrite the other forever",
 			body: `components: a: objects: x: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.spec.name}
 components: b: objects: y: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "shop"}
 components: c: objects: z: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "other"}`,

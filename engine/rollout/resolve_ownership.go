@@ -34,7 +34,7 @@ func (ap applier) resolveOwnership(ctx context.Context, s *step) error {
 	case ownership.Conflict:
 		return ap.adoptFromDeletedOwner(ctx, s)
 	case ownership.Create:
-		if e, _, known := ap.in.Inventory.Find(s.want.Ref(), ap.in.Owner.Namespace); !known || e.Digest == "" {
+		if e, known := ap.stored[s.want.Ref().Identity()]; !known || e.Digest == "" {
 			return nil
 		}
 	case ownership.Update, ownership.Repair, ownership.Adopt:

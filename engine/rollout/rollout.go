@@ -132,6 +132,9 @@ type Result struct {
 	Patches []patch.Report
 	// RequeueAfter is when to reconcile again without an event; 0 is never.
 	RequeueAfter time.Duration
+	// RetryAfter is the part of RequeueAfter that the engine asks for, because no watch event tells of
+	// something that the rollout has read; 0 is nothing.
+	RetryAfter time.Duration
 	// Events are what happened, in the past tense.
 	Events     []Event
 	HookStates HookStates
@@ -184,11 +187,14 @@ func newRun(e *Engine, in Input) *run {
 	in.Owner.Reach = &e.Reach
 	inventory, events := withinReach(in.Owner, in.Inventory)
 	in.Inventory, in.Owner = inventory, in.Owner.WithInventory(inventory)
-	obs := &observed{Engine: e, in: in, inventory: inventory, live: live{}, unread: map[string]string{}, hidden: map[string]string{}}
+	obs := &observed{
+		Engine: e, in: in, inventory: inventory, live: live{}, unread: map[string]string{}, hidden: map[string]string{},
+		stored: map[cluster.Ref]ownership.Entry{}, read: map[string]program.Found{}, written: map[cluster.Ref]*unstructured.Unstructured{},
+	}
 	pr := &progress{
 		evaluated: &evaluated{observed: obs},
-		desired:   map[string][]ownership.Desired{}, awaited: map[string]string{},
-		outcomes: map[string]status.Component{}, judged: map[string]bool{}, rejected: map[string]string{},
+		desired:   map[string][]ownership.Desired{}, stamped: map[[2]string]stamped{}, awaited: map[string]string{},
+		outcomes: map[string]status.Component{}, gated: map[string]bool{}, judged: map[string]bool{}, rejected: map[string]string{},
 	}
 	states := HookStates{}
 	maps.Copy(states, in.HookStates)
@@ -237,6 +243,9 @@ func ClusterFault(err error) status.Component {
 	if _, ok := errors.AsType[*cluster.KindUnreadableError](err); ok {
 		out.Reason = status.ReasonKindUnreadable
 	}
+	if _, ok := errors.AsType[*program.UnavailableError](err); ok {
+		out.Reason = status.ReasonEvaluationFailed
+	}
 	return out
 }
 
@@ -255,16 +264,23 @@ func (r *run) finish() Result {
 	if out.Completion.Fault.IsZero() {
 		out.Completion.Fault = r.statusFault()
 	}
-	out.RequeueAfter = sooner(r.requeueAfter, r.retryPatches, r.rollout.RequeueAfter)
+	out.RetryAfter = r.retryAfter(out.Completion.Components)
+	out.RequeueAfter = sooner(out.RetryAfter, r.rollout.RequeueAfter)
+	return out
+}
+
+// retryAfter returns when to look again at what no watch event tells of, or 0.
+func (r *run) retryAfter(components []status.Component) time.Duration {
+	out := sooner(r.requeueAfter, r.retryPatches)
 	if len(r.unread) > 0 {
-		out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
+		out = sooner(out, retryAfter)
 	}
-	for _, c := range out.Completion.Components {
+	for _, c := range components {
 		switch c.Cause() {
 		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
-			out.RequeueAfter = sooner(out.RequeueAfter, retryAfter)
+			out = sooner(out, retryAfter)
 		case status.ReasonObjectRejected:
-			out.RequeueAfter = sooner(out.RequeueAfter, RejectedRetryAfter)
+			out = sooner(out, RejectedRetryAfter)
 		default:
 		}
 	}

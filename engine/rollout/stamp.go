@@ -3,8 +3,10 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -48,7 +50,7 @@ func (pr *progress) stamp(ctx context.Context, c program.Component) {
 			}
 			return
 		}
-		d, err := ownership.Stamp(pr.in.Owner, c.Name, o, ownership.Place{Scope: scope, Reach: pr.Reach, After: pr.dependencies(c.Name), Key: pr.keyOf(c.Name, o)})
+		d, err := pr.stampObject(c.Name, o, ownership.StampOptions{Scope: scope, Reach: pr.Reach, After: pr.dependencies(c.Name), Key: pr.keyOf(c.Name, o)})
 		if err != nil {
 			pr.outcomes[c.Name] = failed(c.Name, status.ReasonInvalidObject, err.Error())
 			return
@@ -56,6 +58,35 @@ func (pr *progress) stamp(ctx context.Context, c program.Component) {
 		out = append(out, d)
 	}
 	pr.desired[c.Name] = out
+}
+
+// A stamped is an object that was stamped in this rollout, with what it was stamped from.
+type stamped struct {
+	object  program.Object
+	options ownership.StampOptions
+	desired ownership.Desired
+}
+
+// stampObject stamps an object of a component. An object that an earlier evaluation of the same
+// rollout has rendered is not stamped again: digests are most of what a stamp costs.
+func (pr *progress) stampObject(component string, o program.Object, options ownership.StampOptions) (ownership.Desired, error) {
+	key := [2]string{component, o.Name}
+	if before, there := pr.stamped[key]; there && before.isFor(o, options) {
+		return before.desired, nil
+	}
+	d, err := ownership.Stamp(pr.in.Owner, component, o, options)
+	if err == nil {
+		pr.stamped[key] = stamped{o, options, d}
+	}
+	return d, err
+}
+
+// isFor reports whether stamping another object, of the same name and component, has the same
+// result. The owner and the reach of a rollout do not change.
+func (s stamped) isFor(o program.Object, options ownership.StampOptions) bool {
+	return s.object.Identity == o.Identity && s.object.Policy == o.Policy && s.object.Position == o.Position &&
+		s.options.Scope == options.Scope && s.options.Key == options.Key && slices.Equal(s.options.After, options.After) &&
+		object.EqualFields(s.object.Manifest, o.Manifest)
 }
 
 // rendering is one object that a component renders.
@@ -70,7 +101,7 @@ func (x rendering) String() string {
 }
 
 // failDuplicates fails the components that render an object of the same identity: each
-// would overwrite the other's for ever, and only a person can say which is meant. A component
+// would overwrite the other's forever, and only a person can say which is meant. A component
 // that should not exist, or perhaps not, renders nothing.
 func (pr *progress) failDuplicates(ctx context.Context) {
 	renders := map[cluster.Ref][]rendering{}

@@ -7,7 +7,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// TestWhatOnlyAPersonCanBringStalls: to wait for it silently would be to wait for ever.
+// TestWhatOnlyAPersonCanBringStalls: to wait for it silently would be to wait forever.
 func TestWhatOnlyAPersonCanBringStalls(t *testing.T) {
 	t.Parallel()
 	const optional = "cr: spec: {title?: string}\n"

@@ -25,14 +25,13 @@ func (r *run) storeInventory(ctx context.Context) error { return r.storeBeforeWr
 
 // grownInventory returns the inventory with what is to be applied.
 func (pr *progress) grownInventory(ctx context.Context) ownership.Inventory {
-	grown := pr.inventory
+	var groups []ownership.Group
 	for _, c := range pr.rollout.Components {
-		if !pr.mayBeApplied(c) {
-			continue
+		if pr.mayBeApplied(c) {
+			groups = append(groups, ownership.Group{Component: c.Name, DependsOn: pr.deletedAfter(c.Name), Objects: pr.entries(ctx, c)})
 		}
-		grown = grown.With(c.Name, pr.deletedAfter(c.Name), pr.entries(ctx, c))
 	}
-	return grown.Linked(pr.graph.Dependencies).Ordered(pr.graph.Nodes())
+	return pr.inventory.WithGroups(groups...).Linked(pr.graph.Dependencies).Ordered(pr.graph.Nodes())
 }
 
 // entries returns the inventory's entries of a component's objects. An object has none while
@@ -75,13 +74,13 @@ func (pr *progress) relinked() ownership.Inventory {
 	if pr.graph == nil {
 		return pr.inventory
 	}
-	out := pr.inventory
+	var groups []ownership.Group
 	for _, c := range pr.rollout.Components {
 		if o := pr.outcomes[c.Name]; o.State == status.Verified || o.State == status.Applied {
-			out = out.With(c.Name, pr.dependencies(c.Name), nil)
+			groups = append(groups, ownership.Group{Component: c.Name, DependsOn: pr.dependencies(c.Name)})
 		}
 	}
-	return out.Linked(pr.graph.Dependencies)
+	return pr.inventory.WithGroups(groups...).Linked(pr.graph.Dependencies)
 }
 
 // dependencies returns what a component depends on. In place of a component without objects
@@ -127,12 +126,6 @@ func (r *run) checkInventory(grown ownership.Inventory) error {
 		return stop(status.ReasonStatusTooLarge, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
 	}
 	return nil
-}
-
-// needsFinalizer reports whether garbage collection would not do for an inventory: its objects
-// are deleted in an order, an owner reference does not reach them, or a hook runs before.
-func (hk *hooks) needsFinalizer(inventory ownership.Inventory) bool {
-	return inventory.NeedsTeardown() || slices.ContainsFunc(hk.rollout.Hooks, func(h program.Hook) bool { return h.Phase == program.BeforeDelete })
 }
 
 // mayBeApplied reports whether a component is applied in this rollout once the components that

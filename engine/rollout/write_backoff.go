@@ -152,7 +152,7 @@ func (d WriteDelay) text() string {
 	case d.Why.Verb == ownership.Adopt:
 		what = "it is taken by somebody else each time it was adopted"
 	}
-	return fmt.Sprintf("%s, at least %d times in a row; it is written in growing pauses of up to %s", what, magnitude(d.Times),
+	return fmt.Sprintf("%s, at least %d times in a row; it is written with growing delays of up to %s", what, magnitude(d.Times),
 		strings.TrimSuffix(d.Longest.String(), "0s"))
 }
 

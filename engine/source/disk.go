@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 )
 
@@ -44,7 +45,7 @@ func (e *LimitError) Error() string { return e.Name + ": " + e.Problem }
 // of a package must not be able to block the reading process or exhaust its memory.
 type disk struct {
 	root *os.Root
-	// stats are the files and folders that were read or looked for, nil if they do not exist.
+	// stats are the files and folders that were read or looked for, nil for what is missing.
 	stats map[string]fs.FileInfo
 }
 
@@ -103,7 +104,7 @@ func openSame(root *os.Root, name string, info fs.FileInfo) (*os.File, fs.FileIn
 func (d *disk) Stat(name string) (fs.FileInfo, error) {
 	info, err := d.root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		d.stats[name] = nil
+		d.stats[d.missing(name)] = nil
 	}
 	if link, wrong := d.root.Lstat(name); err != nil && wrong == nil && link.Mode()&fs.ModeSymlink != 0 {
 		return nil, &LimitError{name, "it is a link that leads out of the folder of the module, or to nothing"}
@@ -113,6 +114,18 @@ func (d *disk) Stat(name string) (fs.FileInfo, error) {
 	}
 	d.stats[name] = info
 	return info, nil
+}
+
+// missing returns the folder nearest to the root that does not exist and in which a file would be, or the
+// file. As long as that is missing, so is the file. Most imports are looked for in folders that no module has.
+func (d *disk) missing(name string) string {
+	for at := path.Dir(name); at != "."; at = path.Dir(at) {
+		if _, err := d.root.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		name = at
+	}
+	return name
 }
 
 // ReadFile returns the content of a regular file.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,10 +202,11 @@ func TestReaderSeesEveryChange(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	settle := func() {
 		t.Helper()
-		for _, name := range []string{file, filepath.Join(dir, "shop"), dir} {
-			if err := os.Chtimes(name, old, old); err != nil {
-				t.Fatal(err)
-			}
+		err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Chtimes(name, old, old))
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	settle()
@@ -235,6 +237,8 @@ func TestReaderSeesEveryChange(t *testing.T) {
 			settle()
 		}},
 		{"a module above", func() { write("cue.mod/module.cue", "module: \"a.b/c\"\nlanguage: version: \"v0.17.0\"\n")(t, dir) }},
+		{"an import", func() { writeFile(t, file, "package x\n\nimport \"d.e/f/g\"\n\na: g.a\n"); settle() }},
+		{"a vendored package", func() { write("cue.mod/pkg/d.e/f/g/g.cue", "package g\n\na: 1\n")(t, dir) }},
 	} {
 		before := read()
 		c.do()

@@ -93,7 +93,7 @@ var expansions = map[string]struct {
 		[]string{"cue/a/a.cue"}, nil, "package cue/a/a.cue: not a folder; name the folder that holds the package",
 	},
 	"dots where there is nothing": {
-		"an engine without packages does nothing, for ever",
+		"an engine without packages does nothing, forever",
 		[]string{"empty/..."}, nil, "no operator package below empty: a package embeds operator.#Controller at its root",
 	},
 	"dots below what is not there": {

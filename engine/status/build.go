@@ -1,13 +1,12 @@
 package status
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"operetta.dev/engine/object"
 )
 
 // Input is what a status is built from.
@@ -161,22 +160,7 @@ func ongoing(s metav1.ConditionStatus, message string) string {
 }
 
 // Same reports whether two statuses are equal, whatever the Go types of their numbers.
-func Same(a, b map[string]any) bool {
-	return equality.Semantic.DeepEqual(normal(a), normal(b))
-}
-
-// normal converts all numbers to one type.
-func normal(m map[string]any) map[string]any {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return m
-	}
-	out := map[string]any{}
-	if json.Unmarshal(b, &out) != nil {
-		return m
-	}
-	return out
-}
+func Same(a, b map[string]any) bool { return object.EqualFields(a, b) }
 
 // Significance says how soon a change of the status has to be written.
 type Significance string

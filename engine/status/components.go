@@ -5,19 +5,50 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A componentStatus is a component as the status has it.
+// A componentStatus is a component as the status has it. It is read and written by hand, because each
+// reconcile does that, and reflection allocates for each field of each component.
 type componentStatus struct {
-	Name       string `json:"name"`
-	State      State  `json:"state"`
-	Reason     Reason `json:"reason"`
-	Message    string `json:"message,omitempty"`
-	TimedOutIn State  `json:"timedOutIn,omitempty"`
-	Since      string `json:"since,omitempty"`
-	Blocks     string `json:"blocks,omitempty"`
+	Name       string
+	State      State
+	Reason     Reason
+	Message    string
+	TimedOutIn State
+	Since      string
+	Blocks     string
+}
+
+// entry returns the component as a JSON value. Fields that may be missing are left out if they are empty.
+func (s componentStatus) entry() map[string]any {
+	out := map[string]any{"name": s.Name, "state": string(s.State), "reason": string(s.Reason)}
+	optional := func(field, text string) {
+		if text != "" {
+			out[field] = text
+		}
+	}
+	optional("message", s.Message)
+	optional("timedOutIn", string(s.TimedOutIn))
+	optional("since", s.Since)
+	optional("blocks", s.Blocks)
+	return out
+}
+
+// readEntry returns the component of a JSON value, and reports whether that can be read.
+func readEntry(value any) (componentStatus, bool) {
+	var s componentStatus
+	m, ok := value.(map[string]any)
+	ok = ok && readText(m, "name", &s.Name) && readText(m, "state", &s.State) && readText(m, "reason", &s.Reason) &&
+		readText(m, "message", &s.Message) && readText(m, "timedOutIn", &s.TimedOutIn) &&
+		readText(m, "since", &s.Since) && readText(m, "blocks", &s.Blocks)
+	return s, ok
+}
+
+// readText reads a text, which may be missing or null. It reports whether it is one.
+func readText[T ~string](m map[string]any, field string, to *T) bool {
+	text, ok := m[field].(string)
+	*to = T(text)
+	return ok || m[field] == nil
 }
 
 // components returns what the status says of each component.
@@ -31,8 +62,7 @@ func components(in Input, all []Component) []any {
 			s.Since = transitionTime(before, c, in.Now).UTC().Format(time.RFC3339)
 		}
 		s.Blocks = Shorten(names(blocks.by(i)), limit)
-		m, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&s) // it has plain fields
-		out = append(out, m)
+		out = append(out, s.entry())
 	}
 	return out
 }
@@ -103,7 +133,14 @@ func names(all []string) string {
 // same state for the same generation of the spec, or else now. The reason may have changed: a
 // component that waits for the next thing keeps its time.
 func Since(before map[string]any, c Component, generation int64, now time.Time) time.Time {
-	return transitionTime(previousComponents(before, generation), c, now)
+	var was []componentStatus
+	for _, entry := range previousEntries(before, generation) {
+		if s, ok := readEntry(entry); ok && s.Name == c.Name {
+			was = append(was, s)
+			break
+		}
+	}
+	return transitionTime(was, c, now)
 }
 
 // transitionTime returns when a component came into its state, given the components before.
@@ -125,16 +162,19 @@ func (s componentStatus) component() Component {
 // previousComponents returns the components of a status if it has the same generation of the spec. An
 // entry that cannot be read counts as missing, as in conditionsOf.
 func previousComponents(before map[string]any, generation int64) []componentStatus {
-	if observed, _ := before["observedGeneration"].(int64); observed != generation {
-		return nil
-	}
 	var out []componentStatus
-	for _, c := range list(before, "components") {
-		var s componentStatus
-		m, ok := c.(map[string]any)
-		if ok && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &s) == nil {
+	for _, entry := range previousEntries(before, generation) {
+		if s, ok := readEntry(entry); ok {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// previousEntries returns the entries of the components of a status if it has the same generation of the spec.
+func previousEntries(before map[string]any, generation int64) []any {
+	if observed, _ := before["observedGeneration"].(int64); observed != generation {
+		return nil
+	}
+	return list(before, "components")
 }

@@ -30,7 +30,7 @@ func PackageBroken(before map[string]any, generation int64, now time.Time, fault
 	)
 	out["phase"] = string(PhaseFailed)
 	if _, known := out["observedGeneration"]; known {
-		out["observedGeneration"] = generation // one that was lost says that more was
+		out["observedGeneration"] = generation // if it is missing, other fields were lost too, so it stays missing
 	}
 	return out
 }
@@ -45,7 +45,7 @@ func AskWhetherServed(before map[string]any, generation int64, now time.Time) ma
 }
 
 // Disputed reports whether a status says, or asks whether, nobody serves the resource.
-// Whoever does has another answer.
+// The process that serves the resource removes the condition.
 func Disputed(s map[string]any) bool {
 	c := Condition(s, ConditionPackageBroken)
 	return c != nil && (c.Reason == brokenUnserved || c.Reason == brokenAsking)

@@ -3,11 +3,10 @@ package verify_test
 import (
 	"fmt"
 	"testing"
-	"testing/fstest"
 
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
 	"operetta.dev/engine/verify"
+	"operetta.dev/test/inline"
 )
 
 // TestThePredicatesOfPackageHealthAgreeWithTheBuiltInCheck runs the cases of each kind
@@ -56,15 +55,7 @@ components: c: {
 	failed: ended: *judged.failed | false
 }
 `, predicate)
-	s, err := source.New(fstest.MapFS{"judge/judge.cue": {Data: []byte(text)}}, "judge", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := program.Load(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return inline.Program(t, text)
 }
 
 // judged is what the package makes of an object.

@@ -31,7 +31,7 @@ var healthByKind = map[schema.GroupKind]func(*unstructured.Unstructured) Judgeme
 func deployment(live *unstructured.Unstructured) Judgement {
 	if paused, _, _ := unstructured.NestedBool(live.Object, "spec", "paused"); paused {
 		// While a Deployment is paused, its condition Progressing says only that, and kstatus
-		// would wait for ever. Without a deadline, kstatus ignores the condition.
+		// would wait forever. Without a deadline, kstatus ignores the condition.
 		live = withField(live, nil, "spec", "progressDeadlineSeconds")
 	}
 	return firstNotReady(kstatus(live), statusReported(live))
@@ -58,7 +58,7 @@ func available(live *unstructured.Unstructured, wanted int64) Judgement {
 
 func daemonSet(live *unstructured.Unstructured) Judgement {
 	if desired, ok := intAt(live, "status", "desiredNumberScheduled"); ok && onDelete(live) {
-		// The pods may have an older template; kstatus would wait for ever for their update.
+		// The pods may have an older template; kstatus would wait forever for their update.
 		live = withField(live, desired, "status", "updatedNumberScheduled")
 	}
 	return kstatus(live)

@@ -2,7 +2,7 @@
 // are live objects and the verdicts of predicates; it reads no cluster and evaluates no CUE.
 //
 // An object is judged by kstatus, except for the kinds in kinds.go, which kstatus calls
-// current too early, in progress for ever, or judges by the clock. A kind that neither knows
+// current too early, in progress forever, or judges by the clock. A kind that neither knows
 // is judged by its Ready condition, and without one by its existence. docs/readiness.md
 // describes the result for each kind, and package test/readiness has the cases.
 package verify

@@ -10,16 +10,20 @@ import (
 
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 )
 
-// growth warns of evaluations whose cost a user decides without a limit: anyone who may create one
+// growth warns of evaluations whose cost a user decides without a limit.
+func growth(v *view) fault.Faults { return Growths(v.Program) }
+
+// Growths returns where a user decides without a limit what an evaluation costs: anyone who may create one
 // resource could take time and memory from all others. It does not know the content of live objects
 // and inputs.
-func growth(v *view) fault.Faults {
-	given := map[string]syntax.Given{"cr": {Schema: v.CRSchema(), Limits: limitsOfSpec}, "config": {Schema: v.ConfigSchema(), Limits: limitsOfConfig}}
+func Growths(p *program.Program) fault.Faults {
+	given := map[string]syntax.Given{"cr": {Schema: p.CRSchema(), Limits: limitsOfSpec}, "config": {Schema: p.ConfigSchema(), Limits: limitsOfConfig}}
 	var out fault.Faults
-	for _, g := range v.Syntax().Growths(given) {
+	for _, g := range p.Syntax().Growths(given) {
 		message, warned := judge(g)
 		if !warned {
 			continue

@@ -64,7 +64,7 @@ func wantOneWarning(t *testing.T, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := vet.Warnings(p)
+	_, got, _ := vet.All(p, nil)
 	if len(got) != 1 || got[0].Path != "cr.spec.n" {
 		t.Errorf("got %v", got)
 	}

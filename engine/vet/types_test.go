@@ -25,7 +25,7 @@ func TestTypes(t *testing.T) {
 		if err != nil {
 			c.Fatalf("not a question of the types: %v", err)
 		}
-		known := vet.Package(p)
+		known, _, _ := vet.All(p, nil)
 		if len(known) > 0 {
 			c.Fatalf("not a question of the types: %v", known)
 		}

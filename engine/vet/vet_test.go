@@ -21,9 +21,9 @@ func TestPackage(t *testing.T) {
 		if err != nil {
 			c.Fatalf("not a question of the check: %v", err)
 		}
-		faults := vet.Package(p)
+		faults, warnings, _ := vet.All(p, nil)
 		if c.File("warnings") != nil {
-			c.Want("warnings", vet.Warnings(p).Error())
+			c.Want("warnings", warnings.Error())
 		}
 		if len(faults) == 0 {
 			c.Want("want", "no faults")

@@ -13,15 +13,18 @@ import (
 // its own layer and below; its tests may look further.
 var layers = [][]string{
 	{"controller", "render"},
-	{"dryrun"},
+	{"dryrun", "worker"},
 	{"reconcile", "admission", "vet", "crd", "policy"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},
 	{"patch"},
 	{"verify", "status"},
+	{"evaluate"},
+	{"compile"},
 	{"program"},
 	{"graph", "fieldpath"},
+	{"template"},
 	{"source", "redact", "fault", "object"},
 }
 

@@ -3,6 +3,8 @@ package attack
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -60,13 +62,15 @@ func (a *attacks) wait(t *testing.T) {
 // heavyDuration is the pause between requests that cost the API server itself a second.
 const heavyDuration = 10 * time.Second
 
-// attack starts the attacks of four tenants.
+// attack starts the attacks of six tenants.
 func (h *hostedOperator) attack(ctx context.Context, round load) *attacks {
 	a := &attacks{done: map[string]int{}, refused: map[string]int{}, why: map[string]error{}}
 	h.mallory(ctx, a)
 	h.carol(ctx, a, round)
 	h.alice(ctx, a)
 	h.dave(ctx, a)
+	h.erin(ctx, a)
+	h.frank(ctx, a, round)
 	return a
 }
 
@@ -103,10 +107,10 @@ func (h *hostedOperator) mallory(ctx context.Context, a *attacks) {
 	// A large object costs the API server itself time, which the operator cannot avoid. So large
 	// objects are written by a separate attack, and less often.
 	labelled := mallory.Create(inNamespace(h.hello.Thing(h.site, "labelled", nil), ns))
-	a.repeat(ctx, "mallory sets 20,000 labels", heavyDuration, func(_ context.Context, nth int) error {
-		labels := map[string]any{}
-		for i := range 20000 {
-			labels[fmt.Sprintf("l%d-%d", nth, i)] = "x"
+	a.repeat(ctx, "mallory sets 60,000 labels", heavyDuration, func(_ context.Context, nth int) error {
+		labels := map[string]any{} // with longer keys an API server does not store them
+		for i := range 60_000 {
+			labels[fmt.Sprintf("%x", i)] = []string{"", "x"}[nth%2]
 		}
 		return mallory.Patch(labelled, map[string]any{"metadata": map[string]any{"labels": labels}})
 	})
@@ -209,5 +213,33 @@ func (h *hostedOperator) dave(ctx context.Context, a *attacks) {
 	})
 	a.repeat(ctx, "dave writes a text of a megabyte", time.Second, func(ctx context.Context, nth int) error {
 		return dave.Client.Create(ctx, resource(h.hello, fmt.Sprint("long-", nth), map[string]any{"text": strings.Repeat("x", 1<<20)}))
+	})
+}
+
+// erin may write resources whose evaluation never ends, or takes all memory, as CUE sees it.
+func (h *hostedOperator) erin(ctx context.Context, a *attacks) {
+	ns := h.namespaceOf("erin")
+	erin := h.site.Tenant("erin", ns, things(h.spending))
+	for name, spec := range spendings {
+		u := erin.Create(inNamespace(h.spending.Thing(h.site, name, spec), ns))
+		a.repeat(ctx, "erin asks for the "+name, time.Second, func(ctx context.Context, nth int) error { // another text is another evaluation
+			return erin.Client.Patch(ctx, u.DeepCopy(), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"text":"%d"}}`, nth)))
+		})
+	}
+}
+
+// hangingTexts are texts of a package that CUE does not end with: https://cuelang.org/issue/4453, and a template
+// that is executed when the package is compiled.
+var hangingTexts = []string{
+	"_x: (int | {d: d}) & (int | {}) & (int | {})\n",
+	"import \"text/template\"\n\n_x: template.Execute(\"" + endless + "\", {})\n_y: _x & \"y\"\n",
+}
+
+// frank may write the folder of one package.
+func (h *hostedOperator) frank(ctx context.Context, a *attacks, round load) {
+	file := filepath.Join(h.hanging.Dir, "hanging.cue")
+	a.repeat(ctx, "frank writes a package that hangs", round.lasts/4, func(_ context.Context, nth int) error {
+		text := "package " + h.hanging.Name + "\n\n" + hangingTexts[nth%len(hangingTexts)] + fmt.Sprintf("_nth: %d\n", nth)
+		return os.WriteFile(file, []byte(text), 0o600)
 	})
 }

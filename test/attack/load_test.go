@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -89,8 +91,9 @@ components: fan: objects: {
 // password is the Secret value that must not appear anywhere.
 const password = "canary-7f3a-password"
 
-// TestHostileTenantsLeaveOthersServed: four tenants send concurrently, as fast as they can, requests
-// that can be refused before an evaluation.
+// TestHostileTenantsLeaveOthersServed: six tenants send concurrently, as fast as they can, requests that can
+// be refused before an evaluation, some that only a limit around it ends, and texts of a package that CUE
+// does not end with.
 func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	t.Parallel()
 	round := loadOfThisRun()
@@ -99,7 +102,6 @@ func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	secret.Object["stringData"] = map[string]any{"password": password}
 	s.Create(secret)
 	h := newHosted(t, s)
-	enforced := h.operator.LimitMemory(memoryLimit)
 	began := time.Now()
 	good := h.wellBehaved(round.resources)
 	for _, cr := range good {
@@ -118,7 +120,7 @@ func TestHostileTenantsLeaveOthersServed(t *testing.T) {
 	if peak := h.operator.PeakMemory(); peak > memoryLimit {
 		t.Errorf("the operator had %d MiB", peak>>20)
 	} else {
-		t.Logf("the operator had at most %d MiB (enforced by the kernel: %t)", peak>>20, enforced)
+		t.Logf("the operator had at most %d MiB (enforced by the kernel: %t)", peak>>20, h.limited)
 	}
 	t.Logf("the operator used %s of processor time in %s", used.Round(time.Millisecond), round.lasts)
 	slices.Sort(took)
@@ -140,6 +142,11 @@ type hostedOperator struct {
 	hello    *harness.TestPackage
 	keeper   *harness.TestPackage
 	fan      *harness.TestPackage
+	spending *harness.TestPackage
+	// hanging is a package that an attacker writes the text of.
+	hanging *harness.TestPackage
+	// limited is true if the kernel ends what takes more memory than memoryLimit.
+	limited bool
 }
 
 // hostedGroup is the group of the WebApps of this test, which no other test uses.
@@ -149,12 +156,16 @@ func newHosted(t *testing.T, s *harness.Env) *hostedOperator {
 	t.Helper()
 	h := &hostedOperator{
 		t: t, site: s,
-		hello:  harness.NewTestPackage(t, "hostedhello", helloBody),
-		keeper: harness.NewTestPackage(t, "hostedkeeper", keeperBody),
-		fan:    &harness.TestPackage{T: t, Name: "hostedfan", Dir: harness.WritePackage(t, "hostedfan", fanPackage)},
+		hello:    harness.NewTestPackage(t, "hostedhello", helloBody),
+		keeper:   harness.NewTestPackage(t, "hostedkeeper", keeperBody),
+		spending: harness.NewTestPackage(t, "hostedspending", ""),
+		hanging:  harness.NewTestPackage(t, "hostedhanging", helloBody),
+		fan:      &harness.TestPackage{T: t, Name: "hostedfan", Dir: harness.WritePackage(t, "hostedfan", fanPackage)},
 	}
 	webapp := harness.CopyPackage(t, harness.PackageDir("webapp"), map[string]string{`"example.com"`: `"` + hostedGroup + `"`})
-	h.operator = s.StartOperator(webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, harness.Everywhere, harness.Alone, "--health-probe-bind-address", "127.0.0.1:0")
+	harness.WriteFile(t, filepath.Join(h.spending.Dir, "body.cue"), strings.ReplaceAll(spendingPackage, "NAME", h.spending.Name))
+	h.operator, h.limited = s.StartOperatorWithin(memoryLimit, webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, h.spending.Dir, h.hanging.Dir,
+		harness.Everywhere, harness.Alone, "--health-probe-bind-address", harness.AnyPort, "--evaluation-memory=128Mi", "--package-memory=128Mi")
 	return h
 }
 
@@ -231,8 +242,10 @@ func (h *hostedOperator) expectUnharmed(good []*unstructured.Unstructured) {
 	if !h.operator.Running() {
 		h.t.Fatal("the operator has ended")
 	}
-	if code := h.operator.Probe("healthz"); code != 200 {
-		h.t.Errorf("healthz answers %d", code)
+	for _, path := range []string{"healthz", "readyz"} {
+		if code := h.operator.Probe(path); code != http.StatusOK {
+			h.t.Errorf("%s answers %d", path, code)
+		}
 	}
 	for _, cr := range good {
 		h.site.ExpectResourceReady(cr)

@@ -7,13 +7,14 @@ import (
 	"maps"
 	"testing"
 
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
 
 const reference = "../../cue/webapp"
 
-func load(b *testing.B) *program.Program {
+func load(b testing.TB) *program.Program {
 	b.Helper()
 	s, err := source.Folder(reference)
 	if err != nil {
@@ -45,11 +46,11 @@ func resource() map[string]any {
 
 // settled returns the session at rest: every object exists as it was rendered,
 // with a status and what an API server adds.
-func settled(b *testing.B, p *program.Program) program.Session {
+func settled(b testing.TB, p *program.Program) program.Session {
 	b.Helper()
 	s := program.Session{CR: resource(), Live: map[string]map[string]map[string]any{}}
 	for range 3 { // as deep as the package's longest chain of references
-		r := evaluate(b, p, s)
+		r := rolloutOf(b, p, s)
 		for _, c := range r.Components {
 			for _, o := range c.Objects {
 				if o.Manifest != nil {
@@ -58,7 +59,7 @@ func settled(b *testing.B, p *program.Program) program.Session {
 			}
 		}
 	}
-	for _, c := range evaluate(b, p, s).Components {
+	for _, c := range rolloutOf(b, p, s).Components {
 		if c.Rendering != program.RenderedComplete {
 			b.Fatalf("component %s is not settled: %v %v", c.Name, c.Faults, c.Missing)
 		}
@@ -84,7 +85,7 @@ func observe(live map[string]map[string]map[string]any, component, object string
 	live[component][object] = seen
 }
 
-func evaluate(b *testing.B, p *program.Program, s program.Session) program.Rollout {
+func rolloutOf(b testing.TB, p *program.Program, s program.Session) program.Rollout {
 	b.Helper()
 	r, err := p.Evaluate(s)
 	if err != nil {
@@ -112,7 +113,7 @@ func BenchmarkFirstEvaluation(b *testing.B) {
 		b.StopTimer()
 		p := load(b)
 		b.StartTimer()
-		evaluate(b, p, program.Session{CR: resource()})
+		rolloutOf(b, p, program.Session{CR: resource()})
 	}
 }
 
@@ -122,12 +123,12 @@ func BenchmarkUnchangedEvaluation(b *testing.B) {
 	p := load(b)
 	s := settled(b, p)
 	objects := 0
-	for _, c := range evaluate(b, p, s).Components {
+	for _, c := range rolloutOf(b, p, s).Components {
 		objects += len(c.Objects)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		evaluate(b, p, s)
+		rolloutOf(b, p, s)
 	}
 	b.ReportMetric(float64(objects), "objects")
 }
@@ -137,10 +138,30 @@ func BenchmarkUnchangedEvaluation(b *testing.B) {
 func BenchmarkRememberedEvaluation(b *testing.B) {
 	p := load(b)
 	s := settled(b, p)
-	memo := program.NewMemo(p, 1)
+	memo := evaluate.New(p, evaluate.Options{})
+	if _, err := memo.Evaluate(s); err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := memo.Evaluate(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkTemplateEvaluation is what the operator pays for a session that differs from all others in its values.
+func BenchmarkTemplateEvaluation(b *testing.B) {
+	p := load(b)
+	s := settled(b, p)
+	e := evaluate.New(p, evaluate.Options{})
+	delete(s.CR["metadata"].(map[string]any), "uid") // so that nothing is remembered
+	if _, err := e.Evaluate(s); err != nil {         // it compiles the template
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := e.Evaluate(s); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -113,7 +113,15 @@ func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
 	if p.admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	p.cached, err = cluster.ConsistentClient(config, client.Options{Scheme: scheme, Cache: &client.CacheOptions{Reader: p.cache}})
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	mapper, err := cluster.NewRESTMapper(config, httpClient)
+	if err != nil {
+		return err
+	}
+	p.cached, err = cluster.ConsistentClient(config, client.Options{Scheme: scheme, HTTPClient: httpClient, Mapper: mapper, Cache: &client.CacheOptions{Reader: p.cache}})
 	p.kinds, p.schemas = cluster.Kinds(config), cluster.PublishedSchemas(config)
 	return err
 }

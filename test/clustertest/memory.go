@@ -19,11 +19,14 @@ type inMemory struct {
 }
 
 // GetCached implements cluster.Cluster. Like the operator's cache, it returns only objects with the
-// owner label.
+// owner label, and their managedFields as text.
 func (m *inMemory) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	u, err := m.Cluster.GetCached(ctx, ref)
 	if u != nil && u.GetLabels()[ownership.OwnerLabel] == "" {
 		return nil, err
+	}
+	if u != nil {
+		ownership.CompactManagedFields(u)
 	}
 	return u, err
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"operetta.dev/test/internal/machine"
 )
 
 func TestDeploymentOfThreeBecomesAvailableSoonAfterStart(t *testing.T) {
@@ -14,7 +16,7 @@ func TestDeploymentOfThreeBecomesAvailableSoonAfterStart(t *testing.T) {
 	c := start(t, Options{})
 	ready := time.Since(begin)
 	t.Logf("ready after %s", ready)
-	if limit := 15 * time.Second; ready > limit {
+	if limit := machine.Limit(15 * time.Second); ready > limit {
 		t.Errorf("ready after %s, more than %s", ready, limit)
 	}
 	k := admin(t, c)

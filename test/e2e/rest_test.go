@@ -158,21 +158,24 @@ const progressEvery = 3 * time.Second
 
 func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 	t.Parallel()
-	for name, spec := range map[string]map[string]any{
-		"the example": {"image": "nginx:1.25"},
-		"everything":  allFields(),
-		"everything without an autoscaler to wait for": func() map[string]any {
-			s := allFields()
-			s["autoscaling"] = map[string]any{"enabled": true, "minReplicas": int64(1)}
-			return s
-		}(),
+	one := allFields()
+	one["autoscaling"] = map[string]any{"enabled": true, "minReplicas": int64(1)}
+	for name, c := range map[string]struct {
+		spec map[string]any
+		// evaluations is how often CUE evaluates the package at most, as it sees something else: nothing
+		// is there, then the Secret, then Deployment and Service, then each number of available replicas.
+		evaluations int
+	}{
+		"the example": {map[string]any{"image": "nginx:1.25"}, 6}, // three replicas
+		"everything":  {allFields(), 5},
+		"everything without an autoscaler to wait for": {one, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newEnv(t)
 			o := s.StartOperator(harness.PackageDir("webapp"))
 			from, began, cpu := harness.MarkAudit(t), time.Now(), o.CPU()
-			s.Create(s.Webapp("shop", spec))
+			s.Create(s.Webapp("shop", c.spec))
 			s.ExpectReady("shop")
 			took := harness.Elapsed(began)
 			s.WaitUntilIdle()
@@ -186,11 +189,53 @@ func TestI7CreationCostsOneWritePerObjectAndThree(t *testing.T) {
 			}
 			t.Logf("%d objects, ready after %s: %d writes (%s), %d Events; reads: %s; %d reconciles, %s of CPU",
 				objects, took, len(writes), writes, len(all.Events()), all.WithVerbs("get", "list"), o.Reconciles("webapp.example.com"), o.CPU()-cpu)
+			by := func(what string) int { return o.Count("operetta_evaluations_total", "by", what) }
+			t.Logf("%d evaluations by CUE, %d by a template, and %d answers of the memo", by("cue"), by("template"), by("memo"))
+			if evaluated := by("cue"); evaluated > c.evaluations {
+				t.Errorf("%d evaluations by CUE for a creation, more than %d", evaluated, c.evaluations)
+			}
 			// The status reports progress at intervals.
 			progress := int(took / progressEvery)
 			if len(writes) > objects+3+progress {
 				t.Errorf("%d writes for %d objects, more than one each, three, and %d of progress", len(writes), objects, progress)
 			}
 		})
+	}
+}
+
+// What CUE said of the first creation answers the others, whatever their values are.
+func TestI7CreationsOfOneShapeAreEvaluatedByCUEOnce(t *testing.T) {
+	t.Parallel()
+	const (
+		// shapes are those of a creation: nothing is there, then the Secret, then Deployment and Service, then
+		// an available replica.
+		shapes = 4
+		others = 3
+	)
+	s := newEnv(t)
+	o := s.StartOperator(harness.PackageDir("webapp"), "--templates=on")
+	by := func(what string) int { return o.Count("operetta_evaluations_total", "by", what) }
+	create := func(i int) {
+		name, spec := fmt.Sprint("shop-", i), allFields()
+		spec["image"] = fmt.Sprint("nginx:1.", i)
+		spec["autoscaling"] = map[string]any{"enabled": true, "minReplicas": int64(1)}
+		s.Create(s.Webapp(name, spec))
+		s.ExpectReady(name)
+		s.WaitUntilIdle()
+	}
+	create(0)
+	first := by("cue")
+	for i := range others {
+		create(1 + i)
+	}
+	t.Logf("%d evaluations by CUE for the first creation, %d for %d others, and %d by templates", first, by("cue")-first, others, by("template"))
+	if first > shapes {
+		t.Errorf("%d evaluations by CUE for a creation of %d shapes", first, shapes)
+	}
+	if more := by("cue") - first; more > 0 {
+		t.Errorf("%d evaluations by CUE for creations whose shapes are known", more)
+	}
+	if by("template") < others*shapes {
+		t.Errorf("%d evaluations by templates for %d creations of %d shapes", by("template"), others, shapes)
 	}
 }

@@ -19,12 +19,12 @@ func TestTheLogBeginsWithTheClusterAndTheUser(t *testing.T) {
 	s.createAndStopOperator(newTestPackage(t, "firstline", layeredBody)) // somebody else's, which waits for the engine when it is deleted
 	from := harness.MarkAudit(t)
 	o := s.StartOperator(newTestPackage(t, "firstlineby", bystanderBody).Dir)
-	o.ExpectLog(unservedPackagesText, "firstline")
+	o.ExpectLog(packageMissingText, "firstline")
 	first, _, _ := strings.Cut(o.Log.From(0), "\n")
 	if !harness.ContainsAll(first, []string{"msg=cluster", "context=", "server=https://127.0.0.1:", s.User}) {
 		t.Errorf("the first line is %s", first)
 	}
-	if said := slices.Collect(harness.Lines(o.Log.From(0), unservedPackagesText)); len(said) != 1 || strings.Contains(o.Log.From(0), "torn down") {
+	if said := slices.Collect(harness.Lines(o.Log.From(0), packageMissingText)); len(said) != 1 || strings.Contains(o.Log.From(0), "torn down") {
 		t.Errorf("the packages of others make a beginner worry:\n%s", o.Log.From(0))
 	}
 	events, err := harness.Suite.ControlPlane.AuditEvents(t.Context(), from, s.User)

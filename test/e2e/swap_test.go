@@ -23,9 +23,7 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 	o := s.StartOperator(p.dir)
 	s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectReady("shop")
-	best := harness.Timeout
-	// The limit is a few seconds, so a busy machine gets several attempts.
-	for try := 0; try < 2 || (best > swapLimit && try < harness.Tries); try++ {
+	harness.Fastest(t, swapLimit, "an edit to take effect", func(try int) time.Duration {
 		tier := fmt.Sprintf("tier-%d", try)
 		from, position := harness.MarkAudit(t), o.Log.Len()
 		p.edit("names.cue", `"app.kubernetes.io/name": "webapp"`, `"app.kubernetes.io/name": "webapp", tier: "`+tier+`"`)
@@ -35,7 +33,6 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 			}
 			return nil
 		})
-		best = min(best, took)
 		t.Logf("the edit took effect after %s", took.Round(time.Millisecond))
 		t.Log(o.ExpectLogAfter(position, "package replaced", "package=webapp"))
 		s.ExpectReady("shop")
@@ -48,10 +45,8 @@ func TestRunningOperatorTakesAnEditOfItsPackageWithinTwoSeconds(t *testing.T) {
 			return nil
 		})
 		s.ExpectReady("shop")
-	}
-	if best > swapLimit {
-		t.Errorf("the fastest edit took effect after %s, not within %s", best, swapLimit)
-	}
+		return took
+	})
 }
 
 func TestF2BrokenEditLeavesTheLastGoodVersionRunning(t *testing.T) {

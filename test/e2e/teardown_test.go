@@ -35,9 +35,7 @@ func (s *env) expectTornDown(cr *unstructured.Unstructured, kinds ...string) {
 	began := time.Now()
 	s.ExpectFinished(cr, kinds...)
 	s.T.Logf("gone after %s", harness.Elapsed(began))
-	if took := time.Since(began); took > teardownLimit {
-		s.T.Errorf("the deletion took %s", took)
-	}
+	harness.ExpectWithin(s.T, teardownLimit, "the deletion", time.Since(began))
 }
 
 // packageDamages are states of the package at the time that a resource is deleted. The operator has seen

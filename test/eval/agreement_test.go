@@ -172,7 +172,11 @@ func packagesAmong(all fstest.MapFS) map[string]*program.Program {
 		if err != nil {
 			continue
 		}
-		if p, err := program.Load(s); err == nil && len(vet.Package(p)) == 0 {
+		p, err := program.Load(s)
+		if err != nil {
+			continue
+		}
+		if faults, _, _ := vet.All(p, nil); len(faults) == 0 {
 			out[dir] = p
 		}
 	}
@@ -227,24 +231,15 @@ func compareWays(t *testing.T, what string, p *program.Program, cr map[string]an
 func compareAt(t *testing.T, what string, p *program.Program, ref cluster.Ref, state []*unstructured.Unstructured) {
 	t.Helper()
 	w := dryrun.New(types.NamespacedName{}, p)
-	in := render.Input{}
 	for _, u := range state {
 		if _, err := w.Put(u); err != nil {
 			t.Fatal(err)
 		}
-		if cluster.RefOf(u) == ref {
-			in.CR = u.Object
-			continue
-		}
-		in.Manifests = append(in.Manifests, u.Object)
 	}
-	if in.CR == nil {
+	if !slices.ContainsFunc(state, func(u *unstructured.Unstructured) bool { return cluster.RefOf(u) == ref }) {
 		return // it is gone
 	}
-	rendered, err := render.Render(t.Context(), p, in)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	rendered := renderAt(t, what, p, ref, state)
 	decided, err := w.Decide(t.Context(), ref)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -252,12 +247,42 @@ func compareAt(t *testing.T, what string, p *program.Program, ref cluster.Ref, s
 	if diff := cmp.Diff(texts(decided.Components), texts(rendered.Components)); diff != "" && len(rendered.Invalid) == 0 && decided.Fault.IsZero() {
 		t.Errorf("%s: render says something else than the dry run (-dry run +render):\n%s", what, diff)
 	}
-	compareStep(t, what, w, ref, rendered)
+	compareStep(t, what, w, ref, rendered, func(written []cluster.Event) render.Output { return renderAt(t, what, p, ref, after(state, written)) })
+}
+
+// renderAt returns what render says of a resource at a state, in which it exists.
+func renderAt(t *testing.T, what string, p *program.Program, ref cluster.Ref, state []*unstructured.Unstructured) render.Output {
+	t.Helper()
+	in := render.Input{}
+	for _, u := range state {
+		if cluster.RefOf(u) == ref {
+			in.CR = u.Object
+			continue
+		}
+		in.Manifests = append(in.Manifests, u.Object)
+	}
+	out, err := render.Render(t.Context(), p, in)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	return out
+}
+
+// after returns a state after changes.
+func after(state []*unstructured.Unstructured, changes []cluster.Event) []*unstructured.Unstructured {
+	for _, c := range changes {
+		state = slices.DeleteFunc(slices.Clone(state), func(u *unstructured.Unstructured) bool { return cluster.RefOf(u).Identity() == c.Ref.Identity() })
+		if c.Verb != cluster.Deleted {
+			state = append(state, c.Object)
+		}
+	}
+	return state
 }
 
 // compareStep compares what render says with what the next reconcile does: with the status,
-// if it writes nothing else, and otherwise with what it writes first.
-func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, rendered render.Output) {
+// if it writes nothing else, and otherwise with what it writes. Another render says what is to be
+// written once some has been.
+func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, rendered render.Output, again func(written []cluster.Event) render.Output) {
 	t.Helper()
 	var first *dryrun.Step
 	_ = w.Run(t.Context(), func(s dryrun.Step) {
@@ -272,7 +297,7 @@ func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, re
 	case len(first.Changes) == 0:
 		components, _ = first.Status["components"].([]any)
 	default:
-		compareWrites(t, what, first.Changes, rendered)
+		compareWrites(t, what, first.Changes, rendered, again)
 		return
 	}
 	want := map[string]string{}
@@ -291,26 +316,27 @@ func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, re
 	}
 }
 
-// compareWrites compares what a reconcile writes of the first component that it writes with what render says of
-// it. A later component may be another one by then, as it may refer to what was written.
-func compareWrites(t *testing.T, what string, changes []cluster.Event, rendered render.Output) {
+// compareWrites compares what a reconcile writes with what render says of it: of each component once those
+// before it are written, as it may refer to them.
+func compareWrites(t *testing.T, what string, changes []cluster.Event, rendered render.Output, again func(written []cluster.Event) render.Output) {
 	t.Helper()
-	first := -1
+	component := -1
 	for i, change := range changes {
 		if change.Verb == cluster.Deleted || change.Object.GetDeletionTimestamp() != nil {
 			continue // what is pruned is not rendered
 		}
 		at, o := renderedAs(rendered, change.Ref)
-		switch {
-		case at < 0:
-			if i == 0 && !strings.Contains(what, "hook") && len(rendered.Hooks) == 0 {
+		if i > 0 && at != component {
+			rendered = again(changes[:i])
+			at, o = renderedAs(rendered, change.Ref)
+		}
+		if at < 0 {
+			if !strings.Contains(what, "hook") && len(rendered.Hooks) == 0 {
 				t.Errorf("%s: %s is written, and render does not have it", what, change.Ref)
 			}
 			return
-		case first >= 0 && at != first:
-			return
 		}
-		first = at
+		component = at
 		if got := change.Object.GetAnnotations()[ownership.AppliedMark]; got != o.Digest {
 			t.Errorf("%s: %s is applied with the digest %s, and render has %s", what, change.Ref, got, o.Digest)
 		}

@@ -9,11 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/yaml"
-
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/test/golden"
+	"operetta.dev/test/inline"
 )
 
 // reference is the program of the reference package: all cases share it, as all
@@ -34,19 +33,12 @@ func TestEvaluation(t *testing.T) {
 	}
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) {
 		var s program.Session
-		decode(c, c.File("cr.yaml"), &s.CR)
-		decode(c, c.File("live.yaml"), &s.Live)
+		inline.Decode(c, c.File("cr.yaml"), &s.CR)
+		inline.Decode(c, c.File("live.yaml"), &s.Live)
 		r, err := p.Evaluate(s)
 		if err != nil {
 			c.Fatal(err)
 		}
 		c.Want("rollout", golden.Rollout(r))
 	})
-}
-
-func decode(t testing.TB, data []byte, into any) {
-	t.Helper()
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
 }

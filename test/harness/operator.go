@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,10 +31,16 @@ type Operator struct {
 // user, and ends it with the test. Extra arguments are packages and flags.
 func (s *Env) StartOperator(args ...string) *Operator {
 	s.T.Helper()
-	all := append([]string{
-		"run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort,
-	}, args...)
-	cmd := exec.Command(Suite.Operetta, all...)
+	return s.startOperator(nil, args...)
+}
+
+// startOperator starts the binary under test by a command that ends with a program and its arguments.
+func (s *Env) startOperator(by []string, args ...string) *Operator {
+	s.T.Helper()
+	all := slices.Concat(by, []string{
+		Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort,
+	}, args)
+	cmd := exec.Command(all[0], all[1:]...)
 	cmd.Dir = Suite.Root
 	process, err := child.Start(cmd)
 	if err != nil {
@@ -125,20 +132,21 @@ func ContainsAll(text string, parts []string) bool {
 // Reconciles returns the number of reconciles of a controller, whatever their result.
 func (o *Operator) Reconciles(controller string) int {
 	o.T.Helper()
-	resp, err := http.Get("http://" + o.Address(MetricsServer) + "/metrics")
-	if err != nil {
-		o.T.Fatal(err)
-	}
-	defer resp.Body.Close()
+	return o.Count("controller_runtime_reconcile_total", "controller", controller)
+}
+
+// Count returns the sum of a counter over the series that have a value of a label.
+func (o *Operator) Count(metric, label, value string) int {
+	o.T.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(resp.Body)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(o.Metrics()))
 	if err != nil {
 		o.T.Fatal(err)
 	}
 	total := 0.0
-	for _, m := range families["controller_runtime_reconcile_total"].GetMetric() {
+	for _, m := range families[metric].GetMetric() {
 		for _, l := range m.GetLabel() {
-			if l.GetName() == "controller" && l.GetValue() == controller {
+			if l.GetName() == label && l.GetValue() == value {
 				total += m.GetCounter().GetValue()
 			}
 		}

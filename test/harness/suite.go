@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/internal/binary"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -89,10 +90,8 @@ func (setup Setup) run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	Suite.Operetta = filepath.Join(dir, "operetta")
-	build := exec.CommandContext(ctx, "go", "build", "-o", Suite.Operetta, "./cmd/operetta")
-	build.Dir = Suite.Root
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building the operator: %w\n%s", err, out)
+	if err := binary.To(ctx, Suite.Root, Suite.Operetta, "./cmd/operetta"); err != nil {
+		return 0, err
 	}
 	built := time.Now()
 	if Suite.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Audit: true, Nodes: 2}); err != nil {

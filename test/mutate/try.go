@@ -136,7 +136,7 @@ func (b batch) pattern() string {
 	return "^(" + strings.Join(names, "|") + ")$"
 }
 
-// timeout is how long the tests of a batch may take with a mutant, which may loop or wait for ever: five
+// timeout is how long the tests of a batch may take with a mutant, which may loop or wait forever: five
 // times as long as without it, and at least a minute.
 func (b batch) timeout() time.Duration {
 	var sum time.Duration
@@ -173,7 +173,7 @@ func (b *binaries) try(ctx context.Context, m mutant, batches []batch) (v verdic
 }
 
 // command returns a command that runs the tests of a package in its folder, with the lowest priority, as a
-// run takes many minutes on a machine with other work. A mutant may ask for memory for ever: it gets 8 GiB.
+// run takes many minutes on a machine with other work. A mutant may ask for memory forever: it gets 8 GiB.
 func (b *binaries) command(ctx context.Context, pkg string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v 8388608; exec nice -n 19 "$0" "$@"`, b.path(pkg)}, args...)...)
 	cmd.Dir = filepath.Join(b.root, pkg)

@@ -41,6 +41,7 @@ func stripObject(object any) (any, error) {
 	}
 	limit := limitOf(u)
 	if sizeOf(u.Object, limit) <= limit {
+		ownership.CompactManagedFields(u)
 		return u, nil
 	}
 	out := stripped(u)
@@ -68,8 +69,12 @@ func limitOf(u *unstructured.Unstructured) int {
 // stripResource is the transform of a cache of custom resources.
 func stripResource(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
-	if !ok || sizeOf(u.Object, maxCachedSize) <= maxCachedSize {
+	if !ok {
 		return object, nil
+	}
+	if sizeOf(u.Object, maxCachedSize) <= maxCachedSize {
+		ownership.CompactManagedFields(u)
+		return u, nil
 	}
 	out := stripped(u)
 	// The digest makes a change of any label or annotation an event.

@@ -15,6 +15,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/test/inline"
 )
 
 const marked = "operetta.dev/owner: Shop.example.com default/shop"
@@ -107,9 +108,9 @@ func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := reconcile.SpecOrMetadataChanged(parsed(t, before), parsed(t, after))
+			want := reconcile.SpecOrMetadataChanged(inline.Object(t, before), inline.Object(t, after))
 			stripped := func(text string) *unstructured.Unstructured {
-				u := parsed(t, text)
+				u := inline.Object(t, text)
 				u.Object["spec"] = map[string]any{"blob": strings.Repeat("x", 1<<20)}
 				kept, err := stripResource(u)
 				out, _ := kept.(*unstructured.Unstructured)

@@ -64,6 +64,7 @@ type Caches struct {
 	creations *cluster.Creations
 	finished  *finishedObjects
 	large     *largeObjects
+	unpacked  *unpackedObjects
 	log       logr.Logger
 
 	mu           sync.Mutex
@@ -74,7 +75,7 @@ type Caches struct {
 // manager runs.
 func NewCaches(mgr manager.Manager, namespace string, log logr.Logger) (*Caches, error) {
 	c := &Caches{
-		manager: mgr, namespace: namespace, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), log: log,
+		manager: mgr, namespace: namespace, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects(), log: log,
 		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
 	}
 	var err error
@@ -97,19 +98,34 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	}
 	out, err := NewCache(c.manager, namespace, cache.Options{
 		DefaultLabelSelector: ours,
-		DefaultTransform: guarded(c.log, func(object any) (any, error) {
-			kept, err := stripObject(object)
-			if err != nil {
-				return nil, err
-			}
-			return c.finished.note(kept)
-		}),
+		DefaultTransform:     guarded(c.log, c.keep),
 	})
 	if err != nil {
 		return Cache{}, err
 	}
 	// Only the library's own cache says that it needs no leader election.
 	return out, c.manager.Add(out.Cache)
+}
+
+// keep is the transform of a cache of owned objects: it returns what the cache keeps of one.
+func (c *Caches) keep(object any) (any, error) {
+	if u, ok := object.(*unstructured.Unstructured); ok && isPacked(u) {
+		return u, nil // a resync repeats what the cache has
+	}
+	kept, err := stripObject(object)
+	u, ok := kept.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		return kept, err
+	}
+	return c.finished.note(u), nil
+}
+
+// readFull returns all of an object of a cache, which may have it packed or stripped.
+func (c *Caches) readFull(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, cluster.Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	if cached != nil && isPacked(cached) {
+		return c.unpacked.get(cached)
+	}
+	return c.large.readFull(ctx, cached, read)
 }
 
 // primaryHas reports whether the primary cache has the objects of a namespace.
@@ -143,7 +159,7 @@ func (c *Caches) Finished(ref cluster.Ref) *unstructured.Unstructured { return c
 // Resources returns the cluster of custom resources that a client reads from a cache, which keeps a
 // part of the large ones: see TransformResource.
 func (c *Caches) Resources(from client.Client) *cluster.Live {
-	return &cluster.Live{Client: from, Direct: c.Direct, ReadFull: c.large.readFull}
+	return &cluster.Live{Client: from, Direct: c.Direct, ReadFull: c.readFull}
 }
 
 // NewObject returns an empty object of a kind.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
-	"operetta.dev/engine/source"
+	"operetta.dev/test/inline"
 )
 
 // shop begins the packages of these tests.
@@ -61,9 +60,19 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: "x"}`,
 				return nil
 			},
 		},
-		"each of ten is named by what was written before": {
-			"a chain takes as many reconciles as it has links, and no pause",
-			chainOfInputs(10),
+		"each of ten waits for what is named by what was written before": {
+			"a chain of any length takes one reconcile, and one more that finds nothing to do",
+			chainOfInputs(10, "inputs.i%d.object.data.next"),
+			2, 0, "9", nil,
+		},
+		"each of ten waits for what was written before, as an input": {
+			"the cache does not have it yet",
+			chainOfOwnInputs(10),
+			2, 0, "x", nil,
+		},
+		"each of ten changes with what is named by what was written before": {
+			"a component is written once in a reconcile, so this chain takes as many as it has links, and no pause",
+			chainOfInputs(10, `*inputs.i%d.object.data.next | "none"`),
 			11, 0, "9", nil,
 		},
 		"what is read is named by what was written": {
@@ -77,20 +86,20 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			memory := memory.New()
-			memory.Serve(parsed(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind(), cluster.Namespaced)
+			memory.Serve(inline.Object(t, "{apiVersion: example.com/v1, kind: Shop}").GroupVersionKind().GroupKind(), cluster.Namespaced)
 			put(t, memory, "{apiVersion: example.com/v1, kind: Shop, metadata: {namespace: default, name: shop}}")
 			put(t, memory, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: north}, data: {name: far}}")
 			for i := range 11 {
 				put(t, memory, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: "%d"}, data: {next: "%d"}}`, i, i+1))
 			}
 			memory.Refuse(row.refuse)
-			p := loaded(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
+			p := inline.Program(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
 			now := time.Unix(1000, 0)
 			r := &reconcile.Reconciler{
 				Kind: p.GroupVersionKind(), Resources: memory, Cluster: memory, Recorder: unrecorded{}, Now: func() time.Time { return now },
 			}
-			evaluated, key := program.NewMemo(p, 1), types.NamespacedName{Namespace: "default", Name: "shop"}
-			objects, written := &objectWatches{owner: Owner{GroupKind: p.GroupVersionKind().GroupKind()}}, memory.Watch()
+			evaluated, key := evaluate.New(p, evaluate.Options{}), types.NamespacedName{Namespace: "default", Name: "shop"}
+			objects, written := &objectWatches{owner: OwnerKind{GroupKind: p.GroupVersionKind().GroupKind()}}, memory.Watch()
 			enqueued, reconciles := true, 0
 			var again time.Duration
 			for ; enqueued && reconciles < 20; reconciles++ {
@@ -107,7 +116,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			if reconciles > row.most || again != row.again {
 				t.Errorf("%s: %d reconciles, want at most %d; again after %s, want %s", row.reason, reconciles, row.most, again, row.again)
 			}
-			b, err := memory.GetLive(t.Context(), cluster.RefOf(parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: b}}")))
+			b, err := memory.GetLive(t.Context(), cluster.RefOf(inline.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: b}}")))
 			if text, _, _ := unstructured.NestedString(b.Object, "data", "text"); err != nil || text != row.want {
 				t.Errorf("%s: it says %q (error %v), want %q", row.reason, text, err, row.want)
 			}
@@ -116,8 +125,8 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 }
 
 // chainOfInputs returns components each of which reads an object that is named by the
-// live object of the one before. The last is b.
-func chainOfInputs(links int) string {
+// live object of the one before, and says what an expression makes of it. The last is b.
+func chainOfInputs(links int, expression string) string {
 	var out strings.Builder
 	for i := range links {
 		name, text := fmt.Sprint("l", i), `"0"`
@@ -126,7 +135,25 @@ func chainOfInputs(links int) string {
 		}
 		if i > 0 {
 			fmt.Fprintf(&out, "inputs: i%d: {apiVersion: \"v1\", kind: \"ConfigMap\", name: live.l%d.map.data.text}\n", i, i-1)
-			text = fmt.Sprintf("*inputs.i%d.object.data.next | \"none\"", i)
+			text = fmt.Sprintf(expression, i)
+		}
+		fmt.Fprintf(&out, "components: %s: objects: map: _map & {metadata: name: %q, data: text: %s}\n", name, name, text)
+	}
+	return out.String()
+}
+
+// chainOfOwnInputs returns components each of which reads the object of the one before as an input. The
+// last is b.
+func chainOfOwnInputs(links int) string {
+	var out strings.Builder
+	for i := range links {
+		name, text := fmt.Sprint("l", i), `"x"`
+		if i == links-1 {
+			name = "b"
+		}
+		if i > 0 {
+			fmt.Fprintf(&out, "inputs: i%d: {apiVersion: \"v1\", kind: \"ConfigMap\", name: live.l%d.map.metadata.name}\n", i, i-1)
+			text = fmt.Sprintf("inputs.i%d.object.data.text", i)
 		}
 		fmt.Fprintf(&out, "components: %s: objects: map: _map & {metadata: name: %q, data: text: %s}\n", name, name, text)
 	}
@@ -141,20 +168,7 @@ func (unrecorded) Record(*unstructured.Unstructured, rollout.Event) {}
 
 func put(t *testing.T, m *memory.Cluster, text string) {
 	t.Helper()
-	if _, err := m.Put("person", parsed(t, text)); err != nil {
+	if _, err := m.Put("person", inline.Object(t, text)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func loaded(t *testing.T, text string) *program.Program {
-	t.Helper()
-	s, err := source.New(fstest.MapFS{"shop/shop.cue": &fstest.MapFile{Data: []byte(text)}}, "shop", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := program.Load(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

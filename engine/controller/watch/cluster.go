@@ -18,7 +18,7 @@ import (
 // maxOther is how many kinds a controller watches that its package has not rendered, and in how many
 // namespaces where it has rendered nothing. They come from inventories, which are a part of statuses: a
 // forged one could list all kinds that the cluster has, and any namespaces, and each watch costs memory
-// for ever.
+// forever.
 const maxOther = 32
 
 // limited are the kinds, or namespaces, that a controller watches.
@@ -49,7 +49,7 @@ type Cluster struct {
 	*cluster.Live // of the primary cache
 
 	caches     *Caches
-	owner      Owner
+	owner      OwnerKind
 	controller controller.Controller
 	inputs     *Inputs // nil without a package, which reads none
 
@@ -67,13 +67,13 @@ var _ cluster.Cluster = (*Cluster)(nil)
 
 // Cluster returns the cluster of a controller whose resources own objects, and read inputs; nil is
 // none.
-func (c *Caches) Cluster(owner Owner, ctrlr controller.Controller, inputs *Inputs) *Cluster {
+func (c *Caches) Cluster(owner OwnerKind, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	out := c.cluster(owner, ctrlr, inputs)
 	out.Live = out.part(c.primary)
 	return out
 }
 
-func (c *Caches) cluster(owner Owner, ctrlr controller.Controller, inputs *Inputs) *Cluster {
+func (c *Caches) cluster(owner OwnerKind, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	return &Cluster{
 		caches: c, owner: owner, controller: ctrlr, inputs: inputs, parts: map[cache.Cache]*cluster.Live{},
 		kinds: newLimited[schema.GroupKind](), namespaces: newLimited[string](), unwatched: map[ctrl.Request]bool{},
@@ -87,7 +87,7 @@ func (c *Cluster) part(of Cache) *cluster.Live {
 	if c.parts[of.Cache] == nil {
 		c.parts[of.Cache] = &cluster.Live{
 			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.manager.GetConfig()), Namespace: c.caches.namespace,
-			Watch: newObjectWatches(c.owner, of, c.controller).ensure, Schemas: c.caches.schemas, Creations: c.caches.creations, ReadFull: c.caches.large.readFull,
+			Watch: newObjectWatches(c.owner, of, c.controller).ensure, Schemas: c.caches.schemas, Creations: c.caches.creations, ReadFull: c.caches.readFull,
 		}
 	}
 	return c.parts[of.Cache]
@@ -152,8 +152,11 @@ func (c *Cluster) Requeue(req ctrl.Request, after time.Duration) time.Duration {
 }
 
 // GetCached implements cluster.Cluster. It reads an object live if its kind or namespace is beyond the
-// limit of watches.
+// limit of watches, in which kinds that are not served have no part.
 func (c *Cluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if _, err := c.Scope(ctx, ref.GroupVersionKind); err != nil {
+		return nil, err
+	}
 	if !c.mayWatch(ctx, ref) {
 		return c.GetLive(ctx, ref)
 	}

@@ -8,16 +8,20 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestAForgedInventoryOpensAtMostSomeWatches(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	logs := funcr.New(func(_, line string) { log.WriteString(line + "\n") }, funcr.Options{})
-	c := (&Caches{log: logs}).cluster(Owner{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}}, nil, nil)
+	c := (&Caches{log: logs}).cluster(OwnerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}}, nil, nil)
 	kind := func(name string) schema.GroupKind { return schema.GroupKind{Group: "example.org", Kind: name} }
 	ctx := WithRequest(t.Context(), request("shop"))
 	rendered := func(name string) program.Component {
@@ -69,11 +73,33 @@ func TestAForgedInventoryOpensAtMostSomeWatches(t *testing.T) {
 	}
 }
 
+func TestKindsThatAreNotServedTakeNoWatchesFromOthers(t *testing.T) {
+	t.Parallel()
+	c := (&Caches{log: logr.Discard()}).cluster(OwnerKind{}, nil, nil)
+	c.Live = &cluster.Live{Client: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(meta.NewDefaultRESTMapper(nil)).Build()}
+	c.parts[nil] = c.Live // of the primary cache
+	ctx := WithRequest(t.Context(), request("shop"))
+	ref := func(kind string) object.Ref {
+		return object.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: kind}, Namespace: "default", Name: "x"}
+	}
+	for i := range 100 {
+		if _, err := c.GetCached(ctx, ref(fmt.Sprint("Forged", i))); !cluster.IsKindNotServed(err) {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+	if !c.mayWatch(ctx, ref("Served")) {
+		t.Error("kinds that nobody serves have taken all watches")
+	}
+	if got := c.Requeue(request("shop"), 0); got != 0 {
+		t.Errorf("again after %s for objects that cannot exist", got)
+	}
+}
+
 // TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces: a manager of one namespace has a cache for
 // each other one, which it never closes.
 func TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces(t *testing.T) {
 	t.Parallel()
-	c := (&Caches{namespace: "home", log: logr.Discard()}).cluster(Owner{}, nil, nil)
+	c := (&Caches{namespace: "home", log: logr.Discard()}).cluster(OwnerKind{}, nil, nil)
 	ctx := WithRequest(t.Context(), request("shop"))
 	in := func(namespace string) object.Ref {
 		return object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: namespace, Name: "x"}

@@ -6,6 +6,6 @@
 //   - Inputs watches what the resources of a package read and do not own.
 //   - Patches watches Patches, for every controller.
 //
-// No watch holds a worker for ever: readers of a kind that cannot be listed get an error after a
+// No watch holds a worker forever: readers of a kind that cannot be listed get an error after a
 // deadline, and are enqueued once the kind can be listed.
 package watch

@@ -17,23 +17,29 @@ type finishedObjects struct{ last *recent }
 
 func newFinishedObjects() *finishedObjects { return &finishedObjects{newRecent(finishedObjectsSize)} }
 
-// note is a cache transform that changes nothing. It does not remember stripped objects, as nothing is
-// left of their status.
-func (f *finishedObjects) note(object any) (any, error) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil // a deletion that the watch has missed
-	}
+// note returns an object as the cache keeps it, packed. It does not remember stripped objects, as nothing
+// is left of their status.
+func (f *finishedObjects) note(u *unstructured.Unstructured) *unstructured.Unstructured {
 	ref := cluster.RefOf(u).Identity()
-	if isStripped(u) || verify.Completion(u) == verify.Progressing {
-		f.last.remove(ref) // another one of its name
+	finished := !isStripped(u) && verify.Completion(u) != verify.Progressing
+	kept := packed(u)
+	if finished {
+		f.last.add(ref, kept)
 	} else {
-		f.last.add(ref, u)
+		f.last.remove(ref) // another one of its name
 	}
-	return object, nil
+	return kept
 }
 
 // get returns the last state of an object that has finished, or nil.
 func (f *finishedObjects) get(ref cluster.Ref) *unstructured.Unstructured {
-	return f.last.get(ref.Identity())
+	kept := f.last.get(ref.Identity())
+	if kept == nil {
+		return nil
+	}
+	u, err := unpacked(kept)
+	if err != nil {
+		return nil // as if it was not remembered
+	}
+	return u
 }

@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/rollout"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -99,7 +100,7 @@ func (i *Inputs) list(ctx context.Context, owner types.NamespacedName, in cluste
 	// A cache refuses reads until it has started as a whole, although its one kind has synced.
 	w.cache.WaitForCacheSync(ctx)
 	// The cache has nothing but the input.
-	return cluster.List(ctx, w.cache, cluster.Selection{Kind: in.Kind, Namespace: in.Namespace})
+	return cluster.List(ctx, w.cache, cluster.Selection{Kind: in.Kind, Namespace: in.Namespace}, client.UnsafeDisableDeepCopy)
 }
 
 // watch returns the watch of an input, which it starts if no resource referred to the input before.

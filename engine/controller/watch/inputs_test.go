@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/test/inline"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -182,7 +183,7 @@ func TestAChangeWakesExactlyWhoRefersToWhatHasChanged(t *testing.T) {
 	p.reconcile("three", "b")
 	p.reconcile("four", "a")
 	p.reconcile("four", "b")
-	before, after := parsed(t, "{metadata: {name: x, resourceVersion: '1'}}"), parsed(t, "{metadata: {name: x, resourceVersion: '2'}}")
+	before, after := inline.Object(t, "{metadata: {name: x, resourceVersion: '1'}}"), inline.Object(t, "{metadata: {name: x, resourceVersion: '2'}}")
 	ended := p.running["b"]
 	for _, row := range []struct {
 		reason string

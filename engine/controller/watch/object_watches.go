@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// An Owner is the kind of the custom resources that objects belong to.
-type Owner struct {
+// An OwnerKind is the kind of the custom resources that objects belong to.
+type OwnerKind struct {
 	schema.GroupKind
 
 	// Reach returns where their objects may be; nil is unknown, as for a kind without its package.
@@ -33,7 +33,7 @@ type Owner struct {
 // objectWatches starts the watch of a kind when an object of it is first read from a cache, and maps
 // its objects to the custom resources that they belong to.
 type objectWatches struct {
-	owner      Owner
+	owner      OwnerKind
 	source     Cache
 	controller controller.Controller
 
@@ -41,7 +41,7 @@ type objectWatches struct {
 	pending map[schema.GroupVersionKind]*pendingWatch
 }
 
-func newObjectWatches(owner Owner, in Cache, c controller.Controller) *objectWatches {
+func newObjectWatches(owner OwnerKind, in Cache, c controller.Controller) *objectWatches {
 	return &objectWatches{owner: owner, source: in, controller: c, pending: map[schema.GroupVersionKind]*pendingWatch{}}
 }
 

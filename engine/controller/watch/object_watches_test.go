@@ -8,32 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/program"
+	"operetta.dev/test/inline"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/yaml"
 )
-
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	b, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(b, &u.Object); err != nil { // whole numbers stay whole
-		t.Fatal(err)
-	}
-	return u
-}
 
 func TestAnObjectWithTheUIDOfAnotherResourceWakesNobody(t *testing.T) {
 	t.Parallel()
 	object := func(uid, refers string) *unstructured.Unstructured {
-		u := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a, annotations: {operetta.dev/owner: Shop.example.com default/shop}}}")
+		u := inline.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: a, annotations: {operetta.dev/owner: Shop.example.com default/shop}}}")
 		if uid != "" {
 			u.SetAnnotations(map[string]string{"operetta.dev/owner": "Shop.example.com default/shop", "operetta.dev/owner-uid": uid})
 		}
@@ -66,7 +52,7 @@ func TestAnObjectWithTheUIDOfAnotherResourceWakesNobody(t *testing.T) {
 			t.Parallel()
 			q := priorityqueue.New[ctrl.Request]("test")
 			defer q.ShutDown()
-			w := &objectWatches{owner: Owner{
+			w := &objectWatches{owner: OwnerKind{
 				GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, UID: func(types.NamespacedName) types.UID { return row.known },
 			}}
 			switch h := w.handler(); {
@@ -108,7 +94,7 @@ func TestOnlyAnObjectWhereItCanBeWakesAResource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &objectWatches{owner: Owner{GroupKind: schema.GroupKind{Group: "example.com", Kind: "App"}, Reach: func() program.Reach { return reach }}}
+			w := &objectWatches{owner: OwnerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "App"}, Reach: func() program.Reach { return reach }}}
 			u := &unstructured.Unstructured{}
 			u.SetAPIVersion("v1")
 			u.SetKind(row.kind)

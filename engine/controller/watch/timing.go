@@ -5,11 +5,11 @@ import "time"
 // All timing of the package is here; docs/timing.md has a table of it.
 
 const (
-	// Resync is how often each custom resource is reconciled without an event, to notice what no
-	// event has told. It costs no request.
+	// Resync is how often each custom resource is reconciled without an event, to notice
+	// changes without an event. It costs no request.
 	Resync = time.Hour
 	// SyncTimeout is how long readers of a kind wait for its watch to sync. A list that is not
-	// allowed is retried for ever, and must not hold workers.
+	// allowed is retried forever, and must not hold workers.
 	SyncTimeout = 20 * time.Second
 	// syncPoll is how often those readers check whether the watch has failed.
 	syncPoll = 20 * time.Millisecond

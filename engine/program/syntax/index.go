@@ -54,6 +54,8 @@ type Index struct {
 	otherEdges []DerivedEdge
 	// references are all references of the package, by position.
 	references []Reference
+	// readings are what the references read.
+	readings []Reading
 	// selections are the places at which names of them are selected.
 	selections map[fault.Origin][]Selection
 	// needed are the references to fields of the spec, and whether a component always
@@ -99,6 +101,7 @@ func Read(files []*ast.File) *Index {
 		selections:       map[fault.Origin][]Selection{},
 	}}
 	x.readFields()
+	x.foreign = x.foreign || usesSelf(files) || x.aliasesData()
 	x.addRootGuards()
 	for _, m := range x.fields["components"] {
 		x.addComponents(m)
@@ -127,8 +130,11 @@ func (x *reader) readFields() {
 			x.root = fault.Position{File: f.Filename, Line: 1}
 		}
 		for _, d := range f.Decls {
-			if c, ok := d.(*ast.Comprehension); ok {
-				x.addPaths(c.Value, nil)
+			switch d := d.(type) {
+			case *ast.Comprehension:
+				x.addPaths(d.Value, nil)
+			case *ast.EmbedDecl:
+				x.addPaths(d.Expr, nil)
 			}
 		}
 		eachDecl(f.Decls, nil, func(m Member) {
@@ -136,12 +142,54 @@ func (x *reader) readFields() {
 				embeddings = append(embeddings, m)
 				return
 			}
+			if slices.Contains(dataFields, m.name) {
+				x.addPaths(m.value, []string{m.name}) // they may refer to their own fields
+			}
 			x.addRoot(m, 0)
 		})
 	}
 	for _, m := range embeddings {
 		x.addRoot(m, 0) // the name of another field, which had to be known first
 	}
+}
+
+// dataFields are the fields of the root that the engine fills.
+var dataFields = []string{"cr", "live", "inputs"}
+
+// aliasesData reports whether a value that the engine fills has an alias, by which the package may refer to any
+// field of it.
+func (x *reader) aliasesData() bool {
+	found := false
+	for _, name := range dataFields {
+		for _, m := range x.fields[name] {
+			ast.Walk(m.value, func(n ast.Node) bool {
+				_, aliased := n.(*ast.Alias)
+				found = found || aliased
+				return !found
+			}, nil)
+		}
+	}
+	return found
+}
+
+// usesSelf reports whether files refer to the value around a field by self, which is an experiment of CUE.
+func usesSelf(files []*ast.File) bool {
+	found := false
+	names := map[ast.Node]bool{} // of fields
+	for _, f := range files {
+		ast.Walk(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				names[n.Label] = true
+			case *ast.SelectorExpr:
+				names[n.Sel] = true
+			case *ast.Ident:
+				found = found || n.Name == "self" && n.Node == nil && !names[n]
+			}
+			return !found
+		}, nil)
+	}
+	return found
 }
 
 // fieldsFromData returns the fields in comprehensions, the fields with computed names, and
@@ -376,10 +424,18 @@ func (x *Index) Declared(root string) [][]string {
 	}
 	for _, m := range x.fields[root] {
 		for _, d := range m.Members() {
-			declare(nil, d)
+			if d.kind != embedded || !isTop(d.value) {
+				declare(nil, d)
+			}
 		}
 	}
 	return out
+}
+
+// isTop reports whether an expression is _, which declares nothing.
+func isTop(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == "_"
 }
 
 // isRegular reports whether a name is neither hidden nor a definition.

@@ -57,6 +57,7 @@ func (x *reader) allReferences() []Reference {
 		out[i] = f.Reference
 		x.addSelections(f)
 	}
+	x.readings = x.readingsOf(r.found)
 	slices.SortStableFunc(out, func(a, b Reference) int { return fault.Compare(a.Position, b.Position) })
 	return slices.CompactFunc(out, func(a, b Reference) bool {
 		return a.Is(b)

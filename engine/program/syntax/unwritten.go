@@ -91,13 +91,17 @@ func (x *reader) addNeeded(all []found) {
 // addReaders records which inputs a component refers to.
 func (x *reader) addReaders(component string, all []found) {
 	for _, f := range all {
-		if len(f.Path) > 1 && f.Path[0] == "inputs" && !slices.Contains(x.readBy[f.Path[1]], component) {
-			x.readBy[f.Path[1]] = append(x.readBy[f.Path[1]], component)
+		if len(f.Path) < 2 || f.Path[0] != "inputs" {
+			continue
+		}
+		by := x.readBy[f.Path[1]]
+		if at, known := slices.BinarySearch(by, component); !known {
+			x.readBy[f.Path[1]] = slices.Insert(by, at, component)
 		}
 	}
 }
 
-// Readers returns the components that refer to an input, or nil if there may be others or if
+// Readers returns the components that refer to an input, by name, or nil if there may be others or if
 // their names are computed.
 func (x *Index) Readers(input string) []string {
 	by := x.readBy[input]

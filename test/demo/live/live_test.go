@@ -52,10 +52,9 @@ func prepare(m *testing.M) (int, error) {
 		return 0, err
 	}
 	kubectl, demoBinary = programs.Kubectl, filepath.Join(dir, "demo")
-	for _, build := range []*exec.Cmd{binary.Command(context.Background()), exec.Command("go", "build", "-o", demoBinary, "./test/demo")} {
-		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("%s: %w\n%s", build, err, out)
+	for path, program := range map[string]string{filepath.Join(root, binary.Path): "./cmd/operetta", demoBinary: "./test/demo"} {
+		if err := binary.To(context.Background(), root, path, program); err != nil {
+			return 0, err
 		}
 	}
 	return m.Run(), nil

@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
+	"operetta.dev/test/inline"
 )
 
 const root = "../../.."
@@ -72,7 +71,7 @@ func TestWhatIsMarkedAsNotSupportedIsRefused(t *testing.T) {
 	}
 	for path, text := range uses {
 		t.Run(path, func(t *testing.T) {
-			faults := vet.Package(load(t, text))
+			faults, _, _ := vet.All(load(t, text), nil)
 			refused := slices.ContainsFunc(faults, func(f fault.Fault) bool { return strings.HasSuffix(f.Message, " is not supported yet") })
 			if !refused {
 				t.Errorf("it is not refused, there are only %v", faults)
@@ -90,13 +89,5 @@ operator.#Controller
 group: "example.com"
 kind: "A"
 ` + lines + "\n"
-	s, err := source.New(fstest.MapFS{"a/a.cue": {Data: []byte(text)}}, "a", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := program.Load(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return inline.Program(t, text)
 }

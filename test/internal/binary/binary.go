@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,13 +52,18 @@ func Command(ctx context.Context) *exec.Cmd {
 func Once(root string, dir *string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		path := filepath.Join(*dir, "operetta")
-		cmd := exec.Command("go", append(append([]string{"build"}, Flags...), "-o", path, "./cmd/operetta")...)
-		cmd.Dir, cmd.Env = root, append(os.Environ(), Environment...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building the binary: %w\n%s", err, out)
-		}
-		return path, nil
+		return path, To(context.Background(), root, path, "./cmd/operetta")
 	})
+}
+
+// To builds a program of the repository as another file.
+func To(ctx context.Context, root, path, program string) error {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, Flags, []string{"-o", path, program})...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), Environment...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", program, err, out)
+	}
+	return nil
 }
 
 // Build builds the binary. The working folder has to be the root of the repository.

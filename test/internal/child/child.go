@@ -18,6 +18,9 @@ type Process struct {
 	Ended <-chan struct{}
 	// Log has what the process has printed.
 	Log *Log
+
+	mu   sync.Mutex
+	peak int64 // bytes
 }
 
 // killDelay is how long a process that has ended may leave others behind that hold its output.

@@ -6,6 +6,7 @@ var Played = []string{
 	"operetta vet ./cue/webapp",
 	"operetta vet --edges ./cue/webapp",
 	"operetta vet --strict ./cue/...",
+	"operetta vet --report ./cue/webapp",
 	"operetta render ./cue/webapp -f config/samples/webapp.yaml",
 	"operetta crd ./cue/webapp | kubectl apply -f -",
 	"operetta crd ./cue/... -o json",

@@ -1,0 +1,235 @@
+package compile
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
+	"operetta.dev/engine/template"
+)
+
+// A rolloutTranslator translates the rollout of a session. What a rollout says beside objects, values
+// and verdicts is a constant of the shape if the evaluation with holes says the same: it knows
+// nothing of the values.
+type rolloutTranslator struct {
+	*translator
+	// want is the rollout of the session, and held the one of the package with holes.
+	want, held program.Rollout
+	// view is what the package sees of the session, and real the package with it.
+	view map[string]any
+	real cue.Value
+	// locate returns a condition without a verdict, as the package itself has it.
+	locate func(component string, condition cue.Value) program.Predicate
+	out    *Template
+}
+
+// translate returns the template.
+func (t *rolloutTranslator) translate() (*Template, error) {
+	t.out = frame(t.want)
+	if len(t.held.Components) != len(t.want.Components) || len(t.held.Hooks) != len(t.want.Hooks) {
+		return nil, t.undecided(lookup(t.root, "components"), nil)
+	}
+	held := maps.Collect(all(&t.held))
+	for _, part := range []func() error{t.inputs, t.namedInputs, t.status, t.requeueAfter} {
+		if err := part(); err != nil {
+			return nil, err
+		}
+	}
+	for i, c := range all(&t.want) {
+		if c.Name != held[i].Name {
+			return nil, t.undecided(lookup(t.root, "components"), nil)
+		}
+		one := &componentTranslator{rolloutTranslator: t, want: c, held: held[i], value: t.root.LookupPath(pathOf(c.Name)), out: &t.out.Components[i]}
+		if err := one.translate(); err != nil {
+			return nil, err
+		}
+	}
+	t.out.Guards = t.guards
+	return t.out, nil
+}
+
+// pathOf returns the path of a component, or of a hook.
+func pathOf(name string) cue.Path {
+	if parts := strings.SplitN(name, ".", 3); len(parts) == 3 && parts[0] == "hooks" {
+		return cue.MakePath(cue.Str("hooks"), cue.Str(parts[1]), cue.Str(parts[2]))
+	}
+	return cue.MakePath(cue.Str("components"), cue.Str(name))
+}
+
+// lookup returns the value at a path of fields. It may not exist.
+func lookup(v cue.Value, path ...string) cue.Value {
+	sels := make([]cue.Selector, len(path))
+	for i, name := range path {
+		sels[i] = cue.Str(name)
+	}
+	return v.LookupPath(cue.MakePath(sels...))
+}
+
+// inputs translates which objects the package reads.
+func (t *rolloutTranslator) inputs() error {
+	if len(t.held.Inputs) != len(t.want.Inputs) {
+		return t.undecided(lookup(t.root, "inputs"), nil)
+	}
+	for i, in := range t.want.Inputs {
+		v, out := lookup(t.root, "inputs", in.Name), &t.out.Inputs[i]
+		same := t.held.Inputs[i]
+		same.Namespace, same.Object, same.Selector, same.Position = in.Namespace, in.Object, in.Selector, in.Position
+		if t.rests(lookup(v, "apiVersion")) || t.rests(lookup(v, "kind")) {
+			return t.fail(v, "values decide about the kind of an input")
+		}
+		if err := t.selection(v, out); err != nil {
+			return err
+		}
+		if out.Namespace != nil || out.Object != nil || out.Selector != nil {
+			same.Missing = "" // it was missing the values of holes
+		}
+		if textOf(same.Missing) == textOf(in.Missing) {
+			same.Missing = in.Missing
+		}
+		if !reflect.DeepEqual(same, in) {
+			return t.fail(v, "values decide about an input")
+		}
+	}
+	return nil
+}
+
+// selection translates which objects an input selects.
+func (t *rolloutTranslator) selection(v cue.Value, out *input) error {
+	for _, part := range []struct {
+		field string
+		into  **template.Node
+	}{{"namespace", &out.Namespace}, {"name", &out.Object}, {"selector", &out.Selector}} {
+		field := lookup(v, part.field)
+		if !field.Exists() || !t.rests(field) {
+			continue
+		}
+		n, err := t.node(field)
+		if err != nil {
+			return err
+		}
+		*part.into = n
+	}
+	return nil
+}
+
+// namedInputs errors if a message names the object of an input and that rests on values.
+func (t *rolloutTranslator) namedInputs() error {
+	for i, in := range t.want.Inputs {
+		named := func(text string) bool { return strings.Contains(text, "(input "+in.Name+")") }
+		mentioned := false
+		for _, c := range all(&t.want) {
+			mentioned = mentioned || named(c.When.Detail) || slices.ContainsFunc(c.Missing, named)
+			for _, part := range [][]program.Predicate{c.Requires, c.Verify, c.Failed} {
+				mentioned = mentioned || slices.ContainsFunc(part, func(p program.Predicate) bool { return named(p.Detail) })
+			}
+			for _, e := range c.Edges {
+				mentioned = mentioned || e.Check != nil && named(e.Check.Detail)
+			}
+		}
+		namespace := []string{"cr", "metadata", "namespace"}
+		v := lookup(t.root, "inputs", in.Name)
+		out := t.out.Inputs[i]
+		switch {
+		case !mentioned:
+		case out.Object != nil:
+			return t.fail(lookup(v, "name"), "a message names the object of an input")
+		case out.Namespace != nil:
+			return t.fail(lookup(v, "namespace"), "a message names the object of an input")
+		case in.Namespace == "" && t.paths[strings.Join(namespace, separator)] != nil:
+			out := because("inputs."+in.Name, "a message names the object of an input")
+			out.Position, out.paths = in.Position, [][]string{namespace}
+			return out
+		}
+	}
+	return nil
+}
+
+// status translates the author's fields of the status.
+func (t *rolloutTranslator) status() error {
+	v := lookup(t.root, "status")
+	if t.want.Status == nil {
+		return nil
+	}
+	var keys []string
+	var nodes []*template.Node
+	it, err := v.Fields(cue.Hidden(true))
+	for err == nil && it.Next() {
+		if it.Selector().LabelType() != cue.StringLabel {
+			continue
+		}
+		name := it.Selector().Unquoted()
+		if _, there := t.want.Status[name]; !there {
+			if err := t.sameMissing(it.Value(), lookup(t.real, "status", name)); err != nil {
+				return err
+			}
+			continue
+		}
+		n, err := t.member(it.Value())
+		if err != nil {
+			return err
+		}
+		keys, nodes = append(keys, name), append(nodes, n)
+	}
+	if len(keys) != len(t.want.Status) {
+		return t.undecided(v, err)
+	}
+	t.out.Status = template.Object(keys, nodes)
+	return nil
+}
+
+// sameMissing errors unless a value with holes lacks all that the value of the session does. What
+// is missing is the same in all of a shape.
+func (t *rolloutTranslator) sameMissing(v, known cue.Value) error {
+	missing := fault.Of(v.Validate(cue.Concrete(true)), v)
+	for _, f := range fault.Of(known.Validate(cue.Concrete(true)), known) {
+		if !slices.ContainsFunc(missing, func(m fault.Fault) bool { return m.Code == f.Code && m.Path == f.Path && m.Origin == f.Origin }) {
+			return t.fail(v, "values decide whether it is complete")
+		}
+	}
+	return t.partial(v, t.guardOperands)
+}
+
+// requeueAfter translates when to reconcile again.
+func (t *rolloutTranslator) requeueAfter() (err error) {
+	v := lookup(t.root, "requeueAfter")
+	if v.Exists() && t.rests(v) {
+		t.out.RequeueAfter, err = t.node(v)
+		return err
+	}
+	if t.held.RequeueAfter != t.want.RequeueAfter {
+		return t.fail(v, "values decide when to reconcile again")
+	}
+	return nil
+}
+
+// textOf returns a text of the evaluation with holes as the package itself has it.
+func textOf(held string) string {
+	held = strings.ReplaceAll(held, `live."`+program.PresenceField+`"."`+program.ValuesField+`".`, "")
+	held = strings.ReplaceAll(held, `live."`+program.PresenceField+`".`, "")
+	return strings.ReplaceAll(held, optional, absent)
+}
+
+// The two ends of a message about something that is missing. Without the schema of the resource it
+// is not known which fields are optional.
+const (
+	optional = " is optional, and not set"
+	absent   = " is not there yet"
+)
+
+// textsOf returns texts as textOf does.
+func textsOf(all []string) []string {
+	out := make([]string, len(all))
+	for i, text := range all {
+		out[i] = textOf(text)
+	}
+	return out
+}
+
+// sameReference reports whether two references are to the same.
+func sameReference(a, b syntax.Reference) bool { return slices.Equal(a.Path, b.Path) }

@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/worker"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// evaluations counts the evaluations of all packages of the process.
+var evaluations = func() *evaluate.Metrics {
+	out := evaluate.NewMetrics()
+	metrics.Registry.MustRegister(out)
+	return out
+}()
+
+// WorkerMetrics count what the worker processes of this process do.
+var WorkerMetrics = func() *worker.Metrics {
+	out := worker.NewMetrics()
+	metrics.Registry.MustRegister(out)
+	return out
+}()
+
+// evaluateOptions returns how a package is evaluated.
+func (m *Manager) evaluateOptions(p *program.Program) evaluate.Options {
+	var backend evaluate.Backend // nil is this process
+	if m.options.Workers != nil {
+		backend = m.options.Workers.Package(p)
+	}
+	return evaluate.Options{
+		Backend: backend, Templates: m.options.Templates, Suspect: m.suspect, Metrics: evaluations,
+		Differs: func(ctx context.Context, s program.Session) { m.reportTemplateDiffers(ctx, p, s) },
+	}
+}
+
+// reportTemplateDiffers reports that a template said something else than CUE, and reconciles every resource of the kind: some of
+// them may rest with what it said.
+func (m *Manager) reportTemplateDiffers(ctx context.Context, p *program.Program, s program.Session) {
+	u := &unstructured.Unstructured{Object: s.CR}
+	e := reconcile.TemplateDiffers()
+	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", u.GetNamespace()+"/"+u.GetName())
+	m.recorder().Record(u, e)
+	c, err := m.controllerOf(p)
+	if err == nil {
+		err = m.enqueueAll(ctx, c, p.GroupVersionKind())
+	}
+	if err != nil {
+		m.options.Log.Error(err, "reconciling what a template may have said")
+	}
+}
+
+// suspect reports whether a resource of a namespace was lately too much to evaluate.
+func (m *Manager) suspect(namespace string) bool {
+	return m.options.Workers != nil && m.options.Workers.Suspects(namespace)
+}

@@ -1,0 +1,436 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Strays says what happens to a deleted custom resource that has the engine's finalizer and whose
+// package is missing: the package is gone, or was broken when the process started.
+type Strays string
+
+// The values of Strays.
+const (
+	// StraysTeardown deletes their objects, which their inventories list.
+	StraysTeardown Strays = "teardown"
+	// StraysLeave leaves them to other processes.
+	StraysLeave Strays = "leave"
+)
+
+// packageMissingTeardown tears down deleted resources whose package is missing. It finds their kinds by the
+// label of their CustomResourceDefinitions, once: a resource that is created later has no objects
+// before its package is loaded. It watches a kind only if a resource of it has the engine's
+// finalizer, and stops when the package is loaded.
+//
+// It watches all resources of a kind whose package is broken, as each of them reports that.
+type packageMissingTeardown struct {
+	manager *Manager
+	log     logr.Logger
+	// brokenLimiter limits the reports of broken packages, most of which write a status.
+	brokenLimiter flowcontrol.RateLimiter
+
+	packagesLoaded     chan struct{}
+	notePackagesLoaded func()
+	// changed signals that a package broke or was mended.
+	changed chan struct{}
+
+	mu       sync.Mutex
+	watched  map[schema.GroupKind]*kindWatch
+	broken   map[string]*brokenPackage // by their folders
+	watching sync.WaitGroup
+}
+
+// A kindWatch is a running watch of one kind.
+type kindWatch struct {
+	stop context.CancelFunc
+	done chan struct{}
+	// broken watches all resources of a broken package; nil for a watch of deletions.
+	broken *watcher
+}
+
+func newPackageMissingTeardown(m *Manager) *packageMissingTeardown {
+	s := &packageMissingTeardown{
+		manager: m, log: m.options.Log, packagesLoaded: make(chan struct{}), watched: map[schema.GroupKind]*kindWatch{},
+		changed: make(chan struct{}, 1), broken: map[string]*brokenPackage{},
+		brokenLimiter: flowcontrol.NewTokenBucketRateLimiter(brokenRate, 1),
+	}
+	s.notePackagesLoaded = sync.OnceFunc(func() { close(s.packagesLoaded) })
+	return s
+}
+
+// brokenRate is how many resources of broken packages report that in a second: a change of a package
+// concerns all of them at once.
+const brokenRate = 200
+
+// Start implements manager.Runnable.
+func (s *packageMissingTeardown) Start(ctx context.Context) error {
+	var following sync.WaitGroup
+	following.Go(func() { s.followBroken(ctx) })
+	select {
+	case <-s.packagesLoaded:
+		if s.tearsDown() {
+			s.lookForWaiting(ctx)
+		}
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+	following.Wait()
+	s.watching.Wait()
+	return nil
+}
+
+// tearsDown reports whether deleted resources are torn down rather than left to others.
+func (s *packageMissingTeardown) tearsDown() bool { return s.manager.options.Strays != StraysLeave }
+
+// lookForWaiting watches the kinds that have a resource with the engine's finalizer.
+func (s *packageMissingTeardown) lookForWaiting(ctx context.Context) {
+	var found []packageMissingKind
+	s.retry(ctx, func() (err error) { found, err = s.find(ctx); return err })
+	var names []string
+	for _, k := range found {
+		if s.start(ctx, k) {
+			names = append(names, k.pkg)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		s.log.Info("tearing down deleted resources whose package is not loaded here", "packages", slices.Compact(names))
+	}
+}
+
+// retry calls a function with backoff until it succeeds or the context ends.
+func (s *packageMissingTeardown) retry(ctx context.Context, try func() error) {
+	again := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 10, Cap: lastRetry}
+	_ = again.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) {
+		err := try()
+		if err != nil {
+			s.log.Info("looking for resources without their package failed, trying again", "error", err.Error())
+		}
+		return err == nil, nil
+	})
+}
+
+// outOfScope reports whether the package of a kind is loaded, or the kind is beyond the manager's
+// namespace.
+func (s *packageMissingTeardown) outOfScope(k packageMissingKind) bool {
+	return s.manager.Serves(k.GroupKind()) || s.manager.options.CustomResourceNamespace != "" && !k.namespaced
+}
+
+// find returns the kinds that have a resource with the engine's finalizer, and whose package is missing.
+func (s *packageMissingTeardown) find(ctx context.Context) ([]packageMissingKind, error) {
+	kinds, err := s.kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []packageMissingKind
+	for _, k := range kinds {
+		if s.outOfScope(k) {
+			continue
+		}
+		waiting, err := s.hasWaiting(ctx, k)
+		switch {
+		case apierrors.IsForbidden(err):
+			s.log.Info("resources without their package are not looked at: the operator may not list them", "package", k.pkg, "kind", k.GroupKind().String())
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		case waiting:
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// kinds returns the kinds of all packages.
+func (s *packageMissingTeardown) kinds(ctx context.Context) ([]packageMissingKind, error) {
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
+	err := s.manager.caches.Direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
+	if apierrors.IsForbidden(err) {
+		s.log.Info("resources without their package are not looked for: the operator may not list CustomResourceDefinitions")
+		return nil, nil
+	}
+	if err != nil || len(definitions.Items) == 0 {
+		return nil, err
+	}
+	resources, err := cluster.Resources(s.manager.manager.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	return kindsDefined(definitions.Items, resources), nil
+}
+
+// A packageMissingKind is the kind of a package that is not served.
+type packageMissingKind struct {
+	schema.GroupVersionKind
+	pkg        string
+	namespaced bool
+	// reach is where the objects of its resources may be, according to the definition; nil is
+	// unknown, as definitions of early versions do not say it.
+	reach *program.Reach
+}
+
+// kindsDefined returns the kinds of definitions in the versions that the cluster
+// prefers. It leaves out definitions that the cluster does not serve yet, which have no resources.
+func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.APIResourceList) []packageMissingKind {
+	defined := map[string]metav1.PartialObjectMetadata{}
+	for _, d := range definitions {
+		defined[d.Name] = d
+	}
+	var out []packageMissingKind
+	for _, list := range served {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			d, ours := defined[r.Name+"."+gv.Group]
+			if ours && !strings.Contains(r.Name, "/") {
+				out = append(out, packageMissingKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: d.Labels[crd.PackageLabel], namespaced: r.Namespaced, reach: reachOf(d)})
+			}
+		}
+	}
+	return out
+}
+
+// reachOf returns the reach of a package according to its definition, or nil.
+func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
+	text, said := definition.Annotations[crd.ReachAnnotation]
+	reach, err := program.ParseReach(text)
+	if !said || err != nil {
+		return nil
+	}
+	return &reach
+}
+
+// page is how many resources one request lists.
+const page = 500
+
+// hasWaiting reports whether a kind has a resource with the engine's finalizer.
+func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissingKind) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	for {
+		next := list.Continue
+		list = &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
+		err := s.manager.caches.Direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if hasFinalizer(&list.Items[i]) {
+				return true, nil
+			}
+		}
+		if list.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+// start watches the deletions of a kind, unless it is watched or its package is loaded by
+// now, and reports whether it has started.
+func (s *packageMissingTeardown) start(ctx context.Context, k packageMissingKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watched[k.GroupKind()] != nil || s.manager.Serves(k.GroupKind()) {
+		return false
+	}
+	w, err := s.newTeardownWatcher(k)
+	if err != nil {
+		s.log.Error(err, "resources without their package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
+		return false
+	}
+	s.run(ctx, k.GroupKind(), w.run)
+	return true
+}
+
+// startBroken watches all resources of a kind whose package is broken.
+func (s *packageMissingTeardown) startBroken(ctx context.Context, k packageMissingKind) {
+	s.release(k.GroupKind()) // start may watch its deletions already
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.manager.Serves(k.GroupKind()) {
+		return
+	}
+	w, err := s.newBrokenWatcher(k)
+	if err != nil {
+		s.log.Error(err, "resources of a broken package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
+		return
+	}
+	s.run(ctx, k.GroupKind(), w.run).broken = w
+}
+
+// run begins to watch a kind. The caller holds the lock.
+func (s *packageMissingTeardown) run(ctx context.Context, kind schema.GroupKind, watch func(context.Context)) *kindWatch {
+	ctx, stop := context.WithCancel(ctx)
+	k := &kindWatch{stop: stop, done: make(chan struct{})}
+	s.watched[kind] = k
+	s.watching.Go(func() {
+		defer close(k.done)
+		watch(ctx)
+	})
+	return k
+}
+
+// release stops the watch of a kind whose package is loaded from now on, and returns when
+// no reconcile of it runs any more: two controllers must not act on one resource.
+func (s *packageMissingTeardown) release(kind schema.GroupKind) {
+	s.mu.Lock()
+	k := s.watched[kind]
+	delete(s.watched, kind)
+	s.mu.Unlock()
+	if k == nil {
+		return
+	}
+	k.stop()
+	<-k.done
+}
+
+// A watcher is the controller of a kind whose package is missing. It has a cache of its own, which
+// ends with it: a cache that cannot sync must not block the others.
+type watcher struct {
+	teardown   *packageMissingTeardown
+	kind       packageMissingKind
+	resources  watch.Cache
+	objects    *watch.Cluster
+	life       *reconcile.Reconciler
+	controller controller.Controller
+	// again has the resources that are to be reconciled without an event.
+	again enqueuer
+}
+
+// newWatcher returns a watcher that reconciles the resources of a kind. It watches nothing yet.
+func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, reconcileOf func(*reconcile.Reconciler) reconcileFunc) (*watcher, error) {
+	m := s.manager
+	w := &watcher{teardown: s, kind: k}
+	var err error
+	w.resources, err = watch.NewCache(m.manager, m.options.CustomResourceNamespace, cache.Options{DefaultTransform: watch.TransformResource(m.options.Log)})
+	if err != nil {
+		return nil, err
+	}
+	w.life = &reconcile.Reconciler{
+		Kind: k.GroupVersionKind, Resources: m.caches.Resources(w.resources.Client), Recorder: m.recorder(), Now: time.Now,
+		ReachWithoutPackage: k.reach,
+		Allow:               m.options.Allow,
+	}
+	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, w.reconciles(reconcileOf(w.life)), nil)
+	if err != nil {
+		return nil, err
+	}
+	w.objects = m.caches.Cluster(watch.OwnerKind{GroupKind: k.GroupKind(), Limit: newEventRateLimits(m.options.Log).limited}, w.controller, nil)
+	w.life.Cluster = w.objects
+	return w, nil
+}
+
+// watch makes the controller reconcile the resource of each event that the predicates let through.
+func (w *watcher) watch(predicates ...predicate.TypedPredicate[client.Object]) error {
+	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
+	return w.controller.Watch(source.Kind[client.Object](w.resources.Cache, watch.NewObject(w.kind.GroupVersionKind), enqueue, predicates...))
+}
+
+// run watches until the context ends.
+func (w *watcher) run(ctx context.Context) {
+	var reading sync.WaitGroup
+	reading.Go(func() { _ = w.resources.Start(ctx) }) // it ends with its context
+	if err := w.controller.Start(ctx); err != nil && ctx.Err() == nil {
+		w.teardown.log.Error(err, "resources without their package are not watched any more", "package", w.kind.pkg, "kind", w.kind.GroupKind().String())
+	}
+	reading.Wait()
+}
+
+// newTeardownWatcher returns a watcher that tears down the deleted resources of a kind.
+func (s *packageMissingTeardown) newTeardownWatcher(k packageMissingKind) (*watcher, error) {
+	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) reconcileFunc { return l.StepPackageMissing })
+	if err != nil {
+		return nil, err
+	}
+	torndown := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil && hasFinalizer(o) })
+	return w, w.watch(specOrMetadataChanged, torndown)
+}
+
+// newBrokenWatcher returns a watcher of all resources of a kind whose package is broken.
+func (s *packageMissingTeardown) newBrokenWatcher(k packageMissingKind) (*watcher, error) {
+	elsewhere := func() {
+		s.log.Info("another process serves the kind of a package that is broken here, and what is broken is not said in its resources", "package", k.pkg, "kind", k.GroupKind().String())
+	}
+	w, err := s.newWatcher(k, "broken", func(l *reconcile.Reconciler) reconcileFunc {
+		return s.reconcileBroken(l, newBrokenReporter(l, func() string { return s.faultOf(k.pkg) }, elsewhere))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.controller.Watch(&w.again); err != nil {
+		return nil, err
+	}
+	return w, w.watch(predicate.Or[client.Object](specOrMetadataChanged, questionAnswered))
+}
+
+// enqueueAll reconciles each resource.
+func (w *watcher) enqueueAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout) // a kind that cannot be listed blocks no other
+	defer cancel()
+	_ = w.again.enqueueAll(ctx, w.resources.Client, w.kind.GroupVersionKind) // if this fails, the watch enqueues all once it begins
+}
+
+// reconcileBroken returns the function that reconciles resources whose package is broken. It tears
+// down deleted ones.
+func (s *packageMissingTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenReporter) reconcileFunc {
+	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		cr, err := l.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name})
+		switch {
+		case err != nil:
+			return 0, err
+		case cr == nil:
+			u.forget(key)
+			return l.StepPackageMissing(ctx, key) // it forgets the resource, too
+		case cr.GetDeletionTimestamp() == nil:
+			if err := s.brokenLimiter.Wait(ctx); err != nil {
+				return 0, err
+			}
+			return u.reconcile(ctx, key)
+		case s.tearsDown():
+			return l.StepPackageMissing(ctx, key) // somebody waits for it, and nobody has deleted all of them
+		}
+		return 0, nil
+	}
+}
+
+// hasFinalizer reports whether a resource has the engine's finalizer.
+func hasFinalizer(o metav1.Object) bool {
+	return slices.Contains(o.GetFinalizers(), reconcile.Finalizer)
+}
+
+// reconciles returns the function of the watcher's controller. It reconciles a resource again if that was
+// changed since it was read: the change may be of another process that serves the kind.
+func (w *watcher) reconciles(once reconcileFunc) reconcileFunc {
+	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		again, err := once(ctx, key)
+		if apierrors.IsConflict(err) {
+			return firstRetry, nil
+		}
+		return w.objects.Requeue(watch.RequestFrom(ctx), again), err
+	}
+}

@@ -1,0 +1,45 @@
+package evaluate
+
+import (
+	"context"
+
+	"operetta.dev/engine/compile"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/template"
+)
+
+// A Backend runs CUE. It is safe for concurrent use.
+type Backend interface {
+	// Evaluate returns what Program.Evaluate returns.
+	Evaluate(ctx context.Context, s program.Session) (program.Rollout, error)
+	// Compile returns that as well, and the template for sessions of the same shape, if there is
+	// one. It errors if Evaluate would not have returned.
+	Compile(ctx context.Context, s program.Session, pins template.Pins) (compile.Result, error)
+	// Locate returns what Program.Locate returns.
+	Locate(ctx context.Context, s program.Session, component, object, path string) fault.Position
+}
+
+// An inProcess runs CUE in this process, where nothing can interrupt it.
+type inProcess struct {
+	*program.Program
+	compiler *compile.Compiler
+}
+
+// InProcess returns a Backend that runs CUE in this process. Nothing can interrupt it there.
+func InProcess(p *program.Program) Backend { return inProcess{p, compile.New(p)} }
+
+// Evaluate implements Backend.
+func (b inProcess) Evaluate(_ context.Context, s program.Session) (program.Rollout, error) {
+	return b.Program.Evaluate(s)
+}
+
+// Locate implements Backend.
+func (b inProcess) Locate(_ context.Context, s program.Session, component, object, path string) fault.Position {
+	return b.Program.Locate(s, component, object, path)
+}
+
+// Compile implements Backend.
+func (b inProcess) Compile(_ context.Context, s program.Session, pins template.Pins) (compile.Result, error) {
+	return b.compiler.Compile(s, pins), nil
+}

@@ -1,0 +1,73 @@
+package evaluate_test
+
+import (
+	"context"
+	"testing"
+
+	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/program"
+)
+
+// checkedSession returns a session of a resource, with a value that it asks for and one of a live object.
+func checkedSession(uid, name, live string) program.Session {
+	s := formSession(1, 1)
+	s.CR["metadata"].(map[string]any)["uid"] = uid
+	s.CR["spec"], s.Config, s.Inputs = map[string]any{"name": name}, nil, nil
+	s.Live = map[string]map[string]map[string]any{"web": {"cm": {
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "data": map[string]any{"a": live},
+	}}}
+	return s
+}
+
+func TestCUEEvaluatesEachSpecificationBeforeTemplatesAnswer(t *testing.T) {
+	t.Parallel()
+	p := form{data: "data: {a: cr.spec.name, b: live.web.cm.data.a}"}.load(t)
+	counting := &countingBackend{Backend: evaluate.InProcess(p)}
+	b := &changedBackend{Backend: counting}
+	differ := 0
+	e := evaluate.New(p, evaluate.Options{Backend: b, Templates: evaluate.TemplatesChecked, Differs: func(context.Context, program.Session) { differ++ }})
+	for _, row := range []struct {
+		reason          string
+		uid, name, live string
+		changed         bool
+		asked, differ   int
+		says            string
+	}{
+		{reason: "nobody has evaluated anything", uid: "1", name: "x", live: "a", asked: 1},
+		{reason: "only a live object has changed", uid: "1", name: "x", live: "b"},
+		{reason: "it has changed once more", uid: "1", name: "x", live: "a"},
+		{reason: "the specification has changed", uid: "1", name: "y", live: "a", asked: 1},
+		{reason: "that was checked", uid: "1", name: "y", live: "b"},
+		{reason: "another resource has the same specification", uid: "2", name: "y", live: "b", asked: 1},
+		{reason: "a resource without identity is never checked", name: "y", live: "b", asked: 1},
+		{reason: "nor the second time", name: "y", live: "c", asked: 1},
+		{reason: "CUE says something else of a specification", uid: "3", name: "z", live: "b", changed: true, asked: 1, differ: 1, says: "something else"},
+		{reason: "what was checked before has no template any more", uid: "1", name: "y", live: "d", changed: true, asked: 1, differ: 1, says: "something else"},
+	} {
+		before := len(counting.asked)
+		b.changed = row.changed
+		r, err := e.Evaluate(checkedSession(row.uid, row.name, row.live))
+		if err != nil {
+			t.Fatalf("%s: %v", row.reason, err)
+		}
+		if got := len(counting.asked) - before; got != row.asked || differ != row.differ || r.Unstored != row.says {
+			t.Errorf("%s: CUE is asked %d times, want %d; %d differ, want %d; it says %q", row.reason, got, row.asked, differ, row.differ, r.Unstored)
+		}
+	}
+}
+
+func TestASpecificationThatIsInvalidIsNeverChecked(t *testing.T) {
+	t.Parallel()
+	p := form{root: `#Spec: name: !="bad"`, data: "data: {a: cr.spec.name, b: live.web.cm.data.a}"}.load(t)
+	b := &countingBackend{Backend: evaluate.InProcess(p)}
+	e := evaluate.New(p, evaluate.Options{Backend: b, Templates: evaluate.TemplatesChecked})
+	if _, err := e.Evaluate(checkedSession("1", "good", "a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, live := range []string{"a", "b", "c"} {
+		before := len(b.asked)
+		if r, err := e.Evaluate(checkedSession("2", "bad", live)); err != nil || len(r.Invalid) == 0 || len(b.asked) != before+1 {
+			t.Errorf("it is %v, %v, and CUE is asked %d times", r.Invalid, err, len(b.asked)-before)
+		}
+	}
+}

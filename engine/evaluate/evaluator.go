@@ -1,0 +1,291 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/lru"
+
+	"operetta.dev/engine/compile"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+)
+
+// Options are the settings of an Evaluator. The zero value has a default for each.
+type Options struct {
+	// Backend runs CUE; by default in this process.
+	Backend Backend
+	// Templates says whether there are templates; "" is TemplatesOn.
+	Templates Templates
+	// Resources is how many resources keep what CUE said last of them.
+	Resources int
+	// TemplateBytes is how much memory the templates of the package may take.
+	TemplateBytes int
+	// CheckEvery is how many answers of templates there are for one that is compared with CUE's.
+	CheckEvery int
+	// Suspect reports whether resources of a namespace were lately too much to evaluate; their sessions
+	// are not compiled. By default none is.
+	Suspect func(namespace string) bool
+	// Metrics count; nil counts nothing.
+	Metrics *Metrics
+	// Differs is called when a template said something else than CUE of a session, after Epoch
+	// has another value.
+	Differs func(ctx context.Context, s program.Session)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// suspected is the reason of a session that is not compiled because its namespace is suspect.
+const suspected fallback = "suspect"
+
+// Templates says whether an Evaluator makes templates.
+type Templates string
+
+// Whether there are templates.
+const (
+	TemplatesOn  Templates = "on"
+	TemplatesOff Templates = "off"
+	// TemplatesChecked makes CUE evaluate each resource at least once, and again when its specification, its
+	// inputs or the configuration change, and compares what a template says of it. So no template decides
+	// whether a specification is valid: templates answer when only live objects have changed.
+	TemplatesChecked Templates = "checked"
+)
+
+const (
+	// defaultResources is for rollouts of about 30 KiB.
+	defaultResources = 1000
+	// defaultTemplateBytes is room for some 200 templates of eight objects each.
+	defaultTemplateBytes = 16 << 20
+	// defaultCheckEvery costs 2 us for each answer, where CUE takes 2 ms.
+	defaultCheckEvery = 1000
+	// checkedPerResource is how many more resources are known to be checked than have an answer remembered: the
+	// version of a session takes 32 bytes.
+	checkedPerResource = 10
+	// maxDifferences is how many templates of a package may say something else than CUE until it has none
+	// any more. One or two are for shapes that are odd, as a tenant may make them. If a third one differs, what the package
+	// says in all its shapes is probably wrong.
+	maxDifferences = 3
+)
+
+// An Evaluator is a Program that evaluates without CUE what it can. It is safe for concurrent use.
+type Evaluator struct {
+	*program.Program
+	options Options
+	memo    memo
+	// checked has, for each resource, the version of its session that CUE has evaluated last.
+	checked *lru.Cache
+	cache   *cache
+	metrics packageMetrics
+	// differences is how many templates have said something else than CUE.
+	differences atomic.Int64
+	// hits counts the answers of templates.
+	hits atomic.Int64
+}
+
+// New returns an Evaluator of a package.
+func New(p *program.Program, o Options) *Evaluator {
+	if o.Backend == nil {
+		o.Backend = InProcess(p)
+	}
+	if o.Resources == 0 {
+		o.Resources = defaultResources
+	}
+	if o.TemplateBytes == 0 {
+		o.TemplateBytes = defaultTemplateBytes
+	}
+	if o.CheckEvery == 0 {
+		o.CheckEvery = defaultCheckEvery
+	}
+	if o.Suspect == nil {
+		o.Suspect = func(string) bool { return false }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	m := o.Metrics.of(p.Name())
+	return &Evaluator{
+		Program: p, options: o, metrics: m,
+		memo:    memo{lru.New(o.Resources)},
+		checked: lru.New(checkedPerResource * o.Resources),
+		cache:   newCache(compile.New(p), o.TemplateBytes, m),
+	}
+}
+
+// Evaluate is EvaluateContext with a context that does not end.
+func (e *Evaluator) Evaluate(s program.Session) (program.Rollout, error) {
+	return e.EvaluateContext(context.Background(), s)
+}
+
+// Locate is LocateContext with a context that does not end.
+func (e *Evaluator) Locate(s program.Session, component, object, path string) fault.Position {
+	return e.LocateContext(context.Background(), s, component, object, path)
+}
+
+// LocateContext returns what Program.Locate returns.
+func (e *Evaluator) LocateContext(ctx context.Context, s program.Session, component, object, path string) fault.Position {
+	return e.options.Backend.Locate(ctx, s, component, object, path)
+}
+
+// EvaluateContext returns what Program.Evaluate returns. The rollout may be shared with other callers, and
+// must not be changed.
+func (e *Evaluator) EvaluateContext(ctx context.Context, s program.Session) (program.Rollout, error) {
+	view := e.View(s)
+	if r, ok := e.memo.get(s, view); ok {
+		e.metrics.evaluated(byMemo)
+		return r, nil
+	}
+	at, why := place{}, off
+	if e.options.Templates != TemplatesOff {
+		var r program.Rollout
+		at = e.cache.placeOf(view, tenantOf(s), e.options.Now())
+		if e.options.Templates == TemplatesChecked && !e.isChecked(s) {
+			return e.check(ctx, s, view, at)
+		}
+		if r, why = e.byTemplate(ctx, s, view, at); why == "" {
+			return r, nil
+		}
+	}
+	return e.byCUE(ctx, s, view, at, why)
+}
+
+// byCUE returns what CUE says of a session that has no answer of a template for a reason, and makes a template if
+// there is none yet.
+func (e *Evaluator) byCUE(ctx context.Context, s program.Session, view program.View, at place, why fallback) (program.Rollout, error) {
+	if why == unseen && e.options.Suspect(at.namespace) {
+		e.cache.compiled(at, view, compile.Result{}) // others may compile
+		why = suspected
+	}
+	e.metrics.fellBack(why)
+	if why == unseen {
+		return e.compile(ctx, s, view, at)
+	}
+	out, err := e.options.Backend.Evaluate(ctx, s)
+	return e.said(s, view, out, err)
+}
+
+// isChecked reports whether CUE has evaluated a session with the same resource, inputs and configuration.
+func (e *Evaluator) isChecked(s program.Session) bool {
+	version, known := e.checked.Get(uidOf(s))
+	return known && version == e.Version(s)
+}
+
+// check returns what CUE says of a session, and compares it with what a template would have said. If there is no
+// difference, templates may answer for the resource until somebody changes it.
+func (e *Evaluator) check(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, error) {
+	t, why := e.template(at)
+	if why == "" {
+		why = unchecked
+	}
+	out, err := e.byCUE(ctx, s, view, at, why)
+	if inconclusive(err) {
+		return out, err
+	}
+	if t != nil {
+		if r, failed := t.Eval(view.Values()); failed == nil && e.Bounded(view, r) && (err != nil || !reflect.DeepEqual(out, r)) {
+			e.differ(ctx, s, at)
+		}
+	}
+	if uid := uidOf(s); err == nil && uid != "" && len(out.Invalid) == 0 && len(out.Misconfigured) == 0 {
+		e.checked.Add(uid, e.Version(s))
+	}
+	return out, err
+}
+
+// template returns the template at a place, or the reason why there is none.
+func (e *Evaluator) template(at place) (*compile.Template, fallback) {
+	if e.differences.Load() >= maxDifferences {
+		return nil, differed
+	}
+	return e.cache.template(at)
+}
+
+// byTemplate returns the rollout that a template has for a session, or the reason why there is none.
+func (e *Evaluator) byTemplate(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, fallback) {
+	t, why := e.template(at)
+	if why != "" {
+		return program.Rollout{}, why
+	}
+	r, err := t.Eval(view.Values())
+	if err != nil {
+		return program.Rollout{}, guarded
+	}
+	if !e.Bounded(view, r) {
+		return program.Rollout{}, unbounded
+	}
+	if e.hits.Add(1)%int64(e.options.CheckEvery) == 0 && !e.agrees(ctx, s, r, at) {
+		return program.Rollout{}, differed
+	}
+	e.metrics.evaluated(byTemplate)
+	e.memo.forget(s)
+	return r, ""
+}
+
+// agrees reports whether CUE says the same of a session as the template at a place.
+func (e *Evaluator) agrees(ctx context.Context, s program.Session, r program.Rollout, at place) bool {
+	want, err := e.options.Backend.Evaluate(ctx, s)
+	if inconclusive(err) || err == nil && reflect.DeepEqual(want, r) {
+		return true
+	}
+	e.differ(ctx, s, at)
+	return false
+}
+
+// differ drops the template at a place, which has said something else of a session than CUE, and all of them if it is
+// not the first.
+func (e *Evaluator) differ(ctx context.Context, s program.Session, at place) {
+	e.cache.drop(at)
+	if e.differences.Add(1) >= maxDifferences {
+		e.cache.clear()
+	}
+	e.metrics.differed()
+	if e.options.Differs != nil {
+		e.options.Differs(ctx, s)
+	}
+}
+
+// Epoch changes when it turns out that an earlier answer may have been wrong: what was concluded from one in another
+// epoch has to be looked at again.
+func (e *Evaluator) Epoch() string { return strconv.FormatInt(e.differences.Load(), 10) }
+
+// compile returns what CUE says of a session, and makes a template of it for others.
+func (e *Evaluator) compile(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, error) {
+	result, err := e.options.Backend.Compile(ctx, s, at.pins)
+	e.cache.compiled(at, view, result)
+	e.metrics.compiled(result)
+	if err == nil {
+		err = result.Err
+	}
+	return e.said(s, view, result.Rollout, err)
+}
+
+// said remembers what CUE said of a session.
+func (e *Evaluator) said(s program.Session, view program.View, r program.Rollout, err error) (program.Rollout, error) {
+	e.metrics.evaluated(byCUE)
+	if err == nil {
+		e.memo.add(s, view, r)
+	}
+	return r, err
+}
+
+// inconclusive reports whether an error of CUE says nothing of the session: it took too long this time, or
+// the process ends.
+func inconclusive(err error) bool {
+	_, faulty := errors.AsType[fault.Faults](err)
+	_, panicked := errors.AsType[*program.PanicError](err)
+	return err != nil && !faulty && !panicked
+}
+
+// tenantOf returns who makes shapes: the namespace of a resource, or itself if it is in none.
+func tenantOf(s program.Session) string {
+	namespace, _, _ := unstructured.NestedString(s.CR, "metadata", "namespace")
+	if namespace != "" {
+		return namespace
+	}
+	name, _, _ := unstructured.NestedString(s.CR, "metadata", "name")
+	return "/" + name
+}

@@ -1,0 +1,92 @@
+package evaluate
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"operetta.dev/engine/compile"
+)
+
+// Metrics count how packages are evaluated. It is a prometheus.Collector.
+type Metrics struct {
+	evaluations, fallbacks, compiles, differences *prometheus.CounterVec
+	templates, bytes                              *prometheus.GaugeVec
+}
+
+// How a session was evaluated.
+const (
+	byMemo     = "memo"
+	byTemplate = "template"
+	byCUE      = "cue"
+)
+
+// NewMetrics returns metrics that count nothing yet.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "operetta_" + name, Help: help}, append([]string{"package"}, labels...))
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "operetta_" + name, Help: help}, []string{"package"})
+	}
+	return &Metrics{
+		evaluations: counter("evaluations_total", "Evaluations of a package, by how: memo, template or cue.", "by"),
+		fallbacks:   counter("evaluation_fallbacks_total", "Evaluations that no template had an answer for, by the reason.", "reason"),
+		compiles:    counter("template_compiles_total", "Sessions that were compiled, by whether that made a template.", "result"),
+		differences: counter("template_differences_total", "Templates that said something else than CUE, and were dropped."),
+		templates:   gauge("templates", "Templates that a package has."),
+		bytes:       gauge("template_bytes", "Memory that the templates of a package take, about."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(out)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(out)
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.evaluations, m.fallbacks, m.compiles, m.differences, m.templates, m.bytes}
+}
+
+// of returns the metrics of one package.
+func (m *Metrics) of(name string) packageMetrics {
+	if m == nil {
+		m = NewMetrics() // nobody collects them
+	}
+	return packageMetrics{m, name}
+}
+
+// packageMetrics are the metrics of one package.
+type packageMetrics struct {
+	*Metrics
+	name string
+}
+
+func (m packageMetrics) evaluated(by string) { m.evaluations.WithLabelValues(m.name, by).Inc() }
+func (m packageMetrics) fellBack(why fallback) {
+	m.fallbacks.WithLabelValues(m.name, string(why)).Inc()
+}
+func (m packageMetrics) differed() { m.differences.WithLabelValues(m.name).Inc() }
+
+func (m packageMetrics) compiled(r compile.Result) {
+	result := "faulty"
+	switch {
+	case r.Template != nil:
+		result = "template"
+	case len(r.Untranslated) > 0:
+		result = "untranslated"
+	}
+	m.compiles.WithLabelValues(m.name, result).Inc()
+}
+
+func (m packageMetrics) holds(templates, bytes int) {
+	m.templates.WithLabelValues(m.name).Set(float64(templates))
+	m.bytes.WithLabelValues(m.name).Set(float64(bytes))
+}

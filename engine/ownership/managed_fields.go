@@ -1,0 +1,165 @@
+package ownership
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"slices"
+	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/lru"
+	"operetta.dev/engine/cluster"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// CompactManagedFields changes the fields of each entry of managedFields into text, for objects of a
+// cache. As maps they are most of an object's memory. The text is shared with other objects that
+// have the same. Such an object's managedFields are read by ManagedFields alone, and nobody may write it.
+func CompactManagedFields(u *unstructured.Unstructured) {
+	for _, entry := range managedEntries(u) {
+		fields, is := entry["fieldsV1"].(map[string]any)
+		if !is {
+			continue // there are none, or they are text already
+		}
+		if text, err := json.Marshal(fields); err == nil {
+			entry["fieldsV1"] = unique.Make(string(text)).Value()
+		}
+	}
+}
+
+// TakeFieldSets removes the fields that CompactManagedFields has changed into text from the entries of an
+// object, and returns them in the order of the entries, for PutFieldSets. There is nil for an entry without.
+func TakeFieldSets(u *unstructured.Unstructured) []any {
+	entries := managedEntries(u)
+	if !isCompact(entries) {
+		return nil
+	}
+	out := make([]any, len(entries))
+	for i, entry := range entries {
+		if text := compactFields(entry); text != "" {
+			out[i] = text
+			delete(entry, "fieldsV1")
+		}
+	}
+	return out
+}
+
+// PutFieldSets puts back what TakeFieldSets has returned.
+func PutFieldSets(u *unstructured.Unstructured, sets []any) {
+	for i, entry := range managedEntries(u) {
+		if i < len(sets) && sets[i] != nil {
+			entry["fieldsV1"] = sets[i]
+		}
+	}
+}
+
+// managedEntries returns the managedFields of an object as they are.
+func managedEntries(u *unstructured.Unstructured) []map[string]any {
+	found, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	list, _ := found.([]any)
+	out := make([]map[string]any, 0, len(list))
+	for _, item := range list {
+		if entry, is := item.(map[string]any); is {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+// isCompact reports whether the managedFields of an object have been through CompactManagedFields.
+func isCompact(entries []map[string]any) bool {
+	return slices.ContainsFunc(entries, func(entry map[string]any) bool { return compactFields(entry) != "" })
+}
+
+// compactFields returns the fields of an entry as text, or "".
+func compactFields(entry map[string]any) string { return textAt(entry, "fieldsV1") }
+
+// textAt returns a field that is text, or "".
+func textAt(entry map[string]any, key string) string {
+	text, _ := entry[key].(string)
+	return text
+}
+
+// ManagedFields returns the managed fields of an object, whether it is from a cache or not.
+func ManagedFields(u *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
+	entries := managedEntries(u)
+	if !isCompact(entries) {
+		return u.GetManagedFields()
+	}
+	out := make([]metav1.ManagedFieldsEntry, len(entries))
+	for i, entry := range entries {
+		out[i] = metav1.ManagedFieldsEntry{
+			Manager: textAt(entry, "manager"), Operation: metav1.ManagedFieldsOperationType(textAt(entry, "operation")), APIVersion: textAt(entry, "apiVersion"),
+			FieldsType: textAt(entry, "fieldsType"), Subresource: textAt(entry, "subresource"),
+		}
+		if at, err := time.Parse(time.RFC3339, textAt(entry, "time")); err == nil {
+			out[i].Time = new(metav1.NewTime(at.Local())) //nolint:gosmopolitan // metav1.Time decodes so
+		}
+		if text := compactFields(entry); text != "" {
+			out[i].FieldsV1 = &metav1.FieldsV1{}
+			out[i].FieldsV1.SetRawString(text)
+		}
+	}
+	return out
+}
+
+// ownedFields returns the fields that the engine owns by some operations, or nil.
+func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFieldsOperationType) *fieldpath.Set {
+	var out *fieldpath.Set
+	for _, m := range ManagedFields(live) {
+		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" {
+			continue
+		}
+		switch set := fieldSet(m); {
+		case set == nil:
+		case out == nil:
+			out = set
+		default:
+			out = out.Union(set)
+		}
+	}
+	return out
+}
+
+// fieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
+func fieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
+		return nil
+	}
+	return set
+}
+
+// A syncKey identifies a manifest, and the fields that the engine owns of an object, by their content.
+type syncKey struct {
+	digest, apply string
+	owned         [sha256.Size]byte
+}
+
+// syncKeyOf returns the key of a manifest and an object of a cache. It returns false for other objects.
+func syncKeyOf(want Desired, live *unstructured.Unstructured) (syncKey, bool) {
+	entries := managedEntries(live)
+	if want.Digest == "" || !isCompact(entries) {
+		return syncKey{}, false
+	}
+	hash := sha256.New()
+	for _, entry := range entries {
+		if textAt(entry, "manager") == cluster.FieldManager && textAt(entry, "subresource") == "" {
+			_, _ = io.WriteString(hash, textAt(entry, "operation")+compactFields(entry)+"\n")
+		}
+	}
+	key := syncKey{digest: want.Digest, apply: want.Policy.Apply}
+	hash.Sum(key.owned[:0])
+	return key, true
+}
+
+// inSync are the keys that were found without drift. They depend on nothing else, so a key is right for
+// any object: without them, each reconcile at rest would parse the managedFields of all objects.
+var inSync = lru.New(rememberedInSync)
+
+// rememberedInSync bounds inSync; a key takes a quarter of a kilobyte.
+const rememberedInSync = 10_000

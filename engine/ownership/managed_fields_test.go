@@ -1,0 +1,102 @@
+package ownership_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster/memory"
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
+)
+
+// said is what the package says of an object.
+type said struct {
+	Decision         ownership.Action
+	Field, Manager   string
+	Drops, MayFollow bool
+	Salt             string
+	Situation        ownership.Situation
+	Whose            string
+}
+
+func sayingOf(want ownership.Desired, live *unstructured.Unstructured) said {
+	s := said{Decision: ownership.Decide(want, live, owner), Drops: ownership.Drops(live, owner.UID), Salt: ownership.SaltOf(live)}
+	s.Field, s.Manager = ownership.Lost(want, live)
+	s.Situation, s.Whose = ownership.Classify(live, owner)
+	s.MayFollow = ownership.ReplicasToHandOver(want, live) != nil
+	return s
+}
+
+func TestManagedFieldsAsTextSayTheSame(t *testing.T) {
+	t.Parallel()
+	put := func(manager string, edit func(*unstructured.Unstructured)) func(*testing.T, *memory.Cluster, *unstructured.Unstructured) *unstructured.Unstructured {
+		return func(t *testing.T, m *memory.Cluster, u *unstructured.Unstructured) *unstructured.Unstructured {
+			t.Helper()
+			next := u.DeepCopy()
+			edit(next)
+			out, err := m.Put(manager, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+	}
+	set := func(value any, path ...string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, value, path...) }
+	}
+	m := memory.New()
+	want := stamp(t, rendered(program.Policy{}))
+	live, err := m.Apply(t.Context(), want.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		name string
+		do   func(*testing.T, *memory.Cluster, *unstructured.Unstructured) *unstructured.Unstructured
+		verb ownership.Verb
+	}{
+		{"it is as it was applied", put("operetta", func(*unstructured.Unstructured) {}), ownership.Keep},
+		{"another manager adds a field", put("rival", set("x", "data", "more")), ownership.Keep},
+		{"another manager takes a field", put("rival", set("2", "data", "size")), ownership.Repair},
+		{"a field is gone", put("rival", func(u *unstructured.Unstructured) { unstructured.RemoveNestedField(u.Object, "data", "size") }), ownership.Repair},
+		{"all marks are gone", put("rival", func(u *unstructured.Unstructured) { u.SetAnnotations(nil); u.SetLabels(nil); u.SetOwnerReferences(nil) }), ownership.Refuse},
+	} {
+		live = step.do(t, m, live)
+		compact := live.DeepCopy()
+		ownership.CompactManagedFields(compact)
+		for range 2 { // what was in sync is remembered
+			ownership.CompactManagedFields(compact) // a transform may get what it has returned
+			if diff := cmp.Diff(sayingOf(want, live), sayingOf(want, compact)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step.name, diff)
+			}
+			if got := ownership.Decide(want, compact, owner).Verb; got != step.verb {
+				t.Errorf("%s: the decision is %s, want %s", step.name, got, step.verb)
+			}
+		}
+	}
+}
+
+func BenchmarkDecideInSync(b *testing.B) {
+	m := memory.New()
+	want, err := ownership.Stamp(owner, "config", rendered(program.Policy{}), ownership.StampOptions{Scope: "Namespaced"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	live, err := m.Apply(b.Context(), want.Manifest)
+	if err != nil {
+		b.Fatal(err)
+	}
+	compact := live.DeepCopy()
+	ownership.CompactManagedFields(compact)
+	for name, u := range map[string]*unstructured.Unstructured{"maps": live, "text": compact} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if ownership.Decide(want, u, owner).Verb != ownership.Keep {
+					b.Fatal("it is not in sync")
+				}
+			}
+		})
+	}
+}

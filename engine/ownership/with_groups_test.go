@@ -1,0 +1,43 @@
+package ownership_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/ownership"
+)
+
+// Objects move between components, and a forged inventory has some of them twice.
+func TestSeveralComponentsAreAddedAsIfOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		groups := func(most int) []ownership.Group {
+			var out []ownership.Group
+			for range random.IntN(most) {
+				g := ownership.Group{Component: fmt.Sprint("c", random.IntN(4))}
+				if random.IntN(2) == 0 {
+					g.DependsOn = []string{fmt.Sprint("c", random.IntN(4))}
+				}
+				for _, name := range random.Perm(5)[:random.IntN(4)] { // no component has an object twice
+					g.Objects = append(g.Objects, ownership.Entry{
+						Object: fmt.Sprint("o", random.IntN(3)), APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint("n", name),
+						Digest: fmt.Sprint(random.IntN(3)), UID: fmt.Sprint(random.IntN(3)),
+					})
+				}
+				out = append(out, g)
+			}
+			return out
+		}
+		have, more := ownership.Inventory(groups(5)), groups(5)
+		want := have
+		for _, g := range more {
+			want = want.With(g.Component, g.DependsOn, g.Objects)
+		}
+		if diff := cmp.Diff(want, have.WithGroups(more...)); diff != "" {
+			t.Fatalf("seed %d: %v with %v (-one after the other +together):\n%s", seed, have, more, diff)
+		}
+	}
+}

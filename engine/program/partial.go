@@ -1,0 +1,138 @@
+package program
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/cuecontext"
+)
+
+// A template is made from evaluations of a package of which only parts are known. This file
+// is what it needs beyond Evaluate.
+
+// Recompile returns the package compiled once more, with a change to its syntax and in a CUE
+// context of its own. What is built in that context can be freed, unlike anything that is
+// built in the context of a package that serves.
+func (p *Program) Recompile(change func(*build.Instance)) (*Program, error) {
+	inst, faults := buildInstance(p.snapshot)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	change(inst)
+	out := *p
+	out.base = cuecontext.New().BuildInstance(inst)
+	return &out, nil
+}
+
+// Fill returns the package with data in it that is written as syntax, so that a part of it
+// may be a type. It is for a recompiled package only, because its context keeps the syntax.
+func (p *Program) Fill(data ast.Expr) cue.Value {
+	return p.base.FillPath(cue.Path{}, p.base.Context().BuildExpr(data)) //nolint:staticcheck // a value of another context would keep that one as well
+}
+
+// FillSession returns the package with a session in it.
+func (p *Program) FillSession(s Session) cue.Value { return p.fill(p.filling(p.digested(s))) }
+
+// PresenceField is the field of live in which an open package asks whether there is a value; see
+// package compile. Messages do not show it.
+const PresenceField = "0p"
+
+// ValuesField is the field of PresenceField in which the conditions of an open package find values.
+const ValuesField = "0v"
+
+// presencePrefix is how a reference to PresenceField begins.
+const presencePrefix = `live."` + PresenceField + `".`
+
+// RolloutOf returns the rollout of a package with data in it, whether or not the custom resource
+// is valid. Messages name the objects of inputs that the session does not have.
+func (p *Program) RolloutOf(root cue.Value, s Session) (r Rollout, err error) {
+	defer p.recovered(&r, &err)
+	e := &evaluator{Program: p, root: root, asked: map[string][]string{}, rendered: tally{limits: p.limits}}
+	r, err = e.rollout()
+	r.nameMissingInputs(s)
+	return r, err
+}
+
+// ResourceOf returns the custom resource of an evaluated package, with the defaults of its schema.
+func ResourceOf(root cue.Value) (map[string]any, error) {
+	v, err := data(lookup(root, "cr"))
+	out, _ := v.(map[string]any)
+	return out, err
+}
+
+// Located returns where and how the author wrote a condition of a component or a hook, by its path in
+// an evaluated package, and which part of an input it rests on that is missing.
+func (p *Program) Located(root cue.Value, component string, path cue.Path) Predicate {
+	e := &evaluator{Program: p, root: root}
+	v := root.LookupPath(cue.ParsePath(componentPath(component)))
+	c := &componentEvaluator{evaluator: e, definition: definitionOf(p.index, component, v), value: v}
+	var out Predicate
+	out.Detail = inputMissing(c.locate(&out, root.LookupPath(path)))
+	return out
+}
+
+// Literals returns the secrets that the package itself has written.
+func (p *Program) Literals() []string { return p.literals }
+
+// Quotes reports whether a message of a rollout quotes what is in a rendered Secret, or one of
+// some other secrets. Evaluate hides such a message.
+func Quotes(r Rollout, literals []string) bool {
+	var quoting []string
+	add := func(text string) {
+		if strings.Contains(text, `"`) {
+			quoting = append(quoting, text)
+		}
+	}
+	for c := range r.all() {
+		add(c.When.Detail)
+		for _, text := range c.Missing {
+			add(text)
+		}
+		for _, p := range c.conditions() {
+			add(p.Detail)
+		}
+	}
+	for _, in := range r.Inputs {
+		add(in.Missing)
+	}
+	if len(quoting) == 0 {
+		return false
+	}
+	literals = slices.Concat(literals, secretsIn(r))
+	return slices.ContainsFunc(quoting, func(text string) bool { return quotes(text, literals) })
+}
+
+// SecretLeaves returns the paths of the values in the view of a session that count as secret.
+func (p *Program) SecretLeaves(s Session, r Rollout) [][]string {
+	s = p.digested(s)
+	blind, _ := p.blind(s, r)
+	var out [][]string
+	differences(p.filling(s), p.filling(blind), nil, func(path []string) { out = append(out, path) })
+	return out
+}
+
+// differences calls a function with the paths of the scalars that two trees of one form do not share.
+func differences(a, b any, path []string, each func(path []string)) {
+	switch v := a.(type) {
+	case map[string]any:
+		other, _ := b.(map[string]any)
+		for name := range v {
+			differences(v[name], other[name], append(slices.Clip(path), name), each)
+		}
+	case []any:
+		other, _ := b.([]any)
+		for i := range v {
+			if i < len(other) {
+				differences(v[i], other[i], append(slices.Clip(path), strconv.Itoa(i)), each)
+			}
+		}
+	default:
+		if a != b {
+			each(path)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package program
+
+import "maps"
+
+// Reduced returns a session with no more than what an evaluation reads, so that it can be sent to
+// another process: both evaluate alike. It errors with a LimitError if there is more than the package
+// allows, as Evaluate does.
+func (p *Program) Reduced(s Session) (Session, error) {
+	if err := p.limits.check(p.filling(p.digested(s))); err != nil {
+		return Session{}, err
+	}
+	out := s.withObjects(func(component, name string, object map[string]any) map[string]any {
+		return p.reduced(p.liveUsed.below(component, name), object)
+	}, func(object map[string]any) map[string]any { return object })
+	for name, found := range out.Inputs {
+		part := p.inputsUsed.below(name, "object")
+		for i, object := range found.Objects {
+			if found.Several {
+				part = p.inputsUsed.below(name, "objects", objectName(object))
+			}
+			found.Objects[i] = p.reduced(part, object)
+		}
+	}
+	out.CR, _ = p.crUsed.of(withSpec(s.CR)).(map[string]any)
+	return out, nil
+}
+
+// reduced returns a part of an object, with what says which object it is. Of what digests are made of,
+// and of a Secret, whose content is replaced to see what depends on it, only the managed fields are
+// left out.
+func (p *Program) reduced(part *projection, object map[string]any) map[string]any {
+	if isSecret(object) || p.digests && dataDigest(object, "") != "" {
+		meta, _ := object["metadata"].(map[string]any)
+		if meta["managedFields"] == nil {
+			return object
+		}
+		meta = maps.Clone(meta)
+		delete(meta, "managedFields")
+		return with(object, "metadata", meta)
+	}
+	out := map[string]any{}
+	if part != nil {
+		out, _ = part.of(withoutManagedFields(object)).(map[string]any)
+	}
+	for _, field := range []string{"apiVersion", "kind"} {
+		if v, ok := object[field]; ok {
+			out = with(out, field, v)
+		}
+	}
+	if name := objectName(object); name != "" {
+		meta, _ := out["metadata"].(map[string]any)
+		out = with(out, "metadata", with(meta, "name", name))
+	}
+	return out
+}
+
+// objectName returns the name of an object, or "".
+func objectName(object map[string]any) string {
+	meta, _ := object["metadata"].(map[string]any)
+	return text(meta["name"])
+}

@@ -1,0 +1,176 @@
+package syntax
+
+import (
+	"slices"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+)
+
+// A Reading is a part of the values from outside that a package reads.
+type Reading struct {
+	// Path leads there from the root. Each stands for any field of a struct or element of a list.
+	Path   []string
+	Extent Extent
+}
+
+// An Extent is how much of a value is read. A scalar is always read.
+type Extent string
+
+const (
+	// Presence is that there is a struct or a list, and nothing in it.
+	Presence Extent = "presence"
+	// Members is which fields or how many elements there are.
+	Members Extent = "members"
+	// Whole is everything below.
+	Whole Extent = "whole"
+)
+
+// Readings returns what the package reads from outside. That is more exact than References: of a list that
+// a comprehension goes over, the fields of the elements that it selects are read, and no others.
+func (x *Index) Readings() []Reading { return slices.Clone(x.readings) }
+
+// readingsOf returns what some references read.
+func (x *reader) readingsOf(all []found) []Reading {
+	u := usesIn(x.Index)
+	var out []Reading
+	for _, f := range all {
+		at := slices.Concat(f.Path[:len(f.Path)-f.literal], f.chain.names())
+		out = append(out, u.below(f.chain, at)...)
+	}
+	return out
+}
+
+// uses are the chains that stand where not all of their value is read. Each is known by the name that it
+// begins with.
+type uses struct {
+	// sources are the chains that comprehensions go over.
+	sources map[*ast.Ident]*ast.ForClause
+	// extents are those of which only is asked whether there is something, or how much.
+	extents map[*ast.Ident]Extent
+	// elements are the chains that begin with the variable of a comprehension.
+	elements map[*ast.ForClause][]chain
+}
+
+// usesIn returns the uses in a package.
+func usesIn(x *Index) uses {
+	u := uses{sources: map[*ast.Ident]*ast.ForClause{}, extents: map[*ast.Ident]Extent{}, elements: map[*ast.ForClause][]chain{}}
+	for _, f := range x.files {
+		u.walk(x, f)
+	}
+	return u
+}
+
+func (u uses) walk(x *Index, n ast.Node) {
+	ast.Walk(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			if _, literal := literalLabel(n.Label); literal {
+				u.walk(x, n.Value)
+				return false
+			}
+		case *ast.ForClause:
+			if root := valueOf(n.Source); root != nil {
+				u.sources[root] = n
+			}
+			u.walk(x, n.Source)
+			return false
+		case *ast.CallExpr:
+			if function(n.Fun) == "len" && len(n.Args) == 1 {
+				u.count(n.Args[0])
+			}
+		case *ast.BinaryExpr:
+			if chain, root := x.Presence(n); root != nil && valueOf(chain) == root {
+				u.extents[root] = Presence
+			}
+		case ast.Expr:
+			return !u.chain(x, n)
+		}
+		return true
+	}, nil)
+}
+
+// chain records a chain that begins with a name, and reports whether it was one.
+func (u uses) chain(x *Index, e ast.Expr) bool {
+	c, ok := asChain(e)
+	if !ok || c.root() == nil {
+		return false
+	}
+	for _, s := range c.steps {
+		if !s.selected {
+			u.walk(x, s.node)
+		}
+	}
+	if clause, ok := c.root().Scope.(*ast.ForClause); ok && (!isNameOf(clause.Key, c.root()) || isNameOf(clause.Value, c.root())) {
+		u.elements[clause] = append(u.elements[clause], c)
+	}
+	return true
+}
+
+func isNameOf(declared, id *ast.Ident) bool { return declared != nil && declared.Name == id.Name }
+
+// count records what the argument of len does not read: the elements of a list, also if a
+// comprehension makes the list of them.
+func (u uses) count(arg ast.Expr) {
+	if root := valueOf(arg); root != nil {
+		u.extents[root] = Members
+	}
+	l, ok := arg.(*ast.ListLit)
+	if !ok {
+		return
+	}
+	for _, e := range l.Elts {
+		c, ok := e.(*ast.Comprehension)
+		if !ok {
+			continue
+		}
+		if s, ok := c.Value.(*ast.StructLit); ok && len(s.Elts) == 1 {
+			if embed, ok := s.Elts[0].(*ast.EmbedDecl); ok && valueOf(embed.Expr) != nil {
+				u.extents[valueOf(embed.Expr)] = Presence
+			}
+		}
+	}
+}
+
+// valueOf returns the name at the beginning of the chain whose value an expression has, or nil: that of a chain, or
+// of one that is the default beside an empty list or struct.
+func valueOf(e ast.Expr) *ast.Ident {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return valueOf(e.X)
+	case *ast.BinaryExpr:
+		preferred, ok := e.X.(*ast.UnaryExpr)
+		if e.Op == token.OR && ok && preferred.Op == token.MUL && isEmpty(e.Y) {
+			return valueOf(preferred.X)
+		}
+	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
+		return chainOf(e).root()
+	}
+	return nil
+}
+
+func isEmpty(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.ListLit:
+		return len(e.Elts) == 0
+	case *ast.StructLit:
+		return len(e.Elts) == 0
+	}
+	return false
+}
+
+// below returns what is read of the value of a chain that is at a path.
+func (u uses) below(c chain, at []string) []Reading {
+	if extent, ok := u.extents[c.root()]; ok {
+		return []Reading{{at, extent}}
+	}
+	clause, ok := u.sources[c.root()]
+	if !ok {
+		return []Reading{{at, Whole}}
+	}
+	out := []Reading{{at, Members}}
+	for _, e := range u.elements[clause] {
+		out = append(out, u.below(e, slices.Concat(at, []string{Each}, e.names()))...)
+	}
+	return out
+}

@@ -1,0 +1,190 @@
+package program
+
+import (
+	"slices"
+
+	"operetta.dev/engine/template"
+)
+
+// A View is what a package sees of a session: two sessions with equal views evaluate alike. It
+// has the data that is filled into the package (cr, live, inputs, config), the layers of the
+// configuration, and where there may be Secrets, since messages hide what they contain.
+//
+// Neither the resourceVersion of an object nor a field that the package does not read is
+// part of it: a status that an API server writes again and again costs no evaluation.
+type View struct {
+	values map[string]any
+	part   *projection
+}
+
+// View returns what the package sees of a session.
+func (p *Program) View(s Session) View {
+	live, input := asItIs, asItIs
+	if p.digests {
+		live, input = withLiveDigest, withInputDigest
+	}
+	values := p.values(s, live, input)
+	if len(s.Config) > 0 {
+		layers := make([]any, len(s.Config))
+		for i, l := range s.Config {
+			layers[i] = map[string]any{"origin": l.Origin, "values": l.Values, "tenant": l.Tenant}
+		}
+		values["layers"] = layers
+	}
+	if secrets := s.secrets(); len(secrets) > 0 {
+		values["secrets"] = secrets
+	}
+	return View{values, p.viewed}
+}
+
+// parts returns the part of the values of a view that the package sees.
+func (p *Program) parts() *projection {
+	all := &projection{all: true}
+	out := &projection{fields: map[string]*projection{
+		"cr": p.crUsed, "live": p.liveUsed, "inputs": p.inputsUsed, "config": all, "layers": all, "secrets": all,
+	}}
+	out.complete()
+	return out
+}
+
+// values returns what is filled into the package, among what it does not see of the same objects. Functions
+// say how objects enter.
+func (p *Program) values(s Session, live, input entrance) map[string]any {
+	out := map[string]any{"cr": withSpec(s.CR), "live": p.liveValues(s.Live, live)}
+	if inputs := p.inputValues(s.Inputs, input); len(inputs) > 0 {
+		out["inputs"] = inputs
+	}
+	if len(s.Config) > 0 {
+		config := map[string]any{}
+		for _, l := range s.Config {
+			config = overlaid(config, l.Values)
+		}
+		out["config"] = config
+	}
+	return out
+}
+
+// liveValues returns the live objects that the package reads.
+func (p *Program) liveValues(live map[string]map[string]map[string]any, enter entrance) map[string]any {
+	out := map[string]any{}
+	for component, objects := range live {
+		ofComponent := p.liveUsed.field(component)
+		if ofComponent == nil {
+			continue
+		}
+		read := map[string]any{}
+		for name, object := range objects {
+			if part := ofComponent.field(name); part != nil {
+				read[name] = enter(part, object)
+			}
+		}
+		out[component] = read
+	}
+	return out
+}
+
+// filling returns the parts of a session that are filled into the package.
+func (p *Program) filling(s Session) map[string]any {
+	out, _ := p.viewed.of(p.values(s, asItIs, asItIs)).(map[string]any)
+	return out
+}
+
+// An entrance returns an object as it enters a view, for the part of it that is read.
+type entrance func(part *projection, object map[string]any) map[string]any
+
+// asItIs leaves out the fields that no package may depend on.
+func asItIs(part *projection, object map[string]any) map[string]any {
+	if part.below("metadata", "managedFields") == nil && part.below("metadata", "annotations", SaltAnnotation) == nil {
+		return object
+	}
+	return withoutManagedFields(object)
+}
+
+// withLiveDigest adds the digest of the content of a live object, if that is read, or whether there are annotations.
+func withLiveDigest(part *projection, object map[string]any) map[string]any {
+	if part.below("metadata", "annotations") == nil {
+		return asItIs(part, object)
+	}
+	return asItIs(part, digested(object, KeyOf(object)))
+}
+
+// withInputDigest adds the digest of the content of an input, as withLiveDigest does.
+func withInputDigest(part *projection, object map[string]any) map[string]any {
+	if part.below("metadata", "annotations") == nil {
+		return asItIs(part, object)
+	}
+	return asItIs(part, digested(object, InputKeyOf(object)))
+}
+
+// Values returns data with all that a package sees, and more. It must not be changed.
+func (v View) Values() map[string]any { return v.values }
+
+// Seen returns what a package sees, and nothing else. It must not be changed.
+func (v View) Seen() map[string]any {
+	out, _ := v.part.of(v.values).(map[string]any)
+	return out
+}
+
+// Shape returns the shape of what a package sees.
+func (v View) Shape(pins template.Pins, literals template.Literals) template.Key {
+	return template.ShapeOf(literals, func(s *template.Shaper) {
+		v.part.shape(s, v.values, pins)
+		s.Outcomes(v.values, pins)
+	})
+}
+
+// Whole returns what only equal views have.
+func (v View) Whole() template.Key { return v.Shape(template.Everything, nil) }
+
+// Version identifies what the package sees of a session but for the live objects.
+func (p *Program) Version(s Session) string {
+	s.Live = nil
+	key := p.View(s).Whole()
+	return string(key[:])
+}
+
+// secrets returns the kinds of the objects of a session that are, or may be, Secrets.
+func (s Session) secrets() map[string]any {
+	var out map[string]any
+	for component, objects := range s.Live {
+		var kinds map[string]any
+		for name, object := range objects {
+			if isSecret(object) {
+				kinds = with(kinds, name, object["kind"])
+			}
+		}
+		if len(kinds) > 0 {
+			out = with(out, component, kinds)
+		}
+	}
+	var inputs map[string]any
+	for name, found := range s.Inputs {
+		if slices.ContainsFunc(found.Objects, isSecret) {
+			kinds := make([]any, len(found.Objects))
+			for i, object := range found.Objects {
+				kinds[i] = object["kind"]
+			}
+			inputs = with(inputs, name, kinds)
+		}
+	}
+	if len(inputs) > 0 {
+		out = with(out, "", inputs) // no component has this name
+	}
+	return out
+}
+
+// Bounded reports whether a view, and the rollout that was made of it without Evaluate, are within
+// the limits of the package. Evaluate says what is beyond which of them.
+func (p *Program) Bounded(view View, r Rollout) bool {
+	if !p.limits.holds(view) {
+		return false
+	}
+	t := tally{limits: p.limits}
+	for c := range r.all() {
+		for _, o := range c.Objects {
+			t.manifest(o.Manifest)
+		}
+	}
+	_, unstored := storable(r.Status)
+	return !t.over() && unstored == r.Unstored
+}

@@ -1,0 +1,48 @@
+package rollout_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+)
+
+// restlessCluster is a cluster on which somebody changes each input before it is read.
+type restlessCluster struct {
+	cluster.Cluster
+	reads map[string]int
+}
+
+// ListCached implements cluster.Cluster.
+func (c *restlessCluster) ListCached(_ context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	c.reads[which.Name]++
+	u := object(kinds["ConfigMap"], which.Namespace, which.Name)
+	u.SetResourceVersion(fmt.Sprint(c.reads[which.Name]))
+	u.Object["data"] = map[string]any{"text": fmt.Sprint(c.reads[which.Name])}
+	return []*unstructured.Unstructured{u}, nil
+}
+
+// Each read would find another version, and that would be evaluated.
+func TestAnInputThatChangesAllTheTimeIsReadOnceInARollout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+inputs: first: {apiVersion: "v1", kind: "ConfigMap", name: "elsewhere"}
+inputs: second: {apiVersion: "v1", kind: "ConfigMap", name: live.a.map.data.next}
+components: a: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a", data: {text: inputs.first.object.data.text, next: "next"}}
+components: b: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b", data: text: inputs.second.object.data.text}
+components: c: requires: odd: inputs.second.object.data.text != live.b.map.data.text
+components: c: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "c"}
+`)
+	restless := &restlessCluster{w.site, map[string]int{}}
+	w.cluster = restless
+	r := w.mustRun()
+	w.expectWrites("each component once", "create ConfigMap a", "create ConfigMap b")
+	expectStates(t, r, "a: Verified Verified", "b: Verified Verified", "c: Waiting WaitingForRequirement")
+	for name, n := range restless.reads {
+		if n != 1 {
+			t.Errorf("%s was read %d times", name, n)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"operetta.dev/engine/worker"
+)
+
+func TestWhoExaminesHasTheRoomOfOneWorker(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 2)
+	in := pool.Package(compile(t, ""))
+	hostile, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			for hostile.Err() == nil {
+				_, _ = in.Evaluate(hostile, session("mallory", map[string]any{"text": endless}))
+			}
+		})
+	}
+	for range 3 {
+		release, err := pool.Lend(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := pool.Processes(); n > 1 {
+			t.Errorf("there are %d workers beside who examines", n)
+		}
+		if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+			t.Errorf("others: %v", err)
+		}
+		release()
+		release() // a second time changes nothing
+	}
+	stop()
+	running.Wait()
+}
+
+func TestSeveralWhoExamineShareTheRoomOfOneWorker(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 3)
+	in := pool.Package(compile(t, ""))
+	var all []func()
+	for range 5 {
+		release, err := pool.Lend(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, release)
+	}
+	if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+		t.Error(err)
+	}
+	for _, release := range all {
+		release()
+	}
+}
+
+func TestAPoolOfOneWorkerEvaluatesWhileAPackageIsExamined(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 1)
+	in := pool.Package(compile(t, ""))
+	release, err := pool.Lend(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+// While a package is examined there is one worker less, and a namespace may have one less as well.
+func TestNoNamespaceHasAllWorkersWhileAPackageIsExamined(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 3)
+	in := pool.Package(compile(t, ""))
+	release, err := pool.Lend(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	hostile, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() { _, _ = in.Evaluate(hostile, session("mallory", map[string]any{"text": endless})) })
+	}
+	if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+		t.Error(err)
+	}
+	if n := pool.Busy("mallory"); n > 1 {
+		t.Errorf("one namespace has %d of 2 workers", n)
+	}
+	stop()
+	running.Wait()
+}
+
+func TestASuspectHasTheLastWorkerWhenNobodyElseWaits(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 2)
+	in := pool.Package(compile(t, ""))
+	if _, err := in.Evaluate(t.Context(), session("mallory", map[string]any{"text": endless})); err == nil {
+		t.Fatal("it has not cost a worker")
+	}
+	release, err := pool.Lend(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := in.Evaluate(t.Context(), session("mallory", nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhoDoesNotWaitForRoomAnyMoreHasNone(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 2)
+	in := pool.Package(compile(t, ""))
+	var running sync.WaitGroup
+	for _, namespace := range []string{"mallory", "trudy"} {
+		running.Go(func() { _, _ = in.Evaluate(t.Context(), session(namespace, map[string]any{"text": endless})) })
+	}
+	for deadline := time.Now().Add(20 * time.Second); pool.Processes() < 2; {
+		if time.Now().After(deadline) {
+			t.Fatal("they do not run")
+		}
+		<-time.After(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := pool.Lend(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	running.Wait()
+	running.Go(func() { _, _ = in.Evaluate(t.Context(), session("mallory", map[string]any{"text": endless})) })
+	if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+		t.Error(err)
+	}
+	running.Wait()
+}
+
+func TestAClosedPoolLendsNothing(t *testing.T) {
+	t.Parallel()
+	pool := worker.NewPool(worker.Options{Size: 2})
+	pool.Close()
+	if _, err := pool.Lend(t.Context()); err == nil {
+		t.Error("it lends")
+	}
+}
+
+// TestAShortQueueStartsNoSecondWorker: a second one takes twice the memory, and its start as long as many
+// evaluations.
+func TestAShortQueueStartsNoSecondWorker(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 4)
+	in := pool.Package(compile(t, ""))
+	if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	for i := range 4 {
+		running.Go(func() {
+			if _, err := in.Evaluate(t.Context(), session("town", map[string]any{"n": int64(i)})); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	t.Logf("there are %d workers", pool.Processes())
+	for _, namespace := range []string{"mallory", "trudy", "eve"} {
+		running.Go(func() {
+			_, _ = in.Evaluate(t.Context(), session(namespace, map[string]any{"text": endless}))
+		})
+	}
+	for deadline := time.Now().Add(20 * time.Second); pool.Processes() < 2; {
+		if time.Now().After(deadline) {
+			t.Fatal("what takes long gets no second worker")
+		}
+		<-time.After(time.Millisecond)
+	}
+	running.Wait()
+}
+
+// TestNoNamespaceHasAllWorkers: nobody knows that its evaluations hang before the first has cost a worker.
+func TestNoNamespaceHasAllWorkers(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 2)
+	in := pool.Package(compile(t, ""))
+	var warm sync.WaitGroup
+	for _, namespace := range []string{"town", "village"} {
+		warm.Go(func() { _, _ = in.Evaluate(t.Context(), session(namespace, map[string]any{"n": int64(500)})) })
+	}
+	warm.Wait()
+	hostile, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() { _, _ = in.Evaluate(hostile, session("mallory", map[string]any{"text": endless})) })
+	}
+	for deadline := time.Now().Add(20 * time.Second); pool.Busy("mallory") < 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not hang")
+		}
+		<-time.After(time.Millisecond)
+	}
+	if n := pool.Busy("mallory"); n != 1 {
+		t.Errorf("one namespace has %d workers", n)
+	}
+	if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+		t.Error(err)
+	}
+	stop()
+	running.Wait()
+}

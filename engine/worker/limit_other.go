@@ -1,0 +1,20 @@
+//go:build !linux
+
+package worker
+
+import (
+	"os/exec"
+	"time"
+)
+
+// limitDataSegment does nothing, because there is no such limit here: the worker only watches itself.
+func limitDataSegment(int64) error { return nil }
+
+// processStart is when this process started.
+var processStart = time.Now()
+
+// processorTime returns how long this process has run, as an upper bound of its processor time.
+func processorTime() time.Duration { return time.Since(processStart) }
+
+// OwnProcessGroup does nothing: a worker starts no processes.
+func OwnProcessGroup(*exec.Cmd) {}

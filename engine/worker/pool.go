@@ -1,0 +1,294 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/lru"
+)
+
+// Options are the settings of a Pool.
+type Options struct {
+	// Command is the program that is run as a worker, with its first arguments: it calls Serve with the
+	// limits that the other arguments say.
+	Command []string
+	// Size is how many workers there are at most.
+	Size int
+	// Limits are those of each worker.
+	Limits Limits
+	// Metrics count; nil counts nothing.
+	Metrics *Metrics
+}
+
+// A Pool has the worker processes of this process. It is safe for concurrent use.
+type Pool struct {
+	options Options
+
+	mu sync.Mutex
+	// packages counts the packages that were added.
+	packages uint64
+	// idle are the workers that do nothing, the last used one last.
+	idle []*process
+	// busy is how many workers each tenant has.
+	busy map[string]int
+	// waiting are those who wait for a worker, in the order in which they came.
+	waiting []*waiter
+	// turns says when each tenant had the last turn, and suspects when each has cost a worker.
+	turns, suspects *lru.Cache
+	turn            uint64
+	// borrowers are those who have the room of a worker, and lending tells those who wait for it.
+	borrowers int
+	lending   []chan struct{}
+	closed    bool
+}
+
+// A waiter waits for a worker.
+type waiter struct {
+	tenant string
+	pkg    uint64
+	since  time.Time
+	// take returns what it gets; fresh is true if that is nil, for a new worker, whatever there is.
+	take  func(pkg uint64) *process
+	fresh bool
+	// ready gets a worker, or nil if a new one may be started.
+	ready chan *process
+}
+
+// maxTenants is how many tenants a pool remembers.
+const maxTenants = 10_000
+
+// NewPool returns a pool, which has no worker yet.
+func NewPool(o Options) *Pool {
+	o.Size = max(1, o.Size)
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics() // nobody collects them
+	}
+	return &Pool{options: o, busy: map[string]int{}, turns: lru.New(maxTenants), suspects: lru.New(maxTenants)}
+}
+
+// errClosed is the error of a pool that was closed.
+var errClosed = errors.New("the workers have ended")
+
+// Close ends the workers that are idle now, and the others when they are. Nobody gets one any more.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, w := range p.idle {
+		w.close()
+	}
+	p.idle = nil
+	for _, w := range p.waiting {
+		close(w.ready)
+	}
+	p.waiting = nil
+	p.lendRoom()
+}
+
+// acquire returns a worker, which has loaded the package if one has. It errors if the context ends before
+// there is one, or if none can be started.
+func (p *Pool) acquire(ctx context.Context, tenant string, pkg uint64) (*process, error) {
+	return p.wait(ctx, &waiter{tenant: tenant, pkg: pkg, take: p.take})
+}
+
+// acquireNew returns a worker that has done nothing. It errors as acquire does.
+func (p *Pool) acquireNew(ctx context.Context, tenant string, pkg uint64) (*process, error) {
+	return p.wait(ctx, &waiter{tenant: tenant, pkg: pkg, take: p.makeRoom, fresh: true})
+}
+
+// wait returns the worker of a waiter when it has one.
+func (p *Pool) wait(ctx context.Context, own *waiter) (*process, error) {
+	own.ready, own.since = make(chan *process, 1), time.Now()
+	defer func() { p.options.Metrics.wait.Observe(time.Since(own.since).Seconds()) }()
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errClosed
+	}
+	p.waiting = append(p.waiting, own)
+	p.assign()
+	p.mu.Unlock()
+	defer time.AfterFunc(startAfter, p.reassign).Stop()
+	select {
+	case w, ok := <-own.ready:
+		if !ok {
+			return nil, errClosed
+		}
+		return p.started(ctx, own.tenant, w)
+	case <-ctx.Done():
+		p.leave(own)
+		return nil, ctx.Err()
+	}
+}
+
+// started returns a worker, or a new one for nil.
+func (p *Pool) started(ctx context.Context, tenant string, w *process) (*process, error) {
+	if w != nil {
+		return w, nil
+	}
+	w, err := start(ctx, p.options)
+	if err != nil {
+		p.release(tenant, nil)
+	}
+	return w, err
+}
+
+// leave takes back what a waiter has got that does not wait any more.
+func (p *Pool) leave(own *waiter) {
+	p.mu.Lock()
+	at := slices.Index(p.waiting, own)
+	if at >= 0 {
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+	}
+	p.mu.Unlock()
+	if at >= 0 {
+		return
+	}
+	if w, ok := <-own.ready; ok {
+		p.release(own.tenant, w)
+	}
+}
+
+// release takes a worker back from a tenant, or notes that it is gone if it has ended or is nil. One that
+// should be replaced ends.
+func (p *Pool) release(tenant string, w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy[tenant]--; p.busy[tenant] == 0 {
+		delete(p.busy, tenant)
+	}
+	switch {
+	case w == nil || w.hasEnded():
+	case p.closed || w.retire:
+		w.close()
+	default:
+		p.idle = append(p.idle, w)
+		w.idle = time.AfterFunc(idleTime, func() { p.retire(w) })
+		p.endIdle()
+	}
+	p.lendRoom()
+	p.assign()
+}
+
+// retire ends a worker that is idle.
+func (p *Pool) retire(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := slices.Index(p.idle, w); at >= 0 {
+		p.idle = slices.Delete(p.idle, at, at+1)
+		w.close()
+	}
+}
+
+// suspect notes that a resource of a tenant has cost a worker.
+func (p *Pool) suspect(tenant string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.suspects.Add(tenant, time.Now())
+}
+
+// Suspects reports whether a resource of a namespace has cost a worker lately.
+func (p *Pool) Suspects(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.isSuspect(namespace)
+}
+
+// isSuspect reports whether a resource of a tenant has cost a worker lately.
+func (p *Pool) isSuspect(tenant string) bool {
+	v, _ := p.suspects.Get(tenant)
+	at, ok := v.(time.Time)
+	return ok && time.Since(at) < suspectTime
+}
+
+// reassign is assign for those who have waited for some time.
+func (p *Pool) reassign() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.assign()
+}
+
+// assign gives workers to those who wait.
+func (p *Pool) assign() {
+	for {
+		p.idle = slices.DeleteFunc(p.idle, (*process).hasEnded)
+		at := p.next()
+		if at < 0 {
+			return
+		}
+		own := p.waiting[at]
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+		p.turn++
+		p.turns.Add(own.tenant, p.turn)
+		p.busy[own.tenant]++
+		own.ready <- own.take(own.pkg)
+	}
+}
+
+// next returns who gets a worker next, or -1. Tenants take turns, and none has all workers, if there are several:
+// all of its evaluations may hang. Those that are suspect have one worker together; if there is one for the time
+// being, they have it when nobody else waits.
+func (p *Pool) next() int {
+	suspects := 0
+	for tenant, n := range p.busy {
+		if p.isSuspect(tenant) {
+			suspects += n
+		}
+	}
+	busy, size := p.allBusy(), p.size()
+	if busy >= size {
+		return -1
+	}
+	// The only worker that is left while a package is examined is for the others first.
+	othersFirst := size == 1 && p.options.Size > 1 && slices.ContainsFunc(p.waiting, func(w *waiter) bool { return !p.isSuspect(w.tenant) })
+	// One that is busy may be free before another has started, and takes less memory than two.
+	patient := busy > 0 && len(p.idle) == 0 && len(p.waiting) > 0 && time.Since(p.waiting[0].since) < startAfter
+	out := -1
+	for i, w := range p.waiting {
+		if patient && !w.fresh || p.busy[w.tenant] >= max(1, size-1) || (suspects > 0 || othersFirst) && p.isSuspect(w.tenant) {
+			continue
+		}
+		if out < 0 || p.before(w.tenant, p.waiting[out].tenant) {
+			out = i
+		}
+	}
+	return out
+}
+
+// before reports whether the turn of a tenant comes before that of another.
+func (p *Pool) before(a, b string) bool {
+	last := func(tenant string) uint64 {
+		v, _ := p.turns.Get(tenant)
+		turn, _ := v.(uint64)
+		return turn
+	}
+	return cmp.Or(cmp.Compare(p.busy[a], p.busy[b]), cmp.Compare(last(a), last(b))) < 0
+}
+
+// take returns an idle worker, if possible one that has loaded a package, or nil if there is none.
+func (p *Pool) take(pkg uint64) *process {
+	at := len(p.idle) - 1
+	for i, w := range p.idle {
+		if w.loaded[pkg] {
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	w := p.idle[at]
+	w.idle.Stop()
+	p.idle = slices.Delete(p.idle, at, at+1)
+	return w
+}
+
+// makeRoom returns no worker, so that a new one is started. If there are too many then, it ends the one that
+// was not used for longest.
+func (p *Pool) makeRoom(uint64) *process {
+	p.endIdle()
+	return nil
+}

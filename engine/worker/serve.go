@@ -1,0 +1,147 @@
+package worker
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"operetta.dev/engine/compile"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+)
+
+const (
+	// maxEvaluations is after how many evaluations a worker is replaced: CUE keeps every label for as
+	// long as the process runs.
+	maxEvaluations = 20_000
+	// maxPackages is how many packages a worker loads; versions that nobody uses any more are among them.
+	maxPackages = 16
+)
+
+// A server answers the requests of another process.
+type server struct {
+	limits      Limits
+	guard       *guard
+	packages    map[uint64]loaded
+	evaluations int
+}
+
+// A loaded package.
+type loaded struct {
+	program  *program.Program
+	compiler *compile.Compiler
+}
+
+// A received request has the package that came with it, or the error with which that was read.
+type received struct {
+	request
+
+	snapshot *source.Snapshot
+	err      error
+}
+
+// Serve answers the requests that another process writes until that ends, and then ends this process. It
+// errors if the process cannot be limited, or an answer cannot be written.
+func Serve(in io.Reader, out io.Writer, l Limits) error {
+	g, err := guardMemory(l.Memory)
+	if err != nil {
+		return err
+	}
+	s := &server{limits: l, guard: g, packages: map[uint64]loaded{}}
+	requests := make(chan received)
+	// Reading goes on while a request is worked on, so that this process ends with the other one.
+	go readRequests(bufio.NewReader(in), requests)
+	buffered := bufio.NewWriter(out)
+	answer := response{}
+	for {
+		err := send(buffered, answer)
+		if err == nil {
+			err = buffered.Flush()
+		}
+		if err != nil {
+			return fmt.Errorf("answering: %w", err)
+		}
+		answer = s.answer(<-requests)
+	}
+}
+
+// readRequests reads requests, and ends this process if there are no more.
+func readRequests(in *bufio.Reader, requests chan<- received) {
+	for {
+		var r received
+		if err := receive(in, &r.request); err != nil {
+			os.Exit(ExitOrphaned)
+		}
+		if r.Load {
+			r.snapshot, r.err = source.Receive(in)
+		}
+		requests <- r
+	}
+}
+
+// answer does what a request asks for.
+func (s *server) answer(r received) response {
+	limit := s.limits.Time
+	if r.Load {
+		limit = loadTime
+	}
+	began := processorTime()
+	s.guard.begin(limit)
+	out := s.do(r)
+	s.guard.end()
+	out.Used = max(0, processorTime()-began)
+	out.Retire = s.evaluations >= maxEvaluations || len(s.packages) >= maxPackages || memoryNow().live > uint64(s.limits.Memory)/2 //nolint:gosec // it is positive
+	return out
+}
+
+// do does what a request asks for, with no limit but those of the process.
+func (s *server) do(r received) (out response) {
+	if r.Load {
+		return response{Failure: failureOf(s.load(r))}
+	}
+	p, known := s.packages[r.Package]
+	if !known {
+		return response{Failure: &failure{Other: "the package is not loaded"}}
+	}
+	s.evaluations++
+	if at := r.Locate; at != nil {
+		return response{Position: p.program.Locate(r.Session, at.Component, at.Object, at.Path)}
+	}
+	if r.Compile {
+		return p.compile(r.request)
+	}
+	rollout, err := p.program.Evaluate(r.Session)
+	return response{Rollout: rollout, Failure: failureOf(err)}
+}
+
+// compile evaluates a session, and makes a template of it.
+func (p loaded) compile(r request) response {
+	result := p.compiler.Compile(r.Session, r.Pins)
+	out := response{Rollout: result.Rollout, Failure: failureOf(result.Err), Pins: result.Pins, Untranslated: result.Untranslated, Inconclusive: result.Inconclusive}
+	if result.Template == nil {
+		return out
+	}
+	var err error
+	if out.Template, err = json.Marshal(result.Template); err != nil {
+		out.Untranslated = append(out.Untranslated, compile.Reason{Message: err.Error()})
+	}
+	return out
+}
+
+// load loads the package that came with a request.
+func (s *server) load(r received) error {
+	if r.err != nil {
+		return r.err
+	}
+	p, err := program.Load(r.snapshot)
+	if err == nil {
+		s.packages[r.Package] = loaded{p, compile.New(p)}
+	}
+	return err
+}
+
+// clockLimit returns how long something may take by the clock that may take so much processor time.
+func clockLimit(processorTime time.Duration) time.Duration { return patience * processorTime }

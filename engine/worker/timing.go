@@ -1,0 +1,33 @@
+package worker
+
+import "time"
+
+// All timing of the package is here; docs/timing.md has a table of it.
+
+// Worker processes.
+const (
+	// DefaultTime is how much processor time an evaluation may take by default. A normal resource
+	// takes milliseconds.
+	DefaultTime = 2 * time.Second
+	// rolloutShare is how many times that all evaluations of one rollout may take. Each layer of
+	// components needs at least one.
+	rolloutShare = 6
+	// patience is how many times as long an evaluation may take by the clock: a pod with a tenth of
+	// a processor needs ten times as long for the same work.
+	patience = 15
+	// loadTime is how much processor time a worker may take to load a package, which another has
+	// examined. The largest known packages take less than a second.
+	loadTime = 30 * time.Second
+	// startPatience is how long a worker may take to start, by the clock.
+	startPatience = time.Minute
+	// startAfter is how long an evaluation waits for a worker that is busy before another one is
+	// started. A start costs as much as many evaluations, and a second worker twice the memory.
+	startAfter = 50 * time.Millisecond
+	// idleTime is how long a worker stays that nobody needs. Its start costs a tenth of a second.
+	idleTime = 10 * time.Second
+	// suspectTime is how long the resources of a namespace share one worker after one of them has
+	// cost a worker.
+	suspectTime = 10 * time.Minute
+	// watchInterval is how often a worker checks its limits while it does something.
+	watchInterval = 5 * time.Millisecond
+)
