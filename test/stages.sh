@@ -6,7 +6,9 @@
 #
 # Without names there are two lanes side by side: one computes, the other mostly waits for a
 # control plane. The first yields the processors to the second, whose tests have deadlines.
-# A stage that fails keeps no other from running. The last line is the sum of all tests:
+# A stage that fails keeps no other from running. A test that fails is run a second time, if it is one of
+# a few and raced with nothing: the machine may have been busy with another lane. What passed only then is
+# listed before the last line, which is the sum of all tests:
 #
 #	N passed, N failed, N skipped
 set -uo pipefail
@@ -18,7 +20,8 @@ waiting='plane live e2e'
 # Packages whose tests start a control plane, with all that they wait for.
 cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play ./test/scale'
 # Packages that have a stage of their own, beside those.
-apart='./test/controlplane/... ./test/install'
+plane=./test/controlplane/...
+install=./test/install
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/program
 	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval
@@ -57,22 +60,22 @@ stage_modules() {
 	local failed=0
 	go mod tidy -diff || failed=1
 	go -C schemas/internal/k8sgen mod tidy -diff || failed=1
-	go_test ./test/install || failed=1
+	go_test "$install" || failed=1
 	return $failed
 }
 stage_lint() { make lint; }
 stage_build() { make build; }
 stage_unit() {
 	local -x $collector
-	go_test $(go list ./... | grep -vxF "$(go list $cluster $apart)") && (cd schemas/internal/k8sgen && go_test ./...)
+	go_test "$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")" && (cd schemas/internal/k8sgen && go_test ./...)
 }
 stage_race() {
 	local -x $collector CGO_ENABLED=1
-	go_test -race -skip "$sweeps|$templates|$serial|$printing" $race
+	go_test "$race" -race -skip "$sweeps|$templates|$serial|$printing"
 }
 stage_sweep() {
 	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=9000
-	go_test -run "$sweeps|$templates" ./engine/reconcile ./engine/evaluate ./test/eval
+	go_test './engine/reconcile ./engine/evaluate ./test/eval' -run "$sweeps|$templates"
 }
 stage_fuzz() {
 	local dir targets failed=0
@@ -87,28 +90,31 @@ stage_fuzz() {
 	xargs -P $((2 * $(getconf _NPROCESSORS_ONLN))) -n 2 bash -c 'feed "$@"' feed <<<"$targets" || failed=1
 	return $failed
 }
-stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test -timeout=20m ./test/controlplane/...; }
-stage_live() { OPERETTA_TEST_LIVE=yes go_test -count=1 $live; }
+stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" -timeout=20m; }
+stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" -count=1; }
 # They run a binary, of which go test does not see that its source has changed.
 # What hostile tenants do is a load for the whole machine, so it comes after the others.
 stage_e2e() {
 	local failed=0
-	format=testname go_test -count=1 -p=2 -timeout=30m ${cluster/.\/test\/attack/} || failed=1
-	format=testname go_test -count=1 -timeout=30m ./test/attack || failed=1
+	format=testname go_test "${cluster/.\/test\/attack/}" -count=1 -p=2 -timeout=30m || failed=1
+	format=testname go_test ./test/attack -count=1 -timeout=30m || failed=1
 	return $failed
 }
-stage_long() { OPERETTA_TEST_LONG=yes go_test -count=1 -p=1 -timeout=30m -run "$long" ./test/e2e ./test/attack; }
+stage_long() { OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack' -count=1 -p=1 -timeout=30m -run "$long"; }
 
 gotestsum=$PWD/bin/gotestsum
 
-# go_test runs go test, notes the result of each test, and shows packages or tests as they end and
-# all that failed.
+# go_test runs go test on a list of packages with the flags that follow, notes the result of each test, and
+# shows packages or tests as they end and all that failed. Where ten or fewer fail, they run again, each alone.
 go_test() {
+	local packages=$1
+	shift
 	# The format testname shows what a failed test printed at once, the other one at the end.
 	local hidden=skipped
 	[ "${format:-pkgname}" = pkgname ] || hidden=skipped,output
 	"$gotestsum" --jsonfile-timing-events "$(mktemp "$results/$stage.XXXXXX")" --format "${format:-pkgname}" --format-hide-empty-pkg \
-		--hide-summary "$hidden" -- "$@"
+		--hide-summary "$hidden" --rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-run-root-test \
+		--rerun-fails-abort-on-data-race --packages "$packages" -- "$@"
 }
 
 # feed runs one fuzz target of a folder, on what earlier runs found to be interesting. Where it finds
@@ -146,17 +152,32 @@ run_stages() {
 	return $failed
 }
 
-# count sums up the tests of a stage, or of all; a package that fails without a failed test, as it
-# does not compile or crashes, counts as one.
+# count sums up the tests of a stage, or of all, by the last result of each; a package that fails without
+# a failed test, as it does not compile or crashes, counts as one.
 count() {
-	local which=${1:-*.}
+	outcomes "${1:-*.}" | awk '
+		$3 == "-" { if ($4 == "fail") crashed[$1 $2] = 1; next }
+		{ n[$4]++; if ($4 == "fail") named[$1 $2] = 1 }
+		END { for (p in crashed) if (!(p in named)) n["fail"]++
+			printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"] }'
+}
+
+# second_runs lists the tests that failed and passed when they ran again.
+second_runs() { outcomes '*.' | awk '$3 != "-" && $5 == "again" && $4 == "pass" { print "  failed, and passed when it ran again: " $2 " " $3 }'; }
+
+# outcomes prints a line for each test and package of the result files that a pattern names: the file, the
+# package, the test or -, the last result, and "again" if there was a failure before it.
+outcomes() {
 	# shellcheck disable=SC2086 # it is a pattern
-	cat "$results"/$which* 2>/dev/null | awk '
-		match($0, /"Action":"[a-z]+"/) { action = substr($0, RSTART + 10, RLENGTH - 11) }
-		match($0, /"Package":"[^"]+"/) { package = substr($0, RSTART + 11, RLENGTH - 12) }
-		/"Test":"/ { n[action]++; if (action == "fail") failed[package] = 1; next }
-		action == "fail" && !(package in failed) { n["fail"]++ }
-		END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"] }'
+	awk '
+		function value(key) { return match($0, "\"" key "\":\"[^\"]+\"") ? substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 5) : "-" }
+		{ action = value("Action") }
+		action ~ /^(pass|fail|skip)$/ {
+			key = FILENAME " " value("Package") " " value("Test")
+			if (last[key] == "fail") again[key] = "again"
+			last[key] = action
+		}
+		END { for (key in last) print key, last[key], again[key] }' "$results"/$1* /dev/null 2>/dev/null
 }
 
 # Whoever runs in the foreground ends by itself at Ctrl-C, and with an exit code: bash would go on
@@ -190,5 +211,6 @@ fi
 echo
 cat "$results/stages"
 echo
+second_runs
 count
 exit $status

@@ -177,6 +177,9 @@ func TestTheEvaluationsOfARolloutHaveALimitTogether(t *testing.T) {
 	for i := range 1000 {
 		_, err := in.Evaluate(ctx, session("town", map[string]any{"text": fmt.Sprintf("{{range $i := 600000}}{{end}}%d", i)}))
 		if limit, over := errors.AsType[*program.LimitError](err); over {
+			if strings.Contains(limit.Text, "did not end within") {
+				continue // the machine was busy for seconds: that is the limit by the clock
+			}
 			if !limit.TooSlow || !strings.Contains(limit.Text, "3s of processor time for all of a rollout") {
 				t.Errorf("evaluation %d: %v", i, err)
 			}
