@@ -4,24 +4,32 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/controller/metrics"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/worker"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // evaluations counts the evaluations of all packages of the process.
 var evaluations = func() *evaluate.Metrics {
 	out := evaluate.NewMetrics()
-	metrics.Registry.MustRegister(out)
+	ctrlmetrics.Registry.MustRegister(out)
+	return out
+}()
+
+// measured are the metrics of the controllers of the process.
+var measured = func() *metrics.Metrics {
+	out := metrics.New()
+	ctrlmetrics.Registry.MustRegister(out)
 	return out
 }()
 
 // WorkerMetrics count what the worker processes of this process do.
 var WorkerMetrics = func() *worker.Metrics {
 	out := worker.NewMetrics()
-	metrics.Registry.MustRegister(out)
+	ctrlmetrics.Registry.MustRegister(out)
 	return out
 }()
 

@@ -233,6 +233,13 @@ func (q *fairQueue) admit(req ctrl.Request, priority int) bool {
 	return may
 }
 
+// waiting returns how many requests wait beside the queue.
+func (q *fairQueue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.parked)
+}
+
 // park adds a request behind the parked ones of its priority.
 func (q *fairQueue) park(req ctrl.Request, priority int) {
 	at, _ := slices.BinarySearchFunc(q.parked, priority, func(p parked, priority int) int {

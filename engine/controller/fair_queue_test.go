@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/controller/metrics"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
@@ -53,7 +54,7 @@ func openWorkshop(t *testing.T) *workshop {
 	t.Helper()
 	w := &workshop{t: t, running: newRunningReconciles(5 * time.Minute), release: make(chan struct{}), ended: make(chan error, 1), taken: map[string]int{}}
 	w.fair = newFairQueue(4, func(namespace string) bool { return namespace == "mallory" })
-	p := newBackoffReconciler(w.reconcile, w.running, "Shop", w.fair)
+	p := newBackoffReconciler(w.reconcile, w.running, "Shop", w.fair, metrics.New().Controller("shops"))
 	p.spent = func(ctx context.Context) time.Duration {
 		if strings.HasPrefix(runningOf(ctx).request.Name, "slow") {
 			return 2 * time.Second

@@ -99,7 +99,9 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	others := newDuplicateOperator(m.reportDuplicateOperator)
 	// The name has the group, because another package may have a kind of the same name.
-	ctrlr, err := m.newController(strings.ToLower(gvk.GroupKind().String()), gvk.Kind, p.Name(), c.reconcile, c.fair)
+	name := strings.ToLower(gvk.GroupKind().String())
+	measured.Controller(name).Parked(c.fair.waiting)
+	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), c.reconcile, c.fair)
 	if err != nil {
 		return err
 	}
@@ -129,6 +131,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		PackageFault:   c.packageFault,
 		ConfigMap:      m.options.ConfigMap,
 		Allow:          m.options.Allow,
+		Observer:       measured.Controller(name),
 		Now:            time.Now,
 	}
 	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), urgently(&handler.EnqueueRequestForObject{}),
@@ -155,7 +158,7 @@ func (m *Manager) workers() int { return max(1, m.options.Concurrency) }
 // newController returns a controller of a kind, which does not run yet. The package may be "", and the
 // fair queue nil for a controller that evaluates no package.
 func (m *Manager) newController(name, kind, pkg string, f reconcileFunc, fair *fairQueue) (controller.Controller, error) {
-	r := newBackoffReconciler(f, m.running, kind, fair)
+	r := newBackoffReconciler(f, m.running, kind, fair, measured.Controller(name))
 	var newQueue func(string, workqueue.TypedRateLimiter[ctrl.Request]) requestQueue
 	if fair != nil {
 		newQueue = fair.newQueue

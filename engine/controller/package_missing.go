@@ -318,6 +318,8 @@ type watcher struct {
 	objects    *watch.Cluster
 	life       *reconcile.Reconciler
 	controller controller.Controller
+	// name is that of the controller.
+	name string
 	// again has the resources that are to be reconciled without an event.
 	again enqueuer
 }
@@ -336,7 +338,8 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 		ReachWithoutPackage: k.reach,
 		Allow:               m.options.Allow,
 	}
-	w.controller, err = m.newController(name+"."+strings.ToLower(k.GroupKind().String()), k.Kind, k.pkg, w.reconciles(reconcileOf(w.life)), nil)
+	w.name = name + "." + strings.ToLower(k.GroupKind().String())
+	w.controller, err = m.newController(w.name, k.Kind, k.pkg, w.reconciles(reconcileOf(w.life)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -359,6 +362,7 @@ func (w *watcher) run(ctx context.Context) {
 		w.teardown.log.Error(err, "resources without their package are not watched any more", "package", w.kind.pkg, "kind", w.kind.GroupKind().String())
 	}
 	reading.Wait()
+	measured.Controller(w.name).Remove()
 }
 
 // newTeardownWatcher returns a watcher that tears down the deleted resources of a kind.

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"operetta.dev/engine/controller/metrics"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/worker"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +32,8 @@ type backoffReconciler struct {
 
 	reconcile reconcileFunc
 	running   *runningReconciles
+	// measured are the metrics of the controller.
+	measured *metrics.Controller
 	// fair is the queue of the controller, or nil for the library's.
 	fair *fairQueue
 	kind string
@@ -47,11 +50,12 @@ var (
 	_ workqueue.TypedRateLimiter[ctrl.Request] = (*backoffReconciler)(nil)
 )
 
-func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind string, fair *fairQueue) *backoffReconciler {
+func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind string, fair *fairQueue, measured *metrics.Controller) *backoffReconciler {
 	return &backoffReconciler{
 		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
 		reconcile:        f,
 		running:          running,
+		measured:         measured,
 		fair:             fair,
 		kind:             kind,
 		spent:            worker.Spent,
@@ -63,7 +67,9 @@ func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind stri
 func (r *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, running := r.running.begin(ctx, r.kind, req)
 	defer r.running.end(running)
+	began := time.Now()
 	again, err := r.reconcileOnce(ctx, req)
+	r.measured.Reconciled(resultOf(again, err), time.Since(began))
 	if r.fair != nil {
 		r.fair.finish(req, r.spent(ctx))
 	}
@@ -71,6 +77,17 @@ func (r *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// resultOf returns how a reconcile has ended, for the metrics.
+func resultOf(again time.Duration, err error) metrics.Result {
+	switch {
+	case err != nil:
+		return metrics.Error
+	case again > 0:
+		return metrics.RequeueAfter
+	}
+	return metrics.Success
 }
 
 // reconcileOnce reconciles a resource, and notes when to reconcile it again if that errors.

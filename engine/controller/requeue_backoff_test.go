@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"operetta.dev/engine/controller/metrics"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -36,7 +37,7 @@ func delays(t *testing.T, outcomes []outcome, steps int) []time.Duration {
 			began <- time.Now()
 		}
 		return o.again, o.err
-	}, newRunningReconciles(0), "Shop", nil)
+	}, newRunningReconciles(0), "Shop", nil, metrics.New().Controller("shops"))
 	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
 		Reconciler: p, RateLimiter: p, MaxConcurrentReconciles: 1, SkipNameValidation: new(true),
 	})

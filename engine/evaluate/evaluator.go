@@ -134,23 +134,32 @@ func (e *Evaluator) LocateContext(ctx context.Context, s program.Session, compon
 // EvaluateContext returns what Program.Evaluate returns. The rollout may be shared with other callers, and
 // must not be changed.
 func (e *Evaluator) EvaluateContext(ctx context.Context, s program.Session) (program.Rollout, error) {
+	began := time.Now()
+	out, by, err := e.evaluate(ctx, s)
+	e.metrics.evaluated(by, time.Since(began))
+	return out, err
+}
+
+// evaluate returns what Program.Evaluate returns, and how it was found out.
+func (e *Evaluator) evaluate(ctx context.Context, s program.Session) (program.Rollout, string, error) {
 	view := e.View(s)
 	if r, ok := e.memo.get(s, view); ok {
-		e.metrics.evaluated(byMemo)
-		return r, nil
+		return r, byMemo, nil
 	}
 	at, why := place{}, off
 	if e.options.Templates != TemplatesOff {
 		var r program.Rollout
 		at = e.cache.placeOf(view, tenantOf(s), e.options.Now())
 		if e.options.Templates == TemplatesChecked && !e.isChecked(s) {
-			return e.check(ctx, s, view, at)
+			r, err := e.check(ctx, s, view, at)
+			return r, byCUE, err
 		}
 		if r, why = e.byTemplate(ctx, s, view, at); why == "" {
-			return r, nil
+			return r, byTemplate, nil
 		}
 	}
-	return e.byCUE(ctx, s, view, at, why)
+	r, err := e.byCUE(ctx, s, view, at, why)
+	return r, byCUE, err
 }
 
 // byCUE returns what CUE says of a session that has no answer of a template for a reason, and makes a template if
@@ -220,7 +229,6 @@ func (e *Evaluator) byTemplate(ctx context.Context, s program.Session, view prog
 	if e.hits.Add(1)%int64(e.options.CheckEvery) == 0 && !e.agrees(ctx, s, r, at) {
 		return program.Rollout{}, differed
 	}
-	e.metrics.evaluated(byTemplate)
 	e.memo.forget(s)
 	return r, ""
 }
@@ -265,7 +273,6 @@ func (e *Evaluator) compile(ctx context.Context, s program.Session, view program
 
 // said remembers what CUE said of a session.
 func (e *Evaluator) said(s program.Session, view program.View, r program.Rollout, err error) (program.Rollout, error) {
-	e.metrics.evaluated(byCUE)
 	if err == nil {
 		e.memo.add(s, view, r)
 	}

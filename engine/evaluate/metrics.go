@@ -1,6 +1,8 @@
 package evaluate
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"operetta.dev/engine/compile"
@@ -10,6 +12,7 @@ import (
 type Metrics struct {
 	evaluations, fallbacks, compiles, differences *prometheus.CounterVec
 	templates, bytes                              *prometheus.GaugeVec
+	duration                                      *prometheus.HistogramVec
 }
 
 // How a session was evaluated.
@@ -18,6 +21,9 @@ const (
 	byTemplate = "template"
 	byCUE      = "cue"
 )
+
+// durationBuckets go from answers that are remembered to evaluations that are ended.
+var durationBuckets = []float64{0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30}
 
 // NewMetrics returns metrics that count nothing yet.
 func NewMetrics() *Metrics {
@@ -34,6 +40,9 @@ func NewMetrics() *Metrics {
 		differences: counter("template_differences_total", "Templates that said something else than CUE, and were dropped."),
 		templates:   gauge("templates", "Templates that a package has."),
 		bytes:       gauge("template_bytes", "Memory that the templates of a package take, about."),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "operetta_evaluation_duration_seconds", Help: "How long evaluations of a package took, by how: memo, template or cue.", Buckets: durationBuckets,
+		}, []string{"package", "by"}),
 	}
 }
 
@@ -52,7 +61,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.evaluations, m.fallbacks, m.compiles, m.differences, m.templates, m.bytes}
+	return []prometheus.Collector{m.evaluations, m.fallbacks, m.compiles, m.differences, m.templates, m.bytes, m.duration}
 }
 
 // of returns the metrics of one package.
@@ -69,7 +78,10 @@ type packageMetrics struct {
 	name string
 }
 
-func (m packageMetrics) evaluated(by string) { m.evaluations.WithLabelValues(m.name, by).Inc() }
+func (m packageMetrics) evaluated(by string, took time.Duration) {
+	m.evaluations.WithLabelValues(m.name, by).Inc()
+	m.duration.WithLabelValues(m.name, by).Observe(took.Seconds())
+}
 func (m packageMetrics) fellBack(why fallback) {
 	m.fallbacks.WithLabelValues(m.name, string(why)).Inc()
 }

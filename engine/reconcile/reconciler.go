@@ -21,6 +21,7 @@
 //	finalizer.go           the write of the finalizer; whether there has to be one is for rollout (NeedsFinalizer)
 //	teardown.go            deletion; package_missing.go deletion without the package
 //	unchanged.go           steps of resources at rest
+//	observe.go             what observers are told
 //	memory.go              what the process remembers of a resource
 package reconcile
 
@@ -96,6 +97,9 @@ type Reconciler struct {
 	// PackageFault returns what is wrong with the present files of the package, while an
 	// earlier version of it serves, or ""; nil is nothing.
 	PackageFault func() string
+
+	// Observer is told how far resources are; nil is nobody.
+	Observer Observer
 
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
 	NewSalt func() string
@@ -199,6 +203,7 @@ func (l *Reconciler) get(ctx context.Context, key types.NamespacedName) (*unstru
 	}
 	if cr == nil {
 		l.memories.forget(key)
+		l.observeGone(key)
 	}
 	return cr, nil
 }

@@ -22,6 +22,7 @@ import (
 func (s *state) report(ctx context.Context, result rollout.Result) (time.Duration, error) {
 	before := s.before
 	after := s.build(result.Completion)
+	s.observe(after)
 	s.recordObjectEvents(result.Events)
 	significance := status.CompareSignificance(before, after)
 	s.unwritten = significance == status.NoChange
@@ -166,6 +167,7 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 
 // writeChanged writes a status if it differs.
 func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
+	s.observe(after)
 	before := s.before
 	if status.Same(before, after) {
 		return nil

@@ -1,0 +1,101 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A Result is how a reconcile has ended.
+type Result string
+
+// The results of a reconcile.
+const (
+	// Success: there is nothing to do until the next event.
+	Success Result = "success"
+	// RequeueAfter: it is reconciled again after a time, too.
+	RequeueAfter Result = "requeue_after"
+	// Error: it is tried again with backoff.
+	Error Result = "error"
+)
+
+// labelController is the label with the name of a controller, as in the metrics of controller-runtime.
+const labelController = "controller"
+
+// Metrics count what the controllers of a process do. It is a prometheus.Collector, and safe for concurrent use.
+type Metrics struct {
+	reconciles, errors *prometheus.CounterVec
+	duration           *prometheus.HistogramVec
+	requests           *prometheus.CounterVec
+	resources          resources
+}
+
+// durationBuckets go from a resource at rest to one with hundreds of objects.
+var durationBuckets = []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}
+
+// New returns metrics that count nothing yet.
+func New() *Metrics {
+	return &Metrics{
+		reconciles: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "reconcile_total", Help: "Reconciles of custom resources, by result: success, requeue_after or error.",
+		}, []string{labelController, "result"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "reconcile_errors_total", Help: "Reconciles of custom resources that ended with an error, and are tried again with backoff.",
+		}, []string{labelController}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "reconcile_duration_seconds", Help: "How long reconciles of custom resources took, by result.", Buckets: durationBuckets,
+		}, []string{labelController, "result"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "operetta_api_requests_total", Help: "Requests to the API server, by verb, resource and status code; the code is error if there was no response.",
+		}, []string{"verb", "resource", "code"}),
+		resources: resources{of: map[string]*controllerResources{}},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(out)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(out)
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.reconciles, m.errors, m.duration, m.requests, &m.resources}
+}
+
+// Controller returns the metrics of one controller.
+func (m *Metrics) Controller(name string) *Controller {
+	return &Controller{metrics: m, name: name}
+}
+
+// A Controller counts for one controller. Several of one name count together.
+type Controller struct {
+	metrics *Metrics
+	name    string
+}
+
+// Reconciled counts a reconcile.
+func (c *Controller) Reconciled(r Result, took time.Duration) {
+	c.metrics.reconciles.WithLabelValues(c.name, string(r)).Inc()
+	c.metrics.duration.WithLabelValues(c.name, string(r)).Observe(took.Seconds())
+	errors := c.metrics.errors.WithLabelValues(c.name) // it is 0 before the first, so that a rate is right
+	if r == Error {
+		errors.Inc()
+	}
+}
+
+// Remove ends all series of the controller.
+func (c *Controller) Remove() {
+	of := prometheus.Labels{labelController: c.name}
+	c.metrics.reconciles.DeletePartialMatch(of)
+	c.metrics.errors.DeletePartialMatch(of)
+	c.metrics.duration.DeletePartialMatch(of)
+	c.metrics.resources.remove(c.name)
+}

@@ -1,0 +1,28 @@
+package reconcile
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/status"
+)
+
+// An Observer is told how far resources are, such as for metrics.
+type Observer interface {
+	// Observe is told what a step has found out, even if the status could not be written yet.
+	Observe(key types.NamespacedName, found status.Summary)
+	// Gone is told that a resource does not exist any more.
+	Gone(key types.NamespacedName)
+}
+
+// observe tells the observer what the status is to be.
+func (s *state) observe(after map[string]any) {
+	if s.Observer != nil {
+		s.Observer.Observe(s.key(), status.Summarize(after))
+	}
+}
+
+// observeGone tells the observer that a resource does not exist any more.
+func (l *Reconciler) observeGone(key types.NamespacedName) {
+	if l.Observer != nil {
+		l.Observer.Gone(key)
+	}
+}
