@@ -174,7 +174,7 @@ func TestLogHasNothingThatATerminalActsUpon(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", formatJSON} {
 		var b bytes.Buffer
-		log := newLog(streams{err: escapingWriter{&b}}, format)
+		log := logFlags{format, logLevels[0]}.open(streams{err: escapingWriter{&b}})
 		log.Info(controlText, controlText, controlText, "name", controlText)
 		log.Error(errors.New(controlText), controlText)
 		expectNoControls(t, "the log in "+format, b.String())

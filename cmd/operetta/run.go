@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"log/slog"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
@@ -20,7 +18,7 @@ type runFlags struct {
 	kubeconfig string
 	context    string
 	crds       string
-	logFormat  string
+	log        logFlags
 	configMap  string
 	stateDir   string
 	// packageMemory is the memory limit of a worker; 0 stands for a limit that fits that of this process.
@@ -102,6 +100,8 @@ func newRun(s streams) *cobra.Command {
 	completeFlag(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled concurrently")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-bind-address", "", "address for Prometheus metrics, such as 127.0.0.1:8080; port 0 picks a free port and logs it; off by default")
+	flags.BoolVar(&f.options.MetricsSecure, "metrics-secure", true, "serve metrics over TLS, to users whom the API server allows to get /metrics; --metrics-secure=false serves everybody, unencrypted")
+	flags.StringVar(&f.options.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for the metrics; by default a self-signed certificate")
 	flags.StringVar(&f.options.HealthAddress, "health-probe-bind-address", "", "address for /healthz and /readyz, such as 127.0.0.1:8081; port 0 picks a free port; off by default")
 	flags.DurationVar(&f.options.StepLimit, "step-limit", defaultStepLimit, "how long one step of a custom resource may take, without a response from the API server, before /healthz fails; 0 means no limit")
 	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "elect a leader with a Lease, so that only one of several processes acts")
@@ -115,13 +115,13 @@ func newRun(s streams) *cobra.Command {
 	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default a quarter of the limit of this process, at least 128Mi, at most 1Gi")
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
-	choiceFlag(cmd, &f.logFormat, "log", "format of the log", "text", formatJSON)
+	f.log.addFlags(cmd)
 	return cmd
 }
 
 // runOperators serves packages until the context ends.
 func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) error {
-	log := newLog(s, f.logFormat)
+	log := f.log.open(s)
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
 	f.options.Log = log
@@ -163,26 +163,6 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		}
 	}
 	return o.run(ctx, dirs)
-}
-
-// newLog returns the log, in a format for people or in JSON, one line for each event.
-func newLog(s streams, format string) logr.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: shortenAttr}
-	if format == formatJSON {
-		return logr.FromSlogHandler(slog.NewJSONHandler(s.err, nil))
-	}
-	return logr.FromSlogHandler(slog.NewTextHandler(s.err, options))
-}
-
-// shortenAttr leaves out what distracts a person from the message: the reconcile id and the date.
-func shortenAttr(groups []string, a slog.Attr) slog.Attr {
-	if a.Key == "reconcileID" {
-		return slog.Attr{} // the id groups the lines of one reconcile, which matters to machines
-	}
-	if a.Key == slog.TimeKey && len(groups) == 0 {
-		return slog.String(slog.TimeKey, a.Value.Time().Format("15:04:05.000"))
-	}
-	return a
 }
 
 // shortDigest returns the beginning of a digest, which is enough for a person to compare.

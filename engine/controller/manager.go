@@ -34,6 +34,10 @@ type Options struct {
 	// 127.0.0.1:8080; "" serves none. For port 0 the system chooses a port, and the log names it.
 	MetricsAddress string
 	HealthAddress  string
+	// MetricsSecure serves metrics by TLS, to those whom the API server allows to get /metrics. MetricsCertDir has
+	// the certificate, tls.crt and tls.key, which may change; "" makes one that nobody else has signed.
+	MetricsSecure  bool
+	MetricsCertDir string
 	// Ready errors while the process is not ready; nil never does.
 	Ready func() error
 	// LeaderElection lets only one of several managers write.
@@ -92,7 +96,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}
-	if err := serveMetrics(mgr, options.MetricsAddress); err != nil {
+	if err := serveMetrics(mgr, options); err != nil {
 		return nil, err
 	}
 	if m.caches, err = watch.NewCaches(mgr, options.CustomResourceNamespace, options.Log); err != nil {

@@ -2,13 +2,18 @@ package controller
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 )
 
 // serveMetrics makes a manager serve metrics at an address; "" serves none.
@@ -16,21 +21,70 @@ import (
 // The server of controller-runtime listens when the manager starts, and logs port 0 as it was given. This
 // one listens at once: an address that is taken is an error of New, and the log has the port that the
 // system chose for port 0. See record 54.
-func serveMetrics(mgr manager.Manager, address string) error {
-	if address == "" {
+func serveMetrics(mgr manager.Manager, o Options) error {
+	if o.MetricsAddress == "" {
 		return nil
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", address)
+	handler, err := metricsHandler(mgr, o)
 	if err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "tcp", o.MetricsAddress)
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	if o.MetricsSecure {
+		plain := listener
+		if listener, err = encrypted(mgr, plain, o.MetricsCertDir); err != nil {
+			_ = plain.Close()
+			return fmt.Errorf("serving metrics: %w", err)
+		}
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	mux.Handle("/metrics", handler)
 	return mgr.Add(&manager.Server{
 		Name:            "metrics",
 		Server:          &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout},
 		Listener:        listener,
 		ShutdownTimeout: new(lastScrape),
 	})
+}
+
+// metricsHandler returns the handler of metrics. If they are secure, the API server says who may read them: its
+// TokenReview says whose token a scraper has, and its SubjectAccessReview whether that user may get /metrics.
+func metricsHandler(mgr manager.Manager, o Options) (http.Handler, error) {
+	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	if !o.MetricsSecure {
+		return handler, nil
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	return filter(o.Log.WithName("metrics"), handler)
+}
+
+// encrypted returns a listener by TLS. Its certificate is that of a folder, which may change, or else one that is made
+// now and that nobody else has signed.
+func encrypted(mgr manager.Manager, plain net.Listener, certDir string) (net.Listener, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if certDir != "" {
+		watcher, err := certwatcher.New(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
+		if err != nil {
+			return nil, err
+		}
+		config.GetCertificate = watcher.GetCertificate
+		return tls.NewListener(plain, config), mgr.Add(watcher)
+	}
+	certificate, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return tls.NewListener(plain, config), nil
 }

@@ -21,7 +21,7 @@ func (p *Program) Reduced(s Session) (Session, error) {
 			found.Objects[i] = p.reduced(part, object)
 		}
 	}
-	out.CR, _ = p.crUsed.of(withSpec(s.CR)).(map[string]any)
+	out.CR, _ = p.crUsed.of(enteringResource(s.CR)).(map[string]any)
 	return out, nil
 }
 

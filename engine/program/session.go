@@ -78,6 +78,9 @@ func (p *Program) resource() *projection {
 	return &projection{fields: map[string]*projection{"apiVersion": all, "kind": all, "spec": all, "metadata": meta}}
 }
 
+// enteringResource returns a custom resource as it enters a view.
+func enteringResource(cr map[string]any) map[string]any { return withoutTracking(withSpec(cr)) }
+
 // withSpec returns a custom resource that has a spec and metadata. One without a spec is one with an empty spec:
 // the defaults of the schema apply.
 func withSpec(cr map[string]any) map[string]any {

@@ -50,7 +50,7 @@ func (p *Program) parts() *projection {
 // values returns what is filled into the package, among what it does not see of the same objects. Functions
 // say how objects enter.
 func (p *Program) values(s Session, live, input entrance) map[string]any {
-	out := map[string]any{"cr": withSpec(s.CR), "live": p.liveValues(s.Live, live)}
+	out := map[string]any{"cr": enteringResource(s.CR), "live": p.liveValues(s.Live, live)}
 	if inputs := p.inputValues(s.Inputs, input); len(inputs) > 0 {
 		out["inputs"] = inputs
 	}

@@ -19,7 +19,6 @@ import (
 const metricsBegin = "<!-- generated: go test ./test/docs -run Metrics -update -->\n"
 
 func TestThePageOfMetricsHasWhatIsRegistered(t *testing.T) {
-	t.Parallel()
 	all := registered(t)
 	libraries := func(m metric) bool { return !m.own() }
 	own := slices.DeleteFunc(slices.Clone(all), libraries)

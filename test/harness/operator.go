@@ -39,7 +39,7 @@ func (s *Env) StartOperator(args ...string) *Operator {
 func (s *Env) startOperator(by []string, args ...string) *Operator {
 	s.T.Helper()
 	all := slices.Concat(by, []string{
-		Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort,
+		Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
 	}, args)
 	cmd := exec.Command(all[0], all[1:]...)
 	cmd.Dir = Suite.Root

@@ -123,7 +123,7 @@ func preparePackage(dir string, v version) ([]string, error) {
 			return nil, err
 		}
 	}
-	return []string{"run", packageDir(dir, v.kind)}, nil
+	return []string{"run", packageDir(dir, v.kind), "--metrics-secure=false"}, nil
 }
 
 // prepareUncompiled is preparePackage for operetta without templates.

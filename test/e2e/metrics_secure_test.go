@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	certutil "k8s.io/client-go/util/cert"
+	"operetta.dev/test/harness"
+)
+
+// A scraper reads metrics over TLS, and trusts any certificate.
+type scraper struct{ client *http.Client }
+
+func newScraper() scraper {
+	return scraper{&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}} //nolint:gosec // it is self-signed
+}
+
+// get returns the status code and the body of an answer, and the name in the certificate of the server.
+func (s scraper) get(url, token string) (code int, body, server string, err error) {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", "", err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return 0, "", "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if resp.TLS != nil {
+		server = strings.Join(resp.TLS.PeerCertificates[0].DNSNames, ",")
+	}
+	return resp.StatusCode, string(b), server, err
+}
+
+func TestMetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	p := newTestPackage(t, "guarded", "#Spec: {}\ncomponents: {}\n")
+	o := s.StartOperator(p.Dir, "--metrics-secure")
+	address := o.Address(harness.MetricsServer)
+
+	token := func(name string) string {
+		s.Kubectl("create", "serviceaccount", name)
+		return strings.TrimSpace(s.Kubectl("create", "token", name))
+	}
+	allowed, denied := token("scraper"), token("somebody")
+	role := "scraper-" + s.Namespace
+	s.Kubectl("create", "clusterrole", role, "--verb=get", "--non-resource-url=/metrics")
+	t.Cleanup(func() { s.Kubectl("delete", "clusterrole", role, "--ignore-not-found") })
+	s.Kubectl("create", "clusterrolebinding", role, "--clusterrole="+role, "--serviceaccount="+s.Namespace+":scraper")
+	t.Cleanup(func() { s.Kubectl("delete", "clusterrolebinding", role, "--ignore-not-found") })
+
+	rows := map[string]struct {
+		reason, url, token string
+		code               int
+	}{
+		"a user who may":         {"the role of config/prometheus", "https://" + address + "/metrics", allowed, http.StatusOK},
+		"a user who may not":     {"an account of any tenant", "https://" + address + "/metrics", denied, http.StatusForbidden},
+		"nobody":                 {"there is no anonymous access", "https://" + address + "/metrics", "", http.StatusUnauthorized},
+		"a token of nobody":      {"the API server has not issued it", "https://" + address + "/metrics", "forged", http.StatusUnauthorized},
+		"a half of a token":      {"its signature is missing", "https://" + address + "/metrics", allowed[:len(allowed)/2], http.StatusUnauthorized},
+		"without TLS":            {"a token must not travel in clear", "http://" + address + "/metrics", allowed, http.StatusBadRequest},
+		"profiles":               {"there are none", "https://" + address + "/debug/pprof/", allowed, http.StatusNotFound},
+		"a path that looks like": {"only one path has metrics", "https://" + address + "/metrics/", allowed, http.StatusNotFound},
+	}
+	for name, row := range rows {
+		harness.Eventually(t, fmt.Sprintf("%s gets %d", name, row.code), func() error {
+			code, body, _, err := newScraper().get(row.url, row.token)
+			switch {
+			case err != nil:
+				return err
+			case code != row.code:
+				return fmt.Errorf("%s: the code is %d", row.reason, code) // rights take a moment to be known
+			case strings.Contains(body, "reconcile_total") && code != http.StatusOK:
+				return errors.New("the body has metrics")
+			case code == http.StatusOK && !strings.Contains(body, "workqueue_depth"):
+				return errors.New("there are no metrics")
+			}
+			return nil
+		})
+	}
+}
+
+func TestTheCertificateOfMetricsIsReplacedWithoutARestart(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	p := newTestPackage(t, "rotated", "#Spec: {}\ncomponents: {}\n")
+	dir := t.TempDir()
+	issue := func(name string) {
+		t.Helper()
+		certificate, key, err := certutil.GenerateSelfSignedCertKey(name, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		harness.WriteFile(t, filepath.Join(dir, "tls.key"), string(key))
+		harness.WriteFile(t, filepath.Join(dir, "tls.crt"), string(certificate))
+	}
+	issue("first.example")
+	o := s.StartOperator(p.Dir, "--metrics-secure", "--metrics-cert-dir", dir)
+	url := "https://" + o.Address(harness.MetricsServer) + "/metrics"
+	serves := func(name string) {
+		t.Helper()
+		harness.Eventually(t, "a certificate for "+name, func() error {
+			code, _, server, err := newScraper().get(url, "")
+			if err == nil && (code != http.StatusUnauthorized || !strings.Contains(server, name)) {
+				err = fmt.Errorf("it is for %s, and the code is %d", server, code)
+			}
+			return err
+		})
+	}
+	serves("first.example")
+	issue("second.example")
+	serves("second.example")
+}
