@@ -69,6 +69,7 @@ func (m *Metrics) of(name string) packageMetrics {
 	if m == nil {
 		m = NewMetrics() // nobody collects them
 	}
+	m.differences.WithLabelValues(name) // it is 0 before the first, so that an increase is seen
 	return packageMetrics{m, name}
 }
 

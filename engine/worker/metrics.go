@@ -25,7 +25,7 @@ const (
 
 // NewMetrics returns metrics that count nothing yet.
 func NewMetrics() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		started: prometheus.NewCounter(prometheus.CounterOpts{Name: "operetta_workers_started_total", Help: "Processes that were started to evaluate packages."}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "operetta_workers_ended_total", Help: "Processes that evaluated packages and have ended, by the cause: time, memory, stack, killed, crash or released.",
@@ -37,6 +37,10 @@ func NewMetrics() *Metrics {
 			Name: "operetta_worker_wait_seconds", Help: "How long an evaluation has waited for a worker, its start included.", Buckets: []float64{0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30},
 		}),
 	}
+	for _, cause := range []string{endedByTime, endedByMemory, endedByStack, endedByKill, endedByCrash, endedByDecision} {
+		m.ended.WithLabelValues(cause) // it is 0 before the first, so that an increase is seen
+	}
+	return m
 }
 
 // Describe implements prometheus.Collector.
