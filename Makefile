@@ -100,7 +100,7 @@ bin/gotestsum bin/golangci-lint bin/govulncheck: bin/%: test/tools/go.mod | go
 
 .PHONY: lint
 lint: bin/golangci-lint ## all linters
-	@for module in . schemas/internal/k8sgen; do \
+	@for module in . schemas/internal/k8sgen test/promql; do \
 	  (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; [ -z "$$failed" ]
 
 .PHONY: vuln

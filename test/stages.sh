@@ -60,6 +60,7 @@ stage_modules() {
 	local failed=0
 	go mod tidy -diff || failed=1
 	go -C schemas/internal/k8sgen mod tidy -diff || failed=1
+	go -C test/promql mod tidy -diff || failed=1
 	go_test "$install" || failed=1
 	return $failed
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -19,8 +20,10 @@ type runFlags struct {
 	context    string
 	crds       string
 	log        logFlags
-	configMap  string
-	stateDir   string
+	// otlp is the URL of a collector of traces.
+	otlp      string
+	configMap string
+	stateDir  string
 	// packageMemory is the memory limit of a worker; 0 stands for a limit that fits that of this process.
 	packageMemory quantity
 	// evaluation are the settings of the workers that evaluate.
@@ -116,6 +119,7 @@ func newRun(s streams) *cobra.Command {
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
 	f.log.addFlags(cmd)
+	flags.StringVar(&f.otlp, "otlp-endpoint", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "URL of an OpenTelemetry collector that gets a trace of each rollout by gRPC, such as http://127.0.0.1:4317; by default the value of OTEL_EXPORTER_OTLP_ENDPOINT, and off without it")
 	return cmd
 }
 
@@ -141,6 +145,12 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	target.logTarget(ctx, log)
 	config := target.config
 	logOutages(config, log)
+	tracer, stopTracing, err := startTracing(ctx, f.otlp, log)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	f.options.Tracer = tracer
 	o := &operator{log: log, config: config, flags: f}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
 		return err

@@ -40,4 +40,6 @@ const (
 	// the last good version keeps running. Until then only the log says so, for the author who is
 	// editing.
 	outdatedReportDelay = 5 * time.Second
+	// lastTraces is how long the last traces may delay the end of the process.
+	lastTraces = 2 * time.Second
 )

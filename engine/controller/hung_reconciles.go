@@ -145,7 +145,9 @@ func (p observedPackage) Locate(s program.Session, component, object, path strin
 // noteAnswers returns a configuration whose clients note the answers of the API server.
 func noteAnswers(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
-	out.Wrap(func(rt http.RoundTripper) http.RoundTripper { return answerTransport{measured.Requests(rt)} })
+	out.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		return answerTransport{tracingTransport{measured.Requests(rt)}}
+	})
 	return out
 }
 

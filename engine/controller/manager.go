@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,8 @@ type Options struct {
 	// the certificate, tls.crt and tls.key, which may change; "" makes one that nobody else has signed.
 	MetricsSecure  bool
 	MetricsCertDir string
+	// Tracer makes a trace of each rollout; nil makes none.
+	Tracer trace.Tracer
 	// Ready errors while the process is not ready; nil never does.
 	Ready func() error
 	// LeaderElection lets only one of several managers write.

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/time/rate"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -62,7 +64,34 @@ func metricsHandler(mgr manager.Manager, o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return filter(o.Log.WithName("metrics"), handler)
+	log := o.Log.WithName("metrics")
+	if sink := log.GetSink(); sink != nil {
+		log = log.WithSink(rareSink{sink, &rate.Sometimes{Interval: refusalInterval}})
+	}
+	return filter(log, handler)
+}
+
+// A rareSink logs errors now and then. The filter logs each request with a token that nobody has issued, so anyone could fill the log;
+// but it also logs that the operator may not ask whose a token is.
+type rareSink struct {
+	logr.LogSink
+
+	sometimes *rate.Sometimes
+}
+
+// Error implements logr.LogSink.
+func (r rareSink) Error(err error, msg string, keysAndValues ...any) {
+	r.sometimes.Do(func() { r.LogSink.Error(err, msg, keysAndValues...) })
+}
+
+// WithValues implements logr.LogSink.
+func (r rareSink) WithValues(keysAndValues ...any) logr.LogSink {
+	return rareSink{r.LogSink.WithValues(keysAndValues...), r.sometimes}
+}
+
+// WithName implements logr.LogSink.
+func (r rareSink) WithName(name string) logr.LogSink {
+	return rareSink{r.LogSink.WithName(name), r.sometimes}
 }
 
 // encrypted returns a listener by TLS. Its certificate is that of a folder, which may change, or else one that is made

@@ -21,3 +21,11 @@ func TestAddressOfMetricsThatIsTakenEndsTheStart(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+func TestACertificateThatIsMissingEndsTheStart(t *testing.T) {
+	t.Parallel()
+	_, err := New(away, Options{MetricsAddress: "127.0.0.1:0", MetricsSecure: true, MetricsCertDir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "serving metrics") || !strings.Contains(err.Error(), "tls.crt") {
+		t.Errorf("the error is %v", err)
+	}
+}

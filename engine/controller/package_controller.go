@@ -131,6 +131,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		PackageFault:   c.packageFault,
 		ConfigMap:      m.options.ConfigMap,
 		Allow:          m.options.Allow,
+		Tracer:         m.options.Tracer,
 		Observer:       measured.Controller(name),
 		Now:            time.Now,
 	}

@@ -63,4 +63,6 @@ const (
 	headerTimeout = 10 * time.Second
 	// lastScrape is how long a scrape may delay the end of the process.
 	lastScrape = 5 * time.Second
+	// refusalInterval is how often the log says why a scraper was refused: everybody who reaches the port can be.
+	refusalInterval = time.Minute
 )

