@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-
 // withFairQueue runs a test with a queue of two workers, one of which is left to quick resources.
 func withFairQueue(t *testing.T, test func(t *testing.T, q *fairQueue)) {
 	t.Helper()
