@@ -29,14 +29,14 @@ race='./cmd/operetta ./engine/cluster ./engine/compile ./engine/controller ./eng
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
-sweeps='^Test(A1A2|A3|A4|B1)'
-# Tests that compare templates with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each has an
-# evaluator of its own, so there is nothing that could race.
-templates='^Test(TemplatesSay|EveryForm)'
+sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
+# Tests that compare templates and workers with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each
+# has an evaluator of its own, so there is nothing that could race.
+templates='^Test(TemplatesSay|EveryForm|WorkersReturn)'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
-serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|WorkersReturnWhatCUEReturns|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
+serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
 # about what is printed, and one that is in neither list runs with the race detector, too.
 printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|secrets|usage|version|vet)$'
@@ -67,7 +67,10 @@ stage_lint() { make lint; }
 stage_build() { make build; }
 stage_unit() {
 	local -x $collector
-	go_test "$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")" && (cd schemas/internal/k8sgen && go_test ./...)
+	# A lane has the stage that runs the sweeps at full length; without it, here is a sample of each.
+	local skip='^$'
+	[ -z "${OPERETTA_LANE:-}" ] || skip="$sweeps|$templates"
+	go_test "$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")" -skip "$skip" && (cd schemas/internal/k8sgen && go_test ./...)
 }
 stage_race() {
 	local -x $collector CGO_ENABLED=1
@@ -78,11 +81,10 @@ stage_sweep() {
 	go_test './engine/reconcile ./engine/evaluate ./test/eval' -run "$sweeps|$templates"
 }
 stage_fuzz() {
-	local dir targets failed=0
+	local targets failed=0
 	targets=$(git grep -oE '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | sed -E 's,/[^/]*:func , ,' | sort -u)
-	for dir in $(cut -d ' ' -f 1 <<<"$targets" | sort -u); do
-		go test -c -fuzz=Fuzz -o "$results/fuzzers/$dir/" "./$dir" || failed=1
-	done
+	cut -d ' ' -f 1 <<<"$targets" | sort -u |
+		xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' go test -c -fuzz=Fuzz -o "$results/fuzzers/{}/" './{}' || failed=1
 	export fuzz_time cache
 	cache=$(go env GOCACHE)/fuzz/$(go list -m)
 	# A target may take what others leave to it: the time is what is set, and what it finds is kept.
