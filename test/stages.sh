@@ -42,6 +42,9 @@ serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIs
 printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|secrets|usage|version|vet)$'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more.
 fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
+# Packages that the stage unit tests and vets as well are not vetted again, which with the race detector would be from
+# scratch.
+vetted=-vet=off
 # The garbage collector takes a third of the time of what evaluates much, and there is memory.
 collector=GOGC=400
 # All is compiled as the binary is, or each stage would compile again what others did, and a clone in another
@@ -74,11 +77,11 @@ stage_unit() {
 }
 stage_race() {
 	local -x $collector CGO_ENABLED=1
-	go_test "$race" -race -skip "$sweeps|$templates|$serial|$printing"
+	go_test "$race" $vetted -race -skip "$sweeps|$templates|$serial|$printing"
 }
 stage_sweep() {
 	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=9000
-	go_test './engine/reconcile ./engine/evaluate ./test/eval' -run "$sweeps|$templates"
+	go_test './engine/reconcile ./engine/evaluate ./test/eval' $vetted -run "$sweeps|$templates"
 }
 stage_fuzz() {
 	local targets failed=0
@@ -93,7 +96,7 @@ stage_fuzz() {
 	return $failed
 }
 stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" -timeout=20m; }
-stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" -count=1; }
+stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -count=1; }
 # They run a binary, of which go test does not see that its source has changed.
 # What hostile tenants do is a load for the whole machine, so it comes after the others.
 stage_e2e() {
