@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/vet"
@@ -23,7 +24,6 @@ import (
 const (
 	defaultNamespace      = "operetta-system"
 	defaultServiceAccount = "operetta"
-	defaultLease          = "operetta.dev"
 )
 
 const rbacLong = `Print the roles that an operator of packages needs, ready for kubectl apply, with their bindings
@@ -104,7 +104,7 @@ func newRBAC(s streams) *cobra.Command {
 func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	f.options.OperatorNamespace, f.options.ServiceAccount = defaultNamespace, defaultServiceAccount
 	cmd.Flags().Var(&accountFlag{&f.options}, "service-account", "namespace/name of the service account that the operator runs as")
-	cmd.Flags().StringVar(&f.options.LeaderElectionID, "leader-election-id", defaultLease, "name of the Lease for leader election; empty without --leader-elect")
+	cmd.Flags().StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease for leader election; empty without --leader-elect")
 	installs := []string{crdsApply, crdsLeave}
 	cmd.Flags().Var(&choice{value: &f.crds, values: installs}, "crds", "whether the operator applies CustomResourceDefinitions; by default it does unless it serves one namespace")
 	completeFlag(cmd, "crds", installs)

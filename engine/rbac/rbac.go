@@ -129,7 +129,7 @@ func (o Options) places(use vet.Use, home string) []string {
 // of the CustomResourceDefinitions that it installs.
 func (o Options) ofEngine(crds []string) permissions {
 	out := permissions{}
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, readVerbs...)
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
 	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
 	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
 	definitions := Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -145,8 +145,8 @@ func (o Options) ofEngine(crds []string) permissions {
 		out.allow(lease, "create") // the request that creates an object has no name to be compared
 		lease.Name = o.LeaderElectionID
 		out.allow(lease, "get", "update")
-		// The leader is recorded as an event beside its Lease.
-		out.allow(Permission{Namespace: o.OperatorNamespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+		// The library records the leader as an event of the core group beside its Lease.
+		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "events"}, "create", "patch")
 	}
 	if o.ConfigMap != "" {
 		// A watch of one object asks for list and watch with its name.

@@ -14,7 +14,7 @@ import (
 var layers = [][]string{
 	{"controller", "render"},
 	{"dryrun", "worker"},
-	{"reconcile", "admission", "vet", "crd", "policy", "rbac"},
+	{"reconcile", "admission", "vet", "crd", "policy", "rbac", "install"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},
