@@ -158,7 +158,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 			return err
 		}
 	}
-	if f.crds == crdsApply {
+	if f.crds == crdsApply && !f.options.LeaderElection {
 		if err := installCRD(ctx, config, log, patch.CRD()); err != nil {
 			return err
 		}

@@ -177,6 +177,10 @@ func (m *Manager) Start(ctx context.Context) error {
 	return m.manager.Start(ctx)
 }
 
+// Elected returns a channel that is closed when the manager may write: when it leads, or at its start
+// without leader election.
+func (m *Manager) Elected() <-chan struct{} { return m.manager.Elected() }
+
 // PackagesLoaded says that the process has tried to load every package: from now on, the package of a
 // kind without a controller is missing.
 func (m *Manager) PackagesLoaded() { m.packageMissing.notePackagesLoaded() }

@@ -8,4 +8,6 @@ import (
 
 const fixtures = "test/e2e/packages"
 
-func TestMain(m *testing.M) { harness.RunTests(m, harness.Setup{Sources: []string{fixtures, "config"}}) }
+func TestMain(m *testing.M) {
+	harness.RunTests(m, harness.Setup{Sources: []string{fixtures, "config"}})
+}

@@ -182,8 +182,8 @@ func unused(permission string) string {
 	return ""
 }
 
+// It runs alone, because others install the same definitions.
 func TestOperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
-	t.Parallel()
 	s := harness.NewEnv(t)
 	s.Create(harness.Object("v1", "Namespace", "", operatorNamespace))
 	roles := operetta(t, append([]string{"rbac"}, allPackages()...)...)
