@@ -16,7 +16,7 @@ type Permission struct {
 	// Namespace is where the permission holds; "" is everywhere.
 	Namespace string
 	Group     string
-	// Resource is a plural name with its subresource, as in webapps/status.
+	// Resource is a plural name with its subresource, as in deployments/status.
 	Resource string
 	// Name restricts the permission to one object; "" is all.
 	Name string
