@@ -72,7 +72,7 @@ func concurrent(f file) bool {
 }
 
 func TestTheRaceDetectorSeesEveryPackageThatRunsThingsAtOnce(t *testing.T) {
-	elsewhere := append(stages(t, "cluster"), stages(t, "apart")...)
+	elsewhere := slices.Concat(stages(t, "cluster"), stages(t, "plane"), stages(t, "install"))
 	want := slices.DeleteFunc(testedPackages(t, concurrent), func(dir string) bool {
 		return slices.ContainsFunc(elsewhere, func(p string) bool { return below(dir, []string{strings.TrimSuffix(p, "/...")}) })
 	})
@@ -101,7 +101,7 @@ func TestTestsOnEitherClusterRunTwice(t *testing.T) {
 
 // A pattern that no test has any more would leave a stage with nothing to do, and green.
 func TestPatternsOfStagesNameTests(t *testing.T) {
-	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "serial": {"engine/compile", "engine/program", "engine/reconcile", "engine/rollout", "engine/source", "test/eval"}, "long": {"test/e2e", "test/attack"}} {
+	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "templates": {"engine/evaluate", "test/eval"}, "serial": {"engine/compile", "engine/evaluate", "engine/program", "engine/reconcile", "engine/rollout", "engine/source", "test/eval"}, "long": {"test/e2e", "test/attack"}} {
 		pattern := strings.Join(stages(t, name), " ")
 		head, alternatives, _ := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
 		for alternative := range strings.SplitSeq(alternatives, "|") {
