@@ -53,29 +53,11 @@ func mount(t *testing.T, volume corev1.Volume, config corev1.ConfigMap, dir stri
 	}
 }
 
-func TestWhatInstallPrintsRunsAnOperator(t *testing.T) {
-	t.Parallel()
-	s := harness.NewEnv(t)
-	home := s.Namespace + "-operator"
-	account := home + "/operator"
-	manifests := operetta(t, "install", harness.PackageDir("webapp"), filepath.Join(harness.Suite.Root, fixtures, "queue"),
-		"--namespace", s.Namespace, "--service-account", account, "--leader-election-id", "shop")
-	apply(t, manifests)
-	apply(t, manifests) // a second time changes nothing and fails nowhere
-	objects := objectsIn(t, manifests)
-	var deployment appsv1.Deployment
-	decoded(t, objects, "Deployment", "operator", &deployment)
-	s.ExpectObject(harness.Object("apps/v1", "Deployment", home, "operator"), "to have two pods", func(u *unstructured.Unstructured) error {
-		if harness.Field(u, "status", "readyReplicas") != int64(2) {
-			return harness.ErrNotYet
-		}
-		return nil
-	})
-
-	// The nodes of the control plane run no containers, so the command of the Deployment runs here, with
-	// its volumes, as its service account.
+// unpacked writes the volumes of a pod into a folder, and returns the arguments of its container for that
+// folder.
+func unpacked(t *testing.T, pod corev1.PodSpec, objects []*unstructured.Unstructured) []string {
+	t.Helper()
 	root := t.TempDir()
-	pod := deployment.Spec.Template.Spec
 	for _, m := range pod.Containers[0].VolumeMounts {
 		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		dir := filepath.Join(root, m.MountPath)
@@ -101,6 +83,31 @@ func TestWhatInstallPrintsRunsAnOperator(t *testing.T) {
 		}
 		args = append(args, arg)
 	}
+	return args
+}
+
+func TestWhatInstallPrintsRunsAnOperator(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	home := s.Namespace + "-operator"
+	account := home + "/operator"
+	manifests := operetta(t, "install", harness.PackageDir("webapp"), filepath.Join(harness.Suite.Root, fixtures, "queue"),
+		"--namespace", s.Namespace, "--service-account", account, "--leader-election-id", "shop")
+	apply(t, manifests)
+	apply(t, manifests) // a second time changes nothing and fails nowhere
+	objects := objectsIn(t, manifests)
+	var deployment appsv1.Deployment
+	decoded(t, objects, "Deployment", "operator", &deployment)
+	s.ExpectObject(harness.Object("apps/v1", "Deployment", home, "operator"), "to have two pods", func(u *unstructured.Unstructured) error {
+		if harness.Field(u, "status", "readyReplicas") != int64(2) {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+
+	// The nodes of the control plane run no containers, so the command of the Deployment runs here, with
+	// its volumes, as its service account.
+	args := unpacked(t, deployment.Spec.Template.Spec, objects)
 	s.User = "system:serviceaccount:" + strings.ReplaceAll(account, "/", ":")
 	var err error
 	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
