@@ -84,7 +84,8 @@ func UsesOf(p *program.Program, given Scopes) (Uses, fault.Faults) {
 	slices.SortFunc(f.out.Kinds, func(a, b Use) int { return strings.Compare(a.String(), b.String()) })
 	slices.Sort(f.out.Binds)
 	f.out.Binds = slices.Compact(f.out.Binds)
-	return f.out, f.faults.Sorted()
+	faults := f.faults.Sorted()
+	return f.out, slices.Compact(faults)
 }
 
 // A usesFinder collects the uses of a package.
@@ -138,7 +139,7 @@ func (f *usesFinder) evaluated() {
 		}
 		f.writes(o.Identity.GroupKind(), o.Position, o.Policy)
 		f.defines(o.Manifest)
-		f.grants(o.Manifest)
+		f.grants(o)
 	}
 }
 
@@ -195,17 +196,33 @@ func (f *usesFinder) defines(manifest map[string]any) {
 const rbacGroup = "rbac.authorization.k8s.io"
 
 // grants notes the rules of a role that the package renders.
-func (f *usesFinder) grants(manifest map[string]any) {
-	u := unstructured.Unstructured{Object: manifest}
-	if u.GroupVersionKind().Group != rbacGroup || !slices.Contains([]string{"Role", "ClusterRole"}, u.GetKind()) {
+func (f *usesFinder) grants(o placed) {
+	if o.Identity.Group != rbacGroup || !slices.Contains([]string{"Role", "ClusterRole"}, o.Identity.Kind) {
 		return
 	}
 	var role rbacv1.ClusterRole
-	if text, err := json.Marshal(manifest); err != nil || json.Unmarshal(text, &role) != nil {
+	if text, err := json.Marshal(o.Manifest); err != nil || json.Unmarshal(text, &role) != nil {
 		return // the API server rejects it, too
+	}
+	for _, r := range role.Rules {
+		for _, word := range slices.Concat(r.Verbs, r.APIGroups, r.Resources, r.NonResourceURLs) {
+			if strings.Contains(word, "*") || slices.Contains(boundless, word) {
+				f.faults = append(f.faults, fault.Fault{
+					Position: o.Position, Path: o.path("rules"),
+					Message: fmt.Sprintf("the role grants %q, which the operator would need itself", word),
+					Hint:    "write out what is granted; roles with such rules are for an administrator to install",
+				})
+			}
+		}
 	}
 	f.out.Grants = append(f.out.Grants, role.Rules...)
 }
+
+// boundless are the verbs by which one permission becomes any, beside the wildcard.
+var boundless = []string{"escalate", "bind", "impersonate"}
+
+// allPowerful is the ClusterRole that allows everything.
+const allPowerful = "cluster-admin"
 
 // choices returns the kinds that an object or an input may have. It notes a fault for each that only an
 // evaluation of a custom resource knows.
@@ -387,6 +404,12 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 	for _, role := range names {
 		switch {
 		case own[role]:
+		case role == allPowerful:
+			f.faults = append(f.faults, fault.Fault{
+				Position: o.Position(), Path: strings.Join(append(slices.Clip(o.Path()), "roleRef"), "."),
+				Message: "the package binds " + role + ", so the operator would need all permissions itself",
+				Hint:    "bind a role that allows what is needed",
+			})
 		case slices.Contains(kinds, "Role"):
 			f.faults = append(f.faults, fault.Fault{
 				Position: o.Position(), Path: strings.Join(append(slices.Clip(o.Path()), "roleRef"), "."),
