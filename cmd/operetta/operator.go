@@ -67,9 +67,6 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 	if o.manager, err = controller.New(o.config, o.flags.options); err != nil {
 		return err
 	}
-	if o.flags.options.LeaderElection {
-		o.standby.postpone(patch.CRD())
-	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.manager.Start(groupCtx) })
 	group.Go(func() error { return o.installPending(groupCtx) })
@@ -83,6 +80,11 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 // startPackages loads every package, serves those that pass their checks, and watches all folders.
 func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dirs []string) error {
 	loads := o.loadAll(ctx, dirs)
+	if o.flags.options.LeaderElection { // otherwise it was installed before
+		if err := o.installDefinition(ctx, patch.CRD()); err != nil {
+			return err
+		}
+	}
 	first := collectLoads(loads, len(dirs))
 	if err := checkKindsUnique(first); err != nil {
 		return err
