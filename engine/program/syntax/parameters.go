@@ -218,36 +218,40 @@ func (a *application) namesFor(parameter string) (names map[string][]string, dec
 // is at a path.
 func (s literalStruct) readings(names map[string][]string, declared map[*ast.Ident]bool) []Reading {
 	var out []Reading
-	var walk func(n ast.Node)
-	walk = func(n ast.Node) {
-		ast.Walk(n, func(n ast.Node) bool {
-			if f, ok := n.(*ast.Field); ok {
-				if _, literal := literalLabel(f.Label); literal {
-					walk(f.Value)
-					return false
-				}
-			}
-			c, ok := asChain(n)
-			if !ok || c.root() == nil {
-				return true
-			}
-			for _, step := range c.steps {
-				if !step.selected {
-					walk(step.node)
-				}
-			}
-			root := c.root()
-			at, known := names[root.Name]
-			switch {
-			case !known || root.Scope != s.StructLit:
-			case declared[root]:
-				out = append(out, Reading{slices.Concat(at, c.names()), Presence})
-			default:
-				out = append(out, s.in.uses().below(c, slices.Concat(at, c.names()))...)
-			}
-			return false
-		}, nil)
-	}
-	walk(s.StructLit)
+	eachChain(s.StructLit, func(c chain) {
+		root := c.root()
+		at, known := names[root.Name]
+		path := slices.Concat(at, c.names())
+		switch {
+		case !known || root.Scope != s.StructLit:
+		case declared[root]:
+			out = append(out, Reading{path, Presence})
+		default:
+			out = append(out, s.in.uses().below(c, path)...)
+		}
+	})
 	return out
+}
+
+// eachChain calls a function for each chain in a piece of text that begins with a name.
+func eachChain(n ast.Node, f func(c chain)) {
+	ast.Walk(n, func(n ast.Node) bool {
+		if field, ok := n.(*ast.Field); ok {
+			if _, literal := literalLabel(field.Label); literal {
+				eachChain(field.Value, f)
+				return false
+			}
+		}
+		c, ok := asChain(n)
+		if !ok || c.root() == nil {
+			return true
+		}
+		for _, step := range c.steps {
+			if !step.selected {
+				eachChain(step.node, f)
+			}
+		}
+		f(c)
+		return false
+	}, nil)
 }

@@ -144,40 +144,22 @@ func (r *typeReader) list(x *Index, l *ast.ListLit, closed bool) *typePart {
 
 // structure returns what a literal struct looks at.
 func (r *typeReader) structure(x *Index, s *ast.StructLit, closed bool) *typePart {
-	out := &typePart{closed: closed}
-	open, embeds := false, false
-	embed := func(part *typePart, certain bool) {
-		if part.scalar && len(part.fields) == 0 && !part.whole {
-			return
-		}
-		open = open || closed && !part.closed
-		joined := joinedParts(out, part, unified)
-		joined.closed, joined.scalar = out.closed || certain && part.closed, false
-		out = joined
-	}
+	out := &structPart{typePart: &typePart{closed: closed}, closes: closed}
 	for _, d := range s.Elts {
 		switch d := d.(type) {
 		case *ast.Field:
-			r.field(x, out, d, closed)
+			r.field(x, out.typePart, d, closed)
 		case *ast.EmbedDecl:
 			_, literal := d.Expr.(*ast.StructLit)
-			embeds = embeds || !literal
-			embed(r.of(x, d.Expr, closed), true)
+			out.embeds = out.embeds || !literal
+			out.embed(r.of(x, d.Expr, closed), true)
 		case *ast.Ellipsis:
-			open = true
+			out.open = true
 			if d.Type != nil {
 				out.add(Each, r.apart(x, d.Type, closed))
 			}
 		case *ast.Comprehension:
-			for _, clause := range d.Clauses {
-				r.looksAt(x, clause)
-			}
-			if value, ok := d.Value.(ast.Expr); ok {
-				embed(r.of(x, value, closed), false)
-			}
-			if d.Fallback != nil {
-				embed(r.apart(x, d.Fallback.Body, closed), false)
-			}
+			r.comprehension(x, out, d, closed)
 		case *ast.LetClause:
 			r.looksAt(x, d.Expr)
 		case *ast.Attribute, *ast.CommentGroup:
@@ -185,9 +167,40 @@ func (r *typeReader) structure(x *Index, s *ast.StructLit, closed bool) *typePar
 			r.refers, out.whole = true, true
 		}
 	}
-	out.closed = out.closed && !open
-	out.whole = out.whole || r.rooted && open && embeds // the embedded type has become open
-	return out
+	out.closed = out.closed && !out.open
+	out.whole = out.whole || r.rooted && out.open && out.embeds // the embedded type has become open
+	return out.typePart
+}
+
+// comprehension adds what a comprehension in a literal struct may add.
+func (r *typeReader) comprehension(x *Index, out *structPart, c *ast.Comprehension, closed bool) {
+	for _, clause := range c.Clauses {
+		r.looksAt(x, clause)
+	}
+	out.embed(r.of(x, c.Value, closed), false)
+	if c.Fallback != nil {
+		out.embed(r.apart(x, c.Fallback.Body, closed), false)
+	}
+}
+
+// A structPart is what a literal struct looks at, while its declarations are read.
+type structPart struct {
+	*typePart
+
+	// closes is true if the struct is in a definition, open if something opens it, and embeds if it embeds more than
+	// literal structs.
+	closes, open, embeds bool
+}
+
+// embed adds what an embedded type looks at. It closes the struct if it is certain to be there.
+func (s *structPart) embed(part *typePart, certain bool) {
+	if part.scalar && len(part.fields) == 0 && !part.whole {
+		return
+	}
+	s.open = s.open || s.closes && !part.closed
+	joined := joinedParts(s.typePart, part, unified)
+	joined.closed, joined.scalar = s.closed || certain && part.closed, false
+	s.typePart = joined
 }
 
 // field adds what a field of a literal struct looks at. Hidden fields and definitions are not part of a

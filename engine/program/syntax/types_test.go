@@ -40,7 +40,7 @@ func TestATypeLooksAtNoMoreThanItsTextShows(t *testing.T) {
 		"a pattern":                  {"it may be of any field", "live: [string]: #E\n#E: a: int", []string{"live.*.a...", "live.*?", "live?"}},
 		"an unknown name":            {"another file or package may have it", "live: web: d: #D", []string{"live.web.d...", "live.web?", "live?"}},
 		"a type by itself":           {"it is not followed for ever", "live: web: #D\n#D: {n?: int, d?: #D}", []string{"live.web.d.d...", "live.web.d.n...", "live.web.d?", "live.web.n...", "live.web?", "live?"}},
-		"references between fields":   {"the fields of live have paths, so that references to them are readings", "live: web: d: {s: {...}, n: s.n}", []string{"live.web.d.n...", "live.web.d.s?", "live.web.d?", "live.web?", "live?"}},
+		"references between fields":  {"the fields of live have paths, so that references to them are readings", "live: web: d: {s: {...}, n: s.n}", []string{"live.web.d.n...", "live.web.d.s?", "live.web.d?", "live.web?", "live?"}},
 		"a name that is no label":    {"a string is not hidden", `live: web: "_d": int`, []string{"live.web._d...", "live.web?", "live?"}},
 		"a hidden field":             {"no object has it", `live: web: _d: int`, []string{"live.web?", "live?"}},
 	} {
