@@ -18,7 +18,7 @@ computing='cue generated modules build lint unit race sweep fuzz'
 waiting='plane live e2e'
 
 # Packages whose tests start a control plane, with all that they wait for.
-cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play ./test/scale'
+cluster='./test/e2e ./test/rights ./test/attack ./test/demo/live ./test/docs/play ./test/scale'
 # Packages that have a stage of their own, beside those.
 plane='./test/controlplane/...'
 install='./test/install'

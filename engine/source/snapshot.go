@@ -43,6 +43,16 @@ func (s *Snapshot) Language() string { return s.language }
 // Digest returns "sha256:" and the hexadecimal digest over the author's files.
 func (s *Snapshot) Digest() string { return s.digest }
 
+// Authored returns the files that the package consists of, by their paths in its module: those of its
+// author, without the contract and the Kubernetes types.
+func (s *Snapshot) Authored() map[string][]byte {
+	out := map[string][]byte{}
+	for name, f := range s.authored {
+		out[name] = f.Data
+	}
+	return out
+}
+
 // FS returns the files of the package's module that the package needs, with the
 // contract in place. The caller must not change it.
 func (s *Snapshot) FS() fs.FS { return s.files }
