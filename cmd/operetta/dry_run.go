@@ -345,13 +345,16 @@ func (r *clientDryRun) remove(ctx context.Context, errs io.Writer) error {
 }
 
 // configKey returns the name of the ConfigMap with configuration.
-func (f runFlags) configKey() (types.NamespacedName, error) {
-	if f.configMap == "" {
+func (f runFlags) configKey() (types.NamespacedName, error) { return parseConfigKey(f.configMap) }
+
+// parseConfigKey returns the namespace and the name in a value of --config-map, which may be empty.
+func parseConfigKey(text string) (types.NamespacedName, error) {
+	if text == "" {
 		return types.NamespacedName{}, nil
 	}
-	namespace, name, ok := strings.Cut(f.configMap, "/")
+	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {
-		return types.NamespacedName{}, usageError{fmt.Errorf("--config-map %s: write namespace/name", f.configMap)}
+		return types.NamespacedName{}, usageError{fmt.Errorf("--config-map %s: write namespace/name", text)}
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

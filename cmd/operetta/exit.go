@@ -13,6 +13,7 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	exitDiffers = 3
 )
 
 // usageError is a mistake on the command line.
@@ -26,6 +27,9 @@ func (e usageError) Unwrap() error { return e.err }
 
 // errReported ends a command that has already printed its faults.
 var errReported = errors.New("reported")
+
+// errDiffers ends a command that was asked for differences and has printed some.
+var errDiffers = errors.New("differs")
 
 // reportError prints an error for a person and returns the exit code.
 //
@@ -43,6 +47,8 @@ func reportError(cmd *cobra.Command, w io.Writer, err error) int {
 		return exitUsage
 	case errors.Is(err, errReported):
 		return exitFailure
+	case errors.Is(err, errDiffers):
+		return exitDiffers
 	}
 	printFaults(w, faultsOf(err))
 	return exitFailure

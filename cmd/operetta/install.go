@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,27 +11,34 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/install"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/policy"
+	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/status"
 )
 
-// defaultOperator is the user that config/manager/manager.yaml runs the operator as.
-const defaultOperator = "system:serviceaccount:operetta-system:operetta"
+const installLong = `Print everything that a cluster needs to run the operator of packages, ready for kubectl apply:
 
-const installLong = `Print what an administrator installs before the operator runs, ready for kubectl apply: the
-CustomResourceDefinitions of the packages and of Patch, and two policies. The policies are
-ValidatingAdmissionPolicies: they need Kubernetes 1.30 and no webhook.
+  - the namespace and the service account of the operator, and its roles, as operetta rbac
+    prints them;
+  - a Deployment of two processes, of which one acts and the other stands by, with probes,
+    limits and the restricted Pod Security Standard, its PodDisruptionBudget, a NetworkPolicy,
+    and a Service for metrics;
+  - the packages, each as a ConfigMap;
+  - the CustomResourceDefinitions of the packages and of Patch;
+  - two ValidatingAdmissionPolicies, which need Kubernetes 1.30 and no webhook: only the operator
+    may write the engine's fields in the status of a custom resource, such as the inventory,
+    because it relies on them; and whoever creates or changes a Patch must give the apiVersion
+    and kind of each object in it, and must have the right to update that kind in the namespace,
+    because the operator applies a Patch with its own rights. The author's own status fields
+    stay open to whoever has the right to write the status. To repair a status by hand, act as
+    the user of the operator: kubectl --as.
 
-  - Only the operator may write the engine's fields in the status of a custom resource,
-    such as the inventory, because the operator relies on them. The author's own status
-    fields stay open to whoever has the right to write the status.
-  - Whoever creates or changes a Patch must give the apiVersion and kind of each object in
-    it, and must have the right to update that kind in the namespace. The operator applies
-    a Patch with its own rights.
-
---operator-user names the user that operetta run acts as; kubectl auth whoami prints it.
-Repeat the flag for several users. To repair a status by hand, act as that user: kubectl --as.
+With --operator-user the operator does not run by this Deployment but elsewhere, as the user
+that the flag names; kubectl auth whoami prints it. Then only the CustomResourceDefinitions and
+the policies are printed. Repeat the flag for several users.
 
 The policy for Patches knows the built-in kinds and the kinds that the packages render, and
 denies a Patch of any other kind. So name all packages in one call.
@@ -39,33 +47,34 @@ The default is the package in the current folder.`
 
 // installFlags are the settings of `operetta install`.
 type installFlags struct {
-	output  string
-	options policy.Options
+	rbacFlags
+
+	policies policy.Options
+	run      install.Options
 }
 
 func newInstall(s streams) *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
 		Use:   "install [packages]",
-		Short: "Print what a cluster needs first: CRDs and admission policies",
+		Short: "Print everything that a cluster needs to run the operator of packages",
 		Long:  installLong,
 		Example: `  operetta install ./cue/... | kubectl apply --server-side -f -
 
   # An operator outside the cluster, with its own user
   operetta install ./cue/webapp --operator-user alice
 
-  # An operator for one namespace, as with operetta run --namespace team-a
-  operetta install ./cue/webapp -n team-a --operator-user system:serviceaccount:team-a:operetta`,
+  # An operator for one namespace
+  operetta install ./cue/webapp -n team-a --service-account team-a/operetta`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if slices.Contains(f.options.Operators, "") {
+			if slices.Contains(f.policies.Operators, "") {
 				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
 			}
-			found, err := examineFolders(cmd.Context(), args, examineAll)
-			if err != nil {
-				return err
+			if f.run.Replicas < 1 {
+				return usageError{errors.New("--replicas: there is at least one")}
 			}
-			all, err := installation(found, f.options)
+			all, err := f.manifests(cmd.Context(), s, args)
 			if err != nil {
 				return err
 			}
@@ -73,9 +82,66 @@ func newInstall(s streams) *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
-	cmd.Flags().StringArrayVar(&f.options.Operators, "operator-user", []string{defaultOperator}, "user that the operator acts as; repeat the flag for more")
-	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "limit the policies to this namespace")
+	f.addFlags(cmd)
+	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
+	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
+	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	return cmd
+}
+
+// manifests returns what is installed.
+func (f *installFlags) manifests(ctx context.Context, s streams, args []string) ([]manifest, error) {
+	f.policies.Namespace = f.options.Namespace
+	if len(f.policies.Operators) > 0 {
+		found, err := examineFolders(ctx, args, examineAll)
+		if err != nil {
+			return nil, err
+		}
+		return installation(found, f.policies)
+	}
+	r, err := f.rights(ctx, s, args)
+	if err != nil {
+		return nil, err
+	}
+	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
+	out, err := installation(r.found, f.policies)
+	if err != nil {
+		return nil, err
+	}
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag = f.options, !f.options.InstallsCRDs, f.configMap
+	packages, err := packageFiles(args)
+	if err != nil {
+		return nil, err
+	}
+	running, err := install.Of(packages, f.run)
+	if err != nil {
+		return nil, fault.Faults{{Message: err.Error()}}
+	}
+	around, err := objectManifests(slices.Concat(install.Before(f.run), rbac.Of(r.packages, r.plurals, r.crds, f.options), running))
+	return append(around, out...), err
+}
+
+// packageFiles returns the files of packages.
+func packageFiles(args []string) ([]install.Package, error) {
+	dirs, err := expand(args, ".")
+	if err != nil {
+		return nil, err
+	}
+	var out []install.Package
+	names := map[string]string{}
+	for _, dir := range dirs {
+		snapshot, err := readPackage(dir)
+		if err != nil {
+			return nil, err
+		}
+		if other, taken := names[snapshot.Name()]; taken {
+			return nil, fault.Faults{{Message: fmt.Sprintf("the packages in %s and %s have the same name, %s", other, dir, snapshot.Name()), Hint: "rename one of them, as the operator mounts them side by side"}}
+		}
+		names[snapshot.Name()] = dir
+		out = append(out, install.Package{Name: snapshot.Name(), Dir: snapshot.Dir(), Files: snapshot.Authored()})
+	}
+	return out, nil
 }
 
 // installation returns the manifests to install: the CustomResourceDefinitions of the packages and of

@@ -87,7 +87,7 @@ func (o *operator) checkServedVersion(ctx context.Context, last checkedPackage) 
 	}
 	_, err = client.CustomResourceDefinitions().Get(ctx, last.crd.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && o.flags.crds == crdsApply {
-		return installCRD(ctx, o.config, o.log, last.crd)
+		return o.installDefinition(ctx, last.crd)
 	}
 	if err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("looking for %s: %w", last.crd.Name, err)

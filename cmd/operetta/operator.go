@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -30,6 +31,8 @@ type operator struct {
 	examiner *examiner
 	// store holds the last good version of each package; nil stores none.
 	store *source.LastGood
+
+	standby standby
 
 	mu sync.Mutex
 	// broken holds the folders of packages that have not been served since the start.
@@ -66,6 +69,7 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.manager.Start(groupCtx) })
+	group.Go(func() error { return o.installPending(groupCtx) })
 	group.Go(func() error { return o.startPackages(groupCtx, group, dirs) })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
@@ -76,6 +80,11 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 // startPackages loads every package, serves those that pass their checks, and watches all folders.
 func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dirs []string) error {
 	loads := o.loadAll(ctx, dirs)
+	if o.flags.options.LeaderElection { // otherwise it was installed before
+		if err := o.installDefinition(ctx, patch.CRD()); err != nil {
+			return err
+		}
+	}
 	first := collectLoads(loads, len(dirs))
 	if err := checkKindsUnique(first); err != nil {
 		return err
@@ -204,10 +213,8 @@ func isPackageFault(err error) bool {
 // serve installs the CustomResourceDefinition of a package and serves the package, in place of
 // the running version, if any. It retries while the API server cannot be reached.
 func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, running *program.Program) error {
-	if o.flags.crds == crdsApply {
-		if err := installCRD(ctx, o.config, o.log, next.crd); err != nil {
-			return err
-		}
+	if err := o.installDefinition(ctx, next.crd); err != nil {
+		return err
 	}
 	for _, w := range next.warnings {
 		o.log.Info("the package has a warning", "package", next.program.Name(), "warning", w.Error())

@@ -31,7 +31,8 @@ const exitCodes = `
 Exit codes:
   0  success
   1  the package, the custom resource or the cluster has a fault, or is not ready
-  2  the command line is wrong`
+  2  the command line is wrong
+  3  operetta rbac --diff has printed a difference`
 
 // newRoot returns the command with all its subcommands.
 func newRoot(s streams) *cobra.Command {
@@ -53,7 +54,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes + "\n")
-	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newVet(s), newVersion(s), newRun(s), newWorker(s))
+	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newRBAC(s), newVet(s), newTest(s), newVersion(s), newRun(s), newWorker(s))
 	return root
 }
 

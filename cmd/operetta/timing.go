@@ -18,6 +18,9 @@ const (
 const (
 	// establishedPoll is how often an installed CustomResourceDefinition is read until it is served.
 	establishedPoll = 50 * time.Millisecond
+	// standbyPoll is how often a process that stands by looks whether the leader has installed a
+	// CustomResourceDefinition.
+	standbyPoll = time.Second
 	// establishedTimeout is how long that may take.
 	establishedTimeout = time.Minute
 	// outageRetry is how often a request is retried at startup while the API server cannot be reached.

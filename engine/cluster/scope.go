@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,20 @@ var builtIn = sync.OnceValue(func() sets.Set[schema.GroupKind] {
 	}
 	return out
 })
+
+// BuiltInGroup returns the API group of Kubernetes whose name begins with a word, such as
+// networking.k8s.io for networking, and the group without a name for core.
+func BuiltInGroup(word string) (string, bool) {
+	if word == "core" {
+		return "", true
+	}
+	for kind := range builtIn() {
+		if first, _, _ := strings.Cut(kind.Group, "."); first == word {
+			return kind.Group, true
+		}
+	}
+	return "", false
+}
 
 // DefinedBy returns the kind that an object defines and its scope. It returns false if the object is
 // not a complete CustomResourceDefinition.

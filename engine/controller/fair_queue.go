@@ -48,6 +48,8 @@ type fairQueue struct {
 	parked     []parked
 	priorities map[ctrl.Request]int
 	turns      requestTurns
+	// own are the priorities that requests had before they were parked or given a turn, until they have a worker.
+	own map[ctrl.Request]int
 }
 
 // speed says whether the reconciles of a resource are quick; "" is unknown.
@@ -76,7 +78,7 @@ func newFairQueue(workers int, suspect func(namespace string) bool) *fairQueue {
 	return &fairQueue{
 		suspect: suspect, unprovenWorkers: max(1, workers-1),
 		speeds: lru.New(maxTracked), assigned: map[ctrl.Request]*assignment{}, priorities: map[ctrl.Request]int{},
-		turns: newRequestTurns(),
+		turns: newRequestTurns(), own: map[ctrl.Request]int{},
 	}
 }
 
@@ -111,7 +113,11 @@ func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Reques
 			}
 		}
 		q.mu.Lock()
-		q.turns.enter(req, ptr.Deref(one.Priority, 0), time.Now().Add(one.After))
+		priority := ptr.Deref(one.Priority, 0)
+		q.turns.enter(req, priority, time.Now().Add(one.After))
+		if own, has := q.own[req]; has {
+			q.own[req] = max(own, priority)
+		}
 		q.mu.Unlock()
 		q.PriorityQueue.AddWithOpts(one, req)
 	}
@@ -124,7 +130,7 @@ func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 		q.takeTurn()
 		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
 		if shutdown || q.handOut(req, priority) && q.admit(req, priority) {
-			return req, min(priority, 0), shutdown
+			return req, min(q.takeOwn(req, priority), 0), shutdown
 		}
 		q.PriorityQueue.Done(req)
 	}
@@ -138,11 +144,24 @@ func (q *fairQueue) handOut(req ctrl.Request, priority int) bool {
 	return q.turns.handOut(req, priority)
 }
 
+// takeOwn returns the priority that a request had before it was parked or given a turn, or else the one with which
+// it was handed out.
+func (q *fairQueue) takeOwn(req ctrl.Request, priority int) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if own, has := q.own[req]; has {
+		delete(q.own, req)
+		return own
+	}
+	return priority
+}
+
 // takeTurn puts the request whose turn it is before all others.
 func (q *fairQueue) takeTurn() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if req, has := q.turns.give(time.Now()); has {
+	if req, priority, has := q.turns.give(time.Now()); has {
+		q.own[req] = priority
 		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, req)
 	}
 }
@@ -229,6 +248,9 @@ func (q *fairQueue) admit(req ctrl.Request, priority int) bool {
 		q.assigned[req] = &assignment{speed: q.speedOf(req)}
 	case !waits:
 		q.park(req, priority)
+		if _, has := q.own[req]; !has {
+			q.own[req] = priority
+		}
 	}
 	return may
 }

@@ -48,6 +48,8 @@ type Options struct {
 	// LeaderElectionNamespace is where the lease is; "" is the namespace that the
 	// process runs in.
 	LeaderElectionNamespace string
+	// LeaderElectionID is the name of the Lease; "" is DefaultLeaderElectionID.
+	LeaderElectionID string
 	// Concurrency is how many resources of one package are reconciled at once.
 	Concurrency int
 	// Workers evaluate packages; nil evaluates them in this process, where nothing can interrupt an
@@ -73,6 +75,10 @@ type Options struct {
 	Strays Strays
 }
 
+// DefaultLeaderElectionID is the name of the Lease. Two operators in a namespace that serve different
+// packages need one each, or one of them stands by forever.
+const DefaultLeaderElectionID = "operetta.dev"
+
 // Manager runs one controller for each package. Its methods are safe for concurrent
 // use, before Start and while it runs.
 type Manager struct {
@@ -83,6 +89,7 @@ type Manager struct {
 	subsystems     *subsystems
 	packageMissing *packageMissingTeardown
 	running        *runningReconciles
+	refused        *refusedRequests
 
 	mu          sync.RWMutex
 	controllers map[schema.GroupKind]*packageController
@@ -91,11 +98,12 @@ type Manager struct {
 // New returns a manager that serves no package yet. It errors if it cannot reach the cluster, or listen on
 // an address.
 func New(config *rest.Config, options Options) (*Manager, error) {
-	mgr, err := manager.New(noteAnswers(cluster.WithAnswers(config)), managerOptions(options))
+	refused := newRefusedRequests()
+	mgr, err := manager.New(refused.wrap(noteAnswers(cluster.WithAnswers(config))), managerOptions(options))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.StepLimit), controllers: map[schema.GroupKind]*packageController{}}
+	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.StepLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}}
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}
@@ -113,7 +121,8 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	}
 	m.subsystems = newSubsystems(m.caches.Direct, options.Log, m.Serves)
 	m.packageMissing = newPackageMissingTeardown(m)
-	return m, mgr.Add(m.packageMissing)
+	refused.allowed = ask(m.caches.Direct)
+	return m, errors.Join(mgr.Add(refused), mgr.Add(m.packageMissing))
 }
 
 // addProbes adds the checks of /healthz and /readyz.
@@ -146,7 +155,7 @@ func managerOptions(o Options) manager.Options {
 		Metrics:                       metricsserver.Options{BindAddress: off}, // see serveMetrics
 		HealthProbeBindAddress:        cmp.Or(o.HealthAddress, off),
 		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              "operetta.dev",
+		LeaderElectionID:              cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID),
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   new(leaseRetry),
@@ -159,6 +168,7 @@ func managerOptions(o Options) manager.Options {
 		out.Cache.DefaultNamespaces = map[string]cache.Config{o.CustomResourceNamespace: {}}
 	}
 	out.Cache.SyncPeriod = new(watch.Resync)
+	out.Cache.NewInformer = watch.NewPatientInformer(o.Log, nil)
 	out.Cache.DefaultTransform = watch.TransformResource(o.Log)
 	return out
 }
@@ -173,6 +183,10 @@ func (m *Manager) Start(ctx context.Context) error {
 	}
 	return m.manager.Start(ctx)
 }
+
+// Elected returns a channel that is closed when the manager may write: when it leads, or at its start
+// without leader election.
+func (m *Manager) Elected() <-chan struct{} { return m.manager.Elected() }
 
 // PackagesLoaded says that the process has tried to load every package: from now on, the package of a
 // kind without a controller is missing.

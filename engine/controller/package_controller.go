@@ -55,6 +55,7 @@ func (c *packageController) packageFault() string {
 // reconcile reconciles a resource once. A write may unblock another component: the watch event of the
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
 	again, err := c.reconciler.Step(ctx, key, observedPackage{c.program.Load(), ctx, c.objects})
 	return c.objects.Requeue(watch.RequestFrom(ctx), again), err
 }

@@ -48,8 +48,9 @@ const (
 
 // A waitingRequest is a request in a queue.
 type waitingRequest struct {
-	request ctrl.Request
-	due     time.Time
+	request  ctrl.Request
+	due      time.Time
+	priority int
 	// number is its place among the requests that are due at the same time, and index its place in the heap.
 	number uint64
 	index  int
@@ -68,12 +69,15 @@ func (t *requestTurns) enter(req ctrl.Request, priority int, due time.Time) {
 		t.leave(req)
 	case w == nil:
 		t.entered++
-		w = &waitingRequest{request: req, due: due, number: t.entered}
+		w = &waitingRequest{request: req, due: due, number: t.entered, priority: priority}
 		t.waiting[req] = w
 		heap.Push(&t.byDue, w)
-	case due.Before(w.due):
-		w.due = due
-		heap.Fix(&t.byDue, w.index)
+	default:
+		w.priority = max(w.priority, priority)
+		if due.Before(w.due) {
+			w.due = due
+			heap.Fix(&t.byDue, w.index)
+		}
 	}
 }
 
@@ -101,17 +105,17 @@ func (t *requestTurns) leave(req ctrl.Request) {
 	}
 }
 
-// give gives the turn to the request that has been due for longest, and returns it. It reports false if it is the
-// turn of none.
-func (t *requestTurns) give(now time.Time) (ctrl.Request, bool) {
+// give gives the turn to the request that has been due for longest, and returns it with the priority that it had. It
+// reports false if it is the turn of none.
+func (t *requestTurns) give(now time.Time) (req ctrl.Request, priority int, has bool) {
 	t.handedOut++
 	if t.handedOut%turnEvery != 0 || len(t.byDue) == 0 || t.byDue[0].due.After(now) {
-		return ctrl.Request{}, false
+		return ctrl.Request{}, 0, false
 	}
-	req := t.byDue[0].request
+	req, priority = t.byDue[0].request, t.byDue[0].priority
 	t.leave(req)
 	t.given[req] = inTime
-	return req, true
+	return req, priority, true
 }
 
 // A requestHeap has the request on top that is due first.

@@ -172,7 +172,7 @@ func TestATurnThatComesTooLateIsNoOther(t *testing.T) {
 		turns := newRequestTurns()
 		turns.enter(request("a"), 0, now)
 		turns.handedOut = turnEvery - 1
-		if req, has := turns.give(now); !has || req != request("a") {
+		if req, _, has := turns.give(now); !has || req != request("a") {
 			t.Fatalf("the turn is that of %v: %v", req, has)
 		}
 		return turns

@@ -16,6 +16,16 @@ const (
 	notYet = 10 * time.Minute
 )
 
+// Requests that were refused.
+const (
+	// refusedInterval is how often the API server is asked whether a permission is there that the
+	// operator lacked. One question serves all resources that lack it.
+	refusedInterval = 4 * time.Second
+	// deniedInterval is how long a permission is not asked about again that the operator has, although a
+	// request was refused: admission has denied it.
+	deniedInterval = time.Minute
+)
+
 // Workers and hung reconciles.
 const (
 	// slowEvaluation is how long the evaluations of one reconcile of a quick resource take at most.

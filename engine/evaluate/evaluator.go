@@ -81,11 +81,16 @@ type Evaluator struct {
 	checked *lru.Cache
 	cache   *cache
 	metrics packageMetrics
+	// number is the number of this Evaluator in the process.
+	number int64
 	// differences is how many templates have said something else than CUE.
 	differences atomic.Int64
 	// hits counts the answers of templates.
 	hits atomic.Int64
 }
+
+// created counts Evaluators.
+var created atomic.Int64
 
 // New returns an Evaluator of a package.
 func New(p *program.Program, o Options) *Evaluator {
@@ -109,7 +114,7 @@ func New(p *program.Program, o Options) *Evaluator {
 	}
 	m := o.Metrics.of(p.Name())
 	return &Evaluator{
-		Program: p, options: o, metrics: m,
+		Program: p, options: o, metrics: m, number: created.Add(1),
 		memo:    memo{lru.New(o.Resources)},
 		checked: lru.New(checkedPerResource * o.Resources),
 		cache:   newCache(compile.New(p), o.TemplateBytes, m),
@@ -257,8 +262,10 @@ func (e *Evaluator) differ(ctx context.Context, s program.Session, at place) {
 }
 
 // Epoch changes when it turns out that an earlier answer may have been wrong: what was concluded from one in another
-// epoch has to be looked at again.
-func (e *Evaluator) Epoch() string { return strconv.FormatInt(e.differences.Load(), 10) }
+// epoch has to be looked at again. No two Evaluators have one in common, as a package may come back to an earlier version.
+func (e *Evaluator) Epoch() string {
+	return strconv.FormatInt(e.number, 10) + "." + strconv.FormatInt(e.differences.Load(), 10)
+}
 
 // compile returns what CUE says of a session, and makes a template of it for others.
 func (e *Evaluator) compile(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, error) {

@@ -15,8 +15,8 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// typesPath is the import path below which the Kubernetes types are.
-const typesPath = "operetta.dev/schemas/k8s/"
+// TypesPath is the import path below which the Kubernetes types are.
+const TypesPath = "operetta.dev/schemas/k8s/"
 
 // Kinds are the complete Kubernetes types, by kind. They are not safe for concurrent use.
 type Kinds struct {
@@ -69,7 +69,7 @@ func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
 		return cue.Value{}, false
 	}
 	group, _, _ := strings.Cut(cmp.Or(kind.Group, "core"), ".") // networking.k8s.io is in networking
-	path := typesPath + group + "/" + kind.Version
+	path := TypesPath + group + "/" + kind.Version
 	types, known := k.packages[path]
 	if !known {
 		if inst := k.builder.load(token.NoPos, path); inst != nil && inst.Err == nil {

@@ -57,6 +57,12 @@ func (r Reach) Kinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
+// Namespaces returns the namespaces that the reach of the package names for a kind, sorted. A * at the
+// end stands for any rest.
+func (r Reach) Namespaces(kind schema.GroupKind) []string {
+	return slices.Sorted(maps.Keys(r.kinds[kind].namespaces))
+}
+
 // Beyond reports whether the package may own anything beyond the namespace of the custom
 // resource.
 func (r Reach) Beyond() bool {

@@ -25,6 +25,8 @@ type Snapshot struct {
 	display  func(string) string
 	// prefix is the prefix with which messages show the names of files.
 	prefix string
+	// tested is the folder whose tests belong to the snapshot, or "".
+	tested string
 	// authored are the author's files; files also contains the engine's schemas.
 	authored, files fstest.MapFS
 }
@@ -40,6 +42,16 @@ func (s *Snapshot) Language() string { return s.language }
 
 // Digest returns "sha256:" and the hexadecimal digest over the author's files.
 func (s *Snapshot) Digest() string { return s.digest }
+
+// Authored returns the files that the package consists of, by their paths in its module: those of its
+// author, without the contract and the Kubernetes types.
+func (s *Snapshot) Authored() map[string][]byte {
+	out := map[string][]byte{}
+	for name, f := range s.authored {
+		out[name] = f.Data
+	}
+	return out
+}
 
 // FS returns the files of the package's module that the package needs, with the
 // contract in place. The caller must not change it.
@@ -58,6 +70,20 @@ func (s *Snapshot) Complete() (*Snapshot, error) {
 	return &out, nil
 }
 
+// WithoutTests returns the snapshot of the same files that has no tests.
+func (s *Snapshot) WithoutTests() *Snapshot {
+	out := *s
+	out.tested, out.authored, out.files = "", maps.Clone(s.authored), maps.Clone(s.files)
+	for name := range s.authored {
+		if path.Dir(name) == s.tested && strings.HasSuffix(name, testSuffix) {
+			delete(out.authored, name)
+			delete(out.files, name)
+		}
+	}
+	out.digest = digestOf(out.authored)
+	return &out
+}
+
 // Display returns the name under which messages show a file of FS.
 func (s *Snapshot) Display(name string) string { return s.display(name) }
 
@@ -71,7 +97,7 @@ func (s *Snapshot) Folders(importPath string) []string {
 		candidates = foldersOf("", importPath)[1:2]
 	}
 	return slices.DeleteFunc(candidates, func(dir string) bool {
-		names, err := cueFiles(s.files, dir)
+		names, err := cueFiles(s.files, dir, "")
 		return err != nil || len(names) == 0
 	})
 }
@@ -82,7 +108,7 @@ func (s *Snapshot) Folders(importPath string) []string {
 func (s *Snapshot) Files(dir string) []string {
 	var out []string
 	for at := dir; ; at = path.Dir(at) {
-		names, err := cueFiles(s.files, at)
+		names, err := cueFiles(s.files, at, s.tested)
 		if err != nil && at == dir {
 			return nil
 		}

@@ -1,11 +1,13 @@
 package template
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -170,11 +172,38 @@ func (s *Shaper) Value(v any, pins Pins) {
 		s.text = strconv.AppendBool(s.text, v)
 	case nil:
 		s.text = append(s.text, 'n')
-	default: // no unstructured content; it counts with its value
-		text := fmt.Sprintf("%T %v", v, v)
-		s.length('?', len(text))
-		s.text = append(s.text, text...)
+	default:
+		s.other(reflect.ValueOf(v))
 	}
+}
+
+// other writes all of some data that is no unstructured content. It counts with its type and its value.
+func (s *Shaper) other(v reflect.Value) {
+	s.tagged('?', v.Type().String())
+	if v.Kind() == reflect.Map {
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprintf("%#v", a), fmt.Sprintf("%#v", b)) })
+		s.length('m', len(keys))
+		for _, key := range keys {
+			s.tagged(':', fmt.Sprintf("%#v", key))
+			s.Value(v.MapIndex(key).Interface(), Everything)
+		}
+		return
+	}
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Array {
+		s.length('l', v.Len())
+		for i := range v.Len() {
+			s.Value(v.Index(i).Interface(), Everything)
+		}
+		return
+	}
+	s.tagged('=', fmt.Sprintf("%#v", v))
+}
+
+// tagged writes a text behind its length.
+func (s *Shaper) tagged(kind byte, text string) {
+	s.length(kind, len(text))
+	s.text = append(s.text, text...)
 }
 
 // Begin begins an object. The fields follow, sorted, each with Field and its value, and then End.

@@ -215,3 +215,25 @@ func TestAFieldWhoseNameIsANumberIsPinned(t *testing.T) {
 		}
 	}
 }
+
+// Data that is no unstructured content comes from a caller in Go, and has to have keys of its own all the same.
+func TestOtherDataHasAnotherKeyForEachValue(t *testing.T) {
+	t.Parallel()
+	keys := map[Key]any{}
+	for _, v := range []any{
+		map[string]string{"a": "b c:d"}, map[string]string{"a": "b", "c": "d"}, map[string]any{"a": "b", "c": "d"}, map[string]string{},
+		[]string{"a b"}, []string{"a", "b"}, []any{"a", "b"}, []string{}, [2]string{"a", "b"},
+		map[string]map[string]string{"a": {"b": "c d:e"}}, map[string]map[string]string{"a": {"b": "c", "d": "e"}},
+		map[string][]any{"a": {int64(5)}}, map[string][]any{"a": {int32(5)}}, map[string][]any{"a": {5.5}}, map[string][]any{"a": {"5"}}, map[string][]any{"a": {nil}},
+		int32(5), int64(5), uint(5), []byte("a"), "a",
+	} {
+		key := Whole(v)
+		if other, known := keys[key]; known {
+			t.Errorf("%#v and %#v have one key", v, other)
+		}
+		if key != Whole(v) {
+			t.Errorf("%#v has two keys", v)
+		}
+		keys[key] = v
+	}
+}

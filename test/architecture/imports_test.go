@@ -12,9 +12,10 @@ import (
 // layers are the packages of the engine from the top. A package may import what is in
 // its own layer and below; its tests may look further.
 var layers = [][]string{
+	{"testcase"},
 	{"controller", "render"},
 	{"dryrun", "worker"},
-	{"reconcile", "admission", "vet", "crd", "policy"},
+	{"reconcile", "admission", "vet", "crd", "policy", "rbac", "install"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},

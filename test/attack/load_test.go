@@ -18,7 +18,7 @@ import (
 
 // The requirements on the operator during the attacks.
 const (
-	// memoryLimit is the memory limit of the container in config/manager.
+	// memoryLimit is the memory limit of the container in config/install.
 	memoryLimit = 512 << 20
 	// slowest is how long 99 of 100 edits may take to have an effect.
 	slowest = 2 * time.Second

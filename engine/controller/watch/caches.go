@@ -30,6 +30,7 @@ func NewCache(mgr manager.Manager, namespace string, options cache.Options) (Cac
 	out := Cache{errors: &watchErrors{}}
 	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
 	options.DefaultWatchErrorHandler = out.errors.handle
+	options.NewInformer = NewPatientInformer(mgr.GetLogger(), out.errors.note)
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}

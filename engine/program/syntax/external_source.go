@@ -44,8 +44,10 @@ type tracer struct {
 	trail []string
 	// left is the number of names of the path that are still to be found.
 	left int
+	// conditional says that a condition or a loop is around.
+	conditional bool
 	// types are the Kubernetes types that a kind comes from.
-	types []string
+	types []ImportedType
 }
 
 // maxTrace bounds how many names are followed one after the other, and maxTraceSteps
@@ -98,8 +100,8 @@ func (t *tracer) visited(c chain, path []string) bool {
 		return false
 	}
 	path = slices.Concat(c.names(), path)
-	if _, imported := root.Node.(*ast.ImportSpec); imported && len(path) == 2 && path[1] == "kind" && strings.HasPrefix(path[0], "#") {
-		t.types = append(t.types, path[0][1:])
+	if spec, imported := root.Node.(*ast.ImportSpec); imported && len(path) == 2 && path[1] == "kind" && strings.HasPrefix(path[0], "#") {
+		t.types = append(t.types, ImportedType{Package: importPath(spec), Name: path[0][1:]})
 	}
 	key := fmt.Sprintf("%p %s %d %s", root, strings.Join(path, "."), len(path), strings.Join(t.meant, ","))
 	before := t.seen[key]
@@ -110,6 +112,9 @@ func (t *tracer) visited(c chain, path []string) bool {
 // follow continues the search after one step. Whoever chooses the fields of a struct chooses their
 // names as well.
 func (t *tracer) follow(r resolution, depth int, found func(ast.Node)) {
+	before := t.conditional
+	t.conditional = before || r.conditional
+	defer func() { t.conditional = before }()
 	switch {
 	case r.external != nil:
 		t.origins = append(t.origins, ExternalSource{

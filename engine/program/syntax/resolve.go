@@ -112,6 +112,8 @@ type resolution struct {
 	entered bool
 	// alternative is true if the expression has this value or another one, and not both.
 	alternative bool
+	// conditional is true if the expression has this value only under a condition, or in a loop.
+	conditional bool
 	// key is true if the expression is the name of a field, and not its value.
 	key bool
 	// external is the reference to a value from outside the package, or nil.
@@ -130,6 +132,7 @@ func (x *Index) resolve(e ast.Node, path []string) (out []resolution, ends bool)
 		to(e.Expr)
 	case *ast.Comprehension:
 		to(e.Value)
+		out[0].conditional = true
 	case *ast.ParenExpr:
 		to(e.X)
 	case *ast.UnaryExpr:
@@ -252,7 +255,7 @@ func (x *Index) resolveStruct(l *ast.StructLit, path []string) (out []resolution
 				out = append(out, resolution{Member: m, path: path[1:], entered: true, alternative: path[0] == Each || m.kind != named})
 			}
 		case *ast.Comprehension:
-			out = append(out, resolution{Member: Member{value: d.Value}, path: path})
+			out = append(out, resolution{Member: Member{value: d.Value}, path: path, conditional: true})
 		case *ast.EmbedDecl:
 			out = append(out, resolution{Member: Member{value: d.Expr}, path: path})
 		}

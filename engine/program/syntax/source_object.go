@@ -76,7 +76,9 @@ func (w *SourceObject) literalsAt(path ...string) (texts, types []string) {
 				texts = append(texts, unquoted(lit))
 			}
 		})
-		types = append(types, t.types...)
+		for _, imported := range t.types {
+			types = append(types, imported.Name)
+		}
 	}
 	return texts, types
 }

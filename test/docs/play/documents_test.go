@@ -29,7 +29,7 @@ func TestThePageOnInstallingDoesWhatItSays(t *testing.T) {
 	}
 	s.exports = append(append(s.exports, exports...), `export PATH="$PWD/bin:$PATH"`)
 	for _, b := range s.blocks("docs/install.md") {
-		if strings.Contains(b.Text, "kubectl delete -f") {
+		if strings.Contains(b.Text, "kubectl delete -f -") {
 			expectRights(t, s) // what comes after the roles are deleted is refused, and should be
 		}
 		if err := s.step(b); err != nil {

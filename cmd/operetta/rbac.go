@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller"
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/rbac"
+	"operetta.dev/engine/vet"
+)
+
+// The operator that operetta install installs.
+const (
+	defaultNamespace      = "operetta-system"
+	defaultServiceAccount = "operetta"
+)
+
+const rbacLong = `Print the roles that an operator of packages needs, ready for kubectl apply, with their bindings
+to its service account. The roles have
+
+  - for each package its custom resource with /status and /finalizers, each kind that a branch
+    of it may render, whether or not a sample shows the branch, and each kind that it reads;
+  - the verbs that the engine uses, and no others: update only with policy: apply: "replace",
+    no delete for objects that are always kept, create and patch of CustomResourceDefinitions
+    only by their names;
+  - what the engine itself needs: Patches, events, CustomResourceDefinitions and the Lease.
+
+They have no wildcard, and neither escalate nor bind. If a package renders a role, the operator
+gets the permissions in it, and if it binds a ClusterRole of somebody else, the operator is bound
+to it, too: Kubernetes lets nobody grant permissions that they lack.
+
+A kind that only an evaluation knows, such as one from the spec, is a fault. The plural name of a
+kind that is not built in is taken from the packages and from the CRDs that -f gives. It is
+guessed otherwise, with a warning.
+
+With --namespace the operator serves one namespace and has Roles in it. What a package owns or
+reads elsewhere, according to its reach, adds Roles there, or a ClusterRole if the reach is open
+or the kind is cluster-scoped. An administrator installs the CRDs then, and the operator is run
+with --crds leave.
+
+With --diff, print the permissions that change between two versions of a package, or of several:
++ is new, - is no longer needed. The exit code is 3 if there is one.
+
+The default is the package in the current folder.`
+
+// rbacFlags are the settings of `operetta rbac` and the part of `operetta install` about roles.
+type rbacFlags struct {
+	output    string
+	diff      bool
+	crds      string
+	configMap string
+	files     []string
+	options   rbac.Options
+}
+
+func newRBAC(s streams) *cobra.Command {
+	var f rbacFlags
+	cmd := &cobra.Command{
+		Use:   "rbac [packages]",
+		Short: "Print the roles that the operator of packages needs",
+		Long:  rbacLong,
+		Example: `  operetta rbac ./cue/... | kubectl apply -f -
+
+  # An operator for one namespace, as with operetta run --namespace team-a
+  operetta rbac ./cue/webapp -n team-a --service-account team-a/operetta
+
+  # For a review: which permissions does this version add?
+  operetta rbac --diff old/webapp new/webapp`,
+		ValidArgsFunction: completeFolders,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.diff {
+				return f.printDiff(cmd.Context(), s, args)
+			}
+			r, err := f.rights(cmd.Context(), s, args)
+			if err != nil {
+				return err
+			}
+			all, err := objectManifests(rbac.Of(r.packages, r.plurals, r.crds, f.options))
+			if err != nil {
+				return err
+			}
+			return printManifests(s.out, f.output, all)
+		},
+	}
+	outputFlag(cmd, &f.output, formatYAML, formatJSON)
+	f.addFlags(cmd)
+	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders or patterns of packages")
+	return cmd
+}
+
+// addFlags adds the flags about the operator that has the roles.
+func (f *rbacFlags) addFlags(cmd *cobra.Command) {
+	f.options.OperatorNamespace, f.options.ServiceAccount = defaultNamespace, defaultServiceAccount
+	cmd.Flags().Var(&accountFlag{&f.options}, "service-account", "namespace/name of the service account that the operator runs as")
+	cmd.Flags().StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease for leader election; empty without --leader-elect")
+	installs := []string{crdsApply, crdsLeave}
+	cmd.Flags().Var(&choice{value: &f.crds, values: installs}, "crds", "whether the operator applies CustomResourceDefinitions; by default it does unless it serves one namespace")
+	completeFlag(cmd, "crds", installs)
+	cmd.Flags().StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
+	completeManifests(cmd, "filename")
+}
+
+// accountFlag is a flag with the namespace and the name of a service account.
+type accountFlag struct{ into *rbac.Options }
+
+// String returns the value that is set.
+func (a *accountFlag) String() string {
+	if a.into == nil {
+		return ""
+	}
+	return a.into.OperatorNamespace + "/" + a.into.ServiceAccount
+}
+
+// Set sets both parts.
+func (a *accountFlag) Set(text string) error {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return errors.New("write namespace/name")
+	}
+	a.into.OperatorNamespace, a.into.ServiceAccount = namespace, name
+	return nil
+}
+
+// Type names the value in the help.
+func (a *accountFlag) Type() string { return "namespace/name" }
+
+// rights are what roles follow from.
+type rights struct {
+	found    []finding
+	packages []rbac.Package
+	plurals  rbac.Plurals
+	crds     []string
+}
+
+// complete sets the options that follow from flags.
+func (f *rbacFlags) complete() error {
+	f.options.InstallsCRDs = f.crds == crdsApply || f.crds == "" && f.options.Namespace == ""
+	key, err := parseConfigKey(f.configMap)
+	f.options.ConfigMapNamespace, f.options.ConfigMap = key.Namespace, key.Name
+	return err
+}
+
+// rights examines packages, and returns what their roles follow from. It warns of guesses.
+func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (rights, error) {
+	if err := f.complete(); err != nil {
+		return rights{}, err
+	}
+	scopes, plurals, err := definedIn(ctx, s.in, f.files)
+	if err != nil {
+		return rights{}, err
+	}
+	r := rights{plurals: plurals, crds: []string{patch.CRD().Name}}
+	if r.found, err = examineRightsOf(ctx, args, scopes); err != nil {
+		return rights{}, err
+	}
+	for _, found := range r.found {
+		p := rbac.Package{
+			Uses: found.Uses, Plural: found.CRD.Spec.Names.Plural,
+			Kind: schema.GroupKind{Group: found.CRD.Spec.Group, Kind: found.CRD.Spec.Names.Kind},
+		}
+		r.packages, r.crds = append(r.packages, p), append(r.crds, found.CRD.Name)
+		r.plurals[p.Kind] = p.Plural
+		for _, use := range found.Uses.Kinds {
+			if use.Plural != "" {
+				r.plurals[use.GroupKind] = use.Plural
+			}
+		}
+	}
+	r.warn(s.err)
+	return r, nil
+}
+
+// warn warns of kinds whose plural name is a guess.
+func (r rights) warn(w io.Writer) {
+	for _, p := range r.packages {
+		for _, use := range p.Kinds {
+			if !r.plurals.Known(use.GroupKind) {
+				printLinef(w, "%s: warning: the plural name of the kind %s is a guess (give its CustomResourceDefinition with -f)", use.Position, use.GroupKind)
+			}
+		}
+	}
+}
+
+// examineRightsOf examines packages, each with the definitions of the others, because they decide which
+// kinds are cluster-scoped.
+func examineRightsOf(ctx context.Context, args []string, scopes vet.Scopes) ([]finding, error) {
+	dirs, err := expand(args, ".")
+	if err != nil {
+		return nil, err
+	}
+	found, err := examineTogether(ctx, dirs, examineRights, scopes)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		if err := f.Faults.OrNil(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// definedIn returns the scopes and the plural names of the kinds whose definitions are in files.
+func definedIn(ctx context.Context, in io.Reader, files []string) (vet.Scopes, rbac.Plurals, error) {
+	scopes, plurals := vet.Scopes{}, rbac.Plurals{}
+	for _, file := range files {
+		all, err := readDocuments(ctx, file, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, definition := range definitionsIn(all) {
+			kind, scope, _ := cluster.DefinedBy(definition)
+			scopes[kind] = scope
+			plurals[kind], _, _ = unstructured.NestedString(definition, "spec", "names", "plural")
+		}
+	}
+	return scopes, plurals, nil
+}
+
+// printDiff prints the permissions that change between two folders or patterns of packages.
+func (f *rbacFlags) printDiff(ctx context.Context, s streams, args []string) error {
+	if len(args) != 2 {
+		return usageError{errors.New("--diff: name the folder of the old version and that of the new one")}
+	}
+	var sides [2]map[rbac.Permission]bool
+	var order []rbac.Permission
+	for i, arg := range args {
+		r, err := f.rights(ctx, s, []string{arg})
+		if err != nil {
+			return err
+		}
+		sides[i] = map[rbac.Permission]bool{}
+		for _, p := range rbac.Permissions(r.packages, r.plurals, r.crds, f.options) {
+			sides[i][p] = true
+		}
+	}
+	both := maps.Clone(sides[0])
+	maps.Copy(both, sides[1])
+	order = slices.SortedFunc(maps.Keys(both), rbac.Permission.Compare)
+	var changes []change
+	for _, p := range order {
+		if sides[0][p] != sides[1][p] {
+			changes = append(changes, change{Sign: map[bool]string{true: "+", false: "-"}[sides[1][p]], Permission: p.String()})
+		}
+	}
+	if err := printChanges(s.out, f.output, changes); err != nil {
+		return err
+	}
+	if len(changes) > 0 {
+		return errDiffers
+	}
+	return nil
+}
+
+// A change is a permission that is new, or no longer needed.
+type change struct {
+	Sign       string `json:"change"`
+	Permission string `json:"permission"`
+}
+
+// printChanges prints changes one a line, or in JSON as a list.
+func printChanges(w io.Writer, format string, changes []change) error {
+	if format == formatJSON {
+		return printJSON(w, append([]change{}, changes...))
+	}
+	for _, c := range changes {
+		printLinef(w, "%s %s", c.Sign, c.Permission)
+	}
+	return nil
+}
+
+// objectManifests returns typed objects as manifests to print, without the fields that an API server sets.
+func objectManifests(objects []any) ([]manifest, error) {
+	var out []manifest
+	for _, o := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return nil, fmt.Errorf("converting %T: %w", o, err)
+		}
+		delete(content, "status")
+		dropNull(content)
+		out = append(out, manifest{object: content})
+	}
+	return out, nil
+}
+
+// dropNull removes the fields of an object that are null, such as creationTimestamp.
+func dropNull(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, field any) bool { return field == nil })
+		for _, field := range v {
+			dropNull(field)
+		}
+	case []any:
+		for _, element := range v {
+			dropNull(element)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A standby is what a process that does not lead has postponed: it writes nothing, so the
+// CustomResourceDefinitions of its packages wait until it leads. Its zero value does not lead.
+type standby struct {
+	mu        sync.Mutex
+	leads     bool
+	postponed map[string]*apiextensionsv1.CustomResourceDefinition
+}
+
+// postpone keeps a definition until the process leads. It returns false if it leads already.
+func (s *standby) postpone(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leads {
+		return false
+	}
+	if s.postponed == nil {
+		s.postponed = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	}
+	s.postponed[crd.Name] = crd
+	return true
+}
+
+// lead notes that the process leads, and returns what was postponed.
+func (s *standby) lead() map[string]*apiextensionsv1.CustomResourceDefinition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leads = true
+	return s.postponed
+}
+
+// installDefinition installs the CustomResourceDefinition of a package, unless somebody else does. A
+// process that stands by waits for that of the leader, and installs its own when it leads.
+func (o *operator) installDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	switch {
+	case o.flags.crds != crdsApply:
+		return nil
+	case !o.flags.options.LeaderElection || !o.standby.postpone(crd):
+		return installCRD(ctx, o.config, o.log, crd)
+	}
+	return o.awaitDefinition(ctx, crd)
+}
+
+// awaitDefinition waits until a definition is established, which the leader has installed, or this
+// process when it came to lead.
+func (o *operator) awaitDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	client, err := apiextensions.NewForConfig(o.config)
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	tick := time.NewTicker(standbyPoll)
+	defer tick.Stop()
+	for {
+		got, err := client.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
+		switch {
+		case err == nil && apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established):
+			return waitServed(ctx, o.config, got)
+		case err != nil && !apierrors.IsNotFound(err) && !unreachable(err):
+			return fmt.Errorf("waiting for the leader to install %s: %w", crd.Name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-o.manager.Elected():
+			return installCRD(ctx, o.config, o.log, crd)
+		case <-tick.C:
+		}
+	}
+}
+
+// installPending installs what was postponed, once the process leads.
+func (o *operator) installPending(ctx context.Context) error {
+	if !o.flags.options.LeaderElection {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-o.manager.Elected():
+	}
+	postponed := o.standby.lead()
+	if o.flags.crds != crdsApply {
+		return nil
+	}
+	for _, crd := range postponed {
+		err := installCRD(ctx, o.config, o.log, crd)
+		if apierrors.IsInvalid(err) {
+			o.log.Error(err, "the definition of a package is rejected; the one in the cluster stays")
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package controller
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// refusedRequests are the permissions that a reconcile lacked. A resource that lacks one is retried with
+// a growing delay, as after any error, which takes minutes in the end. So the API server is asked in an
+// interval whether the permission is there now, once for all resources that lack it, and they are
+// reconciled when it is.
+//
+// A denial by an admission webhook or policy is a refusal, too. The operator has the permission then, so
+// such a refusal is only asked about once in a while, and has no further consequence.
+type refusedRequests struct {
+	// allowed asks the API server whether the operator has a permission.
+	allowed func(context.Context, permission) (bool, error)
+	now     func() time.Time
+	// noted signals a permission that has not been asked about.
+	noted chan struct{}
+
+	mu sync.Mutex
+	by map[permission]*refusal
+}
+
+// A permission is a verb on a resource in a namespace, or in all for "".
+type permission struct{ verb, group, resource, subresource, namespace string }
+
+// A refusal is what is known of a permission that a request lacked.
+type refusal struct {
+	// next is when to ask again. granted says that the operator had the permission when it was asked about
+	// first: admission has denied the request.
+	next    time.Time
+	asked   bool
+	granted bool
+	waiting map[waiterKey]func()
+}
+
+// A waiterKey is a resource that waits, by its controller.
+type waiterKey struct {
+	controller string
+	ctrl.Request
+}
+
+// A waiter is the resource that is being reconciled, in the context of its requests.
+type waiter struct {
+	waiterKey
+
+	enqueue func()
+}
+
+type waiterContextKey struct{}
+
+// withWaiter returns the context of a reconcile, whose refused requests are noted for the resource.
+func withWaiter(ctx context.Context, w waiter) context.Context {
+	return context.WithValue(ctx, waiterContextKey{}, w)
+}
+
+func newRefusedRequests() *refusedRequests {
+	return &refusedRequests{now: time.Now, noted: make(chan struct{}, 1), by: map[permission]*refusal{}}
+}
+
+// ask returns a function that asks the API server by a SelfSubjectAccessReview, which every user may
+// create.
+func ask(c client.Client) func(context.Context, permission) (bool, error) {
+	return func(ctx context.Context, p permission) (bool, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.subresource, Namespace: p.namespace,
+			},
+		}}
+		err := c.Create(ctx, review)
+		return review.Status.Allowed, err
+	}
+}
+
+// note notes the permissions of which a request has lacked one.
+func (r *refusedRequests) note(lacked []permission, w waiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	for _, p := range lacked {
+		known := r.by[p]
+		switch {
+		case known != nil && known.granted && now.Before(known.next):
+			continue
+		case known != nil && !known.granted:
+			known.waiting[w.waiterKey] = w.enqueue
+			continue
+		case known == nil && len(r.by) >= maxRefusals:
+			continue // its resources are retried all the same
+		}
+		r.by[p] = &refusal{next: now, waiting: map[waiterKey]func(){w.waiterKey: w.enqueue}}
+		select {
+		case r.noted <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// maxRefusals bounds how many permissions are asked about: a forged status may name many namespaces.
+// refusalsAtOnce bounds how many of them in one interval.
+const (
+	maxRefusals    = 200
+	refusalsAtOnce = 20
+)
+
+// Start implements manager.Runnable.
+func (r *refusedRequests) Start(ctx context.Context) error {
+	tick := time.NewTicker(refusedInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-r.noted:
+		}
+		r.askDue(ctx)
+	}
+}
+
+// askDue asks about the permissions that are due, the longest first, and enqueues what waits for those
+// that are there.
+func (r *refusedRequests) askDue(ctx context.Context) {
+	for _, p := range r.due() {
+		allowed, err := r.allowed(ctx, p)
+		if ctx.Err() != nil {
+			return
+		}
+		for _, enqueue := range r.answered(p, allowed && err == nil) {
+			enqueue()
+		}
+	}
+}
+
+// due returns the permissions to ask about now. It forgets those that were there long ago.
+func (r *refusedRequests) due() []permission {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	var out []permission
+	for p, known := range r.by {
+		switch {
+		case now.Before(known.next):
+		case known.granted:
+			delete(r.by, p)
+		default:
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b permission) int { return r.by[a].next.Compare(r.by[b].next) })
+	return out[:min(len(out), refusalsAtOnce)]
+}
+
+// answered records an answer, and returns what to enqueue.
+func (r *refusedRequests) answered(p permission, allowed bool) []func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.by[p]
+	if known == nil {
+		return nil
+	}
+	first := !known.asked
+	known.asked, known.next = true, r.now().Add(refusedInterval-refusedInterval/10) // the tick comes a little early, too
+	switch {
+	case !allowed:
+		return nil
+	case first:
+		known.granted, known.waiting, known.next = true, nil, r.now().Add(deniedInterval)
+		return nil
+	}
+	delete(r.by, p)
+	var out []func()
+	for _, enqueue := range known.waiting {
+		out = append(out, enqueue)
+	}
+	return out
+}
+
+// wrap returns a configuration whose clients note the requests of reconciles that are refused.
+func (r *refusedRequests) wrap(config *rest.Config) *rest.Config {
+	out := rest.CopyConfig(config)
+	out.Wrap(func(rt http.RoundTripper) http.RoundTripper { return refusalTransport{rt, r} })
+	return out
+}
+
+// A refusalTransport notes refused requests.
+type refusalTransport struct {
+	http.RoundTripper
+
+	refused *refusedRequests
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t refusalTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	out, err := t.RoundTripper.RoundTrip(req)
+	if err != nil || out.StatusCode != http.StatusForbidden {
+		return out, err
+	}
+	if w, ok := req.Context().Value(waiterContextKey{}).(waiter); ok {
+		t.refused.note(permissionsFor(req), w)
+	}
+	return out, nil
+}
+
+// WrappedRoundTripper implements net.RoundTripperWrapper.
+func (t refusalTransport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+
+// permissionsFor returns the permissions that a request may lack. Server-side apply lacks patch, or create
+// if the object does not exist.
+func permissionsFor(req *http.Request) []permission {
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	at := slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })
+	if at < 0 {
+		return nil
+	}
+	p := permission{}
+	switch rest := parts[at+1:]; {
+	case parts[at] == "api" && len(rest) > 1:
+		parts = rest[1:]
+	case parts[at] == "apis" && len(rest) > 2:
+		p.group, parts = rest[0], rest[2:]
+	default:
+		return nil
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		p.namespace, parts = parts[1], parts[2:]
+	}
+	p.resource = parts[0]
+	if len(parts) > 2 {
+		p.subresource = parts[2]
+	}
+	var out []permission
+	for _, verb := range verbsOf(req.Method, len(parts) > 1) {
+		p.verb = verb
+		out = append(out, p)
+	}
+	return out
+}
+
+// verbsOf returns the verbs that a request may be authorized for; named says that it names an object.
+func verbsOf(method string, named bool) []string {
+	switch method {
+	case http.MethodGet:
+		if named {
+			return []string{"get"}
+		}
+		return []string{"list"}
+	case http.MethodPost:
+		return []string{"create"}
+	case http.MethodPut:
+		return []string{"update"}
+	case http.MethodPatch:
+		return []string{"patch", "create"}
+	case http.MethodDelete:
+		return []string{"delete"}
+	}
+	return nil
+}

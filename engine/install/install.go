@@ -1,0 +1,189 @@
+package install
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"operetta.dev/engine/rbac"
+)
+
+// Options say how the operator runs.
+type Options struct {
+	rbac.Options
+
+	// Image is the image of the operator.
+	Image string
+	// Replicas is how many processes there are: one acts, the others stand by.
+	Replicas int32
+	// LeavesCRDs says that the operator is started with --crds leave.
+	LeavesCRDs bool
+	// ConfigMapFlag is the value of --config-map, or "".
+	ConfigMapFlag string
+}
+
+// A Package is the files of a package.
+type Package struct {
+	// Name is its name, and Dir its folder in the module.
+	Name, Dir string
+	// Files are by their paths in the module.
+	Files map[string][]byte
+}
+
+// The ports of the operator, and the folder below which packages are mounted.
+const (
+	metricsPort    = 8080
+	healthPort     = 8081
+	packagesFolder = "/packages"
+)
+
+// maxConfigMap is how much of files a ConfigMap holds: the API server accepts a megabyte with the names.
+const maxConfigMap = 1<<20 - 64<<10
+
+// Before returns what has to be there before roles are bound: the namespace and the service account.
+func Before(o Options) []any {
+	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{
+		Name: o.OperatorNamespace,
+		Labels: map[string]string{
+			"pod-security.kubernetes.io/enforce": "restricted",
+			"pod-security.kubernetes.io/warn":    "restricted",
+		},
+	}}
+	maps.Copy(namespace.Labels, rbac.Labels)
+	return []any{namespace, &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: o.named(o.ServiceAccount)}}
+}
+
+// Of returns the ConfigMaps of packages, and the Deployment with its Service, its PodDisruptionBudget and
+// its NetworkPolicy. It errors if a package is too large for a ConfigMap.
+func Of(packages []Package, o Options) ([]any, error) {
+	var out []any
+	for _, p := range packages {
+		config, err := o.configMap(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, config)
+	}
+	return append(out, o.metrics(), o.networkPolicy(), o.disruptionBudget(), o.deployment(packages)), nil
+}
+
+// named returns the metadata of an object in the operator's namespace.
+func (o Options) named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: o.OperatorNamespace, Labels: rbac.Labels}
+}
+
+// selector selects the pods of the operator.
+func (o Options) selector() metav1.LabelSelector {
+	return metav1.LabelSelector{MatchLabels: o.podLabels()}
+}
+
+// podLabels are the labels of its pods. There may be another operator in the namespace.
+func (o Options) podLabels() map[string]string {
+	out := maps.Clone(rbac.Labels)
+	out["app.kubernetes.io/instance"] = o.ServiceAccount
+	return out
+}
+
+// configMapName returns the name of the ConfigMap of a package.
+func (o Options) configMapName(p Package) string {
+	return o.ServiceAccount + "-package-" + strings.ToLower(strings.ReplaceAll(p.Name, "_", "-"))
+}
+
+// keyOf returns the key of a file in a ConfigMap: a key has no slashes.
+func keyOf(file string) string { return strings.ReplaceAll(file, "/", "__") }
+
+func (o Options) configMap(p Package) (*corev1.ConfigMap, error) {
+	out := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: o.named(o.configMapName(p)), Data: map[string]string{}}
+	size := 0
+	for name, data := range p.Files {
+		if _, twice := out.Data[keyOf(name)]; twice {
+			return nil, fmt.Errorf("package %s: the files %s and another one would have the same key in a ConfigMap", p.Name, name)
+		}
+		out.Data[keyOf(name)] = string(data)
+		size += len(name) + len(data)
+	}
+	if size > maxConfigMap {
+		return nil, fmt.Errorf("package %s: it has %d bytes, and a ConfigMap holds %d; put it into an image of your own", p.Name, size, maxConfigMap)
+	}
+	return out, nil
+}
+
+func (o Options) metrics() *corev1.Service {
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: o.named(o.ServiceAccount + "-metrics"),
+		Spec: corev1.ServiceSpec{Selector: o.podLabels(), Ports: []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}}},
+	}
+}
+
+// networkPolicy lets others connect to the metrics and to the probes alone. What the operator connects to
+// is not limited: it is the API server, whose address only the cluster knows.
+func (o Options) networkPolicy() *networkingv1.NetworkPolicy {
+	port := func(name string) networkingv1.NetworkPolicyPort {
+		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromString(name))}
+	}
+	return &networkingv1.NetworkPolicy{
+		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"}, ObjectMeta: o.named(o.ServiceAccount),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: o.selector(), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port("metrics"), port("health")}}},
+		},
+	}
+}
+
+func (o Options) disruptionBudget() *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		TypeMeta: metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget"}, ObjectMeta: o.named(o.ServiceAccount),
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: new(o.selector())},
+	}
+}
+
+// Args returns the arguments of the operator.
+func (o Options) Args(packages []Package) []string {
+	out := []string{"run"}
+	for _, p := range packages {
+		out = append(out, path.Join(packagesFolder, p.Name, p.Dir))
+	}
+	if o.Namespace != "" {
+		out = append(out, "--namespace="+o.Namespace)
+	}
+	if o.LeavesCRDs {
+		out = append(out, "--crds=leave")
+	}
+	if o.LeaderElectionID != "" {
+		out = append(out, "--leader-elect", "--leader-election-id="+o.LeaderElectionID)
+	}
+	if o.ConfigMapFlag != "" {
+		out = append(out, "--config-map="+o.ConfigMapFlag)
+	}
+	return append(out, "--log=json", fmt.Sprintf("--health-probe-bind-address=:%d", healthPort), fmt.Sprintf("--metrics-bind-address=:%d", metricsPort), "--metrics-secure=false", "--state-dir=/state")
+}
+
+// volumes returns the volumes of packages and where they are mounted.
+func (o Options) volumes(packages []Package) ([]corev1.Volume, []corev1.VolumeMount) {
+	var volumes []corev1.Volume
+	var mounts []corev1.VolumeMount
+	for i, p := range packages {
+		source := corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: o.configMapName(p)}}
+		for _, file := range slices.Sorted(maps.Keys(p.Files)) {
+			source.Items = append(source.Items, corev1.KeyToPath{Key: keyOf(file), Path: file})
+		}
+		name := fmt.Sprintf("package-%d", i)
+		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &source}})
+		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: path.Join(packagesFolder, p.Name), ReadOnly: true})
+	}
+	// CUE unpacks files in /tmp, and the root file system is read-only. The last good version of each
+	// package survives a restart of the container.
+	for _, name := range []string{"tmp", "state"} {
+		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+	}
+	return volumes, mounts
+}

@@ -1,0 +1,55 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"operetta.dev/engine/rbac"
+)
+
+func TestArgumentsFollowFromOptions(t *testing.T) {
+	t.Parallel()
+	always := []string{"--log=json", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--metrics-secure=false", "--state-dir=/state"}
+	for name, tc := range map[string]struct {
+		reason   string
+		options  Options
+		packages []Package
+		want     []string
+	}{
+		"Plain":       {"a folder without a module is mounted as it is", Options{}, []Package{{Name: "shop", Dir: "."}}, []string{"run", "/packages/shop"}},
+		"Module":      {"a package runs in its folder of the module", Options{}, []Package{{Name: "shop", Dir: "cue/shop"}}, []string{"run", "/packages/shop/cue/shop"}},
+		"Namespace":   {"an operator of one namespace installs no definitions", Options{Options: rbac.Options{Namespace: "a"}, LeavesCRDs: true}, nil, []string{"run", "--namespace=a", "--crds=leave"}},
+		"Lease":       {"each operator of a namespace has its Lease", Options{Options: rbac.Options{LeaderElectionID: "x"}}, nil, []string{"run", "--leader-elect", "--leader-election-id=x"}},
+		"Configuring": {"the configuration is that of the roles", Options{ConfigMapFlag: "a/b"}, nil, []string{"run", "--config-map=a/b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(append(tc.want, always...), tc.options.Args(tc.packages)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAPackageThatNoConfigMapHoldsIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		files  map[string][]byte
+		want   string
+	}{
+		"Fits":      {"most packages are small", map[string][]byte{"shop/a.cue": []byte("a: 1"), "cue.mod/module.cue": nil}, ""},
+		"TooLarge":  {"the API server would reject it", map[string][]byte{"a.cue": make([]byte, 1<<20)}, "package shop: it has 1048581 bytes"},
+		"Collision": {"one of two files would be lost", map[string][]byte{"a/b.cue": nil, "a__b.cue": nil}, "the same key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Of([]Package{{Name: "shop", Dir: ".", Files: tc.files}}, Options{})
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,247 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/vet"
+)
+
+// Options say what the operator does besides serving its packages, and who it is.
+type Options struct {
+	// Namespace is the one namespace that the operator serves; "" is all.
+	Namespace string
+	// OperatorNamespace is where the operator runs, and has its Lease. ServiceAccount is its name.
+	OperatorNamespace string
+	ServiceAccount    string
+	// LeaderElectionID is the name of the Lease; "" is no leader election.
+	LeaderElectionID string
+	// InstallsCRDs says that the operator installs the CustomResourceDefinitions of its packages.
+	InstallsCRDs bool
+	// ConfigMapNamespace and ConfigMap name the configuration of the operator; "" is none.
+	ConfigMapNamespace, ConfigMap string
+}
+
+// A Package is a package that the operator serves.
+type Package struct {
+	vet.Uses
+
+	// Kind and Plural are those of its custom resource.
+	Kind   schema.GroupKind
+	Plural string
+}
+
+// Plurals are the plural names of kinds whose definitions are known.
+type Plurals map[schema.GroupKind]string
+
+// of returns the plural name of a kind. For a kind that is not known, it guesses.
+func (p Plurals) of(kind schema.GroupKind) string {
+	if known := p[kind]; known != "" {
+		return known
+	}
+	guess, _ := meta.UnsafeGuessKindToResource(kind.WithVersion("v1"))
+	return guess.Resource
+}
+
+// Known reports whether the plural name of a kind is known for certain.
+func (p Plurals) Known(kind schema.GroupKind) bool {
+	_, builtIn := cluster.KnownScope(kind)
+	return builtIn || p[kind] != ""
+}
+
+// The verbs that the engine uses.
+var (
+	readVerbs = []string{"get", "list", "watch"}
+	// ownVerbs are for custom resources of a package: patch is for finalizers, and for annotations that
+	// the engine removes.
+	ownVerbs = []string{"get", "list", "watch", "patch"}
+	// writeVerbs are for objects of a package. Server-side apply is a patch, and a create if the object
+	// does not exist.
+	writeVerbs = []string{"get", "list", "watch", "create", "patch"}
+)
+
+// workloads are the kinds whose pods say why they are not ready.
+var workloads = []schema.GroupKind{
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
+	{Group: "apps", Kind: "ReplicaSet"}, {Group: "batch", Kind: "Job"},
+}
+
+// ofPackage returns the permissions that a package takes.
+func (o Options) ofPackage(p Package, plurals Plurals) permissions {
+	out := permissions{}
+	home := o.Namespace
+	if p.ClusterScoped {
+		home = ""
+	}
+	own := Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}
+	out.allow(own, ownVerbs...)
+	own.Resource = p.Plural + "/status"
+	out.allow(own, "patch")
+	// The admission plugin OwnerReferencesPermissionEnforcement asks for it where an object names the
+	// custom resource as its owner.
+	own.Resource = p.Plural + "/finalizers"
+	out.allow(own, "update")
+	for _, use := range p.Kinds {
+		for _, namespace := range o.places(use, home) {
+			out.allowUse(use, Permission{Namespace: namespace, Group: use.Group, Resource: plurals.of(use.GroupKind)})
+		}
+	}
+	out.allowRules(home, p.Grants)
+	return out.minimal()
+}
+
+// allowUse adds the permissions that a kind takes at a place.
+func (s permissions) allowUse(use vet.Use, at Permission) {
+	if !use.Writes {
+		s.allow(at, readVerbs...)
+		return
+	}
+	s.allow(at, writeVerbs...)
+	if use.Replaces {
+		s.allow(at, "update")
+	}
+	if use.Deletes {
+		s.allow(at, "delete")
+	}
+	if slices.Contains(workloads, use.GroupKind) {
+		s.allow(Permission{Namespace: at.Namespace, Resource: "pods"}, "list")
+		s.allow(Permission{Namespace: at.Namespace, Resource: "persistentvolumeclaims"}, "get")
+	}
+}
+
+// places returns the namespaces in which the operator uses a kind; "" is all of them. An operator of one
+// namespace uses a kind elsewhere only as far as the package reaches.
+func (o Options) places(use vet.Use, home string) []string {
+	open := func(namespace string) bool { return strings.HasSuffix(namespace, "*") }
+	if home == "" || use.Scope == cluster.ClusterScoped || slices.ContainsFunc(use.Elsewhere, open) {
+		return []string{""}
+	}
+	return append([]string{home}, use.Elsewhere...)
+}
+
+// ofEngine returns the permissions that the engine takes whatever packages it serves. crds are the names
+// of the CustomResourceDefinitions that it installs.
+func (o Options) ofEngine(crds []string) permissions {
+	out := permissions{}
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
+	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+	definitions := Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	out.allow(definitions, "get", "list")
+	if o.InstallsCRDs {
+		for _, name := range crds {
+			definitions.Name = name
+			out.allow(definitions, "create", "patch")
+		}
+	}
+	if o.LeaderElectionID != "" {
+		lease := Permission{Namespace: o.OperatorNamespace, Group: "coordination.k8s.io", Resource: "leases"}
+		out.allow(lease, "create") // the request that creates an object has no name to be compared
+		lease.Name = o.LeaderElectionID
+		out.allow(lease, "get", "update")
+		// The library records the leader as an event of the core group beside its Lease.
+		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "events"}, "create", "patch")
+	}
+	if o.ConfigMap != "" {
+		// A watch of one object asks for list and watch with its name.
+		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
+	}
+	return out.minimal()
+}
+
+// Of returns the roles that an operator of some packages needs, and the bindings of these. crds are the
+// names of the CustomResourceDefinitions that the operator installs.
+func Of(packages []Package, plurals Plurals, crds []string, o Options) []any {
+	out := o.objects("operetta", o.ofEngine(crds), nil)
+	for _, p := range packages {
+		name := "operetta-" + schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String()
+		out = append(out, o.objects(name, o.ofPackage(p, plurals), p.Binds)...)
+	}
+	return out
+}
+
+// Permissions returns all permissions of some packages and of the engine, in order. Two lists of them can
+// be compared. A ClusterRole that a package binds has its name after the verb bind, which no role has.
+func Permissions(packages []Package, plurals Plurals, crds []string, o Options) []Permission {
+	all := o.ofEngine(crds)
+	for _, p := range packages {
+		for one := range o.ofPackage(p, plurals) {
+			all[one] = true
+		}
+		for _, role := range p.Binds {
+			all[Permission{Namespace: o.Namespace, Group: rbacv1.GroupName, Resource: "clusterroles", Name: role, Verb: heldVerb}] = true
+		}
+	}
+	return all.minimal().sorted()
+}
+
+// heldVerb stands for all permissions of a ClusterRole, which the operator has by a binding of its own.
+const heldVerb = "(everything that is allowed by)"
+
+// objects returns the roles with some permissions, one for each place, and their bindings.
+func (o Options) objects(name string, all permissions, binds []string) []any {
+	var out []any
+	var places []string
+	for _, p := range all.sorted() {
+		places = append(places, p.Namespace)
+	}
+	for _, place := range slices.Compact(places) {
+		out = append(out, o.role(name, place, all.rules(place)), o.binding(name, place, roleKind(place), name))
+	}
+	for _, role := range binds {
+		out = append(out, o.binding(name+"-"+role, o.Namespace, clusterRole, role))
+	}
+	return out
+}
+
+const clusterRole = "ClusterRole"
+
+// roleKind returns the kind of a role for a namespace, or for all.
+func roleKind(namespace string) string {
+	if namespace == "" {
+		return clusterRole
+	}
+	return "Role"
+}
+
+// Labels are the labels of all objects of an installation.
+var Labels = map[string]string{"app.kubernetes.io/name": "operetta"}
+
+// scopedName returns the name of a cluster-scoped object. Operators of several namespaces have their own.
+func (o Options) scopedName(name, place string) string {
+	if place == "" && o.Namespace != "" {
+		return name + "-" + o.Namespace
+	}
+	return name
+}
+
+// role returns a role of one namespace, or of the cluster.
+func (o Options) role(name, place string, rules []rbacv1.PolicyRule) any {
+	about := metav1.ObjectMeta{Name: o.scopedName(name, place), Namespace: place, Labels: Labels}
+	kind := metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: roleKind(place)}
+	if place == "" {
+		return &rbacv1.ClusterRole{TypeMeta: kind, ObjectMeta: about, Rules: rules}
+	}
+	return &rbacv1.Role{TypeMeta: kind, ObjectMeta: about, Rules: rules}
+}
+
+// binding returns the binding of a role to the operator.
+func (o Options) binding(name, place, kind, role string) any {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: o.ServiceAccount, Namespace: o.OperatorNamespace}}
+	about := metav1.ObjectMeta{Name: o.scopedName(name, place), Namespace: place, Labels: Labels}
+	if role == name && place == "" {
+		role = about.Name
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
+	version := rbacv1.SchemeGroupVersion.String()
+	if place == "" {
+		return &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRoleBinding"}, ObjectMeta: about, RoleRef: ref, Subjects: subjects}
+	}
+	return &rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "RoleBinding"}, ObjectMeta: about, RoleRef: ref, Subjects: subjects}
+}

@@ -1,0 +1,185 @@
+package rights
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/controlplane"
+	"operetta.dev/test/harness"
+)
+
+// The limits of a permission that is missing: how soon it is named, how long it is missing so that the
+// delays of retries have grown, how many requests the operator may send meanwhile, and how soon all is
+// well after its return.
+const (
+	namedWithin     = 10 * time.Second
+	missingFor      = 25 * time.Second
+	requestsMissing = 40
+	recoveredWithin = 10 * time.Second
+)
+
+// limitedBody renders a ConfigMap before a Service, so that the deletion has an order, and reads a Secret.
+// The extra ConfigMap comes and goes.
+const limitedBody = `
+#Spec: {extra: bool | *true, text: string | *"a"}
+
+inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}
+
+components: {
+	settings: objects: map: {
+		apiVersion: "v1"
+		kind:       "ConfigMap"
+		metadata: name: "settings-\(cr.metadata.name)"
+		data: text: cr.spec.text
+		if inputs.token.object != _|_ {
+			metadata: labels: token: inputs.token.object.metadata.name
+		}
+	}
+	web: {
+		dependsOn: settings: {}
+		objects: service: {
+			apiVersion: "v1"
+			kind:       "Service"
+			metadata: name: "web-\(cr.metadata.name)"
+			spec: ports: [{port: 80}]
+		}
+	}
+	extra: {
+		when: cr.spec.extra
+		objects: account: {
+			apiVersion: "v1"
+			kind:       "ServiceAccount"
+			metadata: name: "extra-\(cr.metadata.name)"
+		}
+	}
+}
+`
+
+// missing is a permission that is taken away.
+type missing struct {
+	reason string
+	// verb and resource are what is taken.
+	verb, resource string
+	// needs changes a resource that is ready so that the permission is needed; nil creates the resource
+	// without it.
+	needs func(s *harness.Env, cr *unstructured.Unstructured)
+	// condition is the reason of the Ready condition that names it.
+	condition string
+}
+
+func TestEachPermissionThatIsMissingIsNamedAndMissedNoLonger(t *testing.T) {
+	t.Parallel()
+	change := func(fields map[string]any) func(*harness.Env, *unstructured.Unstructured) {
+		return func(s *harness.Env, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(fields)) }
+	}
+	for name, tc := range map[string]missing{
+		"WatchOfAChild":    {"a kind that cannot be watched is not known", "watch", "services", nil, "KindUnreadable"},
+		"GetOfAChild":      {"what seems absent is read before it is created", "get", "services", nil, "ApplyFailed"},
+		"CreateOfAChild":   {"an apply that creates needs create", "create", "services", nil, "ApplyFailed"},
+		"PatchOfAChild":    {"an apply is a patch", "patch", "configmaps", change(map[string]any{"text": "b"}), "ApplyFailed"},
+		"DeleteOfAChild":   {"what is no longer rendered is deleted", "delete", "serviceaccounts", change(map[string]any{"extra": false}), "DeleteFailed"},
+		"WatchOfAnInput":   {"an input is watched", "watch", "secrets", nil, "KindUnreadable"},
+		"PatchOfTheParent": {"the finalizer is a patch of the resource", "patch", "things", nil, "ApplyFailed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.run(t, strings.ToLower(name))
+		})
+	}
+}
+
+// run takes the permission away, and gives it back.
+func (m missing) run(t *testing.T, name string) {
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, name, limitedBody)
+	s.Create(harness.Object("v1", "Secret", s.Namespace, "token"))
+	roles := operetta(t, "rbac", p.Dir, "--namespace", s.Namespace, "--service-account", s.Namespace+"/operator", "--leader-election-id=")
+	apply(t, roles)
+	role := harness.Object("rbac.authorization.k8s.io/v1", "Role", s.Namespace, "operetta-things."+p.Name+".example.com")
+	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
+	var err error
+	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
+		t.Fatal(err)
+	}
+	whole := s.ExpectObject(role, "to exist", harness.Exists).Object["rules"].([]any)
+	if m.needs == nil {
+		s.Patch(role, map[string]any{"rules": m.without(t, whole)})
+	}
+	s.StartRestrictedOperator(p)
+	cr := s.Create(p.Thing(s, "shop", map[string]any{}))
+	if m.needs != nil {
+		s.ExpectResourceReady(cr)
+		s.Patch(role, map[string]any{"rules": m.without(t, whole)})
+		m.needs(s, cr)
+	}
+
+	began, from := time.Now(), harness.MarkAudit(t)
+	took := harness.Within(t, namedWithin, "the permission to be named", func() error { return m.named(s, cr) })
+	t.Logf("%s: named after %s: %v", m.reason, took.Round(time.Millisecond), harness.Condition(s.ExpectObject(cr, "to exist", harness.Exists), "Ready")["message"])
+	harness.Eventually(t, "the delays to grow", func() error {
+		if time.Since(began) < missingFor {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+	asked := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Resource != "events" })
+	t.Logf("requests within %s: %s", harness.Elapsed(began), asked)
+	if len(asked) > requestsMissing {
+		t.Errorf("%d requests within %s, not at most %d", len(asked), harness.Elapsed(began), requestsMissing)
+	}
+
+	s.Patch(role, map[string]any{"rules": whole})
+	took = harness.Within(t, recoveredWithin, "the resource to be ready", func() error {
+		u, err := harness.GetOrNil(t.Context(), cr)
+		if err != nil {
+			return err
+		}
+		return harness.Ready(u)
+	})
+	t.Logf("ready %s after the return of the permission", took.Round(time.Millisecond))
+}
+
+// without returns rules without the permission.
+func (m missing) without(t *testing.T, rules []any) []any {
+	t.Helper()
+	var out []any
+	taken := false
+	for _, r := range rules {
+		rule := r.(map[string]any)
+		resources, verbs := rule["resources"].([]any), rule["verbs"].([]any)
+		for _, resource := range resources {
+			var left []any
+			for _, verb := range verbs {
+				if verb == m.verb && resource == m.resource {
+					taken = true
+					continue
+				}
+				left = append(left, verb)
+			}
+			if len(left) > 0 {
+				out = append(out, map[string]any{"apiGroups": rule["apiGroups"], "resources": []any{resource}, "verbs": left})
+			}
+		}
+	}
+	if !taken {
+		t.Fatalf("no rule has %s %s", m.verb, m.resource)
+	}
+	return out
+}
+
+// named returns nil if a condition of the resource names the permission.
+func (m missing) named(s *harness.Env, cr *unstructured.Unstructured) error {
+	u, err := harness.GetOrNil(s.T.Context(), cr)
+	if err != nil || u == nil {
+		return fmt.Errorf("reading it: %w", err)
+	}
+	c := harness.Condition(u, "Ready")
+	message, _ := c["message"].(string)
+	if c["status"] == "False" && c["reason"] == m.condition && harness.ContainsAll(message, []string{"cannot " + m.verb + " resource", m.resource, s.User}) {
+		return nil
+	}
+	return fmt.Errorf("Ready is %v: %v: %v", c["status"], c["reason"], message)
+}

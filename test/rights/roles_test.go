@@ -1,0 +1,244 @@
+package rights
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"operetta.dev/test/harness"
+)
+
+// The service account of operetta rbac.
+const (
+	operatorNamespace = "operetta-system"
+	serviceAccount    = "system:serviceaccount:operetta-system:operetta"
+)
+
+// allPackages returns the folders of all packages that have a sample.
+func allPackages() []string {
+	out := []string{harness.PackageDir("webapp")}
+	for _, name := range []string{"kafka", "kafkatopic", "platform", "postgres", "queue", "team"} {
+		out = append(out, filepath.Join(harness.Suite.Root, fixtures, name))
+	}
+	return out
+}
+
+// samples returns the sample of each package in the test's namespace.
+func samples(t *testing.T, s *harness.Env) []*unstructured.Unstructured {
+	t.Helper()
+	files := []string{filepath.Join(harness.Suite.Root, "config", "samples", "webapp.yaml")}
+	for _, dir := range allPackages()[1:] {
+		files = append(files, filepath.Join(dir, "sample.yaml"))
+	}
+	var out []*unstructured.Unstructured
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		u.SetNamespace(s.Namespace)
+		out = append(out, u)
+	}
+	return out
+}
+
+// operetta runs the binary under test, and returns what it prints.
+func operetta(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), harness.Suite.Operetta, args...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("operetta %s: %v%s", strings.Join(args, " "), err, harness.StderrOf(err))
+	}
+	return out
+}
+
+// apply applies manifests as the administrator.
+func apply(t *testing.T, manifests []byte) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifests.yaml")
+	harness.WriteFile(t, file, string(manifests))
+	if _, err := harness.Kubectl(t.Context(), "apply", "--server-side", "-f", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// objectsIn returns the objects in manifests.
+func objectsIn(t *testing.T, manifests []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for _, document := range bytes.Split(manifests, []byte("\n---\n")) {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// rulesIn returns the rules of the roles in manifests.
+func rulesIn(t *testing.T, manifests []byte) []rbacv1.PolicyRule {
+	t.Helper()
+	var out []rbacv1.PolicyRule
+	for _, u := range objectsIn(t, manifests) {
+		var role rbacv1.ClusterRole
+		if !strings.HasSuffix(u.GetKind(), "Role") {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, role.Rules...)
+	}
+	return out
+}
+
+// permissionsOf returns permissions as "verb resource.group/subresource".
+func permissionsOf(rules []rbacv1.PolicyRule) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range rules {
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				for _, verb := range r.Verbs {
+					name, sub, _ := strings.Cut(resource, "/")
+					out[permissionText(verb, group, name, sub)] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+func permissionText(verb, group, resource, subresource string) string {
+	text := verb + " " + resource + "." + group
+	if subresource != "" {
+		text += "/" + subresource
+	}
+	return text
+}
+
+// usedIn returns the permissions that requests have used. An apply that created an object took two.
+func usedIn(requests harness.Requests) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range requests {
+		out[permissionText(e.Verb, e.Group, e.Resource, e.Subresource)] = true
+		if e.Verb == "patch" && e.Code == 201 {
+			out[permissionText("create", e.Group, e.Resource, e.Subresource)] = true
+		}
+	}
+	return out
+}
+
+// TestNoRoleHasAWildcardOrEscalates is J1: what the roles of all packages must not have.
+func TestNoRoleHasAWildcardOrEscalates(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"--namespace", "team-a"}} {
+		rules := rulesIn(t, operetta(t, slices.Concat([]string{"rbac"}, allPackages(), args)...))
+		if len(rules) == 0 {
+			t.Fatal("there are no rules")
+		}
+		for _, r := range rules {
+			for _, text := range slices.Concat(r.Verbs, r.APIGroups, r.Resources, r.ResourceNames) {
+				if strings.Contains(text, "*") || slices.Contains([]string{"escalate", "bind", "impersonate"}, text) {
+					t.Errorf("%v has %q", r, text)
+				}
+			}
+		}
+	}
+}
+
+// unused says why a permission need not be used in the life of the samples, or "" if it has to be.
+func unused(permission string) string {
+	verb, resource, _ := strings.Cut(permission, " ")
+	switch {
+	case strings.HasSuffix(resource, "/finalizers"):
+		return "asked for by an admission plugin that is off here"
+	case permission == "list pods.", permission == "get persistentvolumeclaims.":
+		return "used when a workload is not ready for a while"
+	case verb == "list":
+		return "used where the API server does not stream lists, and when a status was lost"
+	case verb == "patch" && strings.HasPrefix(resource, "events."):
+		return "used when an event repeats"
+	case verb == "get" && slices.Contains([]string{"kafkas.kafka.example.com", "platforms.platforms.example.com", "queues.queues.example.com"}, resource):
+		return "used when a custom resource is too large for the cache"
+	case strings.HasSuffix(resource, ".operetta.dev/status"):
+		return "used when there is a Patch"
+	}
+	return ""
+}
+
+// It runs alone, because others install the same definitions.
+func TestOperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
+	s := harness.NewEnv(t)
+	s.Create(harness.Object("v1", "Namespace", "", operatorNamespace))
+	roles := operetta(t, append([]string{"rbac"}, allPackages()...)...)
+	apply(t, roles)
+	s.User = serviceAccount
+	var err error
+	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
+		t.Fatal(err)
+	}
+	from := harness.MarkAudit(t)
+	s.StartOperator(append(allPackages(), harness.Everywhere, "--leader-elect", "--leader-elect-namespace", operatorNamespace)...)
+	crs := samples(t, s)
+	for _, cr := range crs {
+		s.Create(cr.DeepCopy())
+	}
+	for _, cr := range crs {
+		s.ExpectResourceReady(cr)
+	}
+	web := crs[0]
+	s.Patch(web, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": true}, "autoscaling": map[string]any{"enabled": true}}))
+	s.ExpectObject(s.Ref("Ingress", web.GetName()), "to exist", harness.Exists)
+	s.ExpectObject(s.Ref("HorizontalPodAutoscaler", web.GetName()), "to exist", harness.Exists)
+	for _, cr := range crs {
+		s.Delete(cr)
+	}
+	for _, cr := range crs {
+		s.ExpectGone(cr)
+	}
+	requests := s.RequestsOf(from, s.User)
+	t.Logf("requests: %s", requests)
+	for _, e := range requests {
+		if e.Code == 403 {
+			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
+		}
+	}
+	compare(t, permissionsOf(rulesIn(t, roles)), usedIn(requests))
+}
+
+// compare fails a test for each permission that was used without being granted, or granted and not used.
+func compare(t *testing.T, granted, used map[string]bool) {
+	t.Helper()
+	for _, p := range slices.Sorted(maps.Keys(used)) {
+		if own := p == "create selfsubjectaccessreviews.authorization.k8s.io"; !granted[p] && !own {
+			t.Errorf("used without being in a role: %s", p)
+		}
+	}
+	var idle []string
+	for _, p := range slices.Sorted(maps.Keys(granted)) {
+		switch why := unused(p); {
+		case used[p]:
+		case why != "":
+			idle = append(idle, fmt.Sprintf("%s (%s)", p, why))
+		default:
+			t.Errorf("granted and never used: %s", p)
+		}
+	}
+	t.Logf("not used, for a reason: %s", strings.Join(idle, "; "))
+}
