@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -46,8 +47,12 @@ func serveMetrics(mgr manager.Manager, o Options) error {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", handler)
 	return mgr.Add(&manager.Server{
-		Name:            "metrics",
-		Server:          &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout},
+		Name: "metrics",
+		Server: &http.Server{
+			Handler: mux, ReadHeaderTimeout: headerTimeout,
+			// Each connection that is no TLS would be a line, so anyone could fill the log.
+			ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelDebug),
+		},
 		Listener:        listener,
 		ShutdownTimeout: new(lastScrape),
 	})

@@ -29,7 +29,7 @@ func traced(t *testing.T, body string) (*bench, *tracetest.InMemoryExporter) {
 	b := newBench(t, body)
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))
-	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) }) //nolint:usetesting // the test's has ended
+	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	b.life.Tracer = provider.Tracer("test")
 	return b, spans
 }

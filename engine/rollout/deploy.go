@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
 
@@ -111,12 +112,7 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 			}
 		}
 		group.Go(func() error {
-			ctx, span := startSpan(ctx, "component", attribute.String("operetta.component", name))
-			failures[i] = guarded(func() error {
-				applied[i] = r.applier().apply(ctx, r.desired[name], c, closed)
-				return nil
-			})
-			endSpan(span, failures[i] != nil || len(applied[i].failures) > 0)
+			applied[i], failures[i] = r.applyComponent(ctx, c, closed)
 			return nil
 		})
 	}
@@ -135,6 +131,17 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 		}
 	}
 	return changed
+}
+
+// applyComponent applies a component, or repairs it if its gate is closed. A panic is an error.
+func (r *run) applyComponent(ctx context.Context, c program.Component, closed bool) (out application, err error) {
+	ctx, span := startSpan(ctx, "component", attribute.String("operetta.component", c.Name))
+	err = guarded(func() error {
+		out = r.applier().apply(ctx, r.desired[c.Name], c, closed)
+		return nil
+	})
+	endSpan(span, err != nil || len(out.failures) > 0)
+	return out, err
 }
 
 // collect adds to the rollout what applying a component did. It reports whether the package

@@ -13,7 +13,7 @@ const tracerName = "operetta.dev/engine/rollout"
 
 // startSpan begins a span below that of a context. If that has none, because nobody traces, nothing is recorded.
 func startSpan(ctx context.Context, name string, about ...attribute.KeyValue) (context.Context, trace.Span) {
-	return trace.SpanFromContext(ctx).TracerProvider().Tracer(tracerName).Start(ctx, name, trace.WithAttributes(about...))
+	return trace.SpanFromContext(ctx).TracerProvider().Tracer(tracerName).Start(ctx, name, trace.WithAttributes(about...)) //nolint:spancheck // endSpan ends it
 }
 
 // endSpan ends a span. The text of an error is not a part of it: it may have the content of a Secret, and the status says it.

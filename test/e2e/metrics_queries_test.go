@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"operetta.dev/test/harness"
 	"sigs.k8s.io/yaml"
 )
@@ -50,10 +51,10 @@ func TestEveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 	s.ExpectNotReady(cr, "NotReady", "gate")
 	first := o.Metrics()
 	bad := p.Thing(s.Env, "stranger", map[string]any{})
-	theirs := s.Create(s.ConfigMap("stranger-c", map[string]any{}))
-	s.Patch(theirs, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "00000000-0000-0000-0000-000000000001", "controller": true,
-	}}}})
+	owner := s.Create(s.ConfigMap("theirs", map[string]any{}))
+	taken := s.ConfigMap("stranger-c", map[string]any{})
+	taken.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: owner.GetUID(), Controller: new(true)}})
+	s.Create(taken)
 	s.ExpectNotReady(s.Create(bad), "OwnedByAnother")
 
 	rules, dash := readRules(t), readDashboard(t)
