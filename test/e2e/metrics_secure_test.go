@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -59,9 +60,11 @@ func TestMetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
 	allowed, denied := token("scraper"), token("somebody")
 	role := "scraper-" + s.Namespace
 	s.Kubectl("create", "clusterrole", role, "--verb=get", "--non-resource-url=/metrics")
-	t.Cleanup(func() { s.Kubectl("delete", "clusterrole", role, "--ignore-not-found") })
 	s.Kubectl("create", "clusterrolebinding", role, "--clusterrole="+role, "--serviceaccount="+s.Namespace+":scraper")
-	t.Cleanup(func() { s.Kubectl("delete", "clusterrolebinding", role, "--ignore-not-found") })
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context()) // that of the test has ended
+		_, _ = harness.Kubectl(ctx, "delete", "clusterrole/"+role, "clusterrolebinding/"+role)
+	})
 
 	rows := map[string]struct {
 		reason, url, token string

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -78,7 +79,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("reading the request: %w", err)
 	}
 	queries := parser.NewParser(parser.Options{})
-	if _, errs := rulefmt.Parse([]byte(req.Rules), false, model.UTF8Validation, queries); len(errs) > 0 {
+	if _, errs := rulefmt.Parse([]byte(req.Rules), false, model.UTF8Validation, queries, slog.New(slog.DiscardHandler)); len(errs) > 0 {
 		return fmt.Errorf("the rules: %w", errors.Join(errs...))
 	}
 	dir, err := os.MkdirTemp("", "promql-")
