@@ -32,7 +32,7 @@ live='./engine/cluster ./engine/rollout'
 sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
 # Tests that compare templates and workers with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each
 # has an evaluator of its own, so there is nothing that could race.
-templates='^Test(TemplatesSay|EveryForm|WorkersReturn)'
+templates='^Test(TemplatesSay|EveryForm|WorkersReturn|No(Schema|Definition|Value))'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.

@@ -172,12 +172,20 @@ func (f schemaForm) and(g schemaForm) schemaForm {
 	return both
 }
 
-// expectWhatCUESays compares sessions of a schema with a part, and returns how often templates have answered. There may be
-// no such package.
+// unloadable are the forms that make no package, with the reason.
+var unloadable = map[string]string{
+	"list.Contains": "CUE calls the validator with the type of the list, and errs",
+}
+
+// expectWhatCUESays compares sessions of a schema with a part, and returns how often templates have answered. Two schemas
+// together need not be a package.
 func (f schemaForm) expectWhatCUESays(t *testing.T, part schemaPart, count int) int64 {
 	t.Helper()
 	p, err := f.load(part)
 	if err != nil {
+		if unloadable[f.name] == "" && !strings.Contains(f.name, " and ") {
+			t.Fatal(err)
+		}
 		t.Skipf("there is no such package: %v", err)
 	}
 	sessions := f.sessions(rand.New(rand.NewPCG(hashOf(f.name), hashOf(part.name))), count)
