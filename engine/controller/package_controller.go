@@ -37,6 +37,8 @@ type packageController struct {
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
+	// parts are what the manager runs for the controller.
+	parts []*stoppable
 }
 
 // use makes the next reconciles use a version of the package, and notes what is wrong with its present
@@ -104,7 +106,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		return err
 	}
 	inputs := watch.NewInputs(m.manager, c.enqueueReaders)
-	if err := m.manager.Add(inputs); err != nil {
+	if err := m.addPart(c, inputs); err != nil {
 		return err
 	}
 	c.objects = m.caches.Cluster(watch.OwnerKind{
@@ -139,7 +141,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err := ctrlr.Watch(&c.enqueuer); err != nil {
 		return err
 	}
-	return m.manager.Add(ctrlr)
+	return m.addPart(c, ctrlr)
 }
 
 // reportDuplicateOperator reports that another process reconciles the kind of a resource as well.

@@ -14,7 +14,7 @@ import (
 var layers = [][]string{
 	{"controller", "render"},
 	{"dryrun", "worker"},
-	{"reconcile", "admission", "vet", "crd", "policy"},
+	{"packages", "reconcile", "admission", "vet", "crd", "policy"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},
