@@ -20,8 +20,8 @@ waiting='plane live e2e'
 # Packages whose tests start a control plane, with all that they wait for.
 cluster='./test/e2e ./test/attack ./test/demo/live ./test/docs/play ./test/scale'
 # Packages that have a stage of their own, beside those.
-plane=./test/controlplane/...
-install=./test/install
+plane='./test/controlplane/...'
+install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/program
 	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/source"
+	"operetta.dev/test/machine"
 )
 
 // FuzzDocuments feeds the files that are given with -f.
@@ -106,7 +107,7 @@ func FuzzPackage(f *testing.F) {
 		}
 		began := time.Now()
 		found, err := e.examine(t.Context(), snapshot, examineAll)
-		if took := time.Since(began); took > 2*limit {
+		if took := time.Since(began); took > machine.Limit(2*limit) {
 			t.Errorf("it takes %s", took)
 		}
 		if err != nil || len(found.Faults) > 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/test/clustertest"
+	"operetta.dev/test/machine"
 )
 
 func TestApplyingTheSameAgainChangesNothing(t *testing.T) {
@@ -295,7 +295,7 @@ func TestAReadDoesNotWaitForWhatNoCacheWillHold(t *testing.T) {
 	u := parse(t, s, configMap)
 	u.SetLabels(nil)
 	apply(t, s, u)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 	defer cancel()
 	if _, err := s.GetCached(ctx, cluster.RefOf(u)); err != nil {
 		t.Error(err)
@@ -375,14 +375,14 @@ func TestADeletionTakesDependentsFirst(t *testing.T) {
 	s.Events()
 
 	remove(t, s, owner)
-	eventually(t, "the dependent to be deleted", func() bool { return live(s, dependent).GetDeletionTimestamp() != nil })
+	machine.Eventually(t, "the dependent to be deleted", func() bool { return live(s, dependent).GetDeletionTimestamp() != nil })
 	if now := live(s, owner); now == nil || now.GetDeletionTimestamp() == nil {
 		t.Errorf("the owner is not waiting: %v", now)
 	}
 	free := live(s, dependent)
 	free.SetFinalizers(nil)
 	s.Put("controller", free)
-	eventually(t, "both to be gone", func() bool { return live(s, dependent) == nil && live(s, owner) == nil })
+	machine.Eventually(t, "both to be gone", func() bool { return live(s, dependent) == nil && live(s, owner) == nil })
 }
 
 func TestWhatHasAnOwnerGoesWithIt(t *testing.T) {
@@ -393,7 +393,7 @@ func TestWhatHasAnOwnerGoesWithIt(t *testing.T) {
   ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: %s}]}}`, owner.GetUID()))
 	s.Put("controller", dependent)
 	s.Remove(live(s, owner))
-	eventually(t, "the dependent to be gone", func() bool { return live(s, dependent) == nil })
+	machine.Eventually(t, "the dependent to be gone", func() bool { return live(s, dependent) == nil })
 }
 
 func TestRefusalsAreAskedBeforeEveryWrite(t *testing.T) {

@@ -2,26 +2,10 @@ package cluster_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/test/clustertest"
 )
-
-// eventually polls until check holds.
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !check(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited a minute for %s", what)
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
 
 func TestAWatchReportsEachChangeOnce(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/test/machine"
 )
 
 // The memory of a resource would otherwise grow with every name that there ever was, and a new
@@ -67,7 +68,7 @@ func TestComponentsWithoutAnOrderAreAppliedConcurrently(t *testing.T) {
 	m := &meeting{Cluster: b.memory, met: make(chan struct{})}
 	m.missing.Store(4)
 	b.life.Cluster = m
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 	defer cancel()
 	if _, err := b.life.Step(ctx, shopKey, b.program); err != nil {
 		t.Errorf("%d components were still missing: %v", m.missing.Load(), err)

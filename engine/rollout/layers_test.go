@@ -7,12 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/test/machine"
 )
 
 // TestAComponentThatAnApplyRevealsIsPartOfTheSameRollout: what a layer wrote may say
@@ -159,7 +159,7 @@ func TestALayerIsAppliedSideBySideAndBounded(t *testing.T) {
 			w := newWorld(t, body.String())
 			b := &busy{Cluster: w.cluster, full: make(chan struct{}), expected: int64(parallel)}
 			e := &rollout.Engine{Package: w.program, Cluster: b, Parallel: parallel}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 			defer cancel()
 			if _, err := e.Run(ctx, rollout.Input{Owner: w.owner, CR: w.cr(), StoreWriteAhead: func(context.Context, rollout.WriteAhead) error { return nil }}); err != nil {
 				t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +17,7 @@ import (
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 	"operetta.dev/test/clustertest"
+	"operetta.dev/test/machine"
 )
 
 // TestMain runs these tests on the kind of cluster that clustertest is told to: in
@@ -159,7 +159,7 @@ func (w *world) run() (rollout.Result, error) {
 
 // deadline bounds a rollout: one that hangs has failed.
 func (w *world) deadline() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(w.t.Context(), 30*time.Second)
+	return context.WithTimeout(w.t.Context(), machine.Patience)
 }
 
 // mustRun is run without an error.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/source"
+	"operetta.dev/test/machine"
 )
 
 const oneFile = "-- shop/x.cue --\npackage x\n"
@@ -119,7 +120,7 @@ func TestHostileFolderIsAnErrorThatNamesTheFile(t *testing.T) {
 				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 					t.Errorf("%s: the error is %v, want %q", c.reason, err, c.want)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(machine.Patience):
 				t.Fatalf("%s: reading it does not end", c.reason)
 			}
 			// The search for packages comes first.
@@ -174,7 +175,7 @@ func TestReplacedFileDoesNotHang(t *testing.T) {
 		go func() { _, _ = source.Folder(filepath.Join(dir, "shop")); close(done) }()
 		select {
 		case <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(machine.Patience):
 			t.Fatal("reading it does not end")
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"operetta.dev/engine/source"
+	"operetta.dev/test/machine"
 )
 
 // version returns a snapshot of a package whose only difference is some text.
@@ -112,7 +112,7 @@ func TestWatchSeesAnEditOnDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 	defer cancel()
 	changed := make(chan *source.Snapshot)
 	go source.Watch(ctx, first.Digest(), read, func(s *source.Snapshot, err error) {

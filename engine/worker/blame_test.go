@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/template"
 	"operetta.dev/engine/worker"
+	"operetta.dev/test/machine"
 )
 
 // endingArgument is the first argument of this program when it is a worker that ends itself. The next ones are
@@ -60,7 +61,7 @@ func newEndingPool(t *testing.T, text string, n, code int) (*worker.Pool, func()
 	file := filepath.Join(t.TempDir(), "starts")
 	p := worker.NewPool(worker.Options{
 		Command: []string{os.Args[0], endingArgument, text, strconv.Itoa(n), strconv.Itoa(code), file},
-		Size:    1, Limits: worker.Limits{Memory: 256 << 20, Time: testTime},
+		Size:    1, Limits: worker.Limits{Memory: 256 << 20, Time: testTime}, Patience: testPatience,
 	})
 	t.Cleanup(p.Close)
 	return p, func() int {
@@ -76,12 +77,7 @@ func TestAWorkerThatLoadedTooMuchIsReplaced(t *testing.T) {
 	for range 20 {
 		pool.Package(p)
 	}
-	for deadline := time.Now().Add(20 * time.Second); starts() < 2; {
-		if time.Now().After(deadline) {
-			t.Fatalf("20 packages were loaded by %d workers", starts())
-		}
-		<-time.After(10 * time.Millisecond)
-	}
+	machine.Eventually(t, "a second worker to load what the first one has", func() bool { return starts() >= 2 })
 }
 
 func TestNobodyIsBlamedForMemoryThatOthersHaveTaken(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"operetta.dev/engine/worker"
+	"operetta.dev/test/machine"
 )
 
 func TestWhoExaminesHasTheRoomOfOneWorker(t *testing.T) {
@@ -125,12 +126,7 @@ func TestWhoDoesNotWaitForRoomAnyMoreHasNone(t *testing.T) {
 	for _, namespace := range []string{"mallory", "trudy"} {
 		running.Go(func() { _, _ = in.Evaluate(t.Context(), session(namespace, map[string]any{"text": endless})) })
 	}
-	for deadline := time.Now().Add(20 * time.Second); pool.Processes() < 2; {
-		if time.Now().After(deadline) {
-			t.Fatal("they do not run")
-		}
-		<-time.After(time.Millisecond)
-	}
+	machine.Eventually(t, "both to run", func() bool { return pool.Processes() >= 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := pool.Lend(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -177,12 +173,7 @@ func TestAShortQueueStartsNoSecondWorker(t *testing.T) {
 			_, _ = in.Evaluate(t.Context(), session(namespace, map[string]any{"text": endless}))
 		})
 	}
-	for deadline := time.Now().Add(20 * time.Second); pool.Processes() < 2; {
-		if time.Now().After(deadline) {
-			t.Fatal("what takes long gets no second worker")
-		}
-		<-time.After(time.Millisecond)
-	}
+	machine.Eventually(t, "a second worker for what takes long", func() bool { return pool.Processes() >= 2 })
 	running.Wait()
 }
 
@@ -201,12 +192,7 @@ func TestNoNamespaceHasAllWorkers(t *testing.T) {
 	for range 4 {
 		running.Go(func() { _, _ = in.Evaluate(hostile, session("mallory", map[string]any{"text": endless})) })
 	}
-	for deadline := time.Now().Add(20 * time.Second); pool.Busy("mallory") < 1; {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not hang")
-		}
-		<-time.After(time.Millisecond)
-	}
+	machine.Eventually(t, "a worker that hangs", func() bool { return pool.Busy("mallory") >= 1 })
 	if n := pool.Busy("mallory"); n != 1 {
 		t.Errorf("one namespace has %d workers", n)
 	}

@@ -20,6 +20,8 @@ type Options struct {
 	Size int
 	// Limits are those of each worker.
 	Limits Limits
+	// Patience is how many times its limit of processor time an evaluation may take by the clock; 0 is a default.
+	Patience int
 	// Metrics count; nil counts nothing.
 	Metrics *Metrics
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,11 @@ import (
 // A process is one worker. Only one caller at a time uses it.
 type process struct {
 	limits Limits
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
+	// patience is how many times as long something may take by the clock as of processor time.
+	patience int
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	out      *bufio.Reader
 	// loaded are the packages that it has.
 	loaded map[uint64]bool
 	// evaluations is how many requests it was sent, and retire is true once it should be replaced.
@@ -58,7 +61,7 @@ func start(ctx context.Context, o Options) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, toWorker.Close(), fromWorker.Close())
 	}
-	w := &process{limits: o.Limits, cmd: cmd, in: toWorker, out: bufio.NewReader(fromWorker), loaded: map[uint64]bool{}, ended: make(chan struct{})}
+	w := &process{limits: o.Limits, patience: cmp.Or(o.Patience, defaultPatience), cmd: cmd, in: toWorker, out: bufio.NewReader(fromWorker), loaded: map[uint64]bool{}, ended: make(chan struct{})}
 	o.Metrics.started.Inc()
 	go func() {
 		_ = cmd.Wait() // the state says more
@@ -82,7 +85,7 @@ func (w *process) load(ctx context.Context, p *Package) error {
 	if w.loaded[p.number] {
 		return nil
 	}
-	timeoutCtx, cancel := context.WithTimeout(ctx, clockLimit(loadTime))
+	timeoutCtx, cancel := context.WithTimeout(ctx, w.clockLimit(loadTime))
 	defer cancel()
 	var out response
 	err := send(w.in, request{Package: p.number, Load: true})
@@ -109,7 +112,7 @@ var errDied = errors.New("the worker has ended")
 // ask returns the answer to a request. If there is none, it errors with the LimitError of the evaluation,
 // with the error of the context, or with errDied.
 func (w *process) ask(ctx context.Context, r request) (response, error) {
-	timeoutCtx, cancel := context.WithTimeout(ctx, clockLimit(w.limits.Time))
+	timeoutCtx, cancel := context.WithTimeout(ctx, w.clockLimit(w.limits.Time))
 	defer cancel()
 	w.evaluations.Add(1)
 	var out response
@@ -128,10 +131,15 @@ func (w *process) ask(ctx context.Context, r request) (response, error) {
 	case limit != nil:
 		return response{}, limit
 	case timeoutCtx.Err() != nil:
-		text := fmt.Sprintf("its evaluation did not end within %s", clockLimit(w.limits.Time))
+		text := fmt.Sprintf("its evaluation did not end within %s", w.clockLimit(w.limits.Time))
 		return response{}, &program.LimitError{Evaluated: true, TooSlow: true, Text: text}
 	}
 	return response{}, errDied
+}
+
+// clockLimit returns how long something may take by the clock that may take so much processor time.
+func (w *process) clockLimit(processorTime time.Duration) time.Duration {
+	return time.Duration(w.patience) * processorTime
 }
 
 // send writes a request; the worker is killed if the context ends before it has taken it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"operetta.dev/engine/compile"
 	"operetta.dev/engine/program"
@@ -142,6 +141,3 @@ func (s *server) load(r received) error {
 	}
 	return err
 }
-
-// clockLimit returns how long something may take by the clock that may take so much processor time.
-func clockLimit(processorTime time.Duration) time.Duration { return patience * processorTime }

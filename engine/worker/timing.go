@@ -12,9 +12,9 @@ const (
 	// rolloutShare is how many times that all evaluations of one rollout may take. Each layer of
 	// components needs at least one.
 	rolloutShare = 6
-	// patience is how many times as long an evaluation may take by the clock: a pod with a tenth of
+	// defaultPatience is how many times as long an evaluation may take by the clock: a pod with a tenth of
 	// a processor needs ten times as long for the same work.
-	patience = 15
+	defaultPatience = 15
 	// loadTime is how much processor time a worker may take to load a package, which another has
 	// examined. The largest known packages take less than a second.
 	loadTime = 30 * time.Second

@@ -72,7 +72,7 @@ func concurrent(f file) bool {
 }
 
 func TestTheRaceDetectorSeesEveryPackageThatRunsThingsAtOnce(t *testing.T) {
-	elsewhere := append(stages(t, "cluster"), stages(t, "apart")...)
+	elsewhere := slices.Concat(stages(t, "cluster"), stages(t, "plane"), stages(t, "install"))
 	want := slices.DeleteFunc(testedPackages(t, concurrent), func(dir string) bool {
 		return slices.ContainsFunc(elsewhere, func(p string) bool { return below(dir, []string{strings.TrimSuffix(p, "/...")}) })
 	})

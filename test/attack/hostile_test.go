@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -47,6 +48,28 @@ func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, 
 	})
 }
 
+// kindsOfAttacks is how many there are at least.
+const kindsOfAttacks = 10
+
+// endAfter ends the attacks after a while, but not before each kind was made: a busy machine needs longer for that.
+func (a *attacks) endAfter(ctx context.Context, lasts time.Duration, end func()) {
+	a.running.Go(func() {
+		defer end()
+		for began := time.Now(); ctx.Err() == nil; {
+			a.mu.Lock()
+			kinds := len(a.done)
+			a.mu.Unlock()
+			if took := time.Since(began); took >= lasts && (kinds >= kindsOfAttacks || took > machine.Patience) {
+				return
+			}
+			<-time.After(pollInterval)
+		}
+	})
+}
+
+// pollInterval is the interval between two looks at how far the attacks are.
+const pollInterval = 50 * time.Millisecond
+
 // wait waits until the attacks have ended, and expects that each was made.
 func (a *attacks) wait(t *testing.T) {
 	t.Helper()
@@ -54,7 +77,7 @@ func (a *attacks) wait(t *testing.T) {
 	for what, n := range a.done {
 		t.Logf("%s: %d times, refused %d times (%.200v)", what, n, a.refused[what], a.why[what])
 	}
-	if len(a.done) < 10 {
+	if len(a.done) < kindsOfAttacks {
 		t.Errorf("only %d kinds of attacks were made", len(a.done))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,9 +28,6 @@ import (
 
 // liveServer is the API server of all sites; nil if they are in memory.
 var liveServer *apiServer
-
-// timeout limits each wait. On an idle machine a wait takes a fraction of a second.
-const timeout = time.Minute
 
 // parallel is how many tests run in parallel on an API server: more than there are processors, because
 // they wait most of the time.
@@ -211,7 +209,7 @@ func (p *apiServer) list(ctx context.Context, kind schema.GroupVersionKind, name
 // eventually polls until check returns nil.
 func eventually(ctx context.Context, what string, check func() error) error {
 	const interval = 5 * time.Millisecond
-	limit := time.After(timeout)
+	limit := time.After(machine.Patience)
 	for {
 		err := check()
 		if err == nil {
@@ -221,7 +219,7 @@ func eventually(ctx context.Context, what string, check func() error) error {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
 		case <-limit:
-			return fmt.Errorf("waited %s for %s: %w", timeout, what, err)
+			return fmt.Errorf("waited %s for %s: %w", machine.Patience, what, err)
 		case <-time.After(interval):
 		}
 	}

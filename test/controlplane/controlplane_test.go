@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"operetta.dev/test/internal/machine"
+	"operetta.dev/test/machine"
 )
 
 func TestDeploymentOfThreeBecomesAvailableSoonAfterStart(t *testing.T) {
@@ -92,7 +92,7 @@ func TestControllersDoTheirWork(t *testing.T) {
 	t.Run("a namespace goes with what is in it", func(t *testing.T) {
 		k := k.in(t)
 		k.run("create", "configmap", "c", "--namespace=work")
-		k.run("delete", "namespace", "work", "--timeout=30s")
+		k.run("delete", "namespace", "work", "--timeout="+machine.Patience.String())
 	})
 }
 

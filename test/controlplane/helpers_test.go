@@ -8,7 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
+
+	"operetta.dev/test/machine"
 )
 
 // TestMain makes the test binary act as the owner process that a test kills, if a variable says so.
@@ -99,13 +100,13 @@ func (k cluster) until(want, jsonpath string, object ...string) {
 
 func (k cluster) available(deployment string) {
 	k.t.Helper()
-	k.run("wait", "--for=condition=Available", "--timeout=30s", "deployment/"+deployment)
+	k.run("wait", "--for=condition=Available", "--timeout="+machine.Patience.String(), "deployment/"+deployment)
 }
 
-// eventually polls until check is nil, for half a minute at most.
+// eventually polls until check is nil, for machine.Patience at most.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 	defer cancel()
 	if err := poll(ctx, "the test", func(context.Context) error { return check() }); err != nil {
 		t.Fatal(err)

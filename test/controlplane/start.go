@@ -13,7 +13,7 @@ import (
 )
 
 // timeout limits each wait of Start and StartPart. On an idle machine a wait takes a second or two.
-const timeout = time.Minute
+const timeout = 3 * time.Minute
 
 // errPortTaken tells Start to try once more on other ports.
 var errPortTaken = errors.New("another program listens on the port that was chosen")

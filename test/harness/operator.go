@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"operetta.dev/test/internal/child"
+	"operetta.dev/test/machine"
 )
 
 // Operator is a running `operetta run`.
@@ -86,7 +87,7 @@ func (o *Operator) Stop() {
 	select {
 	case <-o.Ended:
 		o.T.Logf("the operator ended %s after SIGTERM", Elapsed(began))
-	case <-time.After(30 * time.Second):
+	case <-time.After(machine.Limit(30 * time.Second)):
 		o.T.Error("the operator does not end on SIGTERM")
 		o.Kill()
 	}

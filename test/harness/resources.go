@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"operetta.dev/test/machine"
 )
 
 // cgroupRoots are the folders of the memory controller in control groups of version 1 and version 2.
@@ -52,7 +54,7 @@ func (s *Env) newCgroup(bytes int64) string {
 // process is gone.
 func (o *Operator) removeCgroup(dir string) {
 	o.Kill()
-	for deadline := time.Now().Add(5 * time.Second); os.Remove(dir) != nil; {
+	for deadline := time.Now().Add(machine.Patience); os.Remove(dir) != nil; {
 		if time.Now().After(deadline) {
 			o.T.Errorf("the control group %s cannot be removed", dir)
 			return

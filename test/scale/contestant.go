@@ -65,14 +65,14 @@ const (
 	nameHandwritten = "handwritten"
 )
 
-// templatesOn makes operetta evaluate with templates.
-const templatesOn = "--templates=on"
+// templatesOff makes operetta evaluate by CUE alone.
+const templatesOff = "--templates=off"
 
 // contestants returns the controllers, in the order in which they are measured.
 func contestants() []contestant {
 	return []contestant{
-		{name: nameOperetta, running: "running", replaced: "package replaced", binary: "operetta", prepare: prepareCompiled},
-		{name: nameUncompiled, running: "running", replaced: "package replaced", binary: "operetta", prepare: preparePackage},
+		{name: nameOperetta, running: "running", replaced: "package replaced", binary: "operetta", prepare: preparePackage},
+		{name: nameUncompiled, running: "running", replaced: "package replaced", binary: "operetta", prepare: prepareUncompiled},
 		{name: nameHandwritten, running: "Starting workers", binary: "handwritten", prepare: prepareHandwritten},
 	}
 }
@@ -126,10 +126,10 @@ func preparePackage(dir string, v version) ([]string, error) {
 	return []string{"run", packageDir(dir, v.kind)}, nil
 }
 
-// prepareCompiled is preparePackage for operetta with templates.
-func prepareCompiled(dir string, v version) ([]string, error) {
+// prepareUncompiled is preparePackage for operetta without templates.
+func prepareUncompiled(dir string, v version) ([]string, error) {
 	args, err := preparePackage(dir, v)
-	return append(args, templatesOn), err
+	return append(args, templatesOff), err
 }
 
 // replaceFile writes a file as editors do: nobody sees half of it.

@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -84,7 +85,7 @@ func (p *played) begin(key inputKey) (Cache, error) {
 func (p *played) expectWatches(reason string, synced int, want ...string) {
 	p.t.Helper()
 	var got []string
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(machine.Patience); ; {
 		p.mu.Lock()
 		got = nil
 		for name := range p.running {

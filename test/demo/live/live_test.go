@@ -18,6 +18,7 @@ import (
 
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/internal/binary"
+	"operetta.dev/test/machine"
 )
 
 // demoBinary is the demo, and root the folder that it runs in.
@@ -109,9 +110,6 @@ func begin(t *testing.T, args ...string) *show {
 	return s
 }
 
-// patience is for a machine that has much else to do.
-const patience = 3 * time.Minute
-
 // await waits until a text stands in what the demo printed.
 func (s *show) await(text string) {
 	s.t.Helper()
@@ -148,8 +146,8 @@ func (s *show) expectExit(want int) {
 	s.t.Helper()
 	select {
 	case <-s.done:
-	case <-time.After(patience):
-		s.t.Fatalf("the demo did not end within %s", patience)
+	case <-time.After(machine.Patience):
+		s.t.Fatalf("the demo did not end within %s", machine.Patience)
 	}
 	if got := s.cmd.ProcessState.ExitCode(); got != want {
 		s.t.Errorf("exit code %d, want %d", got, want)
@@ -203,7 +201,7 @@ func (s *show) ask(args ...string) string {
 // eventually waits until check is content.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(machine.Patience)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -213,7 +211,7 @@ func eventually(t *testing.T, what string, check func() error) {
 		}
 		select {
 		case <-late:
-			t.Fatalf("waited %s for %s: %v", patience, what, err)
+			t.Fatalf("waited %s for %s: %v", machine.Patience, what, err)
 		case <-tick.C:
 		}
 	}

@@ -16,10 +16,8 @@ import (
 	"operetta.dev/test/docs/internal/commands"
 	"operetta.dev/test/internal/child"
 	"operetta.dev/test/internal/markdown"
+	"operetta.dev/test/machine"
 )
-
-// patience bounds each wait. On an idle machine the longest takes a few seconds.
-const patience = 2 * time.Minute
 
 // A stage is where a document is played: a folder, and a shell that remembers what
 // was exported.
@@ -213,7 +211,7 @@ var asks = regexp.MustCompile(`^kubectl (get|wait|describe) `)
 func (s *stage) expect(line, want string) error {
 	deadline := time.Now()
 	if asks.MatchString(line) {
-		deadline = deadline.Add(patience)
+		deadline = deadline.Add(machine.Patience)
 	}
 	for {
 		out, _ := s.run(line)

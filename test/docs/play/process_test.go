@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"operetta.dev/test/internal/child"
+	"operetta.dev/test/machine"
 )
 
 // await waits until a process has printed a text.
 func await(p *child.Process, text string) error {
-	deadline := time.After(patience)
+	deadline := time.After(machine.Patience)
 	for !strings.Contains(p.Log.Text(), text) {
 		select {
 		case <-p.Ended:
@@ -33,7 +34,7 @@ func end(p *child.Process) {
 	_ = syscall.Kill(-p.PID(), syscall.SIGINT)
 	select {
 	case <-p.Ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(machine.Patience):
 		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
 		<-p.Ended
 	}
