@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/policy"
 	"operetta.dev/engine/status"
@@ -29,6 +30,10 @@ ValidatingAdmissionPolicies: they need Kubernetes 1.30 and no webhook.
     it, and must have the right to update that kind in the namespace. The operator applies
     a Patch with its own rights.
 
+With --packages-from-cluster, the command also prints the CustomResourceDefinitions of
+Package and PackageRevision, and the policy that refuses the deletion of a Package with
+resources if its spec.deletionPolicy is Refuse. Then no package needs to be named.
+
 --operator-user names the user that operetta run acts as; kubectl auth whoami prints it.
 Repeat the flag for several users. To repair a status by hand, act as that user: kubectl --as.
 
@@ -41,6 +46,8 @@ The default is the package in the current folder.`
 type installFlags struct {
 	output  string
 	options policy.Options
+	// packages adds what Packages of the cluster need.
+	packages bool
 }
 
 func newInstall(s streams) *cobra.Command {
@@ -61,11 +68,14 @@ func newInstall(s streams) *cobra.Command {
 			if slices.Contains(f.options.Operators, "") {
 				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
 			}
-			found, err := examineFolders(cmd.Context(), args, examineAll)
-			if err != nil {
-				return err
+			var found []finding
+			if len(args) > 0 || !f.packages {
+				var err error
+				if found, err = examineFolders(cmd.Context(), args, examineAll); err != nil {
+					return err
+				}
 			}
-			all, err := installation(found, f.options)
+			all, err := installation(found, f)
 			if err != nil {
 				return err
 			}
@@ -75,20 +85,25 @@ func newInstall(s streams) *cobra.Command {
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	cmd.Flags().StringArrayVar(&f.options.Operators, "operator-user", []string{defaultOperator}, "user that the operator acts as; repeat the flag for more")
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "limit the policies to this namespace")
+	cmd.Flags().BoolVar(&f.packages, "packages-from-cluster", false, "print what operetta run --packages-from-cluster needs, too")
 	return cmd
 }
 
-// installation returns the manifests to install: the CustomResourceDefinitions of the packages and of
-// Patch, and the admission policies.
-func installation(found []finding, o policy.Options) ([]manifest, error) {
-	patches := patch.CRD()
+// installation returns the manifests to install: the CustomResourceDefinitions of the packages, of Patch
+// and perhaps of Package, and the admission policies.
+func installation(found []finding, f installFlags) ([]manifest, error) {
+	o, patches := f.options, patch.CRD()
+	var own []*apiextensionsv1.CustomResourceDefinition
+	if f.packages {
+		own = packages.CRDs()
+	}
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(found)+1)
 	var kinds []schema.GroupKind
 	for _, f := range found {
 		crds = append(crds, f.CRD)
 		kinds = append(kinds, f.Kinds...)
 	}
-	out, err := crdManifests(append(crds, patches))
+	out, err := crdManifests(slices.Concat(crds, []*apiextensionsv1.CustomResourceDefinition{patches}, own))
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +118,10 @@ func installation(found []finding, o policy.Options) ([]manifest, error) {
 	}
 	add(policy.Status(resourceOf(patches), statusFields(patches), nil, o))
 	add(policy.Patches(resourceOf(patches), policy.Resources(known, kinds), o))
+	if f.packages {
+		add(policy.Status(resourceOf(own[0]), statusFields(own[0]), nil, o))
+		add(policy.Packages(resourceOf(own[0]), o))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making the policies: %w", err)
 	}

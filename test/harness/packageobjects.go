@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // packageAPI is the API version of Packages.
@@ -81,6 +83,21 @@ func removeForGood(t *testing.T, u *unstructured.Unstructured) {
 	present.SetFinalizers(nil)
 	_ = Suite.Admin.Update(ctx, present)
 	_ = Suite.Admin.Delete(ctx, u)
+}
+
+// Revisions returns the PackageRevisions of the Package.
+func (p *PackageObject) Revisions() []*unstructured.Unstructured {
+	p.T.Helper()
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(schema.FromAPIVersionAndKind(packageAPI, "PackageRevisionList"))
+	if err := Suite.Admin.List(p.T.Context(), l, client.MatchingLabels{"operetta.dev/package": p.Name}); err != nil {
+		p.T.Fatal(err)
+	}
+	out := make([]*unstructured.Unstructured, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
 }
 
 // StartPackageOperator starts an operator of the Packages of the test.
