@@ -21,6 +21,8 @@ const DefaultRevisionHistory = 10
 type Spec struct {
 	Source               Source         `json:"source"`
 	Paused               bool           `json:"paused,omitempty"`
+	Update               Update         `json:"update,omitempty"`
+	ApprovedDigest       string         `json:"approvedDigest,omitempty"`
 	DeletionPolicy       DeletionPolicy `json:"deletionPolicy,omitempty"`
 	RevisionHistoryLimit *int           `json:"revisionHistoryLimit,omitempty"`
 }
@@ -37,6 +39,17 @@ type ConfigMapReference struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
+
+// An Update says who decides that a changed content is taken over.
+type Update string
+
+// The updates.
+const (
+	// Automatic: whatever passes its checks is taken over.
+	Automatic Update = "Automatic"
+	// Manual: what passes its checks waits for the approval of its digest.
+	Manual Update = "Manual"
+)
 
 // A DeletionPolicy says what happens to a Package that somebody deletes while it has custom resources.
 type DeletionPolicy string

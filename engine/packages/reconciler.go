@@ -261,7 +261,26 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		out.problem = broken(exam.err)
 		return
 	}
-	out.problem = r.accept(ctx, p, s, exam.candidate)
+	if out.problem = r.approval(ctx, p, s); out.problem == nil {
+		out.problem = r.accept(ctx, p, s, exam.candidate)
+	}
+}
+
+// approval returns why a content that has passed its checks is not taken over yet, or nil. What was accepted
+// last is approved, and so is the first content.
+func (r *Reconciler) approval(ctx context.Context, p Package, s *state) *problem {
+	digest := s.content.digest()
+	if p.Update != Manual || p.ApprovedDigest == digest {
+		return nil
+	}
+	last, err := r.lastGood(ctx, p, s)
+	if err != nil {
+		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
+	}
+	if last == nil || last.digest == digest {
+		return nil
+	}
+	return &problem{stage: holding, reason: ReasonAwaitingApproval, message: digest + " has passed its checks, and waits for spec.approvedDigest"}
 }
 
 // mend says that the content of the source is what is served, again.

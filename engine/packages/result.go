@@ -44,6 +44,8 @@ const (
 	ReasonNotServed = "NotServed"
 	// ReasonPaused: the Package is paused, and its source has changed.
 	ReasonPaused = "Paused"
+	// ReasonAwaitingApproval: the content has passed its checks, and nobody has approved it.
+	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonDeleting: the Package is deleted, and waits for its resources.
 	ReasonDeleting = "Deleting"
 )

@@ -209,6 +209,32 @@ func TestPausedPackageTakesOverNoChanges(t *testing.T) {
 	s.ExpectData("note-shop", "version", "b")
 }
 
+func TestManualUpdateWaitsForTheApprovalOfItsDigest(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	o := s.StartPackageOperator()
+	p := s.NewPackageObject("objmanual")
+	spec := func(version, approved string) map[string]any {
+		return map[string]any{"source": map[string]any{"inline": map[string]any{"objmanual.cue": p.Text(note(version))}}, "update": "Manual", "approvedDigest": approved}
+	}
+	p.Apply(p.Object(spec("a", "")))
+	first, _ := harness.Field(p.Expect("Ready", "True", "Served"), "status", "digest").(string)
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
+	p.Apply(p.Object(spec("b", first)))
+	waits := p.Expect("Ready", "False", "AwaitingApproval", first+" is served")
+	next, _ := harness.Field(waits, "status", "sourceDigest").(string)
+	o.Stop()
+	s.StartPackageOperator()
+	s.Patch(cr, harness.Spec(map[string]any{"text": "c"}))
+	s.ExpectData("note-shop", "text", "c")
+	s.ExpectData("note-shop", "version", "a")
+	p.Expect("Ready", "False", "AwaitingApproval", first+" is served")
+	p.Apply(p.Object(spec("b", next)))
+	p.Expect("Ready", "True", "Served")
+	s.ExpectData("note-shop", "version", "b")
+}
+
 func TestRevisionsOfAPackageAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
