@@ -2,9 +2,12 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/source"
 )
 
@@ -13,7 +16,9 @@ import (
 type examination struct {
 	cancel context.CancelFunc
 	// done is closed when candidate and err are set.
-	done      chan struct{}
+	done chan struct{}
+	// began is when it began.
+	began     time.Time
 	candidate Candidate
 	err       error
 }
@@ -28,10 +33,19 @@ func (e *examination) ended() bool {
 	}
 }
 
+// outdated reports whether a check that was ended is to be repeated.
+func (e *examination) outdated(now time.Time) bool {
+	if !e.ended() || e.err == nil || now.Sub(e.began) < examineAgain {
+		return false
+	}
+	_, certain := errors.AsType[fault.Faults](e.err)
+	return !certain
+}
+
 // examine returns the examination of a content, which it begins if there is none.
 func (r *Reconciler) examine(ctx context.Context, name string, s *state, snapshot *source.Snapshot) *examination {
 	digest := snapshot.Digest()
-	if e := s.exams[digest]; e != nil {
+	if e := s.exams[digest]; e != nil && !e.outdated(r.Now()) {
 		return e
 	}
 	wanted := []string{digest, s.content.digest()}
@@ -40,7 +54,7 @@ func (r *Reconciler) examine(ctx context.Context, name string, s *state, snapsho
 	}
 	s.keepExams(wanted...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
-	e := &examination{cancel: cancel, done: make(chan struct{})}
+	e := &examination{cancel: cancel, done: make(chan struct{}), began: r.Now()}
 	s.exams[digest] = e
 	go func() {
 		defer cancel()

@@ -115,6 +115,8 @@ type state struct {
 	served *program.Program
 	// outdated is what the resources are told is wrong with the present content, or "".
 	outdated string
+	// broken is what the Server was told is wrong while nothing is served, or "".
+	broken string
 	// revisions are those of the cluster, the newest first, once they have been read.
 	revisions     []revision
 	revisionsRead bool
@@ -144,13 +146,14 @@ func (r *Reconciler) Step(ctx context.Context, key types.NamespacedName) (time.D
 	if wrong != nil {
 		out.problem = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}
 	} else {
-		r.advance(ctx, p, s, out)
+		r.take(ctx, p, s, out)
 	}
+	r.stand(ctx, p, s, out)
 	if out.pending {
 		return 0, nil // the end of the examination is an event
 	}
 	defer r.first.tried(name)
-	if p.deleted() && wrong == nil {
+	if p.deleted() {
 		r.retire(ctx, p, s, out)
 	}
 	if out.gone {
@@ -196,7 +199,9 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 		return err
 	}
 	r.ConfigMaps.Forget(name)
-	r.Server.Mended(Package{Name: name}.origin(), "none")
+	if s.broken != "" {
+		r.Server.Broken(Package{Name: name}.origin(), name, "there is no Package "+name+" any more")
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, name)
@@ -221,10 +226,8 @@ func (r *Reconciler) withdraw(ctx context.Context, name string, s *state) error 
 	return nil
 }
 
-// advance reads the content of a Package, and serves it if that is right. Otherwise it serves what was
-// accepted last.
-func (r *Reconciler) advance(ctx context.Context, p Package, s *state, out *result) {
-	r.take(ctx, p, s, out)
+// stand serves what was accepted last if the content of a Package cannot be served.
+func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result) {
 	if out.pending || out.problem == nil {
 		return
 	}
@@ -349,7 +352,7 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 	if err != nil {
 		return err
 	}
-	s.served, s.outdated = next, ""
+	s.served, s.outdated, s.broken = next, "", ""
 	r.Server.Mended(p.origin(), kind.GroupKind().String())
 	r.Log.Info("package loaded", "package", p.Name, "kind", kind.GroupKind().String(), "version", kind.Version, "digest", next.Digest())
 	r.Recorder.Record(p.object, rollout.Event{Reason: ReasonLoaded, Message: fmt.Sprintf("serves %s by %s", kind.GroupKind(), next.Digest())})
@@ -369,8 +372,9 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 		}
 		s.outdated = told
 	}
-	if s.served == nil && !out.pending && told != "" {
+	if s.served == nil && !out.pending && told != "" && told != s.broken {
 		r.Server.Broken(p.origin(), p.Name, told)
+		s.broken = told
 	}
 }
 
@@ -408,7 +412,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err = errors.Join(out.problem.err, err)
 		return
 	}
-	s.served, s.outdated = next, told
+	s.served, s.outdated, s.broken = next, told, ""
 	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
 	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest())
 }

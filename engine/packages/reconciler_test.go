@@ -40,12 +40,15 @@ type site struct {
 	resources []Resource
 	installed error
 	refused   error
-	maps      map[string]*unstructured.Unstructured
+	// ended is why checks end without a result.
+	ended error
+	now   time.Time
+	maps  map[string]*unstructured.Unstructured
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, memory: memory.New(), maps: map[string]*unstructured.Unstructured{}}
+	s := &site{t: t, memory: memory.New(), now: time.Unix(1_800_000_000, 0), maps: map[string]*unstructured.Unstructured{}}
 	s.memory.Serve(Kind.GroupKind(), cluster.ClusterScoped)
 	s.memory.Serve(RevisionKind.GroupKind(), cluster.ClusterScoped)
 	s.restart()
@@ -57,7 +60,7 @@ func (s *site) restart() {
 	s.served, s.enqueue = map[schema.GroupKind]*program.Program{}, make(chan string, 100)
 	s.Reconciler = &Reconciler{
 		Cluster: s.memory, Revisions: s.memory, ConfigMaps: s, Examiner: s, Server: s, Recorder: s, Selector: labels.Everything(),
-		Enqueue: func(name string) { s.enqueue <- name }, Log: logr.Discard(), Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Enqueue: func(name string) { s.enqueue <- name }, Log: logr.Discard(), Now: func() time.Time { return s.now },
 	}
 }
 
@@ -158,6 +161,9 @@ func (s *site) call(format string, args ...any) {
 
 // Examine implements Examiner.
 func (s *site) Examine(_ context.Context, snapshot *source.Snapshot) (Candidate, error) {
+	if s.ended != nil {
+		return Candidate{}, s.ended
+	}
 	p, err := program.Load(snapshot)
 	if err != nil {
 		return Candidate{}, err
@@ -226,7 +232,7 @@ func (s *site) Get(_ context.Context, _ string, ref ConfigMapReference) (*unstru
 	return s.maps[ref.Namespace+"/"+ref.Name], nil
 }
 
-func (s *site) Forget(string)                                   {}
+func (s *site) Forget(string)                                    {}
 func (s *site) Record(*unstructured.Unstructured, rollout.Event) {}
 
 // A turn is what happens to the Package p, and what comes of it.
@@ -301,6 +307,16 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 		"a definition of somebody else": {"it is not replaced, and nothing is kept", []turn{
 			{func(s *site) { s.installed = &ForeignCRDError{Name: "x"}; s.apply("p", text("Thing", "a")) }, "False ForeignCRD", []string{"broken p: ForeignCRD" + sayswhy}},
 			{func(s *site) { s.installed = nil }, "True Served", []string{"install", "serve Thing"}},
+		}},
+		"a check that was ended": {"the machine may have been busy, and is not kept busy", []turn{
+			{func(s *site) { s.ended = errors.New("too slow"); s.apply("p", text("Thing", "a")) }, "False CheckFailed", []string{"broken p: CheckFailed" + sayswhy}},
+			{func(s *site) { s.ended = nil; s.now = s.now.Add(time.Minute) }, "False CheckFailed", nil},
+			{func(s *site) { s.now = s.now.Add(examineAgain) }, "True Served", []string{"install", "serve Thing"}},
+		}},
+		"a spec of a newer version": {"what was accepted last serves", []turn{
+			{apply(text("Thing", "a")), "True Served", []string{"install", "serve Thing"}},
+			{apply(with(text("Thing", "b"), map[string]any{"newer": true})), "False InvalidSpec", []string{"outdated: InvalidSpec" + sayswhy}},
+			{restart, "False InvalidSpec", []string{"install", "serve Thing outdated: InvalidSpec" + sayswhy}},
 		}},
 		"a ConfigMap that comes, changes and vanishes": {"what it had goes on", []turn{
 			{apply(map[string]any{"source": map[string]any{"configMap": map[string]any{"namespace": "ns", "name": "x"}}}), "False SourceNotFound", []string{"broken p: SourceNotFound" + sayswhy}},

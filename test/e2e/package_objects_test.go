@@ -1,16 +1,23 @@
 package e2e
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"operetta.dev/test/harness"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // servedTimeout is how long a new operator may take from kubectl apply to a served kind.
@@ -243,4 +250,105 @@ func TestContentOfAConfigMapIsServedAndSurvivesIt(t *testing.T) {
 	s.Patch(cr, harness.Spec(map[string]any{"text": "c"}))
 	s.ExpectData("note-shop", "text", "c")
 	s.ExpectData("note-shop", "version", "b")
+}
+
+func TestPackagesAreServedUnderTheShippedRole(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	text, err := os.ReadFile(filepath.Join(harness.Suite.Root, "config", "rbac", "operetta.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		shipped := &unstructured.Unstructured{}
+		if err := decoder.Decode(shipped); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if shipped.GetKind() != "ClusterRole" {
+			continue
+		}
+		shipped.SetName(s.Namespace)
+		s.Create(shipped)
+		t.Cleanup(func() { s.Delete(shipped) })
+		binding := harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", s.Namespace)
+		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": s.Namespace}
+		binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": s.User}}
+		s.Create(binding)
+		t.Cleanup(func() { s.Delete(binding) })
+	}
+	p := s.NewPackageObject("objrole")
+	rules := append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))
+	s.RestrictOperator(rules...)
+	s.StartPackageOperator()
+	p.Apply(p.Object(map[string]any{"source": map[string]any{"configMap": map[string]any{"namespace": s.Namespace, "name": "source"}}, "revisionHistoryLimit": int64(1)}))
+	source := s.Create(s.ConfigMap("source", map[string]any{"main.cue": p.Text(note("a"))}))
+	p.Expect("Ready", "True", "Served")
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
+	s.Patch(source, map[string]any{"data": map[string]any{"main.cue": p.Text(note("b"))}})
+	s.ExpectData("note-shop", "version", "b")
+	harness.Eventually(t, "the first revision to be deleted", func() error {
+		if n := len(p.Revisions()); n != 1 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+	s.Delete(cr)
+	s.ExpectFinished(cr)
+	s.Delete(p.Ref())
+	s.ExpectGone(p.Ref())
+}
+
+func TestAPolicyRefusesTheDeletionOfAPackageWithResources(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	out, err := exec.CommandContext(t.Context(), harness.Suite.Operetta, "install", "--packages-from-cluster", "--operator-user", s.User).Output()
+	if err != nil {
+		t.Fatalf("%v%s", err, harness.StderrOf(err))
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := decoder.Decode(u); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		// The policies about statuses would refuse the operators of other tests.
+		if strings.HasPrefix(u.GetName(), "operetta-deletion.") {
+			s.Create(u)
+			t.Cleanup(func() { s.Delete(u) })
+		}
+	}
+	s.StartPackageOperator()
+	p := s.NewPackageObject("objkept")
+	u := p.InlineBody(note("a"))
+	u.Object["spec"].(map[string]any)["deletionPolicy"] = "Refuse"
+	p.Apply(u)
+	p.Expect("Ready", "True", "Served")
+	cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
+	s.ExpectObject(p.Ref(), "to count it", func(u *unstructured.Unstructured) error {
+		if n := harness.Field(u, "status", "resources"); n != int64(1) {
+			return fmt.Errorf("it counts %v", n)
+		}
+		return nil
+	})
+	harness.Eventually(t, "the deletion to be refused", func() error { // a policy takes effect some time after its creation
+		dry := &client.DeleteOptions{DryRun: []string{"All"}}
+		if err := harness.Suite.Admin.Delete(t.Context(), p.Ref(), dry); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("the error is %w", err)
+		}
+		return nil
+	})
+	if err := harness.Suite.Admin.Delete(t.Context(), p.Ref()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "there are resources of its kind, 1 of them") {
+		t.Errorf("the error is %v", err)
+	}
+	s.Delete(cr)
+	s.ExpectFinished(cr)
+	harness.Eventually(t, "the deletion to be allowed", func() error { return harness.Suite.Admin.Delete(t.Context(), p.Ref()) })
+	s.ExpectGone(p.Ref())
 }
