@@ -355,7 +355,7 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 	s.served, s.outdated, s.broken = next, "", ""
 	r.Server.Mended(p.origin(), kind.GroupKind().String())
 	r.Log.Info("package loaded", "package", p.Name, "kind", kind.GroupKind().String(), "version", kind.Version, "digest", next.Digest())
-	r.Recorder.Record(p.object, rollout.Event{Reason: ReasonLoaded, Message: fmt.Sprintf("serves %s by %s", kind.GroupKind(), next.Digest())})
+	r.Recorder.Record(p.object, rollout.Event{Reason: string(ReasonLoaded), Message: fmt.Sprintf("serves %s by %s", kind.GroupKind(), next.Digest())})
 	return nil
 }
 

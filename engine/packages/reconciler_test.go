@@ -383,6 +383,49 @@ func TestTheStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 	}
 }
 
+func TestWayBackToAContentIsKeptAnewWhileItsRevisionIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	spec := func(name string) map[string]any {
+		out := text("Thing", name)
+		out["revisionHistoryLimit"] = int64(1)
+		return out
+	}
+	revisions := func() []*unstructured.Unstructured {
+		all, err := s.memory.ListLive(t.Context(), cluster.Selection{Kind: RevisionKind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	s.apply("p", spec("a"))
+	_ = s.step("p")
+	first := revisions()[0].DeepCopy()
+	first.SetFinalizers([]string{"foregroundDeletion"}) // as the API server does
+	if _, err := s.memory.Put("apiserver", first); err != nil {
+		t.Fatal(err)
+	}
+	s.apply("p", spec("b"))
+	_ = s.step("p")
+	s.apply("p", spec("a"))
+	_ = s.step("p")
+	if got := s.ready("p"); got != "True Served" {
+		t.Errorf("on the way back, Ready is %s: %v", got, s.get("p").Object["status"])
+	}
+	kept := 0
+	for _, u := range revisions() {
+		if u.GetDeletionTimestamp() == nil {
+			kept++
+			if u.GetName() == first.GetName() {
+				t.Error("the revision that is being deleted counts as kept")
+			}
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d revisions are kept", kept)
+	}
+}
+
 func TestOfTwoPackagesOfOneKindTheOneThatServedItServes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -10,44 +10,47 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// The reasons of the conditions of a Package, and of its events.
+// A Reason is why a condition of a Package is as it is; events have them, too.
+type Reason string
+
+// The reasons.
 const (
 	// ReasonLoaded: the content of the source is accepted.
-	ReasonLoaded = "Loaded"
+	ReasonLoaded Reason = "Loaded"
 	// ReasonServed: the content of the source is served.
-	ReasonServed = "Served"
+	ReasonServed Reason = "Served"
 	// ReasonInstalled: the CustomResourceDefinition is installed.
-	ReasonInstalled = "Installed"
+	ReasonInstalled Reason = "Installed"
 	// ReasonInvalid: the spec cannot be read, as it may be of a newer version.
-	ReasonInvalid = "InvalidSpec"
+	ReasonInvalid Reason = "InvalidSpec"
 	// ReasonSourceNotFound: the object with the files does not exist.
-	ReasonSourceNotFound = "SourceNotFound"
+	ReasonSourceNotFound Reason = "SourceNotFound"
 	// ReasonSourceUnreadable: the object with the files cannot be read.
-	ReasonSourceUnreadable = "SourceUnreadable"
+	ReasonSourceUnreadable Reason = "SourceUnreadable"
 	// ReasonBroken: the content has faults.
-	ReasonBroken = "PackageBroken"
+	ReasonBroken Reason = "PackageBroken"
 	// ReasonCheckFailed: the check was ended, because it took too much time or memory.
-	ReasonCheckFailed = "CheckFailed"
+	ReasonCheckFailed Reason = "CheckFailed"
 	// ReasonKindTaken: another package serves the kind.
-	ReasonKindTaken = "KindTaken"
+	ReasonKindTaken Reason = "KindTaken"
 	// ReasonKindInUse: the content has another kind, and there are resources of the present one.
-	ReasonKindInUse = "KindInUse"
+	ReasonKindInUse Reason = "KindInUse"
 	// ReasonCRDRefused: the API server refuses the CustomResourceDefinition.
-	ReasonCRDRefused = "CRDRefused"
+	ReasonCRDRefused Reason = "CRDRefused"
 	// ReasonForeignCRD: the CustomResourceDefinition of the cluster is not that of a package.
-	ReasonForeignCRD = "ForeignCRD"
+	ReasonForeignCRD Reason = "ForeignCRD"
 	// ReasonCRDNotInstalled: the CustomResourceDefinition is not installed yet.
-	ReasonCRDNotInstalled = "CRDNotInstalled"
+	ReasonCRDNotInstalled Reason = "CRDNotInstalled"
 	// ReasonNotKept: the content could not be kept as a revision.
-	ReasonNotKept = "NotKept"
+	ReasonNotKept Reason = "NotKept"
 	// ReasonNotServed: the controller has not begun.
-	ReasonNotServed = "NotServed"
+	ReasonNotServed Reason = "NotServed"
 	// ReasonPaused: the Package is paused, and its source has changed.
-	ReasonPaused = "Paused"
+	ReasonPaused Reason = "Paused"
 	// ReasonAwaitingApproval: the content has passed its checks, and nobody has approved it.
-	ReasonAwaitingApproval = "AwaitingApproval"
+	ReasonAwaitingApproval Reason = "AwaitingApproval"
 	// ReasonDeleting: the Package is deleted, and waits for its resources.
-	ReasonDeleting = "Deleting"
+	ReasonDeleting Reason = "Deleting"
 )
 
 // A ForeignCRDError says that the CustomResourceDefinition of a kind is not that of a package.
@@ -78,7 +81,7 @@ const (
 // A problem is why the content of a source is not served.
 type problem struct {
 	stage   stage
-	reason  string
+	reason  Reason
 	message string
 	faults  fault.Faults
 	// again is when it is tried again although nothing has changed, 0 for never.
@@ -108,7 +111,7 @@ func (p *problem) location(name string) string {
 	if p.stage == holding {
 		return ""
 	}
-	where := p.reason
+	where := string(p.reason)
 	if len(p.faults) > 0 {
 		f := p.faults[0]
 		if at := strings.Trim(f.Position.String()+": "+f.Path, ": "); at != "" {

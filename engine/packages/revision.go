@@ -76,6 +76,9 @@ func sortRevisions(all []revision) {
 // parseRevision reads a revision of a Package. It errors if the revision belongs to another Package, even
 // of the same name, or its files do not match its digest.
 func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
+	if u.GetDeletionTimestamp() != nil {
+		return revision{}, errors.New("it is being deleted")
+	}
 	owners := u.GetOwnerReferences()
 	if len(owners) != 1 || owners[0].UID != p.object.GetUID() {
 		return revision{}, errors.New("it belongs to another Package")
@@ -109,15 +112,11 @@ func (r *Reconciler) keep(ctx context.Context, p Package, s *state, snapshot *so
 		last = s.revisions[0].number
 	}
 	want := newRevision(p, snapshot, last+1)
-	if i := slices.IndexFunc(s.revisions, func(v revision) bool { return v.digest == snapshot.Digest() }); i >= 0 {
-		want.SetUID(s.revisions[i].uid)
-	}
 	u, err := r.Revisions.Apply(ctx, want)
 	if err != nil {
 		s.revisionsRead = false // somebody else may have written or deleted it
 		return fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
 	}
-	s.revisions = slices.DeleteFunc(s.revisions, func(v revision) bool { return v.digest == snapshot.Digest() })
 	s.revisions = append(s.revisions, revision{name: u.GetName(), uid: u.GetUID(), number: last + 1, digest: snapshot.Digest(), snapshot: snapshot})
 	sortRevisions(s.revisions)
 	return nil
@@ -134,7 +133,7 @@ func newRevision(p Package, snapshot *source.Snapshot, number int64) *unstructur
 		"package": p.Name, "revision": number, "digest": digest, "files": files,
 	}}}
 	u.SetGroupVersionKind(RevisionKind)
-	u.SetName(revisionName(p, digest))
+	u.SetName(revisionName(p, number, digest))
 	u.SetLabels(map[string]string{crd.PackageLabel: p.Name})
 	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{ //nolint:forcetypeassert // SetName has made it
 		"apiVersion": Kind.GroupVersion().String(), "kind": Kind.Kind, "name": p.Name, "uid": string(p.object.GetUID()), "controller": true,
@@ -142,11 +141,11 @@ func newRevision(p Package, snapshot *source.Snapshot, number int64) *unstructur
 	return u
 }
 
-// revisionName returns the name of the PackageRevision of a content. The revisions of an earlier Package of
-// the same name, which the garbage collector has not deleted yet, have other names.
-func revisionName(p Package, digest string) string {
+// revisionName returns the name of the PackageRevision of a content. No name is used twice: a revision of the
+// same content, or of an earlier Package of the same name, may be about to be deleted.
+func revisionName(p Package, number int64, digest string) string {
 	const bytes = 6 // enough to tell the revisions of one Package apart
-	sum := sha256.Sum256([]byte(string(p.object.GetUID()) + " " + digest))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", p.object.GetUID(), number, digest))
 	return p.Name + "-" + hex.EncodeToString(sum[:bytes])
 }
 

@@ -59,8 +59,8 @@ func (r *Reconciler) announce(p Package, wrong *problem, before, after map[strin
 	if wrong == nil || was != nil && is != nil && was.Reason == is.Reason && was.Message == is.Message {
 		return
 	}
-	r.Log.Info("the content of a Package is not served", "package", p.Name, "reason", wrong.reason, "message", wrong.message)
-	r.Recorder.Record(p.object, rollout.Event{Reason: wrong.reason, Message: wrong.message, Warning: wrong.needsPerson()})
+	r.Log.Info("the content of a Package is not served", "package", p.Name, "reason", string(wrong.reason), "message", wrong.message)
+	r.Recorder.Record(p.object, rollout.Event{Reason: string(wrong.reason), Message: wrong.message, Warning: wrong.needsPerson()})
 }
 
 // newStatus returns the status of a Package.
@@ -107,16 +107,16 @@ func retain(after, before map[string]any, names ...string) {
 
 // conditions returns the conditions of a Package.
 func conditions(s *state, out *result) []metav1.Condition {
-	ready := metav1.Condition{Type: status.ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonServed}
-	loaded := metav1.Condition{Type: ConditionLoaded, Status: metav1.ConditionTrue, Reason: ReasonLoaded}
-	defined := metav1.Condition{Type: ConditionCRDReady, Status: metav1.ConditionTrue, Reason: ReasonInstalled}
+	ready := metav1.Condition{Type: status.ConditionReady, Status: metav1.ConditionTrue, Reason: string(ReasonServed)}
+	loaded := metav1.Condition{Type: ConditionLoaded, Status: metav1.ConditionTrue, Reason: string(ReasonLoaded)}
+	defined := metav1.Condition{Type: ConditionCRDReady, Status: metav1.ConditionTrue, Reason: string(ReasonInstalled)}
 	if s.served != nil {
 		kind := s.served.GroupVersionKind()
 		ready.Message = "serves " + kind.GroupKind().String()
 		loaded.Message = "the content of the source is accepted"
 		defined.Message = fmt.Sprintf("the cluster serves %s %s", kind.GroupVersion(), kind.Kind)
 	} else {
-		defined.Status, defined.Reason, defined.Message = metav1.ConditionFalse, ReasonCRDNotInstalled, "nothing is served"
+		defined.Status, defined.Reason, defined.Message = metav1.ConditionFalse, string(ReasonCRDNotInstalled), "nothing is served"
 	}
 	all := []metav1.Condition{ready, loaded, defined}
 	wrong := out.problem
@@ -134,7 +134,7 @@ func conditions(s *state, out *result) []metav1.Condition {
 		all[1].Message = "the content of the source is accepted"
 	}
 	if wrong.needsPerson() {
-		all = append(all, metav1.Condition{Type: status.ConditionStalled, Status: metav1.ConditionTrue, Reason: wrong.reason, Message: wrong.message})
+		all = append(all, metav1.Condition{Type: status.ConditionStalled, Status: metav1.ConditionTrue, Reason: string(wrong.reason), Message: wrong.message})
 	}
 	return withDeletion(all, out)
 }
@@ -142,14 +142,14 @@ func conditions(s *state, out *result) []metav1.Condition {
 // withDeletion says in the condition Ready what a deleted Package waits for.
 func withDeletion(all []metav1.Condition, out *result) []metav1.Condition {
 	if out.waits != "" {
-		all[0].Status, all[0].Reason, all[0].Message = metav1.ConditionFalse, ReasonDeleting, out.waits
+		all[0].Status, all[0].Reason, all[0].Message = metav1.ConditionFalse, string(ReasonDeleting), out.waits
 	}
 	return all
 }
 
 // fail makes a condition say what is wrong.
 func fail(c *metav1.Condition, wrong *problem, instead string) {
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, wrong.reason, status.Shorten(wrong.message, status.MaxMessage-len(instead))+instead
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(wrong.reason), status.Shorten(wrong.message, status.MaxMessage-len(instead))+instead
 }
 
 // servedInstead says what is served although the content of the source is not.

@@ -144,7 +144,7 @@ func TestPackageDoesNotTakeOverADefinitionOfSomebodyElse(t *testing.T) {
 		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
 	}
 	s.Create(definition)
-	t.Cleanup(func() { s.Delete(definition) })
+	t.Cleanup(func() { harness.RemoveForGood(t, definition) })
 	before := s.ExpectObject(definition, "to be established", func(u *unstructured.Unstructured) error {
 		if harness.Condition(u, "Established")["status"] != "True" {
 			return harness.ErrNotYet

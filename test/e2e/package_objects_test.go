@@ -272,12 +272,12 @@ func TestPackagesAreServedUnderTheShippedRole(t *testing.T) {
 		}
 		shipped.SetName(s.Namespace)
 		s.Create(shipped)
-		t.Cleanup(func() { s.Delete(shipped) })
+		t.Cleanup(func() { harness.RemoveForGood(t, shipped) })
 		binding := harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", s.Namespace)
 		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": s.Namespace}
 		binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": s.User}}
 		s.Create(binding)
-		t.Cleanup(func() { s.Delete(binding) })
+		t.Cleanup(func() { harness.RemoveForGood(t, binding) })
 	}
 	p := s.NewPackageObject("objrole")
 	rules := append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))
@@ -320,7 +320,7 @@ func TestAPolicyRefusesTheDeletionOfAPackageWithResources(t *testing.T) {
 		// The policies about statuses would refuse the operators of other tests.
 		if strings.HasPrefix(u.GetName(), "operetta-deletion.") {
 			s.Create(u)
-			t.Cleanup(func() { s.Delete(u) })
+			t.Cleanup(func() { harness.RemoveForGood(t, u) })
 		}
 	}
 	s.StartPackageOperator()

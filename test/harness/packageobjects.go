@@ -70,11 +70,11 @@ func (p *PackageObject) Apply(u *unstructured.Unstructured) {
 		return
 	}
 	p.env.Create(u.DeepCopy())
-	p.T.Cleanup(func() { removeForGood(p.T, p.Ref()) })
+	p.T.Cleanup(func() { RemoveForGood(p.T, p.Ref()) })
 }
 
-// removeForGood deletes an object whatever its finalizers: the operator of the test has ended.
-func removeForGood(t *testing.T, u *unstructured.Unstructured) {
+// RemoveForGood deletes an object whatever its finalizers: the operator of the test has ended.
+func RemoveForGood(t *testing.T, u *unstructured.Unstructured) {
 	ctx := context.WithoutCancel(t.Context()) // the context of a test ends before its cleanups
 	present, err := GetOrNil(ctx, u)
 	if err != nil || present == nil {
