@@ -29,19 +29,22 @@ race='./cmd/operetta ./engine/cluster ./engine/compile ./engine/controller ./eng
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
-sweeps='^Test(A1A2|A3|A4|B1)'
-# Tests that compare templates with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each has an
-# evaluator of its own, so there is nothing that could race.
-templates='^Test(TemplatesSay|EveryForm)'
+sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
+# Tests that compare templates and workers with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each
+# has an evaluator of its own, so there is nothing that could race.
+templates='^Test(TemplatesSay|EveryForm|WorkersReturn)'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
-serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|WorkersReturnWhatCUEReturns|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
+serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
 # about what is printed, and one that is in neither list runs with the race detector, too.
 printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|secrets|usage|version|vet)$'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more.
 fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
+# Packages that the stage unit tests and vets as well are not vetted again, which with the race detector would be from
+# scratch.
+vetted=-vet=off
 # The garbage collector takes a third of the time of what evaluates much, and there is memory.
 collector=GOGC=400
 # All is compiled as the binary is, or each stage would compile again what others did, and a clone in another
@@ -67,22 +70,24 @@ stage_lint() { make lint; }
 stage_build() { make build; }
 stage_unit() {
 	local -x $collector
-	go_test "$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")" && (cd schemas/internal/k8sgen && go_test ./...)
+	# A lane has the stage that runs the sweeps at full length; without it, here is a sample of each.
+	local skip='^$'
+	[ -z "${OPERETTA_LANE:-}" ] || skip="$sweeps|$templates"
+	go_test "$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")" -skip "$skip" && (cd schemas/internal/k8sgen && go_test ./...)
 }
 stage_race() {
 	local -x $collector CGO_ENABLED=1
-	go_test "$race" -race -skip "$sweeps|$templates|$serial|$printing"
+	go_test "$race" $vetted -race -skip "$sweeps|$templates|$serial|$printing"
 }
 stage_sweep() {
 	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=9000
-	go_test './engine/reconcile ./engine/evaluate ./test/eval' -run "$sweeps|$templates"
+	go_test './engine/reconcile ./engine/evaluate ./test/eval' $vetted -run "$sweeps|$templates"
 }
 stage_fuzz() {
-	local dir targets failed=0
+	local targets failed=0
 	targets=$(git grep -oE '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | sed -E 's,/[^/]*:func , ,' | sort -u)
-	for dir in $(cut -d ' ' -f 1 <<<"$targets" | sort -u); do
-		go test -c -fuzz=Fuzz -o "$results/fuzzers/$dir/" "./$dir" || failed=1
-	done
+	cut -d ' ' -f 1 <<<"$targets" | sort -u |
+		xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' go test -c -fuzz=Fuzz -o "$results/fuzzers/{}/" './{}' || failed=1
 	export fuzz_time cache
 	cache=$(go env GOCACHE)/fuzz/$(go list -m)
 	# A target may take what others leave to it: the time is what is set, and what it finds is kept.
@@ -91,7 +96,7 @@ stage_fuzz() {
 	return $failed
 }
 stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" -timeout=20m; }
-stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" -count=1; }
+stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -count=1; }
 # They run a binary, of which go test does not see that its source has changed.
 # What hostile tenants do is a load for the whole machine, so it comes after the others.
 stage_e2e() {

@@ -118,7 +118,7 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 	}
 	write(hangingPackage)
 	e := newTestExaminer("operetta")
-	e.limits.Time = 3 * time.Second
+	e.limits.Time = time.Second
 	wrong, err := readPackage(filepath.Dir(file))
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/testcase"
 	"operetta.dev/engine/vet"
 	"operetta.dev/engine/worker"
 )
@@ -33,6 +34,8 @@ const (
 	examineAll   = "all"   // both, and the complete Kubernetes types
 	// examineReport is examineAll and what does not translate to a template.
 	examineReport = "report"
+	// examineTest runs the tests of the package.
+	examineTest = "test"
 )
 
 // A finding is the result of examining one package.
@@ -47,6 +50,8 @@ type finding struct {
 	Warnings fault.Faults `json:"warnings,omitempty"`
 	// Untranslated is what is evaluated by CUE, or by a template for each value.
 	Untranslated fault.Faults `json:"untranslated,omitempty"`
+	// Tests are the results of the tests of the package.
+	Tests []testcase.Result `json:"tests,omitempty"`
 	// Unknown are questions about kinds that only a cluster knows.
 	Unknown fault.Faults `json:"unknown,omitempty"`
 	// Kinds are the kinds of the objects that it renders, as far as the source shows them.
@@ -60,7 +65,7 @@ const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:    "worker {check|crd|all|report} MEMORY TIME SCOPES",
+		Use:    "worker {check|crd|all|report|test} MEMORY TIME SCOPES",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
 		Args:   usageArgs(cobra.ExactArgs(4)),
@@ -126,6 +131,9 @@ func decodeScopes(text string) vet.Scopes {
 
 // examineInProcess examines a package in this process.
 func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
+	if mode == examineTest {
+		return runTests(snapshot)
+	}
 	f := examineLight(mode, snapshot, scopes)
 	if mode == examineAll || mode == examineReport {
 		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()

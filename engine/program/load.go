@@ -87,7 +87,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	base := ctx.BuildInstance(inst)
 	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID()}
 	p.static = p.fill(nil)
-	p.readText(inst.Files)
+	p.readText(inst)
 	if err := p.findContract(ctx, inst); err != nil {
 		return nil, nil, err
 	}
@@ -104,8 +104,8 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 }
 
 // readText reads the text of the package.
-func (p *Program) readText(files []*ast.File) {
-	p.index = syntax.Read(files)
+func (p *Program) readText(inst *build.Instance) {
+	p.index = syntax.ReadInstance(inst)
 	p.crUsed, p.liveUsed, p.inputsUsed = p.resource(), project(p.index, "live"), project(p.index, "inputs")
 	p.viewed = p.parts()
 	p.digests = refersToDigests(p.index.References())

@@ -34,13 +34,14 @@ func project(x *syntax.Index, root string) *projection {
 			out.add(r.Path[1:], r.Extent)
 		}
 	}
-	for _, path := range x.Declared(root) {
-		if root == "live" {
-			out.constrain(path)
-			continue
+	for _, r := range x.Declarations(root) {
+		out.add(r.Path[1:], r.Extent)
+	}
+	if root == "cr" {
+		// What the author forbids in a resource has to be seen.
+		for _, path := range x.Declared(root) {
+			out.add(path, syntax.Whole)
 		}
-		// A constraint on a field is as much a reference to it as an expression is.
-		out.add(path, syntax.Whole)
 	}
 	out.complete()
 	return out
@@ -73,22 +74,6 @@ func (p *projection) child(name string) *projection {
 		p.fields[name] = &projection{}
 	}
 	return p.fields[name]
-}
-
-// constrain makes elements whole of which the package constrains something at a path, or below or above
-// it: what it requires of them may not be what it selects.
-func (p *projection) constrain(path []string) {
-	switch {
-	case p == nil:
-	case p.each != nil:
-		p.all = true
-	case len(path) > 0:
-		p.fields[path[0]].constrain(path[1:])
-	default:
-		for _, field := range p.fields {
-			field.constrain(nil)
-		}
-	}
 }
 
 // complete adds to every field what is read of each, and sorts the fields.

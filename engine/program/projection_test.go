@@ -149,7 +149,8 @@ func TestOnlyWhatIsReadOfElementsIsPartOfTheView(t *testing.T) {
 		"a loop and the object":                   {text: "status: n: [for c in live.web.d.status.conditions {c.type}]\n_o: live.web.d", same: false},
 		"another component in a loop":             {text: `status: n: [for d in live.web for c in d.status.conditions {c.type}]`, same: true},
 		"a type of the author for elements":       {text: "live: web: d: status: conditions: [...{type!: string, status!: string, lastTransitionTime!: =~\"^1\"}]\nstatus: n: [for c in live.web.d.status.conditions {c.type}]", same: false},
-		"a type of the author for an object":      {text: "#D: {...}\nlive: web: d: #D\nstatus: n: [for c in live.web.d.status.conditions {c.type}]", same: false},
+		"a type of the author for an object":      {text: "#D: {status?: {...}, ...}\nlive: web: d: #D\nstatus: n: [for c in live.web.d.status.conditions {c.type}]", same: true},
+		"such a type that reads the object":       {text: "#D: {status?: {...}, first: *status.conditions[0] | null, ...}\nlive: web: d: #D\nstatus: n: [for c in live.web.d.status.conditions {c.type}]", same: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

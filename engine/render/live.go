@@ -2,6 +2,7 @@ package render
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,6 +37,34 @@ type view struct {
 	// placed are the objects that were put as if the operator had applied them. The value says
 	// whether the manifest was complete.
 	placed map[cluster.Ref]bool
+}
+
+// configMap is where the operator's configuration is, in a namespace that no resource is in.
+var configMap = types.NamespacedName{Namespace: "operetta-render", Name: "config"}
+
+// configured returns the name of the operator's ConfigMap; its zero value is none.
+func configured(in Input) types.NamespacedName {
+	if in.Config == nil {
+		return types.NamespacedName{}
+	}
+	return configMap
+}
+
+// configure puts the operator's configuration into the cluster, as an administrator writes it.
+func (v *view) configure(p *program.Program) error {
+	if v.in.Config == nil {
+		return nil
+	}
+	text, err := json.Marshal(v.in.Config) // JSON is YAML
+	if err != nil {
+		return fmt.Errorf("the configuration: %w", err)
+	}
+	_, err = v.world.Put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": configMap.Namespace, "name": configMap.Name},
+		"data":     map[string]any{p.Name() + ".yaml": string(text)},
+	}})
+	return err
 }
 
 // fill puts the objects of the Input into the cluster: definitions first, the custom resource last.

@@ -6,12 +6,12 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -31,6 +31,8 @@ type Input struct {
 	// Manifests are observed objects, which are matched with rendered objects and inputs by their
 	// identity, and CustomResourceDefinitions.
 	Manifests []map[string]any
+	// Config is the configuration of the operator, or nil.
+	Config map[string]any
 }
 
 // Output is the decision about an Input.
@@ -54,6 +56,10 @@ type Output struct {
 	Absent []string
 	// Unmatched are the live objects that are neither rendered objects nor inputs.
 	Unmatched []string
+	// Status are the author's status fields that could be evaluated.
+	Status map[string]any
+	// Redactor knows the Secrets that were read, for whatever else the caller prints.
+	Redactor *redact.Redactor
 }
 
 // Object is a rendered object and the component that it belongs to.
@@ -114,7 +120,10 @@ func inNamespace(manifest map[string]any, namespace string) map[string]any {
 // Render decides about one custom resource as a reconcile would. Faults of the resource and of the
 // package are in the Output; it errors only if the decision itself fails.
 func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
-	v := &view{world: dryrun.New(types.NamespacedName{}, p), in: in, placed: map[cluster.Ref]bool{}}
+	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}}
+	if err := v.configure(p); err != nil {
+		return Output{}, err
+	}
 	if err := v.fill(p); err != nil {
 		return Output{}, err
 	}
@@ -135,12 +144,12 @@ func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
 
 // output returns the last decision.
 func (v *view) output(d reconcile.Decision) Output {
-	out := Output{CR: v.cr.Object}
+	out := Output{CR: v.cr.Object, Redactor: d.Redactor}
 	if invalid := d.Rollout.Invalid; len(invalid) > 0 {
 		out.Invalid = redacted(d, invalid)
 		return out
 	}
-	out.Components, out.Hooks = d.Components, d.Rollout.Hooks
+	out.Components, out.Hooks, out.Status = d.Components, d.Rollout.Hooks, d.Rollout.Status
 	if len(out.Components) == 0 {
 		out.Components = undecided(d.Rollout.Components) // to be drawn
 	}

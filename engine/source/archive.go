@@ -22,8 +22,10 @@ type archive struct {
 	Dir    string `json:"dir"`
 	Digest string `json:"digest"`
 	// DisplayPrefix is the prefix with which messages show the names of files.
-	DisplayPrefix string            `json:"shown,omitempty"`
-	Files         map[string]string `json:"files"`
+	DisplayPrefix string `json:"shown,omitempty"`
+	// Tested is the folder whose tests are among the files, or "".
+	Tested string            `json:"tested,omitempty"`
+	Files  map[string]string `json:"files"`
 }
 
 // archiveFormat is the only format so far.
@@ -34,7 +36,7 @@ const maxArchive = 6*maxTotalSize + 1<<20
 
 // archiveOf returns the archive of a snapshot of a folder.
 func archiveOf(folder string, s *Snapshot) archive {
-	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Files: map[string]string{}}
+	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Tested: s.tested, Files: map[string]string{}}
 	for name, f := range s.authored {
 		a.Files[name] = string(f.Data)
 	}
@@ -62,7 +64,7 @@ func (a archive) snapshot() (*Snapshot, error) {
 		}
 		files[name] = &fstest.MapFile{Data: []byte(a.Files[name])}
 	}
-	s, err := New(files, a.Dir, nil)
+	s, err := newSnapshot(files, a.Dir, a.Tested, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,9 @@ type collector struct {
 	module   string
 	language string
 	files    fstest.MapFS
-	seen     map[string]bool
+	// tested is the folder whose tests are read, too, or "".
+	tested string
+	seen   map[string]bool
 	// folders are the CUE files of the folders that were read.
 	folders map[string][]candidate
 	// size is the size of files in bytes, read the size of all files that were read to find
@@ -53,8 +55,10 @@ type collector struct {
 //
 // It does not report a file that does not parse, whose imports it does not follow, nor an import
 // that does not exist: the compiler reports both better, and with positions.
-func collect(fsys fs.FS, dir string) (*collector, error) {
-	c := &collector{fsys: fsys, files: fstest.MapFS{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
+//
+// tested is the folder whose tests are gathered, too, or "".
+func collect(fsys fs.FS, dir, tested string) (*collector, error) {
+	c := &collector{fsys: fsys, tested: tested, files: fstest.MapFS{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
 	if err := c.readModule(); err != nil {
 		return nil, err
 	}
@@ -168,7 +172,7 @@ func (c *collector) readFolder(dir string) ([]candidate, error) {
 	if known, ok := c.folders[dir]; ok {
 		return known, nil
 	}
-	names, err := cueFiles(c.fsys, dir)
+	names, err := cueFiles(c.fsys, dir, c.tested)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +278,7 @@ func (c *collector) packageName(dir string) string {
 	if dir != "." {
 		return path.Base(dir)
 	}
-	names, _ := cueFiles(c.files, dir)
+	names, _ := cueFiles(c.files, dir, "")
 	for _, name := range names {
 		if f, _ := parser.ParseFile(name, c.files[name].Data, parser.PackageClauseOnly); f != nil && f.PackageName() != "" {
 			return f.PackageName()
@@ -283,8 +287,12 @@ func (c *collector) packageName(dir string) string {
 	return dir
 }
 
-// cueFiles returns the files of a folder that may belong to a package, sorted.
-func cueFiles(fsys fs.FS, dir string) ([]string, error) {
+// testSuffix is how the names of files with tests end.
+const testSuffix = "_test.cue"
+
+// cueFiles returns the files of a folder that may belong to a package, sorted: its tests only if it is the
+// tested folder.
+func cueFiles(fsys fs.FS, dir, tested string) ([]string, error) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the package: %w", err)
@@ -293,7 +301,7 @@ func cueFiles(fsys fs.FS, dir string) ([]string, error) {
 	for _, e := range entries {
 		n := e.Name()
 		// The cue command ignores tests, tools and hidden files too.
-		if e.IsDir() || path.Ext(n) != ".cue" || strings.HasSuffix(n, "_test.cue") || strings.HasSuffix(n, "_tool.cue") || n[0] == '.' || n[0] == '_' {
+		if e.IsDir() || path.Ext(n) != ".cue" || strings.HasSuffix(n, testSuffix) && dir != tested || strings.HasSuffix(n, "_tool.cue") || n[0] == '.' || n[0] == '_' {
 			continue
 		}
 		names = append(names, path.Join(dir, n))

@@ -91,7 +91,7 @@ func embedsController(dir string) bool {
 		return false
 	}
 	defer d.root.Close()
-	names, err := cueFiles(d, rel)
+	names, err := cueFiles(d, rel, "")
 	if err != nil {
 		return false
 	}

@@ -17,12 +17,25 @@ import (
 // program does. It follows links that stay within the folder of the module.
 func Folder(dir string) (*Snapshot, error) { return NewReader(dir).Read() }
 
+// FolderWithTests returns a snapshot of the package in a folder on disk together with its tests, the files whose
+// names end in _test.cue. It errors like Folder.
+func FolderWithTests(dir string) (*Snapshot, error) {
+	r := NewReader(dir)
+	r.tests = true
+	return r.Read()
+}
+
 // New returns a snapshot of the package in the folder dir of a module's file system. display
 // returns the name under which messages show a file; nil leaves names as they are. It errors
 // like Folder.
 func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error) {
+	return newSnapshot(fsys, dir, "", display)
+}
+
+// newSnapshot is New for a package with the tests of a folder, if that is not "".
+func newSnapshot(fsys fs.FS, dir, tested string, display func(string) string) (*Snapshot, error) {
 	dir = cleanPath(dir)
-	c, err := collect(fsys, dir)
+	c, err := collect(fsys, dir, tested)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
 	}
@@ -40,6 +53,7 @@ func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error)
 		language: c.language,
 		digest:   digestOf(c.files),
 		display:  display,
+		tested:   tested,
 		files:    all,
 		authored: c.files,
 	}, nil

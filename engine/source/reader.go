@@ -13,6 +13,8 @@ import (
 // sizes and modification times of the files.
 type Reader struct {
 	dir string
+	// tests is true if the tests of the package are read, too.
+	tests bool
 
 	last *Snapshot
 	err  error
@@ -41,7 +43,11 @@ func (r *Reader) Read() (*Snapshot, error) {
 		return nil, fmt.Errorf("package %s: reading the package: %w", rel, err)
 	}
 	defer d.root.Close()
-	s, err := New(d, rel, nil)
+	tested := ""
+	if r.tests {
+		tested = cleanPath(rel)
+	}
+	s, err := newSnapshot(d, rel, tested, nil)
 	if err == nil {
 		s.name = filepath.Base(abs) // a package may be the root of its module
 		s.origin = "folder " + r.dir

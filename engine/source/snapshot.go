@@ -26,6 +26,8 @@ type Snapshot struct {
 	display  func(string) string
 	// prefix is the prefix with which messages show the names of files.
 	prefix string
+	// tested is the folder whose tests belong to the snapshot, or "".
+	tested string
 	// authored are the author's files; files also contains the engine's schemas.
 	authored, files fstest.MapFS
 }
@@ -63,6 +65,20 @@ func (s *Snapshot) Complete() (*Snapshot, error) {
 	return &out, nil
 }
 
+// WithoutTests returns the snapshot of the same files that has no tests.
+func (s *Snapshot) WithoutTests() *Snapshot {
+	out := *s
+	out.tested, out.authored, out.files = "", maps.Clone(s.authored), maps.Clone(s.files)
+	for name := range s.authored {
+		if path.Dir(name) == s.tested && strings.HasSuffix(name, testSuffix) {
+			delete(out.authored, name)
+			delete(out.files, name)
+		}
+	}
+	out.digest = digestOf(out.authored)
+	return &out
+}
+
 // Display returns the name under which messages show a file of FS.
 func (s *Snapshot) Display(name string) string { return s.display(name) }
 
@@ -76,7 +92,7 @@ func (s *Snapshot) Folders(importPath string) []string {
 		candidates = foldersOf("", importPath)[1:2]
 	}
 	return slices.DeleteFunc(candidates, func(dir string) bool {
-		names, err := cueFiles(s.files, dir)
+		names, err := cueFiles(s.files, dir, "")
 		return err != nil || len(names) == 0
 	})
 }
@@ -87,7 +103,7 @@ func (s *Snapshot) Folders(importPath string) []string {
 func (s *Snapshot) Files(dir string) []string {
 	var out []string
 	for at := dir; ; at = path.Dir(at) {
-		names, err := cueFiles(s.files, at)
+		names, err := cueFiles(s.files, at, s.tested)
 		if err != nil && at == dir {
 			return nil
 		}

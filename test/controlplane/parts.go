@@ -105,7 +105,7 @@ func (l layout) etcdArgs() []string {
 		// A crash of the machine loses the data, and the folder with it.
 		"--unsafe-no-fsync",
 		// A lone member need not wait for others before it elects itself.
-		"--heartbeat-interval=10", "--election-timeout=100",
+		"--heartbeat-interval=50", "--election-timeout=500",
 		"--log-level=warn",
 	}
 }

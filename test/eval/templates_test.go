@@ -30,7 +30,7 @@ func templateSessions(t *testing.T) int {
 	if os.Getenv("OPERETTA_TEMPLATE_SESSIONS") != "" && err != nil {
 		t.Fatal(err)
 	}
-	return max(n, 2000)
+	return max(n, 600)
 }
 
 // perShape is how many sessions have the same fields with other values.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
@@ -54,8 +55,10 @@ type Index struct {
 	otherEdges []DerivedEdge
 	// references are all references of the package, by position.
 	references []Reference
-	// readings are what the references read.
-	readings []Reading
+	// readings are what the references read, and declarations what the types look at that are declared
+	// for the data fields.
+	readings     []Reading
+	declarations map[string][]Reading
 	// selections are the places at which names of them are selected.
 	selections map[fault.Origin][]Selection
 	// needed are the references to fields of the spec, and whether a component always
@@ -71,6 +74,8 @@ type Index struct {
 	secretSpec    [][]string
 	secretContent []Member
 	files         []*ast.File
+	// imports leads to what is imported. It is nil once the index is read.
+	imports *imports
 }
 
 // A reader fills an index.
@@ -84,9 +89,22 @@ type reader struct {
 	clauses map[ast.Clause]bool
 }
 
-// Read returns the index of the text of a package.
+// Read returns the index of the text of a package without what it imports.
 func Read(files []*ast.File) *Index {
-	x := &reader{clauses: map[ast.Clause]bool{}, Index: &Index{
+	x := newReader(files)
+	x.imports = &imports{}
+	return read(x)
+}
+
+// ReadInstance returns the index of the text of a package, and looks at definitions that it imports.
+func ReadInstance(inst *build.Instance) *Index {
+	x := newReader(inst.Files)
+	x.imports = &imports{instance: inst, read: map[*build.Instance]*Index{}}
+	return read(x)
+}
+
+func newReader(files []*ast.File) *reader {
+	return &reader{clauses: map[ast.Clause]bool{}, Index: &Index{
 		files:            files,
 		fields:           map[string][]Member{},
 		conditionalParts: map[string][]string{},
@@ -99,9 +117,13 @@ func Read(files []*ast.File) *Index {
 		edges:            map[string][]DerivedEdge{},
 		labelled:         map[string][]Member{},
 		selections:       map[fault.Origin][]Selection{},
+		declarations:     map[string][]Reading{},
 	}}
+}
+
+func read(x *reader) *Index {
 	x.readFields()
-	x.foreign = x.foreign || usesSelf(files) || x.aliasesData()
+	x.foreign = x.foreign || usesSelf(x.files) || x.aliasesData()
 	x.addRootGuards()
 	for _, m := range x.fields["components"] {
 		x.addComponents(m)
@@ -117,8 +139,10 @@ func Read(files []*ast.File) *Index {
 	}
 	x.deriveOthers()
 	x.references = x.allReferences()
-	x.fromData = fieldsFromData(files)
+	x.addDeclarations()
+	x.fromData = fieldsFromData(x.files)
 	x.addSecrets()
+	x.imports = nil
 	return x.Index
 }
 

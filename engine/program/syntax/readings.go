@@ -32,7 +32,7 @@ func (x *Index) Readings() []Reading { return slices.Clone(x.readings) }
 
 // readingsOf returns what some references read.
 func (x *reader) readingsOf(all []found) []Reading {
-	u := usesIn(x.Index)
+	u := x.uses()
 	var out []Reading
 	for _, f := range all {
 		at := slices.Concat(f.Path[:len(f.Path)-f.literal], f.chain.names())
@@ -50,18 +50,32 @@ type uses struct {
 	extents map[*ast.Ident]Extent
 	// elements are the chains that begin with the variable of a comprehension.
 	elements map[*ast.ForClause][]chain
+	// parameters are the chains that are arguments of definitions, with what these read.
+	parameters map[*ast.Ident][]Reading
+	// applications are the chains that do not begin with a name.
+	applications []chain
 }
 
-// usesIn returns the uses in a package.
-func usesIn(x *Index) uses {
-	u := uses{sources: map[*ast.Ident]*ast.ForClause{}, extents: map[*ast.Ident]Extent{}, elements: map[*ast.ForClause][]chain{}}
+// uses returns the uses in a package.
+func (x *Index) uses() *uses {
+	if x.imports.uses != nil {
+		return x.imports.uses
+	}
+	u := &uses{
+		sources: map[*ast.Ident]*ast.ForClause{}, extents: map[*ast.Ident]Extent{},
+		elements: map[*ast.ForClause][]chain{}, parameters: map[*ast.Ident][]Reading{},
+	}
 	for _, f := range x.files {
 		u.walk(x, f)
+	}
+	x.imports.uses = u
+	for _, c := range u.applications { // which need all others
+		u.apply(x, c)
 	}
 	return u
 }
 
-func (u uses) walk(x *Index, n ast.Node) {
+func (u *uses) walk(x *Index, n ast.Node) {
 	ast.Walk(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Field:
@@ -91,9 +105,13 @@ func (u uses) walk(x *Index, n ast.Node) {
 }
 
 // chain records a chain that begins with a name, and reports whether it was one.
-func (u uses) chain(x *Index, e ast.Expr) bool {
+func (u *uses) chain(x *Index, e ast.Expr) bool {
 	c, ok := asChain(e)
-	if !ok || c.root() == nil {
+	if !ok {
+		return false
+	}
+	if c.root() == nil {
+		u.applications = append(u.applications, c)
 		return false
 	}
 	for _, s := range c.steps {
@@ -111,7 +129,7 @@ func isNameOf(declared, id *ast.Ident) bool { return declared != nil && declared
 
 // count records what the argument of len does not read: the elements of a list, also if a
 // comprehension makes the list of them.
-func (u uses) count(arg ast.Expr) {
+func (u *uses) count(arg ast.Expr) {
 	if root := valueOf(arg); root != nil {
 		u.extents[root] = Members
 	}
@@ -134,19 +152,22 @@ func (u uses) count(arg ast.Expr) {
 
 // valueOf returns the name at the beginning of the chain whose value an expression has, or nil: that of a chain, or
 // of one that is the default beside an empty list or struct.
-func valueOf(e ast.Expr) *ast.Ident {
+func valueOf(e ast.Expr) *ast.Ident { return valueChain(e).root() }
+
+// valueChain returns the chain of valueOf.
+func valueChain(e ast.Expr) chain {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
-		return valueOf(e.X)
+		return valueChain(e.X)
 	case *ast.BinaryExpr:
 		preferred, ok := e.X.(*ast.UnaryExpr)
 		if e.Op == token.OR && ok && preferred.Op == token.MUL && isEmpty(e.Y) {
-			return valueOf(preferred.X)
+			return valueChain(preferred.X)
 		}
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		return chainOf(e).root()
+		return chainOf(e)
 	}
-	return nil
+	return chain{}
 }
 
 func isEmpty(e ast.Expr) bool {
@@ -160,9 +181,16 @@ func isEmpty(e ast.Expr) bool {
 }
 
 // below returns what is read of the value of a chain that is at a path.
-func (u uses) below(c chain, at []string) []Reading {
+func (u *uses) below(c chain, at []string) []Reading {
 	if extent, ok := u.extents[c.root()]; ok {
 		return []Reading{{at, extent}}
+	}
+	if parts, ok := u.parameters[c.root()]; ok {
+		out := []Reading{{at, Presence}}
+		for _, p := range parts {
+			out = append(out, Reading{slices.Concat(at, p.Path), p.Extent})
+		}
+		return out
 	}
 	clause, ok := u.sources[c.root()]
 	if !ok {

@@ -1,0 +1,147 @@
+package testcase
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/util/json"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/redact"
+)
+
+// maxShown bounds how much of a value a message has, in bytes.
+const maxShown = 200
+
+// A comparison finds where something is not as it is wanted.
+type comparison struct {
+	redactor *redact.Redactor
+	// secrets are the paths of the content of Secrets.
+	secrets map[string]bool
+	found   []Difference
+}
+
+// add adds a difference, with secrets masked.
+func (c *comparison) add(at fault.Position, path, format string, args ...any) {
+	c.found = append(c.found, Difference{Position: at, Path: path, Message: c.redactor.Text(fmt.Sprintf(format, args...))})
+}
+
+// compare compares a value with what is wanted at a path. Of a struct, only the wanted fields have to be there.
+func (c *comparison) compare(path cue.Path, want cue.Value, got any) {
+	switch want.IncompleteKind() {
+	case cue.StructKind:
+		c.compareStruct(path, want, got)
+	case cue.ListKind:
+		c.compareList(path, want, got)
+	default:
+		c.compareScalar(path, want, got)
+	}
+}
+
+func (c *comparison) compareStruct(path cue.Path, want cue.Value, got any) {
+	fields, err := want.Fields()
+	have, isStruct := got.(map[string]any)
+	if err != nil || !isStruct {
+		c.differs(path, want, got)
+		return
+	}
+	for fields.Next() {
+		name, v := fields.Selector().Unquoted(), fields.Value()
+		at := below(path, cue.Str(name))
+		value, exists := have[name]
+		if !exists {
+			c.add(program.PositionOf(v), at.String(), "want %s, and there is none, but %s", c.wanted(at, v), names(have))
+			continue
+		}
+		c.compare(at, v, value)
+	}
+}
+
+func (c *comparison) compareList(path cue.Path, want cue.Value, got any) {
+	elements, err := want.List()
+	have, isList := got.([]any)
+	if err != nil || !isList {
+		c.differs(path, want, got)
+		return
+	}
+	n := 0
+	for ; elements.Next(); n++ {
+		if n < len(have) {
+			c.compare(below(path, cue.Index(n)), elements.Value(), have[n])
+		}
+	}
+	open := want.LookupPath(cue.MakePath(cue.AnyIndex)).Exists()
+	if n > len(have) || n < len(have) && !open {
+		c.add(program.PositionOf(want), path.String(), "want %d elements, got %d: %s", n, len(have), c.value(path, have))
+	}
+}
+
+// compareScalar compares a value: it has to be the same, and a constraint has to hold.
+func (c *comparison) compareScalar(path cue.Path, want cue.Value, got any) {
+	value := want.Context().Encode(got)
+	switch {
+	case want.IsConcrete():
+		a, errA := want.MarshalJSON()
+		b, errB := value.MarshalJSON()
+		if errA == nil && errB == nil && string(a) == string(b) {
+			return
+		}
+	case want.Unify(value).Validate(cue.Concrete(true)) == nil:
+		return
+	}
+	c.differs(path, want, got)
+}
+
+// differs adds that a value is not as it is wanted.
+func (c *comparison) differs(path cue.Path, want cue.Value, got any) {
+	c.add(program.PositionOf(want), path.String(), "want %s, got %s", c.wanted(path, want), c.value(path, got))
+}
+
+// wanted returns what is wanted as a text, without the content of Secrets.
+func (c *comparison) wanted(path cue.Path, v cue.Value) string {
+	switch {
+	case c.secret(path):
+		return "other content"
+	case v.IncompleteKind() == cue.StructKind:
+		return "a struct"
+	}
+	return short(strings.Join(strings.Fields(fmt.Sprint(v)), " "))
+}
+
+// value returns a value as a text, without the content of Secrets.
+func (c *comparison) value(path cue.Path, v any) string {
+	if c.secret(path) {
+		return "content that is not shown"
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "a value that is no JSON"
+	}
+	return short(string(data))
+}
+
+// secret reports whether a value is in the content of a Secret, or has it.
+func (c *comparison) secret(path cue.Path) bool {
+	at := path.String()
+	for content := range c.secrets {
+		if at == content || strings.HasPrefix(at, content+".") || strings.HasPrefix(content, at+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// short returns the beginning of a long text.
+func short(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShown], "") + "..."
+}
+
+// below returns a path with one more element.
+func below(path cue.Path, s cue.Selector) cue.Path {
+	return cue.MakePath(append(slices.Clone(path.Selectors()), s)...)
+}

@@ -1,0 +1,16 @@
+// Package testcase runs the tests of an operator package: CUE files beside it that say what the operator
+// decides about a custom resource, in some state of the cluster.
+//
+//	tests: "the least that a user may write": {
+//		given: cr: spec: image: "nginx"
+//		want: objects: web: deployment: spec: replicas: 3
+//	}
+//
+// It decides nothing itself: package render makes the decision as a reconcile would, and this package compares
+// it with what the test wants. Only what a test writes is compared. A value has to be the same, and a constraint has to hold.
+//
+//	results, err := testcase.Run(ctx, p, testcase.Read(withTests))
+//	for _, r := range results { ... } // r.Differences
+//
+// It neither finds the files (package source) nor prints results (the command does).
+package testcase

@@ -1,0 +1,243 @@
+package testcase
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
+	"operetta.dev/engine/rollout"
+)
+
+// A Result is what became of one test. It can cross a process boundary.
+type Result struct {
+	Name     string         `json:"name"`
+	Position fault.Position `json:"position"`
+	// Differences are what the operator decides otherwise; a test without any has passed.
+	Differences []Difference `json:"differences,omitempty"`
+}
+
+// A Difference is one value that is not as it is wanted.
+type Difference struct {
+	// Position is where the value is wanted, or where the package has a fault that no test wants.
+	Position fault.Position `json:"position"`
+	// Path is the path of the value below want, such as objects.web.deployment.spec.replicas, or "".
+	Path string `json:"path,omitempty"`
+	// Message says what differs, with secrets masked.
+	Message string `json:"message"`
+}
+
+// Run runs tests of a package one after the other. It errors when the context ends; what is wrong with a
+// test is in its result.
+func Run(ctx context.Context, p *program.Program, tests []Test) ([]Result, error) {
+	out := make([]Result, 0, len(tests))
+	for _, t := range tests {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		out = append(out, Result{Name: t.Name, Position: t.Position, Differences: t.run(ctx, p)})
+	}
+	return out, nil
+}
+
+// run returns what is decided otherwise than the test wants.
+func (t Test) run(ctx context.Context, p *program.Program) []Difference {
+	in, err := t.given(p)
+	if err != nil {
+		return t.wrong(err)
+	}
+	pattern, err := t.wantedError()
+	if err != nil {
+		return t.wrong(err)
+	}
+	out, err := render.Render(ctx, p, in)
+	if err != nil {
+		return t.wrong(err)
+	}
+	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out)}
+	faults := slices.Concat(out.Invalid, out.Faults)
+	switch {
+	case pattern == nil:
+		for _, f := range faults {
+			c.add(f.Position, "", "%s", f.Text())
+		}
+	case !slices.ContainsFunc(faults, func(f fault.Fault) bool { return pattern.MatchString(f.Error()) }):
+		c.add(program.PositionOf(t.want("error")), "error", "want a fault that matches %q, got %s", pattern, listed(faults))
+	}
+	for _, text := range out.Unmatched {
+		c.add(t.Position, "", "given: %s is neither an object of the resource nor an input", text)
+	}
+	t.compareParts(c, out)
+	c.compareAbsent(t.want("absent"), out)
+	return c.found
+}
+
+// compareParts compares what has the form of what is wanted.
+func (t Test) compareParts(c *comparison, out render.Output) {
+	for _, part := range []struct {
+		name string
+		got  map[string]any
+	}{
+		{"objects", objectsOf(out)},
+		{"edges", edgesOf(out)},
+		{"verdicts", verdictsOf(out)},
+		{"components", componentsOf(out)},
+		{"status", out.Status},
+	} {
+		if want := t.want(part.name); want.Exists() {
+			c.compare(cue.MakePath(cue.Str(part.name)), want, part.got)
+		}
+	}
+}
+
+// wrong returns an error as the only differences of a test.
+func (t Test) wrong(err error) []Difference {
+	if faults, ok := errors.AsType[fault.Faults](err); ok {
+		var out []Difference
+		for _, f := range faults {
+			out = append(out, Difference{Position: f.Position, Message: f.Text()})
+		}
+		return out
+	}
+	return []Difference{{Position: t.Position, Message: err.Error()}}
+}
+
+// objectsOf returns the rendered objects by component and name.
+func objectsOf(out render.Output) map[string]any {
+	all := map[string]any{}
+	for _, o := range out.Objects() {
+		in(all, o.Component)[o.Name] = o.Manifest
+	}
+	return all
+}
+
+// secretsOf returns the paths of the content of Secrets.
+func secretsOf(out render.Output) map[string]bool {
+	secrets := map[string]bool{}
+	for _, o := range out.Objects() {
+		if o.Identity.GroupVersionKind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+			for _, field := range []string{"data", "stringData"} {
+				secrets[cue.MakePath(cue.Str("objects"), cue.Str(o.Component), cue.Str(o.Name), cue.Str(field)).String()] = true
+			}
+		}
+	}
+	return secrets
+}
+
+// edgesOf returns the dependencies by component.
+func edgesOf(out render.Output) map[string]any {
+	all := map[string]any{}
+	for _, c := range out.Components {
+		for _, e := range c.Source.Edges {
+			in(all, c.Name)[e.To] = map[string]any{"until": string(e.Until), "optional": e.Optional, "origin": string(e.Origin)}
+		}
+	}
+	return all
+}
+
+// verdictsOf returns what the conditions of each component come to.
+func verdictsOf(out render.Output) map[string]any {
+	all := map[string]any{}
+	for _, c := range out.Components {
+		all[c.Name] = map[string]any{
+			"when":     string(c.Source.When.Verdict),
+			"requires": verdicts(c.Source.Requires),
+			"verify":   verdicts(c.Source.Verify),
+			"failed":   verdicts(c.Source.Failed),
+		}
+	}
+	return all
+}
+
+func verdicts(predicates []program.Predicate) map[string]any {
+	out := map[string]any{}
+	for _, p := range predicates {
+		out[p.Name] = string(p.Verdict)
+	}
+	return out
+}
+
+// componentsOf returns what the status would say of each component.
+func componentsOf(out render.Output) map[string]any {
+	all := map[string]any{}
+	for _, c := range out.Components {
+		all[c.Name] = map[string]any{"state": string(c.State), "reason": string(c.Reason), "message": c.Message}
+	}
+	return all
+}
+
+// in returns the map below a key, which it makes if there is none.
+func in(all map[string]any, key string) map[string]any {
+	below, ok := all[key].(map[string]any)
+	if !ok {
+		below = map[string]any{}
+		all[key] = below
+	}
+	return below
+}
+
+// compareAbsent compares which components and objects are not applied.
+func (c *comparison) compareAbsent(want cue.Value, out render.Output) {
+	applied := objectsOf(out)
+	known := map[string]rollout.DecidedComponent{}
+	for _, component := range out.Components {
+		known[component.Name] = component
+	}
+	fields, err := want.Fields()
+	for err == nil && fields.Next() {
+		component, v := fields.Selector().Unquoted(), fields.Value()
+		path := "absent." + component
+		objects, _ := applied[component].(map[string]any)
+		switch _, exists := known[component]; {
+		case !exists:
+			c.add(program.PositionOf(v), path, "the package has no such component; it has %s", names(known))
+		case v.IncompleteKind() == cue.BoolKind && len(objects) > 0:
+			c.add(program.PositionOf(v), path, "want no object, got %s", names(objects))
+		default:
+			below, err := v.Fields()
+			for err == nil && below.Next() {
+				if name := below.Selector().Unquoted(); objects[name] != nil {
+					c.add(program.PositionOf(below.Value()), path+"."+name, "want no such object, got one")
+				}
+			}
+		}
+	}
+}
+
+// names returns the sorted keys of a map as a text.
+func names[T any](of map[string]T) string {
+	keys := slices.Sorted(maps.Keys(of))
+	if len(keys) == 0 {
+		return "none"
+	}
+	text := keys[0]
+	for _, k := range keys[1:] {
+		text += ", " + k
+	}
+	return text
+}
+
+// listed returns faults as a text.
+func listed(faults fault.Faults) string {
+	if len(faults) == 0 {
+		return "none"
+	}
+	return faults.Error()
+}
+
+// String returns a difference on one line, which begins with file:line.
+func (d Difference) String() string {
+	text := d.Message
+	if d.Path != "" {
+		text = d.Path + ": " + text
+	}
+	if d.Position.IsZero() {
+		return text
+	}
+	return d.Position.String() + ": " + text
+}

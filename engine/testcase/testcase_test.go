@@ -1,0 +1,123 @@
+package testcase_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/engine/testcase"
+)
+
+// shop is the package of these tests.
+const shop = `package shop
+import "operetta.dev/schemas/operator"
+operator.#Controller
+group: "example.com", kind: "Shop"
+versions: v1: spec: #Spec
+#Spec: {name!: string, size: int & <=9 | *1, open: bool | *true, password: string | *"swordfish"}
+cr: spec: #Spec
+live: _
+inputs: token: {apiVersion: "v1", kind: "ConfigMap", name: "token"}
+config: greeting: string | *"hello"
+components: data: objects: {
+	cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "shop", data: {name: cr.spec.name, size: "\(cr.spec.size)", greeting: config.greeting}}
+	secret: {apiVersion: "v1", kind: "Secret", metadata: name: "shop", stringData: password: cr.spec.password}
+	list: {apiVersion: "v1", kind: "Service", metadata: name: "shop", spec: ports: [{port: 80, name: "a"}, {port: 81, name: "b"}]}
+}
+components: door: {
+	when: cr.spec.open
+	dependsOn: data: until: "applied"
+	objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "door", data: token: inputs.token.object.data.token}
+	verify: big: cr.spec.size >= 3
+}
+status: seen: *live.data.cm.data.seen | "never"
+`
+
+// TestATestSaysWhatIsDecidedOtherwise has each test of a package, by its fields, with what it says.
+func TestATestSaysWhatIsDecidedOtherwise(t *testing.T) {
+	t.Parallel()
+	const given = `given: cr: spec: name: "ann"` + "\n"
+	const token = `given: others: t: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "token", data: token: "T"}` + "\n"
+	for name, c := range map[string]struct {
+		test string
+		want []string
+	}{
+		"only what is written is compared":         {given + `want: objects: data: cm: data: name: "ann"`, nil},
+		"a value that is another one":              {given + `want: objects: data: cm: data: name: "bob"`, []string{`shop_test.cue:4: objects.data.cm.data.name: want "bob", got "ann"`}},
+		"a default that is expected to be another": {given + `want: objects: data: cm: data: size: "2"`, []string{`shop_test.cue:4: objects.data.cm.data.size: want "2", got "1"`}},
+		"a constraint that holds":                  {given + `want: objects: data: cm: data: name: =~"^a"`, nil},
+		"a constraint that does not hold":          {given + `want: objects: data: cm: data: name: =~"^b"`, []string{`shop_test.cue:4: objects.data.cm.data.name: want =~"^b", got "ann"`}},
+		"a field that is not there":                {given + `want: objects: data: cm: data: nme: "ann"`, []string{`shop_test.cue:4: objects.data.cm.data.nme: want "ann", and there is none, but greeting, name, size`}},
+		"an object that is not there":              {given + `want: objects: data: pod: {}`, []string{`shop_test.cue:4: objects.data.pod: want a struct, and there is none, but cm, list, secret`}},
+		"a list has each element":                  {given + `want: objects: data: list: spec: ports: [{port: 80}, {port: 81}]`, nil},
+		"a list that is shorter":                   {given + `want: objects: data: list: spec: ports: [{port: 80}]`, []string{`shop_test.cue:4: objects.data.list.spec.ports: want 1 elements, got 2: [{"name":"a","port":80},{"name":"b","port":81}]`}},
+		"a list of which the beginning is wanted":  {given + `want: objects: data: list: spec: ports: [{port: 80}, ...]`, nil},
+		"an element that is another":               {given + `want: objects: data: list: spec: ports: [{port: 80}, {port: 82}]`, []string{`shop_test.cue:4: objects.data.list.spec.ports[1].port: want 82, got 81`}},
+		"the content of a Secret is not shown":     {given + `want: objects: data: secret: stringData: password: "hunter2"`, []string{`shop_test.cue:4: objects.data.secret.stringData.password: want other content, got content that is not shown`}},
+		"nor where the whole of it is compared":    {given + `want: objects: data: secret: stringData: "hunter2"`, []string{`shop_test.cue:4: objects.data.secret.stringData: want other content, got content that is not shown`}},
+		"a component that is excluded":             {`given: cr: spec: {name: "ann", open: false}` + "\n" + `want: {absent: door: true, components: door: state: "Excluded", verdicts: door: when: "False"}`, nil},
+		"a component that should be absent":        {given + token + `want: absent: data: true`, []string{`shop_test.cue:5: absent.data: want no object, got cm, list, secret`}},
+		"an object that should be absent":          {given + `want: absent: data: cm: true`, []string{`shop_test.cue:4: absent.data.cm: want no such object, got one`}},
+		"a component that the package lacks":       {given + `want: absent: garden: true`, []string{`shop_test.cue:4: absent.garden: the package has no such component; it has data, door`}},
+		"an input":                                 {given + token + `want: objects: door: cm: data: token: "T"`, nil},
+		"a ConfigMap that is no input":             {given + `given: others: t: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "tokn"}` + "\n" + `want: {}`, []string{`shop_test.cue:3: given: ConfigMap default/tokn is neither an object of the resource nor an input`}},
+		"a live object":                            {given + `given: live: data: cm: data: seen: "now"` + "\n" + `want: status: seen: "now"`, nil},
+		"a live object that is misspelled":         {given + `given: live: data: cmm: data: seen: "now"` + "\n" + `want: status: seen: "now"`, []string{`shop_test.cue:3: given: data.cmm is neither an object of the resource nor an input`, `shop_test.cue:5: status.seen: want "now", got "never"`}},
+		"the configuration of the administrator":   {given + `given: config: greeting: "hi"` + "\n" + `want: objects: data: cm: data: greeting: "hi"`, nil},
+		"an edge":                                  {given + `want: edges: door: data: until: "applied"`, nil},
+		"an edge of another kind":                  {given + `want: edges: door: data: until: "verified"`, []string{`shop_test.cue:4: edges.door.data.until: want "verified", got "applied"`}},
+		"a verdict":                                {given + token + `want: verdicts: door: verify: big: "False"`, nil},
+		"a resource that is invalid":               {`given: cr: spec: {name: "ann", size: 10}` + "\n" + `want: error: "size.*<=9"`, nil},
+		"a fault that no test wants":               {`given: cr: spec: {name: "ann", size: 10}` + "\n" + `want: {}`, []string{`shop.cue:6: spec.size: invalid value 10 (out of bound <=9)`}},
+		"a fault that does not come":               {given + `want: error: "size"`, []string{`shop_test.cue:4: error: want a fault that matches "size", got none`}},
+		"a pattern that is none":                   {given + `want: error: "("`, []string{"shop_test.cue:3: want.error: error parsing regexp: missing closing ): `(`"}},
+		"a given value that is not concrete":       {`given: cr: spec: name: string` + "\n" + `want: {}`, []string{`shop_test.cue:3: tests.t.given.cr.spec.name: required, but not set (must be string)`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			results := run(t, "package shop\n\ntests: t: {"+c.test+"}\n")
+			for _, d := range results[0].Differences {
+				got = append(got, d.String())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// run runs the tests of a file beside the package.
+func run(t *testing.T, tests string) []testcase.Result {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "shop")
+	err := errors.Join(
+		os.Mkdir(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "shop.cue"), []byte(shop), 0o600),
+		os.WriteFile(filepath.Join(dir, "shop_test.cue"), []byte(tests), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := source.FolderWithTests(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withTests, err := program.Load(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Load(snapshot.WithoutTests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := testcase.Run(t.Context(), p, testcase.Read(withTests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
