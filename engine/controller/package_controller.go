@@ -91,6 +91,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	}
 	m.packageMissing.release(kind)
 	if err := m.add(c, p); err != nil {
+		m.abandon(kind, c) // the kind may be served later
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
 	return nil

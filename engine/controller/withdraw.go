@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/program"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -22,15 +23,34 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 			return fmt.Errorf("package %s: waiting for its controller to end: %w", p.Name(), err)
 		}
 	}
-	m.patches.Remove(c.reconciler.Patches)
+	if c.reconciler != nil {
+		m.patches.Remove(c.reconciler.Patches)
+	}
 	// The watch of the kind goes on: the client waits for its own writes on that one for good, so a client that
 	// is to serve the kind again cannot have another one.
 	kind := p.GroupVersionKind()
-	m.mu.Lock()
-	delete(m.controllers, kind.GroupKind())
-	m.mu.Unlock()
+	m.release(kind.GroupKind())
 	m.packageMissing.noteWithdrawn(packageMissingKind{GroupVersionKind: kind, pkg: p.Name(), namespaced: !p.Meta().ClusterScoped, reach: new(p.Reach())})
 	return nil
+}
+
+// release makes a kind free for another controller.
+func (m *Manager) release(kind schema.GroupKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.controllers, kind)
+}
+
+// abandon ends what has begun of a controller that cannot be added to the manager, and frees its kind.
+func (m *Manager) abandon(kind schema.GroupKind, c *packageController) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	for _, part := range c.parts {
+		if err := part.stop(ctx); err != nil {
+			m.options.Log.Error(err, "a part of a controller does not end", "kind", kind.String())
+		}
+	}
+	m.release(kind)
 }
 
 // addPart adds a part of a controller to the manager, which runs it until the controller is withdrawn.
