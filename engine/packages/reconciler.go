@@ -310,7 +310,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 	if wrong := r.leavesKind(ctx, s, kind); wrong != nil {
 		return wrong
 	}
-	if wrong := r.claim(ctx, p, kind.GroupKind()); wrong != nil {
+	if wrong := r.claim(ctx, p, s, kind.GroupKind()); wrong != nil {
 		return wrong
 	}
 	if err := r.setFinalizer(ctx, p); err != nil {
@@ -385,7 +385,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err = errors.Join(out.problem.err, err)
 		return
 	}
-	if last == nil || out.problem.stage == loading && last.digest == s.content.digest() {
+	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
 		return
 	}
 	exam := r.examine(ctx, p.Name, s, last.snapshot)
@@ -397,7 +397,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		return
 	}
 	next := exam.candidate.Program
-	if wrong := r.claim(ctx, p, next.GroupVersionKind().GroupKind()); wrong != nil {
+	if wrong := r.claim(ctx, p, s, next.GroupVersionKind().GroupKind()); wrong != nil {
 		out.problem.addMessage(wrong.message)
 		out.problem.again = wrong.again
 		return
@@ -418,20 +418,19 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 }
 
 // claim makes a Package the only one of a kind.
-func (r *Reconciler) claim(ctx context.Context, p Package, kind schema.GroupKind) *problem {
+func (r *Reconciler) claim(ctx context.Context, p Package, s *state, kind schema.GroupKind) *problem {
 	others, err := r.Cluster.ListCached(ctx, cluster.Selection{Kind: Kind})
 	if err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	by := r.claims[kind]
-	if by == p.Name {
-		return nil
-	}
+	by, ours := r.claims[kind], s.served != nil && s.served.GroupVersionKind().GroupKind() == kind
 	holder := ""
 	switch from := r.Server.ServedBy(kind); {
-	case by != "":
+	case ours, by == p.Name && from == "":
+		return nil
+	case by != "" && by != p.Name:
 		holder = Package{Name: by}.origin()
 	case from != "":
 		holder = from

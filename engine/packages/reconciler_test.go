@@ -318,6 +318,11 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 			{apply(with(text("Thing", "b"), map[string]any{"newer": true})), "False InvalidSpec", []string{"outdated: InvalidSpec" + sayswhy}},
 			{restart, "False InvalidSpec", []string{"install", "serve Thing outdated: InvalidSpec" + sayswhy}},
 		}},
+		"a folder that was quicker": {"both are named, and the kind may become free", []turn{
+			{func(s *site) { s.refused = errors.New("taken"); s.apply("p", text("Thing", "a")) }, "False NotServed", []string{"install", "broken p: NotServed" + sayswhy}},
+			{func(s *site) { s.refused = nil; s.serveFolder(true) }, "False KindTaken", []string{"broken p: KindTaken" + sayswhy}},
+			{func(s *site) { s.serveFolder(false) }, "True Served", []string{"install", "serve Thing"}},
+		}},
 		"a ConfigMap that comes, changes and vanishes": {"what it had goes on", []turn{
 			{apply(map[string]any{"source": map[string]any{"configMap": map[string]any{"namespace": "ns", "name": "x"}}}), "False SourceNotFound", []string{"broken p: SourceNotFound" + sayswhy}},
 			{func(s *site) { s.setConfigMap("1", "a") }, "True Served", []string{"install", "serve Thing"}},
@@ -340,6 +345,26 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// serveFolder has a folder serve the kind Thing, or end that.
+func (s *site) serveFolder(serves bool) {
+	kind := schema.GroupKind{Group: "example.com", Kind: "Thing"}
+	delete(s.served, kind)
+	if !serves {
+		return
+	}
+	files := map[string]string{}
+	for name, content := range text("Thing", "folder")["source"].(map[string]any)["inline"].(map[string]any) {
+		files[name] = content.(string)
+	}
+	snapshot, err := source.Files("other", "folder x", files)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.served[kind], err = program.Load(snapshot); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
