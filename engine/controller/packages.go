@@ -22,9 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// packageWorkers is how many Packages take a step at once. Their examinations run beside the steps.
-const packageWorkers = 4
-
 var _ packages.Server = (*Manager)(nil)
 
 // ServePackages makes the manager serve the Packages of the cluster that a selector selects. It returns

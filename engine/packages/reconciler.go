@@ -39,19 +39,22 @@ type Examiner interface {
 }
 
 // A Server runs the controllers of packages; controller.Manager is one.
-type Server interface { //nolint:interfacebloat // it is the part of one type that is used here
+type Server interface {
 	// ServedBy returns where the files of the package that serves a kind are from, or "".
 	ServedBy(kind schema.GroupKind) string
+	// Serve begins the controller of a package.
 	Serve(p *program.Program) error
 	// ServeOutdated is Serve for an earlier version; fault says what is wrong with the present one.
 	ServeOutdated(p *program.Program, fault string) error
+	// Swap makes the controller of a package use another version of it.
 	Swap(ctx context.Context, was, p *program.Program) error
 	// Outdated says what is wrong with the present files of a package, or, with "", that nothing is.
 	Outdated(ctx context.Context, p *program.Program, fault string) error
 	// Withdraw ends the controller of a package, and returns when none of its reconciles runs.
 	Withdraw(ctx context.Context, p *program.Program) error
-	// Broken says that there is no version of a package that can be served, and Mended that there is.
+	// Broken says that there is no version of a package that can be served.
 	Broken(origin, name, fault string)
+	// Mended says that there is one, of a kind.
 	Mended(origin, kind string)
 	// Resources returns the custom resources of a package, from the cache of its controller.
 	Resources(ctx context.Context, kind schema.GroupVersionKind) ([]Resource, error)
@@ -78,6 +81,7 @@ type ConfigMaps interface {
 
 // A Recorder records events.
 type Recorder interface {
+	// Record records one event of an object.
 	Record(u *unstructured.Unstructured, e rollout.Event)
 }
 
@@ -343,7 +347,7 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 		}
 		r.release(was.GroupVersionKind().GroupKind(), kind.GroupKind())
 	}
-	err := error(nil)
+	var err error
 	if s.served == nil {
 		err = r.Server.Serve(next)
 	} else {
@@ -426,7 +430,7 @@ func (r *Reconciler) claim(ctx context.Context, p Package, s *state, kind schema
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	by, ours := r.claims[kind], s.served != nil && s.served.GroupVersionKind().GroupKind() == kind
-	holder := ""
+	var holder string
 	switch from := r.Server.ServedBy(kind); {
 	case ours, by == p.Name && from == "":
 		return nil

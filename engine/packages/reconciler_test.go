@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -153,7 +154,7 @@ func (s *site) take() []string {
 	return out
 }
 
-func (s *site) call(format string, args ...any) {
+func (s *site) callf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
@@ -174,7 +175,7 @@ func (s *site) Examine(_ context.Context, snapshot *source.Snapshot) (Candidate,
 // InstallCRD implements Examiner.
 func (s *site) InstallCRD(context.Context, *apiextensionsv1.CustomResourceDefinition) error {
 	if s.installed == nil {
-		s.call("install")
+		s.callf("install")
 	}
 	return s.installed
 }
@@ -190,34 +191,34 @@ func (s *site) Serve(p *program.Program) error {
 	if s.refused != nil {
 		return s.refused
 	}
-	s.call("serve %s", p.GroupVersionKind().Kind)
+	s.callf("serve %s", p.GroupVersionKind().Kind)
 	s.served[p.GroupVersionKind().GroupKind()] = p
 	return nil
 }
 
 func (s *site) ServeOutdated(p *program.Program, fault string) error {
-	s.call("serve %s outdated: %s", p.GroupVersionKind().Kind, fault)
+	s.callf("serve %s outdated: %s", p.GroupVersionKind().Kind, fault)
 	s.served[p.GroupVersionKind().GroupKind()] = p
 	return nil
 }
 
 func (s *site) Swap(_ context.Context, _, p *program.Program) error {
-	s.call("swap %s", p.GroupVersionKind().Kind)
+	s.callf("swap %s", p.GroupVersionKind().Kind)
 	return nil
 }
 
 func (s *site) Outdated(_ context.Context, _ *program.Program, fault string) error {
-	s.call("outdated: %s", fault)
+	s.callf("outdated: %s", fault)
 	return nil
 }
 
 func (s *site) Withdraw(_ context.Context, p *program.Program) error {
-	s.call("withdraw %s", p.GroupVersionKind().Kind)
+	s.callf("withdraw %s", p.GroupVersionKind().Kind)
 	delete(s.served, p.GroupVersionKind().GroupKind())
 	return nil
 }
 
-func (s *site) Broken(_, name, fault string) { s.call("broken %s: %s", name, fault) }
+func (s *site) Broken(_, name, fault string) { s.callf("broken %s: %s", name, fault) }
 func (s *site) Mended(_, _ string)           {}
 
 func (s *site) Resources(context.Context, schema.GroupVersionKind) ([]Resource, error) {
@@ -248,9 +249,7 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 	t.Parallel()
 	wrong := map[string]any{"source": map[string]any{"inline": map[string]any{"main.cue": "package p\nx: 1\nx: 2\n"}}}
 	with := func(spec map[string]any, more map[string]any) map[string]any {
-		for name, v := range more {
-			spec[name] = v
-		}
+		maps.Copy(spec, more)
 		return spec
 	}
 	apply := func(spec map[string]any) func(*site) { return func(s *site) { s.apply("p", spec) } }

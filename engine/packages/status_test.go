@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/fault"
-	"os"
 )
 
 func TestDefinitionsAreValidAndThoseOfTheConfiguration(t *testing.T) {

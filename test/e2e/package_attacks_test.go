@@ -59,19 +59,17 @@ func TestPackagesThatAreWrongSayWhyAndHarmNoOther(t *testing.T) {
 		"nocode":   {"it is no operator", "main.cue", "}", "PackageBroken", "main.cue:"},
 		"import":   {"modules are not fetched", "main.cue", body + "import \"example.com/x\"\n", "PackageBroken", "main.cue:"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := s.NewPackageObject("objwrong" + name)
-			p.Apply(p.Inline(map[string]any{row.file: p.Text(row.body)}))
-			u := p.Expect("Ready", "False", row.says, row.message)
-			if err := harness.HasCondition(u, "Loaded", "False", row.says); err != nil {
-				t.Errorf("%s: %v", row.reason, err)
-			}
-			if harness.Field(u, "status", "digest") != nil || len(u.GetFinalizers()) > 0 {
-				t.Errorf("%s: something is served, or held: %v", row.reason, u.Object)
-			}
-			s.Delete(p.Ref())
-			s.ExpectGone(p.Ref())
-		})
+		p := s.NewPackageObject("objwrong" + name)
+		p.Apply(p.Inline(map[string]any{row.file: p.Text(row.body)}))
+		u := p.Expect("Ready", "False", row.says, row.message)
+		if err := harness.HasCondition(u, "Loaded", "False", row.says); err != nil {
+			t.Errorf("%s: %s: %v", name, row.reason, err)
+		}
+		if harness.Field(u, "status", "digest") != nil || len(u.GetFinalizers()) > 0 {
+			t.Errorf("%s: %s: something is served, or held: %v", name, row.reason, u.Object)
+		}
+		s.Delete(p.Ref())
+		s.ExpectGone(p.Ref())
 	}
 	cr := s.Create(good.Thing(s.Env, "shop", map[string]any{}))
 	s.ExpectResourceReady(cr)

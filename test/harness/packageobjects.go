@@ -75,6 +75,7 @@ func (p *PackageObject) Apply(u *unstructured.Unstructured) {
 
 // RemoveForGood deletes an object whatever its finalizers: the operator of the test has ended.
 func RemoveForGood(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // the context of a test ends before its cleanups
 	present, err := GetOrNil(ctx, u)
 	if err != nil || present == nil {
