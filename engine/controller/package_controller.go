@@ -37,6 +37,8 @@ type packageController struct {
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
+	// parts are what the manager runs for the controller.
+	parts []*stoppable
 }
 
 // use makes the next reconciles use a version of the package, and notes what is wrong with its present
@@ -90,6 +92,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	}
 	m.packageMissing.release(kind)
 	if err := m.add(c, p); err != nil {
+		m.abandon(kind, c) // the kind may be served later
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
 	return nil
@@ -105,7 +108,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		return err
 	}
 	inputs := watch.NewInputs(m.manager, c.enqueueReaders)
-	if err := m.manager.Add(inputs); err != nil {
+	if err := m.addPart(c, inputs); err != nil {
 		return err
 	}
 	c.objects = m.caches.Cluster(watch.OwnerKind{
@@ -140,7 +143,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err := ctrlr.Watch(&c.enqueuer); err != nil {
 		return err
 	}
-	return m.manager.Add(ctrlr)
+	return m.addPart(c, ctrlr)
 }
 
 // reportDuplicateOperator reports that another process reconciles the kind of a resource as well.

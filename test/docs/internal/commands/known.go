@@ -64,6 +64,10 @@ var Left = map[string]string{
 	"go test ./test/e2e":                                                     "it is a part of make test, which runs this test",
 	"go install ./cmd/operetta":                                              "it writes into a folder of the user; make build compiles the same",
 	"docker build -t operetta:latest .":                                      "it needs Docker; test/image builds the image without it",
+	"operetta run --packages-from-cluster":                                   "tests of test/e2e run it",
+	"kubectl apply -f greeting.yaml":                                         "TestOneFileMakesANewOperatorWorkInFiveSeconds of test/e2e applies such a file",
+	"kubectl wait --for=condition=Ready package/greeting":                    "the same test waits for this condition",
+	"kubectl get packages":                                                   "the columns are those of the definition, which the API server accepts in test/e2e",
 	"kubectl auth can-i create deployments --as system:serviceaccount:operetta-system:operetta": "its exit code is the answer, which is no until docs/install.md is played",
 	"kubectl -n operetta-system logs deployment/operetta":                                       "the nodes of the test run no containers",
 }
