@@ -23,7 +23,7 @@ cluster='./test/e2e ./test/rights ./test/attack ./test/demo/live ./test/docs/pla
 plane='./test/controlplane/...'
 install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
-race='./cmd/operetta ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/program
+race='./cmd/operetta ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/packages ./engine/program
 	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval
 	./test/internal/child ./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
@@ -32,7 +32,7 @@ live='./engine/cluster ./engine/rollout'
 sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
 # Tests that compare templates and workers with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each
 # has an evaluator of its own, so there is nothing that could race.
-templates='^Test(TemplatesSay|EveryForm|WorkersReturn|No(Schema|Definition|Value))'
+templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoValue)'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/install"
+	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/policy"
 	"operetta.dev/engine/rbac"
@@ -39,6 +40,12 @@ const installLong = `Print everything that a cluster needs to run the operator o
 With --operator-user the operator does not run by this Deployment but elsewhere, as the user
 that the flag names; kubectl auth whoami prints it. Then only the CustomResourceDefinitions and
 the policies are printed. Repeat the flag for several users.
+
+With --packages-from-cluster, the command also prints what operetta run --packages-from-cluster
+needs: the CustomResourceDefinitions of Package and PackageRevision, their roles, and the policy
+that refuses the deletion of a Package with resources if its spec.deletionPolicy is Refuse. Then
+no package needs to be named. The roles for what Packages render are not among them: who they are
+is not known yet.
 
 The policy for Patches knows the built-in kinds and the kinds that the packages render, and
 denies a Patch of any other kind. So name all packages in one call.
@@ -94,23 +101,27 @@ func newInstall(s streams) *cobra.Command {
 func (f *installFlags) manifests(ctx context.Context, s streams, args []string) ([]manifest, error) {
 	f.policies.Namespace = f.options.Namespace
 	if len(f.policies.Operators) > 0 {
-		found, err := examineFolders(ctx, args, examineAll)
+		found, err := f.examine(ctx, args)
 		if err != nil {
 			return nil, err
 		}
-		return installation(found, f.policies)
+		return f.installation(found)
 	}
 	r, err := f.rights(ctx, s, args)
 	if err != nil {
 		return nil, err
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
-	out, err := installation(r.found, f.policies)
+	out, err := f.installation(r.found)
 	if err != nil {
 		return nil, err
 	}
 	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag = f.options, !f.options.InstallsCRDs, f.configMap
-	packages, err := packageFiles(args)
+	dirs, err := f.folders(args)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := packageFiles(dirs)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +133,16 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	return append(around, out...), err
 }
 
-// packageFiles returns the files of packages.
-func packageFiles(args []string) ([]install.Package, error) {
-	dirs, err := expand(args, ".")
-	if err != nil {
-		return nil, err
+// examine examines the packages of an operator that runs elsewhere.
+func (f *installFlags) examine(ctx context.Context, args []string) ([]finding, error) {
+	if len(args) == 0 && f.options.PackageObjects {
+		return nil, nil
 	}
+	return examineFolders(ctx, args, examineAll)
+}
+
+// packageFiles returns the files of packages.
+func packageFiles(dirs []string) ([]install.Package, error) {
 	var out []install.Package
 	names := map[string]string{}
 	for _, dir := range dirs {
@@ -144,17 +159,21 @@ func packageFiles(args []string) ([]install.Package, error) {
 	return out, nil
 }
 
-// installation returns the manifests to install: the CustomResourceDefinitions of the packages and of
-// Patch, and the admission policies.
-func installation(found []finding, o policy.Options) ([]manifest, error) {
-	patches := patch.CRD()
+// installation returns the manifests to install: the CustomResourceDefinitions of the packages, of Patch
+// and perhaps of Package, and the admission policies.
+func (f *installFlags) installation(found []finding) ([]manifest, error) {
+	o, patches := f.policies, patch.CRD()
+	var own []*apiextensionsv1.CustomResourceDefinition
+	if f.options.PackageObjects {
+		own = packages.CRDs()
+	}
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(found)+1)
 	var kinds []schema.GroupKind
 	for _, f := range found {
 		crds = append(crds, f.CRD)
 		kinds = append(kinds, f.Kinds...)
 	}
-	out, err := crdManifests(append(crds, patches))
+	out, err := crdManifests(slices.Concat(crds, []*apiextensionsv1.CustomResourceDefinition{patches}, own))
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +188,10 @@ func installation(found []finding, o policy.Options) ([]manifest, error) {
 	}
 	add(policy.Status(resourceOf(patches), statusFields(patches), nil, o))
 	add(policy.Patches(resourceOf(patches), policy.Resources(known, kinds), o))
+	if f.options.PackageObjects {
+		add(policy.Status(resourceOf(own[0]), statusFields(own[0]), nil, o))
+		add(policy.Packages(resourceOf(own[0]), o))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making the policies: %w", err)
 	}

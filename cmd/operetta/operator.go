@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
-	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -33,6 +32,10 @@ type operator struct {
 	store *source.LastGood
 
 	standby standby
+
+	// foldersTried is closed once the packages of all folders have been tried. Packages of the cluster
+	// wait for that: which of two packages of one kind serves must not depend on which loads first.
+	foldersTried chan struct{}
 
 	mu sync.Mutex
 	// broken holds the folders of packages that have not been served since the start.
@@ -55,7 +58,7 @@ type firstLoad struct {
 // run serves packages until the context ends. A broken package is served once it is
 // repaired, and does not delay the others.
 func (o *operator) run(ctx context.Context, dirs []string) error {
-	o.broken = map[string]bool{}
+	o.broken, o.foldersTried = map[string]bool{}, make(chan struct{})
 	for _, dir := range dirs {
 		if _, err := source.Folder(dir); errors.Is(err, source.ErrNoFiles) {
 			return folderFault(dir, err)
@@ -67,22 +70,29 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 	if o.manager, err = controller.New(o.config, o.flags.options); err != nil {
 		return err
 	}
+	tried, err := o.servePackages()
+	if err != nil {
+		return err
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.manager.Start(groupCtx) })
 	group.Go(func() error { return o.installPending(groupCtx) })
-	group.Go(func() error { return o.startPackages(groupCtx, group, dirs) })
+	group.Go(func() error { return o.startPackages(groupCtx, group, dirs, tried) })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// startPackages loads every package, serves those that pass their checks, and watches all folders.
-func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dirs []string) error {
+// startPackages loads every package, serves those that pass their checks, and watches all folders. The
+// channel is closed once the Packages of the cluster have been tried, too; it may be nil.
+func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dirs []string, tried <-chan struct{}) error {
 	loads := o.loadAll(ctx, dirs)
 	if o.flags.options.LeaderElection { // otherwise it was installed before
-		if err := o.installDefinition(ctx, patch.CRD()); err != nil {
-			return err
+		for _, definition := range o.flags.ownCRDs() {
+			if err := o.installDefinition(ctx, definition); err != nil {
+				return err
+			}
 		}
 	}
 	first := collectLoads(loads, len(dirs))
@@ -108,9 +118,24 @@ func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dir
 			return err
 		}
 	}
-	o.manager.PackagesLoaded()
-	o.log.Info("running", "packages", dirs)
+	close(o.foldersTried)
+	if tried == nil {
+		o.manager.PackagesLoaded()
+	} else {
+		group.Go(func() error { o.awaitPackages(ctx, tried); return nil })
+	}
+	o.log.Info("running", "packages", dirs, "packagesFromCluster", tried != nil)
 	return ctx.Err()
+}
+
+// awaitPackages says that every package has been tried, once the Packages of the cluster have been. Only
+// the process that leads tries them.
+func (o *operator) awaitPackages(ctx context.Context, tried <-chan struct{}) {
+	select {
+	case <-tried:
+		o.manager.PackagesLoaded()
+	case <-ctx.Done():
+	}
 }
 
 // brokenLast ranks packages for sorting: broken ones come last.
@@ -173,9 +198,9 @@ func checkKindsUnique(packages []firstLoad) error {
 		}
 		kind := a.program.GroupVersionKind().GroupKind()
 		if other, taken := by[kind]; taken {
-			return &controller.TakenError{Kind: kind, By: other, Package: a.program.Name()}
+			return &controller.TakenError{Kind: kind, By: other, Package: controller.Describe(a.program)}
 		}
-		by[kind] = a.program.Name()
+		by[kind] = controller.Describe(a.program)
 	}
 	return nil
 }
@@ -213,6 +238,9 @@ func isPackageFault(err error) bool {
 // serve installs the CustomResourceDefinition of a package and serves the package, in place of
 // the running version, if any. It retries while the API server cannot be reached.
 func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, running *program.Program) error {
+	if err := o.checkKindFree(next.program, running); err != nil {
+		return err // before its definition would take the place of the one that is served
+	}
 	if err := o.installDefinition(ctx, next.crd); err != nil {
 		return err
 	}
@@ -227,6 +255,18 @@ func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, r
 	o.mu.Unlock()
 	o.manager.Mended(dir, next.program.GroupVersionKind().GroupKind().String())
 	o.saveLastGood(dir, next.snapshot)
+	return nil
+}
+
+// checkKindFree errors if another package serves the kind of a package.
+func (o *operator) checkKindFree(p, running *program.Program) error {
+	kind := p.GroupVersionKind().GroupKind()
+	if running != nil && running.GroupVersionKind().GroupKind() == kind {
+		return nil
+	}
+	if by := o.manager.ServedBy(kind); by != "" {
+		return &controller.TakenError{Kind: kind, By: by, Package: controller.Describe(p)}
+	}
 	return nil
 }
 

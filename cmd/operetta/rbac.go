@@ -108,6 +108,7 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	installs := []string{crdsApply, crdsLeave}
 	cmd.Flags().Var(&choice{value: &f.crds, values: installs}, "crds", "whether the operator applies CustomResourceDefinitions; by default it does unless it serves one namespace")
 	completeFlag(cmd, "crds", installs)
+	cmd.Flags().BoolVar(&f.options.PackageObjects, "packages-from-cluster", false, "also print what operetta run --packages-from-cluster needs; then no package needs to be named")
 	cmd.Flags().StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
 	completeManifests(cmd, "filename")
@@ -163,7 +164,11 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 		return rights{}, err
 	}
 	r := rights{plurals: plurals, crds: []string{patch.CRD().Name}}
-	if r.found, err = examineRightsOf(ctx, args, scopes); err != nil {
+	dirs, err := f.folders(args)
+	if err != nil {
+		return rights{}, err
+	}
+	if r.found, err = examineRightsOf(ctx, dirs, scopes); err != nil {
 		return rights{}, err
 	}
 	for _, found := range r.found {
@@ -183,6 +188,15 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 	return r, nil
 }
 
+// folders returns the folders that the arguments name: by default the current one, and none with Packages of
+// the cluster.
+func (f *rbacFlags) folders(args []string) ([]string, error) {
+	if len(args) == 0 && f.options.PackageObjects {
+		return nil, nil
+	}
+	return expand(args, ".")
+}
+
 // warn warns of kinds whose plural name is a guess.
 func (r rights) warn(w io.Writer) {
 	for _, p := range r.packages {
@@ -196,11 +210,7 @@ func (r rights) warn(w io.Writer) {
 
 // examineRightsOf examines packages, each with the definitions of the others, because they decide which
 // kinds are cluster-scoped.
-func examineRightsOf(ctx context.Context, args []string, scopes vet.Scopes) ([]finding, error) {
-	dirs, err := expand(args, ".")
-	if err != nil {
-		return nil, err
-	}
+func examineRightsOf(ctx context.Context, dirs []string, scopes vet.Scopes) ([]finding, error) {
 	found, err := examineTogether(ctx, dirs, examineRights, scopes)
 	if err != nil {
 		return nil, err

@@ -5,9 +5,11 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/source"
@@ -28,6 +30,7 @@ type runFlags struct {
 	packageMemory quantity
 	// evaluation are the settings of the workers that evaluate.
 	evaluation evaluationFlags
+	packages   packageFlags
 	options    controller.Options
 	dryRun     dryRun
 }
@@ -54,6 +57,10 @@ evaluation that exceeds one is ended, and the status of its resource says so; ot
 After an interrupt the process exits within 20 seconds with exit code 0, even if a step still
 runs. It writes nothing after the interrupt.
 
+With --packages-from-cluster, the command serves the Packages of the cluster, too: objects that
+have the files of a package, or name the ConfigMap that does. Without folders, it serves only
+those. docs/packages.md describes them.
+
 Custom resources of packages that do not run here are not reconciled. Deleted ones are still
 cleaned up, using the inventory in their status; pass --strays=leave to leave that to another
 process.
@@ -73,15 +80,18 @@ func newRun(s streams) *cobra.Command {
 		Example: `  operetta run ./cue/...
   operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
 
+  # The packages that are objects of the cluster: kubectl apply of one file is a new operator
+  operetta run --packages-from-cluster
+
   # What would happen, step by step? No cluster is needed.
   operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete
 
   # What would this version of the package change on the cluster? Nothing is written.
   operetta run --dry-run=server ./cue/webapp`,
-		PreRunE:           func(*cobra.Command, []string) error { return f.dryRun.check() },
+		PreRunE:           func(*cobra.Command, []string) error { return f.check() },
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dirs, err := source.Expand(orDefault(args, "."))
+			dirs, err := f.folders(args)
 			if err != nil {
 				return err
 			}
@@ -94,6 +104,16 @@ func newRun(s streams) *cobra.Command {
 			return runOperators(cmd.Context(), s, f, dirs)
 		},
 	}
+	f.addClusterFlags(cmd)
+	f.addServingFlags(cmd)
+	f.evaluation.addFlags(cmd)
+	f.dryRun.addFlags(cmd)
+	f.log.addFlags(cmd)
+	return cmd
+}
+
+// addClusterFlags adds the flags about the cluster and the operator's place in it.
+func (f *runFlags) addClusterFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig file")
 	flags.StringVar(&f.context, "context", "", "context in the kubeconfig")
@@ -102,6 +122,11 @@ func newRun(s streams) *cobra.Command {
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
 	completeFlag(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled concurrently")
+}
+
+// addServingFlags adds the flags about what the process serves besides reconciles, and how it takes part.
+func (f *runFlags) addServingFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.options.MetricsAddress, "metrics-bind-address", "", "address for Prometheus metrics, such as 127.0.0.1:8080; port 0 picks a free port and logs it; off by default")
 	flags.BoolVar(&f.options.MetricsSecure, "metrics-secure", true, "serve metrics over TLS, to users whom the API server allows to get /metrics; --metrics-secure=false serves everybody, unencrypted")
 	flags.StringVar(&f.options.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for the metrics; by default a self-signed certificate")
@@ -117,11 +142,26 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "address for admission webhooks over TLS, such as :9443; off by default")
 	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
 	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default a quarter of the limit of this process, at least 128Mi, at most 1Gi")
-	f.evaluation.addFlags(cmd)
-	f.dryRun.addFlags(cmd)
-	f.log.addFlags(cmd)
 	flags.StringVar(&f.otlp, "otlp-endpoint", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "URL of an OpenTelemetry collector that gets a trace of each rollout by gRPC, such as http://127.0.0.1:4317; by default the value of OTEL_EXPORTER_OTLP_ENDPOINT, and off without it")
-	return cmd
+	flags.BoolVar(&f.packages.fromCluster, "packages-from-cluster", false, "serve the Packages of the cluster, besides those of folders")
+	flags.StringVar(&f.packages.selector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
+}
+
+// check errors if the flags contradict each other.
+func (f runFlags) check() error {
+	if _, err := f.packages.check(); err != nil {
+		return err
+	}
+	return f.dryRun.check()
+}
+
+// folders returns the folders of the packages to run: by default the current one, or none if packages
+// come from the cluster.
+func (f runFlags) folders(args []string) ([]string, error) {
+	if f.packages.fromCluster && len(args) == 0 && f.dryRun.mode == "" {
+		return nil, nil
+	}
+	return source.Expand(orDefault(args, "."))
 }
 
 // runOperators serves packages until the context ends.
@@ -169,11 +209,22 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		}
 	}
 	if f.crds == crdsApply && !f.options.LeaderElection {
-		if err := installCRD(ctx, config, log, patch.CRD()); err != nil {
-			return err
+		for _, definition := range f.ownCRDs() {
+			if err := installCRD(ctx, config, log, definition); err != nil {
+				return err
+			}
 		}
 	}
 	return o.run(ctx, dirs)
+}
+
+// ownCRDs returns the definitions of the engine's own kinds.
+func (f runFlags) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
+	out := []*apiextensionsv1.CustomResourceDefinition{patch.CRD()}
+	if f.packages.fromCluster {
+		out = append(out, packages.CRDs()...)
+	}
+	return out
 }
 
 // shortDigest returns the beginning of a digest, which is enough for a person to compare.

@@ -199,10 +199,29 @@ func (m *Manager) Serves(kind schema.GroupKind) bool {
 	return m.controllers[kind] != nil
 }
 
+// ServedBy returns the package that serves a kind, and where its files are from, or "".
+func (m *Manager) ServedBy(kind schema.GroupKind) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if c := m.controllers[kind]; c != nil {
+		return Describe(c.program.Load().Program)
+	}
+	return ""
+}
+
+// Describe returns the name of a package and where its files are from.
+func Describe(p *program.Program) string {
+	if from := p.Snapshot().Origin(); from != "" {
+		return p.Name() + " (" + from + ")"
+	}
+	return p.Name()
+}
+
 // A TakenError says that two packages have the same kind.
 type TakenError struct {
 	Kind schema.GroupKind
-	// By is the package that serves the kind, and Package the one that would like to.
+	// By is the package that serves the kind, and Package the one that would like to, as Describe
+	// returns them.
 	By, Package string
 }
 
@@ -216,7 +235,7 @@ func (m *Manager) claim(kind schema.GroupKind, c *packageController, p *program.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if other := m.controllers[kind]; other != nil {
-		return &TakenError{Kind: kind, By: other.name, Package: p.Name()}
+		return &TakenError{Kind: kind, By: Describe(other.program.Load().Program), Package: Describe(p)}
 	}
 	m.controllers[kind] = c
 	return nil

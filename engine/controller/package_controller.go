@@ -37,6 +37,8 @@ type packageController struct {
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
+	// parts are what the manager runs for the controller.
+	parts []*stoppable
 }
 
 // use makes the next reconciles use a version of the package, and notes what is wrong with its present
@@ -90,24 +92,28 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	}
 	m.packageMissing.release(kind)
 	if err := m.add(c, p); err != nil {
+		m.abandon(kind, c) // the kind may be served later
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
 	return nil
 }
+
+// controllerName returns the name of the controller of a kind.
+func controllerName(kind schema.GroupKind) string { return strings.ToLower(kind.String()) }
 
 // add creates the controller of a package and adds it to the manager.
 func (m *Manager) add(c *packageController, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	others := newDuplicateOperator(m.reportDuplicateOperator)
 	// The name has the group, because another package may have a kind of the same name.
-	name := strings.ToLower(gvk.GroupKind().String())
+	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
 	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), c.reconcile, c.fair)
 	if err != nil {
 		return err
 	}
 	inputs := watch.NewInputs(m.manager, c.enqueueReaders)
-	if err := m.manager.Add(inputs); err != nil {
+	if err := m.addPart(c, inputs); err != nil {
 		return err
 	}
 	c.objects = m.caches.Cluster(watch.OwnerKind{
@@ -144,7 +150,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err := ctrlr.Watch(&c.enqueuer); err != nil {
 		return err
 	}
-	return m.manager.Add(ctrlr)
+	return m.addPart(c, ctrlr)
 }
 
 // reportDuplicateOperator reports that another process reconciles the kind of a resource as well.

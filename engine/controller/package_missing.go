@@ -57,6 +57,7 @@ type packageMissingTeardown struct {
 	changed chan struct{}
 
 	mu       sync.Mutex
+	ctx      context.Context //nolint:containedctx // Start gets it, and packages are withdrawn later
 	watched  map[schema.GroupKind]*kindWatch
 	broken   map[string]*brokenPackage // by their folders
 	watching sync.WaitGroup
@@ -86,6 +87,9 @@ const brokenRate = 200
 
 // Start implements manager.Runnable.
 func (s *packageMissingTeardown) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.ctx = ctx
+	s.mu.Unlock()
 	var following sync.WaitGroup
 	following.Go(func() { s.followBroken(ctx) })
 	select {
@@ -223,6 +227,24 @@ func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
 		return nil
 	}
 	return &reach
+}
+
+// noteWithdrawn watches a kind whose package is not served any more, if a resource has objects.
+func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
+	s.mu.Lock()
+	ctx := s.ctx
+	s.mu.Unlock()
+	if ctx == nil || !s.tearsDown() || s.outOfScope(k) {
+		return
+	}
+	waiting, err := s.hasWaiting(ctx, k)
+	if err != nil {
+		s.log.Info("resources of a package that is not served any more are not looked at", "package", k.pkg, "error", err.Error())
+		return
+	}
+	if waiting {
+		s.start(ctx, k)
+	}
 }
 
 // page is how many resources one request lists.

@@ -148,6 +148,9 @@ func (o Options) disruptionBudget() *policyv1.PodDisruptionBudget {
 // Args returns the arguments of the operator.
 func (o Options) Args(packages []Package) []string {
 	out := []string{"run"}
+	if o.PackageObjects {
+		out = append(out, "--packages-from-cluster")
+	}
 	for _, p := range packages {
 		out = append(out, path.Join(packagesFolder, p.Name, p.Dir))
 	}

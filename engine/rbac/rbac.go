@@ -24,6 +24,9 @@ type Options struct {
 	LeaderElectionID string
 	// InstallsCRDs says that the operator installs the CustomResourceDefinitions of its packages.
 	InstallsCRDs bool
+	// PackageObjects says that the operator serves Packages of the cluster. Which kinds these render is
+	// not known beforehand, so the roles of each are beside these.
+	PackageObjects bool
 	// ConfigMapNamespace and ConfigMap name the configuration of the operator; "" is none.
 	ConfigMapNamespace, ConfigMap string
 }
@@ -137,6 +140,15 @@ func (o Options) ofEngine(crds []string) permissions {
 	if o.InstallsCRDs {
 		for _, name := range crds {
 			definitions.Name = name
+			out.allow(definitions, "create", "patch")
+		}
+	}
+	if o.PackageObjects {
+		out.allow(Permission{Group: "operetta.dev", Resource: "packages"}, "get", "list", "watch", "patch")
+		out.allow(Permission{Group: "operetta.dev", Resource: "packages/status"}, "patch")
+		out.allow(Permission{Group: "operetta.dev", Resource: "packagerevisions"}, "get", "list", "create", "patch", "delete")
+		if o.InstallsCRDs {
+			definitions.Name = "" // those of Packages that are not there yet
 			out.allow(definitions, "create", "patch")
 		}
 	}

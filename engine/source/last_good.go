@@ -123,6 +123,7 @@ func (k *LastGood) Load(folder string) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kept version %s: %w", name, err)
 	}
+	s.origin = "folder " + folder
 	return s, nil
 }
 

@@ -50,6 +50,7 @@ func (r *Reader) Read() (*Snapshot, error) {
 	s, err := newSnapshot(d, rel, tested, nil)
 	if err == nil {
 		s.name = filepath.Base(abs) // a package may be the root of its module
+		s.origin = "folder " + r.dir
 		s.setDisplayPrefix(displayPrefix(root))
 	}
 	r.last, r.err, r.root, r.stats, r.readAt = s, err, root, d.stats, now

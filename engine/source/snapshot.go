@@ -22,6 +22,7 @@ type Snapshot struct {
 	module   string
 	language string
 	digest   string
+	origin   string
 	display  func(string) string
 	// prefix is the prefix with which messages show the names of files.
 	prefix string
@@ -39,6 +40,10 @@ func (s *Snapshot) Dir() string { return s.dir }
 
 // Language returns the version of CUE that the package's module is written in.
 func (s *Snapshot) Language() string { return s.language }
+
+// Origin says where the files are from, such as "folder ./cue/shop", or is "". It tells two packages of
+// one name apart.
+func (s *Snapshot) Origin() string { return s.origin }
 
 // Digest returns "sha256:" and the hexadecimal digest over the author's files.
 func (s *Snapshot) Digest() string { return s.digest }

@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"testcase"},
 	{"controller", "render"},
 	{"dryrun", "worker"},
-	{"reconcile", "admission", "vet", "crd", "policy", "rbac", "install"},
+	{"packages", "reconcile", "admission", "vet", "crd", "policy", "rbac", "install"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},

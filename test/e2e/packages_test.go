@@ -4,7 +4,6 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"operetta.dev/test/harness"
@@ -90,7 +89,7 @@ func TestTwoPackagesWithTheSameKindEndTheStart(t *testing.T) {
 	defer cancel()
 	from := harness.MarkAudit(t)
 	out, err := exec.CommandContext(ctx, harness.Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, first.Dir, second.Dir).CombinedOutput()
-	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "packages twin and twin both serve Thing.twin.example.com") {
+	if err == nil || ctx.Err() != nil || !harness.ContainsAll(string(out), []string{"packages twin (folder " + first.Dir + ") and twin (folder " + second.Dir + ") both serve Thing.twin.example.com"}) {
 		t.Errorf("the error is %v: %s", err, out)
 	}
 	if asked := s.OperatorRequests(from).OfResource("things"); len(asked) > 0 {

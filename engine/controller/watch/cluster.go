@@ -170,7 +170,7 @@ func (c *Cluster) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured
 // ListCached implements cluster.Cluster: it lists inputs, and watches them for the resource of the
 // context.
 func (c *Cluster) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
-	return c.inputs.list(ctx, RequestFrom(ctx).NamespacedName, which)
+	return c.inputs.List(ctx, RequestFrom(ctx).NamespacedName, which)
 }
 
 // Apply implements cluster.Cluster.

@@ -88,8 +88,8 @@ func (i *Inputs) Start(ctx context.Context) error {
 	return nil
 }
 
-// list returns the objects of an input, to which an owner refers from now on.
-func (i *Inputs) list(ctx context.Context, owner types.NamespacedName, in cluster.Selection) ([]*unstructured.Unstructured, error) {
+// List returns the objects of an input, to which an owner refers from now on.
+func (i *Inputs) List(ctx context.Context, owner types.NamespacedName, in cluster.Selection) ([]*unstructured.Unstructured, error) {
 	w, err := i.watch(owner, keyOf(in))
 	if err != nil {
 		return nil, err

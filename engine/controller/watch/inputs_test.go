@@ -121,7 +121,7 @@ func (p *played) reconcile(owner string, reads ...string) {
 
 func (p *played) read(owner, name string) {
 	p.t.Helper()
-	if _, err := p.list(p.t.Context(), named(owner), rollout.SelectionOf(input(name))); err != nil {
+	if _, err := p.List(p.t.Context(), named(owner), rollout.SelectionOf(input(name))); err != nil {
 		p.t.Fatal(err)
 	}
 }

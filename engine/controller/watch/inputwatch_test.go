@@ -41,7 +41,7 @@ func TestFirstReadOfAnInputWaitsForItsWatchToBegin(t *testing.T) {
 	})
 	i.ctx = t.Context()
 	in := cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Name: "region"}
-	if _, err := i.list(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}, in); err != nil {
+	if _, err := i.List(t.Context(), types.NamespacedName{Namespace: "default", Name: "shop"}, in); err != nil {
 		t.Error(err)
 	}
 }
@@ -61,14 +61,14 @@ func TestAnInputThatMayNotBeReadIsReadOnceItMay(t *testing.T) {
 	owner, in := request("shop"), cluster.Selection{Kind: kind, Namespace: "default", Name: "token"}
 	ctx := WithRequest(t.Context(), owner)
 	var unreadable *cluster.KindUnreadableError
-	if _, err := i.list(ctx, owner.NamespacedName, in); !errors.As(err, &unreadable) || unreadable.Kind != kind {
+	if _, err := i.List(ctx, owner.NamespacedName, in); !errors.As(err, &unreadable) || unreadable.Kind != kind {
 		t.Fatalf("the error is %v", err)
 	}
 	informer.Synced()
 	if got := <-woken; got != owner.NamespacedName {
 		t.Errorf("%s is reconciled again", got)
 	}
-	if _, err := i.list(ctx, owner.NamespacedName, in); err != nil {
+	if _, err := i.List(ctx, owner.NamespacedName, in); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -167,6 +168,13 @@ func (p *Patches) Reader(c controller.Controller, h handler.EventHandler, which 
 		return r, nil // ask starts it
 	}
 	return r, r.start()
+}
+
+// Remove forgets a reader, whose controller has ended.
+func (p *Patches) Remove(reader cluster.Cluster) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readers = slices.DeleteFunc(p.readers, func(r *patchReader) bool { return cluster.Cluster(r) == reader })
 }
 
 // start starts the watch of a reader, once.

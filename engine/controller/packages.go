@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/packages"
+	"operetta.dev/engine/program"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+var _ packages.Server = (*Manager)(nil)
+
+// ServePackages makes the manager serve the Packages of the cluster that a selector selects. It returns
+// the reconciler of Packages.
+func (m *Manager) ServePackages(e packages.Examiner, selector labels.Selector) (*packages.Reconciler, error) {
+	of, err := watch.NewCache(m.manager, "", cache.Options{
+		DefaultLabelSelector: selector, DefaultTransform: watch.TransformResource(m.options.Log), SyncPeriod: new(watch.Resync),
+	})
+	if err != nil {
+		return nil, err
+	}
+	again := &enqueuer{}
+	enqueue := func(name string) { again.enqueueAfter(types.NamespacedName{Name: name}, 0) }
+	inputs := watch.NewInputs(m.manager, func(_ cluster.Ref, keys ...types.NamespacedName) {
+		for _, key := range keys {
+			enqueue(key.Name)
+		}
+	})
+	r := &packages.Reconciler{
+		Cluster: m.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct},
+		ConfigMaps: sourceConfigMaps{inputs}, Examiner: e, Server: m, Recorder: m.recorder(), Selector: selector,
+		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
+	}
+	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", r.Step, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctrlr.Watch(source.Kind[client.Object](of.Cache, watch.NewObject(packages.Kind), &handler.EnqueueRequestForObject{}, specOrMetadataChanged)); err != nil {
+		return nil, err
+	}
+	if err := ctrlr.Watch(again); err != nil {
+		return nil, err
+	}
+	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
+	for _, part := range []manager.Runnable{of.Cache, inputs, ctrlr, first} {
+		if err := m.manager.Add(part); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// expectPackages tells the reconciler which Packages there are at the start.
+func (m *Manager) expectPackages(ctx context.Context, r *packages.Reconciler) {
+	m.packageMissing.retry(ctx, func() error {
+		all, err := r.Cluster.ListCached(ctx, cluster.Selection{Kind: packages.Kind})
+		if err != nil {
+			return err
+		}
+		names := make([]string, len(all))
+		for i, u := range all {
+			names[i] = u.GetName()
+		}
+		r.Expect(names)
+		return nil
+	})
+}
+
+// sourceConfigMaps watches the ConfigMaps that Packages refer to.
+type sourceConfigMaps struct{ inputs *watch.Inputs }
+
+var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+
+// Get implements packages.ConfigMaps.
+func (c sourceConfigMaps) Get(ctx context.Context, name string, ref packages.ConfigMapReference) (*unstructured.Unstructured, error) {
+	owner := types.NamespacedName{Name: name}
+	found, err := c.inputs.List(ctx, owner, cluster.Selection{Kind: configMapKind, Namespace: ref.Namespace, Name: ref.Name})
+	c.inputs.Refer(owner, []program.Input{{Kind: configMapKind, Namespace: ref.Namespace, Object: ref.Name}})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// Forget implements packages.ConfigMaps.
+func (c sourceConfigMaps) Forget(name string) { c.inputs.Refer(types.NamespacedName{Name: name}, nil) }
+
+// Resources returns the custom resources of a kind that is served, from the cache.
+func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]packages.Resource, error) {
+	if !m.Serves(kind.GroupKind()) {
+		return nil, fmt.Errorf("%s is not served", kind.GroupKind())
+	}
+	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout)
+	defer cancel()
+	return resources(ctx, m.manager.GetClient(), kind, m.options.CustomResourceNamespace, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+}
+
+// Remaining returns the custom resources of a kind that the API server has, in all namespaces that the
+// operator may list.
+func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind) ([]packages.Resource, error) {
+	mapping, err := m.caches.Direct.RESTMapper().RESTMapping(kind.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := resources(ctx, m.caches.Direct, mapping.GroupVersionKind, "", client.Limit(page))
+	if apierrors.IsForbidden(err) && m.options.CustomResourceNamespace != "" {
+		out, err = resources(ctx, m.caches.Direct, mapping.GroupVersionKind, m.options.CustomResourceNamespace, client.Limit(page))
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return out, err
+}
+
+// resources lists custom resources.
+func resources(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string, options ...client.ListOption) ([]packages.Resource, error) {
+	list := newList(kind)
+	if err := from.List(ctx, list, append(options, client.InNamespace(namespace))...); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
+	}
+	out := make([]packages.Resource, len(list.Items))
+	for i := range list.Items {
+		digest, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "package", "digest")
+		out[i] = packages.Resource{NamespacedName: client.ObjectKeyFromObject(&list.Items[i]), Digest: digest}
+	}
+	return out, nil
+}

@@ -1,0 +1,100 @@
+package packages
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The kinds of this package.
+var (
+	Kind         = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "Package"}
+	RevisionKind = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "PackageRevision"}
+)
+
+// DefaultRevisionHistory is how many revisions of a Package are kept if its spec does not say so.
+const DefaultRevisionHistory = 10
+
+// A Spec is the spec of a Package. The CustomResourceDefinition describes each field.
+type Spec struct {
+	Source               Source         `json:"source"`
+	Paused               bool           `json:"paused,omitempty"`
+	Update               Update         `json:"update,omitempty"`
+	ApprovedDigest       string         `json:"approvedDigest,omitempty"`
+	DeletionPolicy       DeletionPolicy `json:"deletionPolicy,omitempty"`
+	RevisionHistoryLimit *int           `json:"revisionHistoryLimit,omitempty"`
+}
+
+// A Source says where the files of a Package are. Exactly one field is set.
+type Source struct {
+	// Inline has the files by their names.
+	Inline    map[string]string   `json:"inline,omitempty"`
+	ConfigMap *ConfigMapReference `json:"configMap,omitempty"`
+}
+
+// A ConfigMapReference names a ConfigMap whose data are the files.
+type ConfigMapReference struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// An Update says who decides that a changed content is taken over.
+type Update string
+
+// The updates.
+const (
+	// Automatic: whatever passes its checks is taken over.
+	Automatic Update = "Automatic"
+	// Manual: what passes its checks waits for the approval of its digest.
+	Manual Update = "Manual"
+)
+
+// A DeletionPolicy says what happens to a Package that somebody deletes while it has custom resources.
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	// Wait keeps serving until somebody has deleted all of them.
+	Wait DeletionPolicy = "Wait"
+	// Refuse is Wait, and an admission policy refuses the deletion.
+	Refuse DeletionPolicy = "Refuse"
+)
+
+// A Package is a Package of the cluster.
+type Package struct {
+	Spec
+
+	Name string
+	// object is the Package as it was read.
+	object *unstructured.Unstructured
+}
+
+// Parse reads a Package. It errors if the spec is not what the CustomResourceDefinition describes, as
+// that of a newer version may be.
+func Parse(u *unstructured.Unstructured) (Package, error) {
+	p := Package{Name: u.GetName(), object: u}
+	spec, _, err := unstructured.NestedMap(u.Object, "spec")
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &p.Spec, true)
+	}
+	if err != nil {
+		return p, fmt.Errorf("package %s: reading the spec: %w", p.Name, err)
+	}
+	return p, nil
+}
+
+// deleted reports whether somebody has deleted the Package.
+func (p Package) deleted() bool { return p.object.GetDeletionTimestamp() != nil }
+
+// origin says where the files are from, in messages about two packages of one kind.
+func (p Package) origin() string { return "Package " + p.Name }
+
+// revisionLimit is how many revisions are kept, at least the one that is served.
+func (p Package) revisionLimit() int {
+	if p.RevisionHistoryLimit == nil {
+		return DefaultRevisionHistory
+	}
+	return max(1, *p.RevisionHistoryLimit)
+}

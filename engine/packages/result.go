@@ -1,0 +1,182 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"operetta.dev/engine/fault"
+)
+
+// A Reason is why a condition of a Package is as it is; events have them, too.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonLoaded: the content of the source is accepted.
+	ReasonLoaded Reason = "Loaded"
+	// ReasonServed: the content of the source is served.
+	ReasonServed Reason = "Served"
+	// ReasonInstalled: the CustomResourceDefinition is installed.
+	ReasonInstalled Reason = "Installed"
+	// ReasonInvalid: the spec cannot be read, as it may be of a newer version.
+	ReasonInvalid Reason = "InvalidSpec"
+	// ReasonSourceNotFound: the object with the files does not exist.
+	ReasonSourceNotFound Reason = "SourceNotFound"
+	// ReasonSourceUnreadable: the object with the files cannot be read.
+	ReasonSourceUnreadable Reason = "SourceUnreadable"
+	// ReasonBroken: the content has faults.
+	ReasonBroken Reason = "PackageBroken"
+	// ReasonCheckFailed: the check was ended, because it took too much time or memory.
+	ReasonCheckFailed Reason = "CheckFailed"
+	// ReasonKindTaken: another package serves the kind.
+	ReasonKindTaken Reason = "KindTaken"
+	// ReasonKindInUse: the content has another kind, and there are resources of the present one.
+	ReasonKindInUse Reason = "KindInUse"
+	// ReasonCRDRefused: the API server refuses the CustomResourceDefinition.
+	ReasonCRDRefused Reason = "CRDRefused"
+	// ReasonForeignCRD: the CustomResourceDefinition of the cluster is not that of a package.
+	ReasonForeignCRD Reason = "ForeignCRD"
+	// ReasonCRDNotInstalled: the CustomResourceDefinition is not installed yet.
+	ReasonCRDNotInstalled Reason = "CRDNotInstalled"
+	// ReasonNotKept: the content could not be kept as a revision.
+	ReasonNotKept Reason = "NotKept"
+	// ReasonNotServed: the controller has not begun.
+	ReasonNotServed Reason = "NotServed"
+	// ReasonPaused: the Package is paused, and its source has changed.
+	ReasonPaused Reason = "Paused"
+	// ReasonAwaitingApproval: the content has passed its checks, and nobody has approved it.
+	ReasonAwaitingApproval Reason = "AwaitingApproval"
+	// ReasonDeleting: the Package is deleted, and waits for its resources.
+	ReasonDeleting Reason = "Deleting"
+)
+
+// A ForeignCRDError says that the CustomResourceDefinition of a kind is not that of a package.
+type ForeignCRDError struct{ Name string }
+
+// Error names the definition.
+func (e *ForeignCRDError) Error() string {
+	return fmt.Sprintf("CustomResourceDefinition %s exists and was not made from a package; to have it replaced, set its label operetta.dev/package", e.Name)
+}
+
+// A stage is how far a content has come.
+type stage int
+
+// The stages.
+const (
+	// reading: the source cannot be read.
+	reading stage = iota
+	// holding: the content is held back on purpose.
+	holding
+	// loading: the content is not accepted.
+	loading
+	// defining: the definition is not installed.
+	defining
+	// serving: the content is accepted and not served.
+	serving
+)
+
+// A problem is why the content of a source is not served.
+type problem struct {
+	stage   stage
+	reason  Reason
+	message string
+	faults  fault.Faults
+	// again is when it is tried again although nothing has changed, 0 for never.
+	again time.Duration
+	// err is what is tried again with a growing delay.
+	err error
+}
+
+// fresh returns a copy of a problem, or nil.
+func (p *problem) fresh() *problem {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	return &out
+}
+
+// addMessage adds to what is said about a problem.
+func (p *problem) addMessage(text string) { p.message += "; " + text }
+
+// needsPerson reports whether a problem does not pass by itself.
+func (p *problem) needsPerson() bool { return p.err == nil && p.stage != holding }
+
+// location says in one line what is wrong, for the status of custom resources. It leaves out messages: CUE
+// quotes values, and people who may read the resources need not be allowed to read the Package.
+func (p *problem) location(name string) string {
+	if p.stage == holding {
+		return ""
+	}
+	where := string(p.reason)
+	if len(p.faults) > 0 {
+		f := p.faults[0]
+		if at := strings.Trim(f.Position.String()+": "+f.Path, ": "); at != "" {
+			where = at
+		}
+		if more := len(p.faults) - 1; more > 0 {
+			where += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return where + "; the status of Package " + name + " says why"
+}
+
+// notInstalled returns why a definition is not installed.
+func notInstalled(err error) *problem {
+	out := &problem{stage: defining, reason: ReasonCRDNotInstalled, message: err.Error(), err: err}
+	_, foreign := errors.AsType[*ForeignCRDError](err)
+	switch {
+	case foreign:
+		out.reason, out.err, out.again = ReasonForeignCRD, nil, sourceAgain
+	case apierrors.IsInvalid(err):
+		out.reason, out.err, out.again = ReasonCRDRefused, nil, refusedAgain
+	}
+	return out
+}
+
+// result is what came of one step.
+type result struct {
+	// problem is why the content of the source is not served, or nil.
+	problem *problem
+	// pending says that an examination has to end first.
+	pending bool
+	// waits says what a deleted Package waits for, or is "".
+	waits string
+	// gone says that a deleted Package has nothing left to do.
+	gone bool
+	// waitAgain is when a deleted Package looks again.
+	waitAgain time.Duration
+}
+
+// err returns what is to be tried again with a growing delay.
+func (o *result) err() error {
+	if o.problem == nil {
+		return nil
+	}
+	return o.problem.err
+}
+
+// again returns when the next step is due, 0 for never.
+func (o *result) again(s *state) time.Duration {
+	var all []time.Duration
+	if s.served != nil {
+		all = append(all, countAgain)
+	}
+	if o.problem != nil && o.problem.again > 0 {
+		all = append(all, o.problem.again)
+	}
+	if o.waitAgain > 0 {
+		all = append(all, o.waitAgain)
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	out := all[0]
+	for _, d := range all {
+		out = min(out, d)
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+)
+
+// setFinalizer keeps a deleted Package until its custom resources are gone.
+func (r *Reconciler) setFinalizer(ctx context.Context, p Package) error {
+	if hasFinalizer(p) || p.deleted() {
+		return nil
+	}
+	return r.applyFinalizers(ctx, p, cluster.TeardownFinalizer)
+}
+
+func (r *Reconciler) applyFinalizers(ctx context.Context, p Package, names ...string) error {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(Kind)
+	u.SetName(p.Name)
+	u.SetUID(p.object.GetUID())
+	u.SetFinalizers(names)
+	if err := r.Cluster.ApplyFinalizers(ctx, u); err != nil {
+		return fmt.Errorf("package %s: writing the finalizer: %w", p.Name, err)
+	}
+	return nil
+}
+
+func hasFinalizer(p Package) bool {
+	return slices.Contains(p.object.GetFinalizers(), cluster.TeardownFinalizer)
+}
+
+// leavesKind returns why a Package cannot go over from the kind that it serves to another one: its resources
+// would be stranded.
+func (r *Reconciler) leavesKind(ctx context.Context, s *state, next schema.GroupVersionKind) *problem {
+	if s.served == nil || s.served.GroupVersionKind().GroupKind() == next.GroupKind() {
+		return nil
+	}
+	was := s.served.GroupVersionKind()
+	left, err := r.left(ctx, s, was)
+	if err != nil {
+		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return &problem{stage: serving, reason: ReasonKindInUse, again: claimAgain, message: fmt.Sprintf("the content serves %s, and the Package serves %s, of which there is %s; delete them first",
+		next.GroupKind(), was.GroupKind(), listed(left))}
+}
+
+// left returns the custom resources of a kind. While the cache has some, the API server is not asked.
+func (r *Reconciler) left(ctx context.Context, s *state, kind schema.GroupVersionKind) ([]Resource, error) {
+	if s.served != nil {
+		if cached, err := r.Server.Resources(ctx, kind); err != nil || len(cached) > 0 {
+			return cached, err
+		}
+	}
+	return r.Server.Remaining(ctx, kind)
+}
+
+// retire lets a deleted Package go once it has no custom resources. Until then they are served: only the
+// package knows what has to happen before their objects are deleted.
+func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *result) {
+	kind := servedKind(p.object)
+	if s.served != nil {
+		kind = s.served.GroupVersionKind()
+	}
+	if kind.Kind == "" {
+		r.letGo(ctx, p, out)
+		return
+	}
+	left, err := r.left(ctx, s, kind)
+	if err == nil && len(left) == 0 && s.served != nil {
+		// One that is created from now on is not served, and has no objects.
+		if err = r.withdraw(ctx, p.Name, s); err == nil {
+			left, err = r.Server.Remaining(ctx, kind)
+		}
+	}
+	switch {
+	case err != nil:
+		out.problem = &problem{stage: serving, reason: ReasonDeleting, message: err.Error(), err: err}
+	case len(left) > 0:
+		out.waits, out.waitAgain = fmt.Sprintf("the Package is deleted, and goes once its resources are gone; there is %s", listed(left)), deletionAgain
+	default:
+		r.letGo(ctx, p, out)
+	}
+}
+
+// letGo removes the finalizer.
+func (r *Reconciler) letGo(ctx context.Context, p Package, out *result) {
+	if err := r.applyFinalizers(ctx, p); err != nil {
+		out.problem = &problem{stage: serving, reason: ReasonDeleting, message: err.Error(), err: err}
+		return
+	}
+	out.gone = true
+}
+
+// listed names the first of some resources, and counts the rest. More of them change the text only by number.
+func listed(all []Resource) string {
+	first := slices.MinFunc(all, func(a, b Resource) int {
+		switch {
+		case a.String() < b.String():
+			return -1
+		case a.String() > b.String():
+			return 1
+		}
+		return 0
+	})
+	if more := len(all) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", first.String(), more)
+	}
+	return first.String()
+}

@@ -1,0 +1,162 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/source"
+)
+
+// A revision is a PackageRevision: a content of a Package that was accepted.
+type revision struct {
+	name   string
+	uid    types.UID
+	number int64
+	digest string
+	// snapshot is nil for all but the newest.
+	snapshot *source.Snapshot
+}
+
+// lastGood returns the revision that was accepted last, or nil.
+func (r *Reconciler) lastGood(ctx context.Context, p Package, s *state) (*revision, error) {
+	if err := r.readRevisions(ctx, p, s); err != nil {
+		return nil, err
+	}
+	if len(s.revisions) == 0 {
+		return nil, nil
+	}
+	return &s.revisions[0], nil
+}
+
+// readRevisions reads the revisions of a Package, once.
+func (r *Reconciler) readRevisions(ctx context.Context, p Package, s *state) error {
+	if s.revisionsRead {
+		return nil
+	}
+	found, err := r.Revisions.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{crd.PackageLabel: p.Name}})
+	if err != nil {
+		return fmt.Errorf("package %s: %w", p.Name, err)
+	}
+	s.revisions = nil
+	for _, u := range found {
+		v, err := parseRevision(p, u)
+		if err != nil {
+			r.Log.Info("a revision is not used", "package", p.Name, "revision", u.GetName(), "why", err.Error())
+			continue
+		}
+		s.revisions = append(s.revisions, v)
+	}
+	sortRevisions(s.revisions)
+	s.revisionsRead = true
+	return nil
+}
+
+// sortRevisions sorts revisions, the newest first, and forgets the files of the others.
+func sortRevisions(all []revision) {
+	slices.SortFunc(all, func(a, b revision) int {
+		return cmp.Or(cmp.Compare(b.number, a.number), strings.Compare(a.digest, b.digest))
+	})
+	for i := range all {
+		if i > 0 {
+			all[i].snapshot = nil
+		}
+	}
+}
+
+// parseRevision reads a revision of a Package. It errors if the revision belongs to another Package, even
+// of the same name, or its files do not match its digest.
+func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
+	if u.GetDeletionTimestamp() != nil {
+		return revision{}, errors.New("it is being deleted")
+	}
+	owners := u.GetOwnerReferences()
+	if len(owners) != 1 || owners[0].UID != p.object.GetUID() {
+		return revision{}, errors.New("it belongs to another Package")
+	}
+	number, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision")
+	digest, _, _ := unstructured.NestedString(u.Object, "spec", "digest")
+	files, _, err := unstructured.NestedStringMap(u.Object, "spec", "files")
+	if err != nil {
+		return revision{}, err
+	}
+	snapshot, err := source.Files(p.Name, p.origin(), files)
+	if err != nil {
+		return revision{}, err
+	}
+	if snapshot.Digest() != digest {
+		return revision{}, fmt.Errorf("its files have the digest %s, not %s", snapshot.Digest(), digest)
+	}
+	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest, snapshot: snapshot}, nil
+}
+
+// keep makes a content the revision that was accepted last.
+func (r *Reconciler) keep(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) error {
+	if err := r.readRevisions(ctx, p, s); err != nil {
+		return err
+	}
+	last := int64(0)
+	if len(s.revisions) > 0 {
+		if s.revisions[0].digest == snapshot.Digest() {
+			return nil
+		}
+		last = s.revisions[0].number
+	}
+	want := newRevision(p, snapshot, last+1)
+	u, err := r.Revisions.Apply(ctx, want)
+	if err != nil {
+		s.revisionsRead = false // somebody else may have written or deleted it
+		return fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
+	}
+	s.revisions = append(s.revisions, revision{name: u.GetName(), uid: u.GetUID(), number: last + 1, digest: snapshot.Digest(), snapshot: snapshot})
+	sortRevisions(s.revisions)
+	return nil
+}
+
+// newRevision returns the PackageRevision of a content.
+func newRevision(p Package, snapshot *source.Snapshot, number int64) *unstructured.Unstructured {
+	files := map[string]any{}
+	for name, text := range snapshot.Texts() {
+		files[name] = text
+	}
+	digest := snapshot.Digest()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"package": p.Name, "revision": number, "digest": digest, "files": files,
+	}}}
+	u.SetGroupVersionKind(RevisionKind)
+	u.SetName(revisionName(p, number, digest))
+	u.SetLabels(map[string]string{crd.PackageLabel: p.Name})
+	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{ //nolint:forcetypeassert // SetName has made it
+		"apiVersion": Kind.GroupVersion().String(), "kind": Kind.Kind, "name": p.Name, "uid": string(p.object.GetUID()), "controller": true,
+	}}
+	return u
+}
+
+// revisionName returns the name of the PackageRevision of a content. No name is used twice: a revision of the
+// same content, or of an earlier Package of the same name, may be about to be deleted.
+func revisionName(p Package, number int64, digest string) string {
+	const bytes = 6 // enough to tell the revisions of one Package apart
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", p.object.GetUID(), number, digest))
+	return p.Name + "-" + hex.EncodeToString(sum[:bytes])
+}
+
+// prune deletes the revisions beyond the limit of a Package, the oldest first.
+func (r *Reconciler) prune(ctx context.Context, p Package, s *state) {
+	for limit := p.revisionLimit(); len(s.revisions) > limit; {
+		old := s.revisions[len(s.revisions)-1]
+		if err := r.Revisions.Delete(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: old.name}, old.uid); err != nil {
+			r.Log.Info("an old revision is not deleted, it is tried again with the next one", "package", p.Name, "revision", old.name, "error", err.Error())
+			return
+		}
+		s.revisions = s.revisions[:len(s.revisions)-1]
+	}
+}

@@ -1,0 +1,22 @@
+package packages
+
+import "time"
+
+// All timing of the package is here; docs/timing.md has a table of it.
+
+const (
+	// examineAgain is when a package is checked again whose check was ended, because it took too much
+	// time or memory: the machine may have been busy.
+	examineAgain = 5 * time.Minute
+	// claimAgain is how often a Package looks whether its kind, which another one serves, is free. It costs no request.
+	claimAgain = 3 * time.Second
+	// deletionAgain is how often a deleted Package looks whether its custom resources are gone. It costs no
+	// request as long as the cache has one.
+	deletionAgain = time.Second
+	// countAgain is how often the custom resources of a Package are counted. It costs no request.
+	countAgain = 10 * time.Second
+	// sourceAgain is how often a source is read again that cannot be read.
+	sourceAgain = 30 * time.Second
+	// refusedAgain is when a definition is installed again that the API server has refused for what it says.
+	refusedAgain = 5 * time.Minute
+)

@@ -1,0 +1,26 @@
+package policy
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Packages returns a policy by which a Package with the deletion policy Refuse cannot be deleted while its
+// status counts custom resources. The count may lag, and then the Package waits instead. It errors when an
+// object cannot be converted.
+func Packages(resource schema.GroupResource, o Options) ([]*unstructured.Unstructured, error) {
+	return o.objects(rule{
+		name:           "operetta-deletion." + resource.String(),
+		resource:       admissionregistrationv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource}},
+		operations:     []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+		matchCondition: admissionregistrationv1.MatchCondition{Name: "refuses", Expression: `has(oldObject.spec.deletionPolicy) && oldObject.spec.deletionPolicy == "Refuse"`},
+		validations: []admissionregistrationv1.Validation{{
+			Expression:        "!has(oldObject.status) || !has(oldObject.status.resources) || oldObject.status.resources == 0",
+			MessageExpression: `"there are resources of its kind, " + string(oldObject.status.resources) + " of them, and spec.deletionPolicy is Refuse"`,
+			Message:           "there are resources of its kind, and spec.deletionPolicy is Refuse",
+			Reason:            new(metav1.StatusReasonForbidden),
+		}},
+	})
+}
