@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 )
 
@@ -28,4 +29,47 @@ func TestACertificateThatIsMissingEndsTheStart(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "serving metrics") || !strings.Contains(err.Error(), "tls.crt") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+func TestTheMetricsOfAPackageEndWhenItIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	m, err := New(away, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := load(t, "counted", "Counted")
+	if err := m.Serve(p); err != nil {
+		t.Fatal(err)
+	}
+	if n := seriesOf(t, "counted.example.com"); n == 0 {
+		t.Error("there are no series of a controller")
+	}
+	if err := m.Withdraw(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if n := seriesOf(t, "counted.example.com"); n > 0 {
+		t.Errorf("%d series are left of a controller that is gone", n)
+	}
+}
+
+// seriesOf returns how many series of the engine a controller has.
+func seriesOf(t *testing.T, controller string) int {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(measured)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range families {
+		for _, s := range f.GetMetric() {
+			for _, l := range s.GetLabel() {
+				if l.GetName() == "controller" && l.GetValue() == controller {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
