@@ -70,10 +70,11 @@ func trimPatch(o any) (any, error) {
 	return o, nil
 }
 
-// Start implements manager.Runnable: it asks the API server until there can be Patches.
+// Start implements manager.Runnable: it asks the API server until there can be Patches, soon again at first,
+// since the process may install their definition only once it leads.
 func (p *Patches) Start(ctx context.Context) error {
+	again := patchesRetry
 	for state, err := p.known(ctx); state != patchesServed; state, err = p.ask(ctx) {
-		again := patchesInterval
 		if err != nil {
 			again = patchesRetry
 		}
@@ -82,6 +83,7 @@ func (p *Patches) Start(ctx context.Context) error {
 			return nil
 		case <-time.After(again):
 		}
+		again = min(2*again, patchesInterval)
 	}
 	return nil
 }

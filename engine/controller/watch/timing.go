@@ -13,9 +13,10 @@ const (
 	SyncTimeout = 20 * time.Second
 	// syncPoll is how often those readers check whether the watch has failed.
 	syncPoll = 20 * time.Millisecond
-	// patchesInterval is how often the API server is asked again whether it serves Patches.
+	// patchesInterval is how often at most the API server is asked again whether it serves Patches; at first it
+	// is patchesRetry, and doubles.
 	patchesInterval = 30 * time.Second
-	// patchesRetry is how soon it is asked again after an error.
+	// patchesRetry is how soon it is asked again at first, and after an error.
 	patchesRetry = time.Second
 	// refusedInterval is how often a list or watch that is not allowed is tried again. The library's
 	// delay grows to a minute, long after somebody has given the permission.
