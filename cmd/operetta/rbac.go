@@ -34,7 +34,8 @@ to its service account. The roles have
   - the verbs that the engine uses, and no others: update only with policy: apply: "replace",
     no delete for objects that are always kept, create and patch of CustomResourceDefinitions
     only by their names;
-  - what the engine itself needs: Patches, events, CustomResourceDefinitions and the Lease.
+  - what the engine itself needs: Patches, events, CustomResourceDefinitions, the Lease, and to
+    ask who may read metrics.
 
 They have no wildcard, and neither escalate nor bind. If a package renders a role, the operator
 gets the permissions in it, and if it binds a ClusterRole of somebody else, the operator is bound
@@ -149,6 +150,7 @@ type rights struct {
 // complete sets the options that follow from flags.
 func (f *rbacFlags) complete() error {
 	f.options.InstallsCRDs = f.crds == crdsApply || f.crds == "" && f.options.Namespace == ""
+	f.options.SecureMetrics = f.options.Namespace == ""
 	key, err := parseConfigKey(f.configMap)
 	f.options.ConfigMapNamespace, f.options.ConfigMap = key.Namespace, key.Name
 	return err

@@ -52,6 +52,7 @@ func TestATurnLeavesARequestItsPriority(t *testing.T) {
 }
 
 func TestARequestThatWasParkedHasItsPriority(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		reason string
 		// added are the priorities of the request, one after the other.

@@ -166,7 +166,10 @@ func (o Options) Args(packages []Package) []string {
 	if o.ConfigMapFlag != "" {
 		out = append(out, "--config-map="+o.ConfigMapFlag)
 	}
-	return append(out, "--log=json", fmt.Sprintf("--health-probe-bind-address=:%d", healthPort), fmt.Sprintf("--metrics-bind-address=:%d", metricsPort), "--metrics-secure=false", "--state-dir=/state")
+	if !o.SecureMetrics {
+		out = append(out, "--metrics-secure=false")
+	}
+	return append(out, "--log=json", fmt.Sprintf("--health-probe-bind-address=:%d", healthPort), fmt.Sprintf("--metrics-bind-address=:%d", metricsPort), "--state-dir=/state")
 }
 
 // volumes returns the volumes of packages and where they are mounted.

@@ -11,7 +11,7 @@ import (
 
 func TestArgumentsFollowFromOptions(t *testing.T) {
 	t.Parallel()
-	always := []string{"--log=json", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--metrics-secure=false", "--state-dir=/state"}
+	always := []string{"--metrics-secure=false", "--log=json", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--state-dir=/state"}
 	for name, tc := range map[string]struct {
 		reason   string
 		options  Options

@@ -27,6 +27,9 @@ type Options struct {
 	// PackageObjects says that the operator serves Packages of the cluster. Which kinds these render is
 	// not known beforehand, so the roles of each are beside these.
 	PackageObjects bool
+	// SecureMetrics says that the API server is asked who may read metrics, which nobody may ask it in one
+	// namespace.
+	SecureMetrics bool
 	// ConfigMapNamespace and ConfigMap name the configuration of the operator; "" is none.
 	ConfigMapNamespace, ConfigMap string
 }
@@ -151,6 +154,10 @@ func (o Options) ofEngine(crds []string) permissions {
 			definitions.Name = "" // those of Packages that are not there yet
 			out.allow(definitions, "create", "patch")
 		}
+	}
+	if o.SecureMetrics {
+		out.allow(Permission{Group: "authentication.k8s.io", Resource: "tokenreviews"}, "create")
+		out.allow(Permission{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}, "create")
 	}
 	if o.LeaderElectionID != "" {
 		lease := Permission{Namespace: o.OperatorNamespace, Group: "coordination.k8s.io", Resource: "leases"}

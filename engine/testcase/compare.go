@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
@@ -23,8 +24,8 @@ type comparison struct {
 	found   []Difference
 }
 
-// add adds a difference, with secrets masked.
-func (c *comparison) add(at fault.Position, path, format string, args ...any) {
+// addf adds a difference, with secrets masked.
+func (c *comparison) addf(at fault.Position, path, format string, args ...any) {
 	c.found = append(c.found, Difference{Position: at, Path: path, Message: c.redactor.Text(fmt.Sprintf(format, args...))})
 }
 
@@ -52,7 +53,7 @@ func (c *comparison) compareStruct(path cue.Path, want cue.Value, got any) {
 		at := below(path, cue.Str(name))
 		value, exists := have[name]
 		if !exists {
-			c.add(program.PositionOf(v), at.String(), "want %s, and there is none, but %s", c.wanted(at, v), names(have))
+			c.addf(program.PositionOf(v), at.String(), "want %s, and there is none, but %s", c.wanted(at, v), names(have))
 			continue
 		}
 		c.compare(at, v, value)
@@ -74,13 +75,13 @@ func (c *comparison) compareList(path cue.Path, want cue.Value, got any) {
 	}
 	open := want.LookupPath(cue.MakePath(cue.AnyIndex)).Exists()
 	if n > len(have) || n < len(have) && !open {
-		c.add(program.PositionOf(want), path.String(), "want %d elements, got %d: %s", n, len(have), c.value(path, have))
+		c.addf(program.PositionOf(want), path.String(), "want %d elements, got %d: %s", n, len(have), c.value(path, have))
 	}
 }
 
 // compareScalar compares a value: it has to be the same, and a constraint has to hold.
 func (c *comparison) compareScalar(path cue.Path, want cue.Value, got any) {
-	value := want.Context().Encode(got)
+	value := cuecontext.New().Encode(got)
 	switch {
 	case want.IsConcrete():
 		a, errA := want.MarshalJSON()
@@ -96,7 +97,7 @@ func (c *comparison) compareScalar(path cue.Path, want cue.Value, got any) {
 
 // differs adds that a value is not as it is wanted.
 func (c *comparison) differs(path cue.Path, want cue.Value, got any) {
-	c.add(program.PositionOf(want), path.String(), "want %s, got %s", c.wanted(path, want), c.value(path, got))
+	c.addf(program.PositionOf(want), path.String(), "want %s, got %s", c.wanted(path, want), c.value(path, got))
 }
 
 // wanted returns what is wanted as a text, without the content of Secrets.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,13 +65,13 @@ func (t Test) run(ctx context.Context, p *program.Program) []Difference {
 	switch {
 	case pattern == nil:
 		for _, f := range faults {
-			c.add(f.Position, "", "%s", f.Text())
+			c.addf(f.Position, "", "%s", f.Text())
 		}
 	case !slices.ContainsFunc(faults, func(f fault.Fault) bool { return pattern.MatchString(f.Error()) }):
-		c.add(program.PositionOf(t.want("error")), "error", "want a fault that matches %q, got %s", pattern, listed(faults))
+		c.addf(program.PositionOf(t.want("error")), "error", "want a fault that matches %q, got %s", pattern, listed(faults))
 	}
 	for _, text := range out.Unmatched {
-		c.add(t.Position, "", "given: %s is neither an object of the resource nor an input", text)
+		c.addf(t.Position, "", "given: %s is neither an object of the resource nor an input", text)
 	}
 	t.compareParts(c, out)
 	c.compareAbsent(t.want("absent"), out)
@@ -195,14 +196,14 @@ func (c *comparison) compareAbsent(want cue.Value, out render.Output) {
 		objects, _ := applied[component].(map[string]any)
 		switch _, exists := known[component]; {
 		case !exists:
-			c.add(program.PositionOf(v), path, "the package has no such component; it has %s", names(known))
+			c.addf(program.PositionOf(v), path, "the package has no such component; it has %s", names(known))
 		case v.IncompleteKind() == cue.BoolKind && len(objects) > 0:
-			c.add(program.PositionOf(v), path, "want no object, got %s", names(objects))
+			c.addf(program.PositionOf(v), path, "want no object, got %s", names(objects))
 		default:
 			below, err := v.Fields()
 			for err == nil && below.Next() {
 				if name := below.Selector().Unquoted(); objects[name] != nil {
-					c.add(program.PositionOf(below.Value()), path+"."+name, "want no such object, got one")
+					c.addf(program.PositionOf(below.Value()), path+"."+name, "want no such object, got one")
 				}
 			}
 		}
@@ -215,11 +216,7 @@ func names[T any](of map[string]T) string {
 	if len(keys) == 0 {
 		return "none"
 	}
-	text := keys[0]
-	for _, k := range keys[1:] {
-		text += ", " + k
-	}
-	return text
+	return strings.Join(keys, ", ")
 }
 
 // listed returns faults as a text.

@@ -278,8 +278,9 @@ func valuesAt(value any, path []string) []string {
 	case []any:
 		var out []string
 		if len(path) > 0 && path[0] == syntax.Each {
+			rest := path[1:]
 			for _, element := range v {
-				out = append(out, valuesAt(element, path[1:])...)
+				out = append(out, valuesAt(element, rest)...)
 			}
 		}
 		return out

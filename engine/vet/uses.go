@@ -228,8 +228,8 @@ const allPowerful = "cluster-admin"
 // evaluation of a custom resource knows.
 func (f *usesFinder) choices(o syntax.SourceObject) []schema.GroupKind {
 	kinds, versions := o.Choices("kind"), o.Choices("apiVersion")
-	names, known := f.texts(o, "kind", kinds)
-	groups, both := f.texts(o, "apiVersion", versions)
+	names, known := f.texts("kind", kinds)
+	groups, both := f.texts("apiVersion", versions)
 	if !known || !both {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (f *usesFinder) paired(o syntax.SourceObject, name string, versions []strin
 }
 
 // texts returns the texts that a field may have, and false if others are possible.
-func (f *usesFinder) texts(o syntax.SourceObject, field string, c syntax.Choices) ([]string, bool) {
+func (f *usesFinder) texts(field string, c syntax.Choices) ([]string, bool) {
 	texts, all := slices.Clone(c.Texts), true
 	for _, from := range c.Sources {
 		more, listed := f.listed(from, field)
@@ -393,7 +393,7 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 		}
 	}
 	name := o.Choices("roleRef", "name")
-	names := append(named, name.Texts...)
+	names := slices.Concat(named, name.Texts)
 	for _, from := range name.Sources {
 		more, listed := f.listed(from, "name")
 		if names = append(names, more...); !listed && len(named) == 0 {

@@ -19,7 +19,7 @@ func readStrictly(t *testing.T, into any, kind string, path ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, document := range bytes.Split(content, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
 		if !bytes.Contains(document, []byte("\nkind: "+kind+"\n")) {
 			continue
 		}

@@ -93,6 +93,7 @@ func TestEachPermissionThatIsMissingIsNamedAndMissedNoLonger(t *testing.T) {
 
 // run takes the permission away, and gives it back.
 func (m missing) run(t *testing.T, name string) {
+	t.Helper()
 	s := harness.NewEnv(t)
 	p := harness.NewTestPackage(t, name, limitedBody)
 	s.Create(harness.Object("v1", "Secret", s.Namespace, "token"))
@@ -125,7 +126,11 @@ func (m missing) run(t *testing.T, name string) {
 		}
 		return nil
 	})
-	asked := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Resource != "events" })
+	asked := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool {
+		// Other tests install kinds, and every operator looks once for resources of kinds that nobody serves.
+		ofAnother := e.Verb == "list" && strings.HasSuffix(e.Group, ".example.com") && e.Group != p.Name+".example.com" || e.Group == "example.com"
+		return e.Resource != "events" && !ofAnother
+	})
 	t.Logf("requests within %s: %s", harness.Elapsed(began), asked)
 	if len(asked) > requestsMissing {
 		t.Errorf("%d requests within %s, not at most %d", len(asked), harness.Elapsed(began), requestsMissing)

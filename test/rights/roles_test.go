@@ -81,7 +81,7 @@ func apply(t *testing.T, manifests []byte) {
 func objectsIn(t *testing.T, manifests []byte) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
-	for _, document := range bytes.Split(manifests, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(manifests, []byte("\n---\n")) {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(document, &u.Object); err != nil {
 			t.Fatal(err)
@@ -168,6 +168,8 @@ func unused(permission string) string {
 	switch {
 	case strings.HasSuffix(resource, "/finalizers"):
 		return "asked for by an admission plugin that is off here"
+	case strings.HasSuffix(resource, "reviews.authentication.k8s.io"), strings.HasSuffix(resource, "reviews.authorization.k8s.io"):
+		return "used when somebody reads metrics"
 	case permission == "list pods.", permission == "get persistentvolumeclaims.":
 		return "used when a workload is not ready for a while"
 	case verb == "list":
