@@ -66,8 +66,10 @@ type testOptions struct {
 
 // testedPackage is the results of the tests of one package.
 type testedPackage struct {
-	Package string            `json:"package"`
-	Tests   []testcase.Result `json:"tests"`
+	Package string `json:"package"`
+	// Error says why the package could not be tested, or is "".
+	Error string            `json:"error,omitempty"`
+	Tests []testcase.Result `json:"tests"`
 }
 
 // run runs the tests of packages and prints what has failed.
@@ -81,13 +83,11 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	var all []testedPackage
-	broken := 0
 	for _, dir := range dirs {
 		tested, err := testFolder(ctx, dir)
 		if err != nil {
 			printLinef(s.err, "%v", err)
-			broken++
-			continue
+			tested = testedPackage{Package: dir, Error: err.Error()}
 		}
 		tested.Tests = slices.DeleteFunc(tested.Tests, func(r testcase.Result) bool { return !pattern.MatchString(r.Name) })
 		all = append(all, tested)
@@ -102,7 +102,7 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 	} else {
 		o.print(s, all)
 	}
-	if err == nil && (broken > 0 || slices.ContainsFunc(all, testedPackage.failed)) {
+	if err == nil && slices.ContainsFunc(all, testedPackage.failed) {
 		return errReported
 	}
 	return err
@@ -122,12 +122,12 @@ func testFolder(ctx context.Context, dir string) (testedPackage, error) {
 	if err == nil {
 		err = found.Faults.OrNil()
 	}
-	return testedPackage{snapshot.Name(), found.Tests}, err
+	return testedPackage{Package: snapshot.Name(), Tests: found.Tests}, err
 }
 
-// failed reports whether a test of the package has failed.
+// failed reports whether a test of the package has failed, or the package itself.
 func (p testedPackage) failed() bool {
-	return slices.ContainsFunc(p.Tests, func(r testcase.Result) bool { return len(r.Differences) > 0 })
+	return p.Error != "" || slices.ContainsFunc(p.Tests, func(r testcase.Result) bool { return len(r.Differences) > 0 })
 }
 
 // print prints the tests that have failed, and how many there are.
@@ -150,6 +150,9 @@ func (o testOptions) print(s streams, all []testedPackage) {
 		}
 	}
 	printLinef(s.out, "%d passed, %d failed", passed, failed)
+	if passed+failed == 0 && o.pattern != "" {
+		printLinef(s.err, "operetta: no test has a name that matches %q", o.pattern)
+	}
 }
 
 // runTests runs the tests of a package in this process.

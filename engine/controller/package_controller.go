@@ -175,6 +175,7 @@ func (m *Manager) newController(name, kind, pkg string, f reconcileFunc, fair *f
 		Reconciler:              r,
 		SkipNameValidation:      new(true), // the kinds of a manager differ, and a process may have several
 		MaxConcurrentReconciles: m.workers(),
+		CacheSyncTimeout:        cacheSyncTimeout,
 		RateLimiter:             r,
 		NewQueue:                newQueue,
 		LogConstructor: func(req *ctrl.Request) logr.Logger {

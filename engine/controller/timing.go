@@ -16,6 +16,10 @@ const (
 	notYet = 10 * time.Minute
 )
 
+// cacheSyncTimeout is how long a controller waits for its first list. The library's two minutes would end the
+// process because of one kind that it may not list; somebody may give the permission later.
+const cacheSyncTimeout = 100 * 365 * 24 * time.Hour
+
 // Requests that were refused.
 const (
 	// refusedInterval is how often the API server is asked whether a permission is there that the

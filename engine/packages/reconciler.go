@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -117,6 +116,10 @@ type state struct {
 	content content
 	// served is the version that the Server serves, or nil.
 	served *program.Program
+	// crd is the definition of what is served, and defined the digest of the content whose definition was
+	// written last.
+	crd     *apiextensionsv1.CustomResourceDefinition
+	defined string
 	// outdated is what the resources are told is wrong with the present content, or "".
 	outdated string
 	// broken is what the Server was told is wrong while nothing is served, or "".
@@ -247,8 +250,11 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		return
 	}
 	same := s.served != nil && s.served.Digest() == s.content.digest()
+	if same {
+		r.claimOnly(p.Name, s.served.GroupVersionKind().GroupKind())
+	}
 	switch {
-	case same && s.outdated == "":
+	case same && s.outdated == "" && s.defined == s.served.Digest():
 		return
 	case same:
 		out.problem = r.mend(ctx, s)
@@ -292,10 +298,26 @@ func (r *Reconciler) approval(ctx context.Context, p Package, s *state) *problem
 
 // mend says that the content of the source is what is served, again.
 func (r *Reconciler) mend(ctx context.Context, s *state) *problem {
+	if err := r.define(ctx, s); err != nil {
+		return notInstalled(err)
+	}
 	if err := r.Server.Outdated(ctx, s.served, ""); err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	s.outdated = ""
+	return nil
+}
+
+// define writes the definition of what is served again, if that of another content took its place: objects
+// would lose the fields that the other one lacks.
+func (r *Reconciler) define(ctx context.Context, s *state) error {
+	if s.defined == s.served.Digest() {
+		return nil
+	}
+	if err := r.Examiner.InstallCRD(ctx, s.crd); err != nil {
+		return err
+	}
+	s.defined = s.served.Digest()
 	return nil
 }
 
@@ -320,6 +342,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 	if err := r.setFinalizer(ctx, p); err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
+	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
 	if err := r.Examiner.InstallCRD(ctx, c.CRD); err != nil {
 		return notInstalled(err)
 	}
@@ -329,6 +352,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 	if err := r.serve(ctx, p, s, c.Program); err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
+	s.crd = c.CRD
 	for _, w := range c.Warnings {
 		r.Log.Info("the package has a warning", "package", p.Name, "warning", w.Error())
 	}
@@ -366,20 +390,32 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 // fallBack keeps serving what was accepted last, and has the resources say why.
 func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *result) {
 	told := out.problem.location(p.Name)
-	switch {
-	case s.served == nil:
+	if s.served == nil {
 		r.restore(ctx, p, s, told, out)
-	case s.outdated != told:
-		if err := r.Server.Outdated(ctx, s.served, told); err != nil {
-			out.problem.err = errors.Join(out.problem.err, err)
-			return
-		}
-		s.outdated = told
+	} else if err := r.goOn(ctx, s, told); err != nil {
+		out.problem.err = errors.Join(out.problem.err, err)
+		return
 	}
 	if s.served == nil && !out.pending && told != "" && told != s.broken {
 		r.Server.Broken(p.origin(), p.Name, told)
 		s.broken = told
 	}
+}
+
+// goOn keeps serving a version, with its own definition, and has the resources say what is wrong with the
+// present content.
+func (r *Reconciler) goOn(ctx context.Context, s *state, told string) error {
+	if err := r.define(ctx, s); err != nil {
+		return err
+	}
+	if s.outdated == told {
+		return nil
+	}
+	if err := r.Server.Outdated(ctx, s.served, told); err != nil {
+		return err
+	}
+	s.outdated = told
+	return nil
 }
 
 // restore serves what was accepted last after a restart.
@@ -416,59 +452,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err = errors.Join(out.problem.err, err)
 		return
 	}
-	s.served, s.outdated, s.broken = next, told, ""
+	s.served, s.crd, s.defined, s.outdated, s.broken = next, exam.candidate.CRD, next.Digest(), told, ""
 	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
 	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest())
-}
-
-// claim makes a Package the only one of a kind.
-func (r *Reconciler) claim(ctx context.Context, p Package, s *state, kind schema.GroupKind) *problem {
-	others, err := r.Cluster.ListCached(ctx, cluster.Selection{Kind: Kind})
-	if err != nil {
-		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	by, ours := r.claims[kind], s.served != nil && s.served.GroupVersionKind().GroupKind() == kind
-	var holder string
-	switch from := r.Server.ServedBy(kind); {
-	case ours, by == p.Name && from == "":
-		return nil
-	case by != "" && by != p.Name:
-		holder = Package{Name: by}.origin()
-	case from != "":
-		holder = from
-	default:
-		holder = lastHolder(p, others, kind)
-	}
-	if holder != "" {
-		return &problem{stage: serving, reason: ReasonKindTaken, message: fmt.Sprintf("%s and %s both serve %s", holder, p.origin(), kind), again: claimAgain}
-	}
-	if r.claims == nil {
-		r.claims = map[schema.GroupKind]string{}
-	}
-	r.claims[kind] = p.Name
-	return nil
-}
-
-// lastHolder returns the other Package that has served a kind before this process began, or "". Which of
-// two Packages loads first must not decide which one serves.
-func lastHolder(p Package, all []*unstructured.Unstructured, kind schema.GroupKind) string {
-	serves := func(u *unstructured.Unstructured) bool { return servedKind(u).GroupKind() == kind }
-	i := slices.IndexFunc(all, func(u *unstructured.Unstructured) bool {
-		return u.GetName() != p.Name && u.GetDeletionTimestamp() == nil && serves(u)
-	})
-	if i < 0 || serves(p.object) {
-		return ""
-	}
-	return Package{Name: all[i].GetName()}.origin()
-}
-
-// release ends the claim of a kind, unless it is the one that is claimed now.
-func (r *Reconciler) release(was, now schema.GroupKind) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if was != now {
-		delete(r.claims, was)
-	}
 }

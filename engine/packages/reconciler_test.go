@@ -300,7 +300,7 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 		}},
 		"a content that cannot be kept": {"a restart could not go back to it, so it is not served", []turn{
 			{apply(text("Thing", "a")), "True Served", []string{"install", "serve Thing"}},
-			{func(s *site) { s.memory.Refuse(refuseRevisions); s.apply("p", text("Thing", "b")) }, "False NotKept", []string{"install", "outdated: NotKept" + sayswhy}},
+			{func(s *site) { s.memory.Refuse(refuseRevisions); s.apply("p", text("Thing", "b")) }, "False NotKept", []string{"install", "install", "outdated: NotKept" + sayswhy}}, // and then that of the version before
 			{func(s *site) { s.memory.Refuse(nil) }, "True Served", []string{"install", "swap Thing"}},
 		}},
 		"a definition of somebody else": {"it is not replaced, and nothing is kept", []turn{

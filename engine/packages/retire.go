@@ -69,7 +69,8 @@ func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *resul
 	if s.served != nil {
 		kind = s.served.GroupVersionKind()
 	}
-	if kind.Kind == "" {
+	// The resources of a kind that somebody else serves by now are no longer this Package's.
+	if kind.Kind == "" || s.served == nil && r.Server.ServedBy(kind.GroupKind()) != "" {
 		r.letGo(ctx, p, out)
 		return
 	}

@@ -27,6 +27,8 @@ const (
 	maxFaults = 20
 	// maxFaultText bounds each text of a fault, in bytes.
 	maxFaultText = 1024
+	// maxEvent bounds the message of an event, in bytes: the API server refuses longer ones.
+	maxEvent = 1024
 	// maxDigests is how many versions it counts resources of.
 	maxDigests = 20
 )
@@ -60,7 +62,7 @@ func (r *Reconciler) announce(p Package, wrong *problem, before, after map[strin
 		return
 	}
 	r.Log.Info("the content of a Package is not served", "package", p.Name, "reason", string(wrong.reason), "message", wrong.message)
-	r.Recorder.Record(p.object, rollout.Event{Reason: string(wrong.reason), Message: wrong.message, Warning: wrong.needsPerson()})
+	r.Recorder.Record(p.object, rollout.Event{Reason: string(wrong.reason), Message: status.Shorten(wrong.message, maxEvent), Warning: wrong.needsPerson()})
 }
 
 // newStatus returns the status of a Package.
@@ -79,6 +81,8 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 		after["faults"] = faultList(out.problem.faults)
 	}
 	if s.served == nil {
+		// What it has served before is still there, and it has to be known when the Package is deleted.
+		retain(after, before, "group", "kind", "versions", "resources", "revisions")
 		return after
 	}
 	kind := s.served.GroupVersionKind()

@@ -125,6 +125,9 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 	var faults fault.Faults
 	for _, f := range files {
 		if f.PackageName() != name {
+			if strings.HasSuffix(f.Filename, source.TestSuffix) {
+				faults = append(faults, otherPackage(f, name))
+			}
 			continue
 		}
 		if a := fileAttribute(f, "extern"); a != nil {
@@ -142,6 +145,15 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		faults = fault.Faults{{Message: fmt.Sprintf("no file in %s is of package %s", b.snapshot.Display(dir), name)}}
 	}
 	return faults
+}
+
+// otherPackage returns the fault of a file of tests that nobody would run.
+func otherPackage(f *ast.File, name string) fault.Fault {
+	return fault.Fault{
+		Position: fault.Position{File: f.Filename, Line: 1},
+		Message:  fmt.Sprintf("these tests are of package %s, and the package is %s", f.PackageName(), name),
+		Hint:     "write package " + name + " at the top of the file",
+	}
 }
 
 func (b *builder) parse(name string) (*ast.File, error) {

@@ -32,6 +32,15 @@ var typed = map[string][2]string{
 	"a disjunction that a field decides": {
 		"live: web: d: spec: #S\n#S: {mode: \"fast\", of: 1, ...} | {mode: \"slow\", of: 2, ...} | *{of: 3, ...}", `live.web.d.spec.of`,
 	},
+	"a choice of a closed type and an open one": {
+		"live: web: d: spec: #S\n#S: *{mode: string, of: 1} | {mode: string, of: 2, ...}", `live.web.d.spec.of`,
+	},
+	"a closed type below a choice": {
+		"live: web: d: #D\n#D: *{spec?: #S, of: 1, ...} | {of: 2, ...}\n#S: mode?: string", `live.web.d.of`,
+	},
+	"a closed type beside one that nobody can read": {
+		"live: web: d: #D & and([{spec: {mode: \"fast\", ...}, ...}])\n#D: {kind?: string, spec?: _}", `live.web.d.spec.mode`,
+	},
 	"a disjunction of closed types": {
 		"live: web: d: spec: #F | #S\n#T: {n: _, mode: string, list?: _, map?: _, deep?: _}\n#F: {#T, max?: int, of: 1}\n#S: {#T, min!: int, of: 2}", `live.web.d.spec.of`,
 	},

@@ -287,8 +287,8 @@ func (c *collector) packageName(dir string) string {
 	return dir
 }
 
-// testSuffix is how the names of files with tests end.
-const testSuffix = "_test.cue"
+// TestSuffix is how the names of files with tests end.
+const TestSuffix = "_test.cue"
 
 // cueFiles returns the files of a folder that may belong to a package, sorted: its tests only if it is the
 // tested folder.
@@ -301,7 +301,7 @@ func cueFiles(fsys fs.FS, dir, tested string) ([]string, error) {
 	for _, e := range entries {
 		n := e.Name()
 		// The cue command ignores tests, tools and hidden files too.
-		if e.IsDir() || path.Ext(n) != ".cue" || strings.HasSuffix(n, testSuffix) && dir != tested || strings.HasSuffix(n, "_tool.cue") || n[0] == '.' || n[0] == '_' {
+		if e.IsDir() || path.Ext(n) != ".cue" || strings.HasSuffix(n, TestSuffix) && dir != tested || strings.HasSuffix(n, "_tool.cue") || n[0] == '.' || n[0] == '_' {
 			continue
 		}
 		names = append(names, path.Join(dir, n))

@@ -10,6 +10,9 @@ import (
 	"testing/fstest"
 )
 
+// maxFileName bounds the name of a file, in bytes: each folder in it is looked at.
+const maxFileName = 500
+
 // Files returns a snapshot of the package in the root of a module that is given as the texts of its files.
 // origin says where they are from; see Origin. It errors like Folder, and if a name is not that of a file
 // within the module.
@@ -21,6 +24,9 @@ func Files(name, origin string, files map[string]string) (*Snapshot, error) {
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if !fs.ValidPath(file) || file == "." {
 			return nil, &LimitError{fmt.Sprintf("%q", file), "it is not the name of a file within the package; names are relative, without \"..\""}
+		}
+		if len(file) > maxFileName {
+			return nil, &LimitError{file[:40] + "...", fmt.Sprintf("its name has more than %d bytes", maxFileName)}
 		}
 		if len(files[file]) > maxFileSize {
 			return nil, tooLargeError(file, maxFileSize)

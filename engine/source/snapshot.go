@@ -80,7 +80,7 @@ func (s *Snapshot) WithoutTests() *Snapshot {
 	out := *s
 	out.tested, out.authored, out.files = "", maps.Clone(s.authored), maps.Clone(s.files)
 	for name := range s.authored {
-		if path.Dir(name) == s.tested && strings.HasSuffix(name, testSuffix) {
+		if path.Dir(name) == s.tested && strings.HasSuffix(name, TestSuffix) {
 			delete(out.authored, name)
 			delete(out.files, name)
 		}

@@ -63,7 +63,7 @@ func unified(a, b *typePart) *typePart {
 		a, b = b, a
 	}
 	if b.whole && a.closed && !a.scalar {
-		return a
+		return a.wholeBelow()
 	}
 	out := joinedParts(a, b, unified)
 	out.closed = a.closed || b.closed
@@ -74,6 +74,36 @@ func unified(a, b *typePart) *typePart {
 func disjoined(a, b *typePart) *typePart {
 	out := joinedParts(a, b, disjoined)
 	out.closed = a.closed && b.closed
+	out.whole = out.whole || a.excludesMore(b) || b.excludesMore(a)
+	return out
+}
+
+// excludesMore reports whether a value may fit another type and not this one because of a field that neither names:
+// then such a field decides between them.
+func (p *typePart) excludesMore(other *typePart) bool {
+	if p.scalar || other.scalar || other.closed {
+		return false
+	}
+	if p.closed || p.each != nil && other.each == nil && p.each.holdsClosed() {
+		return true
+	}
+	for name, field := range p.fields {
+		if other.fields[name] == nil && field.holdsClosed() {
+			return true
+		}
+	}
+	return false
+}
+
+// wholeBelow returns a closed type with anything in its fields: something else looks at them, and at no others.
+func (p *typePart) wholeBelow() *typePart {
+	out := &typePart{closed: p.closed}
+	for name := range p.fields {
+		out.add(name, &typePart{whole: true})
+	}
+	if p.each != nil {
+		out.each = &typePart{whole: true}
+	}
 	return out
 }
 

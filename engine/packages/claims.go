@@ -1,0 +1,71 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+)
+
+// claim makes a Package the only one of a kind.
+func (r *Reconciler) claim(ctx context.Context, p Package, s *state, kind schema.GroupKind) *problem {
+	others, err := r.Cluster.ListCached(ctx, cluster.Selection{Kind: Kind})
+	if err != nil {
+		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	by, ours := r.claims[kind], s.served != nil && s.served.GroupVersionKind().GroupKind() == kind
+	var holder string
+	switch from := r.Server.ServedBy(kind); {
+	case ours, by == p.Name && from == "":
+		return nil
+	case by != "" && by != p.Name:
+		holder = Package{Name: by}.origin()
+	case from != "":
+		holder = from
+	default:
+		holder = lastHolder(p, others, kind)
+	}
+	if holder != "" {
+		return &problem{stage: serving, reason: ReasonKindTaken, message: fmt.Sprintf("%s and %s both serve %s", holder, p.origin(), kind), again: claimAgain}
+	}
+	if r.claims == nil {
+		r.claims = map[schema.GroupKind]string{}
+	}
+	r.claims[kind] = p.Name
+	return nil
+}
+
+// claimOnly ends the claims of a Package but that of one kind: its content was another one before.
+func (r *Reconciler) claimOnly(name string, kind schema.GroupKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.claims, func(k schema.GroupKind, by string) bool { return by == name && k != kind })
+}
+
+// lastHolder returns the other Package that has served a kind before this process began, or "". Which of
+// two Packages loads first must not decide which one serves.
+func lastHolder(p Package, all []*unstructured.Unstructured, kind schema.GroupKind) string {
+	serves := func(u *unstructured.Unstructured) bool { return servedKind(u).GroupKind() == kind }
+	i := slices.IndexFunc(all, func(u *unstructured.Unstructured) bool {
+		return u.GetName() != p.Name && u.GetDeletionTimestamp() == nil && serves(u)
+	})
+	if i < 0 || serves(p.object) {
+		return ""
+	}
+	return Package{Name: all[i].GetName()}.origin()
+}
+
+// release ends the claim of a kind, unless it is the one that is claimed now.
+func (r *Reconciler) release(was, now schema.GroupKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if was != now {
+		delete(r.claims, was)
+	}
+}
