@@ -61,7 +61,7 @@ func serveMetrics(mgr manager.Manager, o Options) error {
 // metricsHandler returns the handler of metrics. If they are secure, the API server says who may read them: its
 // TokenReview says whose token a scraper has, and its SubjectAccessReview whether that user may get /metrics.
 func metricsHandler(mgr manager.Manager, o Options) (http.Handler, error) {
-	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	if !o.MetricsSecure {
 		return handler, nil
 	}

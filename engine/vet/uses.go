@@ -394,10 +394,17 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 	}
 	name := o.Choices("roleRef", "name")
 	names := slices.Concat(named, name.Texts)
+	// A name that is computed is harmless if it is that of a role which the package renders.
+	harmless := len(named) > 0 && !slices.ContainsFunc(named, func(n string) bool { return !own[n] })
 	for _, from := range name.Sources {
 		more, listed := f.listed(from, "name")
-		if names = append(names, more...); !listed && len(named) == 0 {
+		if names = append(names, more...); !listed && !harmless {
 			f.fault(from, "the role", `list the roles in the schema, as in "view" | "edit"`)
+		}
+	}
+	for _, from := range name.Computed {
+		if !harmless {
+			f.fault(from, "the role", "write the role as a constant, in a branch for each")
 		}
 	}
 	kinds := o.Choices("roleRef", "kind").Texts

@@ -207,6 +207,7 @@ func TestWhatAForgedStatusSaysBreaksNoScrape(t *testing.T) {
 		"components": []any{
 			map[string]any{"name": "bad\xff", "state": "Waiting", "reason": huge, "since": "2026-01-01T00:00:00Z"},
 			map[string]any{"name": huge, "state": "Waiting", "reason": "x", "since": "2026-01-01T00:00:00Z"},
+			map[string]any{"name": huge + "y", "state": "Waiting", "reason": "x", "since": "2026-01-01T00:00:00Z"},
 			map[string]any{"name": "unknown", "state": huge}, "no component",
 		},
 	}))

@@ -224,10 +224,17 @@ func (c *counted) limit() {
 // metrics returns the series of a controller.
 func (c counted) metrics(controller string) []prometheus.Metric {
 	var out []prometheus.Metric
+	seen := map[string]bool{}
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		for i, l := range labels {
 			labels[i] = strings.ToValidUTF8(l, "_") // the library panics otherwise
 		}
+		// A status may have two components whose names do not fit a label, and a series twice ends the scrape.
+		series := d.String() + strings.Join(labels, "\xff")
+		if seen[series] {
+			return
+		}
+		seen[series] = true
 		out = append(out, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{controller}, labels...)...))
 	}
 	for phase, n := range c.phases {
