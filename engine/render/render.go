@@ -153,7 +153,7 @@ func (v *view) output(d reconcile.Decision) Output {
 	if len(out.Components) == 0 {
 		out.Components = undecided(d.Rollout.Components) // to be drawn
 	}
-	out.Faults = redacted(d, once(faultsOf(d)))
+	out.Faults = Faults(d)
 	out.Unmet, out.Absent, out.Unmatched = unmet(d), v.absent(d), v.unmatched(d)
 	for _, texts := range [][]string{out.Unmet, out.Absent, out.Unmatched} {
 		for i, t := range texts {
@@ -175,6 +175,10 @@ func unmet(d reconcile.Decision) []string {
 	}
 	return out
 }
+
+// Faults returns the faults of the package that a decision shows, in the order of the components, without the
+// values of Secrets.
+func Faults(d reconcile.Decision) fault.Faults { return redacted(d, once(faultsOf(d))) }
 
 // faultsOf returns the faults of the package, or of the resource as the package sees it.
 func faultsOf(d reconcile.Decision) fault.Faults {

@@ -1,0 +1,259 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// A branch is a field of the spec with several choices.
+type branch struct {
+	path    string
+	choices []choice
+}
+
+// A choice is one way to write a field. Exactly one of the parts after made is set, or none if it is left out.
+type choice struct {
+	// label says what is chosen, as in "2 elements".
+	label string
+	// made is true if a value is made up, so that a cluster may refuse it although it is not wrong.
+	made bool
+	// coincides is true if elements of a list or map may have equal values where other resources have different
+	// ones.
+	coincides bool
+
+	// literal returns the value, for the element of a number of the lists around it.
+	literal func(element int) any
+	// fields are those of a struct.
+	fields []field
+	// elements are those of a list, and entries those of a map with their keys.
+	elements []*node
+	entries  []entry
+}
+
+// leftOut is the choice to leave a field out.
+var leftOut = choice{label: "left out"}
+
+func (c choice) isLeftOut() bool {
+	return c.literal == nil && c.fields == nil && c.elements == nil && c.entries == nil
+}
+
+// A node is a place in the spec. It has a branch if there is more than one choice.
+type node struct {
+	branch  *branch
+	choices []choice
+	// dropsEmpty is true if the field is left out when nothing is in it.
+	dropsEmpty bool
+}
+
+type field struct {
+	name string
+	node *node
+}
+
+type entry struct {
+	key  string
+	node *node
+}
+
+// maxDepth bounds how deep a schema is followed.
+const maxDepth = 12
+
+// maxElements is how many elements a list is given at most.
+const maxElements = 2
+
+// A splitter finds the branches of a schema.
+type splitter struct {
+	branches []*branch
+	// compared are the literals that the package compares a field with, by its path.
+	compared map[string][]any
+}
+
+// structure returns the node of a struct. It has one choice only, so that its fields are branches of their own.
+func (s *splitter) structure(schema *apiextensionsv1.JSONSchemaProps, path string, depth int) []choice {
+	out := choice{label: "written", fields: []field{}}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		below := schema.Properties[name]
+		optional := !slices.Contains(schema.Required, name) || below.Default != nil
+		if n := s.node(&below, path+"."+name, optional, depth+1); n != nil {
+			out.fields = append(out.fields, field{name, n})
+			continue
+		}
+		if !optional {
+			return nil
+		}
+	}
+	return []choice{out}
+}
+
+// node returns the node of a schema, or nil if no value of it can be made up.
+func (s *splitter) node(schema *apiextensionsv1.JSONSchemaProps, path string, optional bool, depth int) *node {
+	at := len(s.branches)
+	b := &branch{path: path}
+	s.branches = append(s.branches, b)
+	var choices []choice
+	whole := isStruct(schema) && schema.Default != nil // its fields have defaults, too
+	if optional && !whole {
+		choices = append(choices, leftOut)
+	}
+	if depth <= maxDepth {
+		choices = append(choices, s.choices(schema, path, depth)...)
+	}
+	if len(choices) == 0 {
+		s.branches = s.branches[:at]
+		return nil
+	}
+	n := &node{branch: b, choices: choices, dropsEmpty: optional && whole}
+	if b.choices = choices; len(choices) == 1 {
+		n.branch = nil
+		s.branches = slices.DeleteFunc(s.branches, func(other *branch) bool { return other == b })
+	}
+	return n
+}
+
+func isStruct(schema *apiextensionsv1.JSONSchemaProps) bool {
+	return schema.Type == "object" && (schema.AdditionalProperties == nil || len(schema.Properties) > 0)
+}
+
+// choices returns the choices of a schema, the simplest first, without that to leave it out.
+func (s *splitter) choices(schema *apiextensionsv1.JSONSchemaProps, path string, depth int) []choice {
+	switch {
+	case len(schema.Enum) > 0:
+		return enumeration(schema)
+	case schema.XIntOrString:
+		return []choice{constant(int64(1))}
+	case schema.Type == "boolean":
+		return withoutDefault(schema, []choice{constant(false), constant(true)})
+	case schema.Type == "integer" || schema.Type == "number":
+		return s.numbers(schema, path)
+	case schema.Type == "string":
+		return s.texts(schema, path)
+	case schema.Type == "array" && schema.Items != nil && schema.Items.Schema != nil:
+		return s.list(schema, path, depth)
+	case schema.Type == "object" && !isStruct(schema):
+		return s.mapping(schema, path, depth)
+	case schema.Type == "object":
+		return s.structure(schema, path, depth)
+	}
+	return []choice{{label: "empty", made: true, literal: func(int) any { return map[string]any{} }}}
+}
+
+// constant returns the choice of a value.
+func constant(value any) choice {
+	text, err := json.Marshal(value)
+	if err != nil {
+		text = fmt.Append(nil, value)
+	}
+	return choice{label: string(text), literal: func(int) any { return value }, coincides: true}
+}
+
+// decoded returns a value of a schema.
+func decoded(raw apiextensionsv1.JSON) (value any, ok bool) {
+	if err := json.Unmarshal(raw.Raw, &value); err != nil {
+		return nil, false
+	}
+	if f, isNumber := value.(float64); isNumber && f == float64(int64(f)) {
+		return int64(f), true
+	}
+	return value, true
+}
+
+// withoutDefault returns choices without that of the default, which is the same as to leave the field out.
+func withoutDefault(schema *apiextensionsv1.JSONSchemaProps, choices []choice) []choice {
+	if schema.Default == nil {
+		return choices
+	}
+	value, _ := decoded(*schema.Default)
+	label := constant(value).label
+	return slices.DeleteFunc(choices, func(c choice) bool { return c.label == label })
+}
+
+func enumeration(schema *apiextensionsv1.JSONSchemaProps) []choice {
+	var out []choice
+	for _, raw := range schema.Enum {
+		if value, ok := decoded(raw); ok && value != nil {
+			out = append(out, constant(value))
+		}
+	}
+	return withoutDefault(schema, out)
+}
+
+// list returns lists with no, one and two elements.
+func (s *splitter) list(schema *apiextensionsv1.JSONSchemaProps, path string, depth int) []choice {
+	lowest, highest := bounds(schema.MinItems, schema.MaxItems)
+	out := []choice{}
+	if lowest == 0 {
+		out = append(out, choice{label: "no element", elements: []*node{}})
+	}
+	if highest == 0 {
+		return out
+	}
+	element := s.node(schema.Items.Schema, path+"[]", false, depth+1)
+	if element == nil {
+		return out
+	}
+	for n := max(lowest, 1); n <= highest; n++ {
+		c := choice{label: counted(n, "element"), coincides: n > 1}
+		for range n {
+			c.elements = append(c.elements, element)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// mapping returns maps with no, one and two keys.
+func (s *splitter) mapping(schema *apiextensionsv1.JSONSchemaProps, path string, depth int) []choice {
+	lowest, highest := bounds(schema.MinProperties, schema.MaxProperties)
+	out := []choice{}
+	if lowest == 0 {
+		out = append(out, choice{label: "no key", entries: []entry{}})
+	}
+	if schema.AdditionalProperties.Schema == nil || highest == 0 {
+		return out
+	}
+	value := s.node(schema.AdditionalProperties.Schema, path+"[]", false, depth+1)
+	if value == nil {
+		return out
+	}
+	for n := max(lowest, 1); n <= highest; n++ {
+		c := choice{label: counted(n, "key"), made: true, coincides: n > 1}
+		for i := range n {
+			c.entries = append(c.entries, entry{"key" + suffix(i), value})
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// bounds returns the lowest and highest number of elements to try. More than usual are tried only if the schema
+// requires them.
+func bounds(lowest, highest *int64) (low, high int) {
+	high = maxElements
+	if lowest != nil {
+		low = int(min(max(*lowest, 0), 64))
+		high = max(high, low)
+	}
+	if highest != nil {
+		high = int(min(int64(high), max(*highest, 0)))
+	}
+	return low, high
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// suffix tells the elements of a list apart.
+func suffix(element int) string {
+	if element == 0 {
+		return ""
+	}
+	return fmt.Sprintf("-%d", element+1)
+}

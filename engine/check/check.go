@@ -1,0 +1,252 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/crd/conform"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/vet"
+)
+
+// DefaultBound is how many cases are tried unless somebody asks for more.
+const DefaultBound = 64
+
+// maxFindings bounds how many findings are made small and reported.
+const maxFindings = 20
+
+// Options say how much is checked.
+type Options struct {
+	// Bound is how many cases are tried at most; 0 stands for DefaultBound.
+	Bound int
+	// Scopes are the scopes of kinds whose definitions were given.
+	Scopes vet.Scopes
+	// Progress is told how many of all cases are done, if it is not nil.
+	Progress func(done, all int)
+}
+
+// A Report is what a check has found, and how much it has tried. It can cross a process boundary.
+type Report struct {
+	// Cases are the resources that were tried, and Refused those of them that the schema does not accept.
+	Cases   int `json:"cases"`
+	Refused int `json:"refused,omitempty"`
+	// Branches are the fields of the spec with several choices.
+	Branches int `json:"branches"`
+	// Choices are all choices of all branches, and Chosen those that were in a case.
+	Choices int `json:"choices"`
+	Chosen  int `json:"chosen"`
+	// Pairs are all pairs of choices of two branches, and Paired those that were in a case.
+	Pairs  int `json:"pairs"`
+	Paired int `json:"paired"`
+	// Ready are the cases that became ready.
+	Ready int `json:"ready"`
+	// Undecided are the cases that did not, or that were rejected, for a reason that may be that something is
+	// made up here.
+	Undecided int `json:"undecided,omitempty"`
+	// Unmade says why there are no cases, or is "".
+	Unmade   string    `json:"unmade,omitempty"`
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// A Finding is a fault that some resource shows.
+type Finding struct {
+	fault.Fault
+
+	// Resource is the smallest resource found that shows it.
+	Resource map[string]any `json:"resource"`
+	// Live are the objects in the cluster with which it shows. There are none if it shows at once.
+	Live []map[string]any `json:"live,omitempty"`
+}
+
+// String returns the report in one line.
+func (r Report) String() string {
+	if r.Unmade != "" {
+		return "not checked with resources: " + r.Unmade
+	}
+	text := fmt.Sprintf("%d cases, %d of %d choices in %d branches, %d of %d pairs; %d became ready", r.Cases-r.Refused, r.Chosen, r.Choices, r.Branches, r.Paired, r.Pairs, r.Ready)
+	if r.Undecided > 0 {
+		text += fmt.Sprintf(", and %d depend on what only a cluster knows", r.Undecided)
+	}
+	return text
+}
+
+// Run checks a package. It errors if the context ends.
+func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
+	if o.Bound == 0 {
+		o.Bound = DefaultBound
+	}
+	c, unmade := newChecker(p, o)
+	if unmade != "" {
+		return Report{Unmade: unmade}, nil
+	}
+	selections, pairs, paired := cases(c.branches, o.Bound)
+	c.report.Branches, c.report.Pairs, c.report.Paired = len(c.branches), pairs, paired
+	c.report.countChoices(c.branches, selections)
+	for i, s := range selections {
+		if err := c.add(ctx, s); err != nil {
+			return Report{}, err
+		}
+		if o.Progress != nil {
+			o.Progress(i+1, len(selections))
+		}
+	}
+	return c.finish(ctx)
+}
+
+// countChoices counts the choices, and those that are in a selection.
+func (r *Report) countChoices(branches []*branch, selections []selection) {
+	seen := map[[2]int]bool{}
+	for _, s := range selections {
+		for i, choice := range s {
+			seen[[2]int{i, choice}] = true
+		}
+	}
+	r.Chosen = len(seen)
+	for _, b := range branches {
+		r.Choices += len(b.choices)
+	}
+}
+
+// A checker checks one package.
+type checker struct {
+	program *program.Program
+	server  *conform.Server
+	options Options
+	*maker
+
+	report Report
+	// found are the problems that were found, by key, in order.
+	found []found
+	known map[string]bool
+	// held are the predicates that were true in some case, by path.
+	held map[string]bool
+}
+
+// found is a problem and the first selection that showed it.
+type found struct {
+	problem
+
+	selection selection
+}
+
+// newChecker returns a checker, or says why no resource can be made up.
+func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
+	definition, err := definitionOf(p)
+	if err != nil {
+		return nil, err.Error()
+	}
+	version := definition.Spec.Versions[0]
+	server, err := conform.NewServer(definition, version.Name)
+	if err != nil {
+		return nil, err.Error()
+	}
+	s := &splitter{compared: comparedOf(p)}
+	spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
+	n := s.node(&spec, "spec", false, 0)
+	if n == nil {
+		return nil, "no value can be made up for a required field of the spec"
+	}
+	c = &checker{program: p, server: server, options: o, maker: newMaker(p, n, s.branches), known: map[string]bool{}, held: map[string]bool{}}
+	if _, err := c.server.Admit(c.make(make(selection, len(s.branches))).resource, nil); err != nil {
+		return nil, "the simplest resource that could be made up does not satisfy the schema: " + err.Error()
+	}
+	return c, ""
+}
+
+// definitionOf returns the definition of the version that a package reads.
+func definitionOf(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error) {
+	m := p.Meta()
+	d := crd.Definition{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}
+	if m.ClusterScoped {
+		d.Scope = apiextensionsv1.ClusterScoped
+	}
+	for _, v := range m.Versions {
+		if v.Name == p.GroupVersionKind().Version {
+			d.Versions = []crd.Version{{Name: v.Name, Spec: v.Spec, Served: true, Storage: true}}
+		}
+	}
+	return crd.Generate(d)
+}
+
+// comparedOf returns the literals that a package compares fields of the spec with, by path.
+func comparedOf(p *program.Program) map[string][]any {
+	out := map[string][]any{}
+	for _, c := range p.Syntax().Compared() {
+		path := strings.Join(c.Path[1:], ".")
+		out[path] = append(out[path], c.Value)
+	}
+	return out
+}
+
+// add tries a case, and notes what is new in it.
+func (c *checker) add(ctx context.Context, s selection) error {
+	out, err := c.try(ctx, s)
+	if err != nil {
+		return err
+	}
+	c.report.Cases++
+	switch {
+	case out.refused:
+		c.report.Refused++
+	case out.ready:
+		c.report.Ready++
+	case len(out.problems) == 0:
+		c.report.Undecided++
+	}
+	for _, path := range out.held {
+		c.held[path] = true
+	}
+	for _, p := range out.problems {
+		if !c.known[p.key()] {
+			c.known[p.key()] = true
+			c.found = append(c.found, found{p, s})
+		}
+	}
+	return nil
+}
+
+// finish makes what was found small, and returns the report.
+func (c *checker) finish(ctx context.Context) (Report, error) {
+	for _, f := range c.found {
+		if f.predicate != "" && c.held[f.predicate] {
+			continue // with other values it is true
+		}
+		if len(c.report.Findings) == maxFindings {
+			break
+		}
+		small, err := c.shrink(ctx, f)
+		if err != nil {
+			return Report{}, err
+		}
+		c.report.Findings = append(c.report.Findings, small)
+	}
+	return c.report, nil
+}
+
+// shrink returns the finding with the smallest resource that still shows it: as many branches as possible have
+// their simplest choice, and the others the simplest that shows it.
+func (c *checker) shrink(ctx context.Context, f found) (Finding, error) {
+	s, p := slices.Clone(f.selection), f.problem
+	for i := range s {
+		for choice := range s[i] {
+			smaller := slices.Clone(s)
+			smaller[i] = choice
+			out, err := c.try(ctx, smaller)
+			if err != nil {
+				return Finding{}, err
+			}
+			at := slices.IndexFunc(out.problems, func(o problem) bool { return o.key() == p.key() })
+			if at >= 0 {
+				s, p = smaller, out.problems[at]
+				break
+			}
+		}
+	}
+	return Finding{Fault: p.fault, Resource: c.make(s).resource, Live: p.live}, nil
+}

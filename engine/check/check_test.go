@@ -1,0 +1,54 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"operetta.dev/engine/check"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+	"operetta.dev/test/golden"
+)
+
+// TestCheck checks the package of each golden file, and compares the findings with their resources.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) {
+		s, err := source.New(c.FS("module"), "shop", nil)
+		if err != nil {
+			c.Fatal(err)
+		}
+		p, err := program.Load(s)
+		if err != nil {
+			c.Fatalf("not a question of the check: %v", err)
+		}
+		report, err := check.Run(c.Context(), p, check.Options{})
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.Want("want", text(t, report))
+	})
+}
+
+// text returns a report as it stands in a golden file.
+func text(t *testing.T, r check.Report) string {
+	t.Helper()
+	out := &strings.Builder{}
+	out.WriteString(r.String() + "\n")
+	for _, f := range r.Findings {
+		out.WriteString(f.Error() + "\n")
+		data, err := yaml.Marshal(f.Resource["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			out.WriteString("  " + line)
+		}
+		for _, o := range f.Live {
+			out.WriteString("  with a live " + o["kind"].(string) + "\n")
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,41 @@
+package check
+
+import (
+	"operetta.dev/engine/fault"
+)
+
+// A problem is a fault that a case shows.
+type problem struct {
+	fault fault.Fault
+	// live are the objects in the cluster when it showed; there are none at first.
+	live []map[string]any
+	// predicate is the path of the predicate that is false for good in this case, or "". It is a fault only if
+	// it is true in no case.
+	predicate string
+}
+
+// key is what the same problem has in all cases: its place, but not the values in its message.
+func (p problem) key() string {
+	return p.fault.Position.String() + " " + p.fault.Path + " " + p.fault.Code.String()
+}
+
+// An outcome is what became of a case.
+type outcome struct {
+	// refused says that the schema does not accept the resource.
+	refused bool
+	// ready says that it became ready.
+	ready    bool
+	problems []problem
+	// held are the paths of the predicates that were true.
+	held []string
+}
+
+// add adds a problem, once.
+func (o *outcome) add(p problem) {
+	for _, known := range o.problems {
+		if known.key() == p.key() {
+			return
+		}
+	}
+	o.problems = append(o.problems, p)
+}

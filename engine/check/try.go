@@ -1,0 +1,255 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/render"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// maxSteps ends a case whose objects change with every reconcile.
+const maxSteps = 200
+
+// errRestless ends the run of a case that does not come to rest.
+var errRestless = errors.New("it does not come to rest")
+
+// A trial is one case on its cluster.
+type trial struct {
+	*checker
+	made
+
+	world *dryrun.World
+	ref   cluster.Ref
+	out   outcome
+	// began is true once something has been written.
+	began bool
+	// uncertain is true if something is made up on which the outcome rests.
+	uncertain bool
+	last      reconcile.Decision
+}
+
+// try tries the case of a selection. It errors if the context ends.
+func (c *checker) try(ctx context.Context, s selection) (outcome, error) {
+	t := &trial{checker: c, made: c.make(s)}
+	admitted, err := c.server.Admit(t.resource, nil)
+	if err != nil {
+		return outcome{refused: true}, nil //nolint:nilerr // it is counted
+	}
+	t.world = dryrun.New(types.NamespacedName{}, c.program)
+	for kind, scope := range c.options.Scopes {
+		t.world.Cluster.Serve(kind, scope)
+	}
+	put, err := t.world.Put(&unstructured.Unstructured{Object: admitted})
+	if err != nil {
+		return outcome{}, err
+	}
+	t.ref = cluster.RefOf(put)
+	if err := t.run(ctx); err != nil || t.out.refused {
+		return t.out, err
+	}
+	t.out.ready, _ = t.world.Ready(t.ref)
+	if t.out.ready {
+		err := t.leadsBack(ctx, put)
+		return t.out, err
+	}
+	if len(t.out.problems) == 0 && !t.uncertain {
+		t.neverReady()
+	}
+	return t.out, nil
+}
+
+// run lets the operator and the simulated controllers act until nothing changes any more, and looks at each
+// state.
+func (t *trial) run(ctx context.Context) error {
+	if err := t.look(ctx); err != nil || t.out.refused {
+		return err
+	}
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	steps := 0
+	var failure error
+	err := t.world.Run(inner, func(s dryrun.Step) {
+		t.began = t.began || len(s.Changes) > 0
+		if failure = errors.Join(failure, t.look(ctx)); failure != nil {
+			stop(failure)
+		}
+		if steps++; steps > maxSteps {
+			stop(errRestless)
+		}
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case failure != nil:
+		return failure
+	case err != nil:
+		t.report(fault.Fault{Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as a resourceVersion"})
+	}
+	return nil
+}
+
+// report adds a fault with the present live objects.
+func (t *trial) report(f fault.Fault) { t.out.add(problem{fault: f, live: t.liveObjects()}) }
+
+// liveObjects returns the objects of the cluster besides the resource, as kubectl prints them. There are none
+// before anything is written.
+func (t *trial) liveObjects() []map[string]any {
+	if !t.began {
+		return nil
+	}
+	var out []map[string]any
+	for _, u := range t.world.Cluster.Objects() {
+		if cluster.RefOf(u).Identity() == t.ref.Identity() {
+			continue
+		}
+		u.SetManagedFields(nil)
+		out = append(out, u.Object)
+	}
+	return out
+}
+
+// look decides about the present state, and notes what is wrong with it.
+func (t *trial) look(ctx context.Context) error {
+	d, err := t.world.Decide(ctx, t.ref)
+	if err != nil {
+		return err
+	}
+	t.last = d
+	if len(d.Rollout.Invalid) > 0 {
+		t.out.refused = !t.began
+		return nil
+	}
+	t.serveUnknown(d)
+	if d.Fault.Reason == status.ReasonEvaluationLimit || d.Fault.Reason == status.ReasonStatusTooLarge {
+		t.uncertain = true
+		return nil
+	}
+	byComponent := map[string]bool{}
+	for _, c := range d.Components {
+		for _, p := range c.Source.Verify {
+			if p.Verdict == program.True {
+				t.out.held = append(t.out.held, verifyPath(c.Name, p.Name))
+			}
+		}
+		if t.excused(ctx, c) {
+			byComponent["components."+c.Name] = true
+		}
+	}
+	for _, f := range render.Faults(d) {
+		if !byComponent[f.Path] {
+			t.report(f)
+		}
+	}
+	return nil
+}
+
+func verifyPath(component, predicate string) string {
+	return "components." + component + ".verify." + predicate
+}
+
+// serveUnknown serves the kinds that nobody here knows, as if their definitions were there.
+func (t *trial) serveUnknown(d reconcile.Decision) {
+	for _, c := range d.Rollout.Components {
+		for _, o := range c.Objects {
+			kind := o.Identity.GroupVersionKind
+			if _, err := t.world.Scope(kind); cluster.IsKindNotServed(err) && o.Identity.Known() {
+				t.world.Cluster.Serve(kind.GroupKind(), cluster.Namespaced)
+			}
+		}
+	}
+}
+
+// excused reports whether a component has failed for a reason that may be that something is made up. Then what
+// follows is uncertain.
+func (t *trial) excused(ctx context.Context, c rollout.DecidedComponent) bool {
+	excused := false
+	switch c.Reason {
+	case status.ReasonOwnedByAnother, status.ReasonKindNotServed, status.ReasonEvaluationLimit, status.ReasonEvaluationTooSlow:
+		excused = true
+	case status.ReasonDuplicateObject:
+		excused = t.coincides
+	case status.ReasonObjectRejected, status.ReasonApplyFailed:
+		excused = t.rejectsInvention(ctx, c)
+	}
+	t.uncertain = t.uncertain || excused
+	return excused
+}
+
+// leadsBack changes the spec to that of the simplest case and back, and reports if that does not end as before.
+func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) error {
+	if t.isSimplest() {
+		return nil
+	}
+	before := t.owned()
+	simplest, err := t.server.Admit(t.make(make(selection, len(t.branches))).resource, was.Object)
+	if err != nil {
+		return nil //nolint:nilerr // the schema forbids the change
+	}
+	for _, spec := range []any{simplest["spec"], was.Object["spec"]} {
+		u := t.world.Get(t.ref)
+		if u == nil {
+			return nil
+		}
+		u.Object["spec"] = spec
+		if _, err := t.world.Cluster.Put("person", u); err != nil {
+			return err
+		}
+		if err := t.run(ctx); err != nil {
+			return err
+		}
+	}
+	if ready, why := t.world.Ready(t.ref); !ready && !t.uncertain && len(t.out.problems) == 0 {
+		t.report(fault.Fault{Path: "spec", Message: "a change to the simplest spec and back does not lead back: " + why})
+		return nil
+	}
+	if after := t.owned(); !maps.Equal(before, after) && !t.uncertain && len(t.out.problems) == 0 {
+		t.report(fault.Fault{Path: "spec", Message: "a change to the simplest spec and back leaves other objects than before", Hint: difference(before, after)})
+	}
+	return nil
+}
+
+// isSimplest reports whether the case is the simplest one.
+func (t *trial) isSimplest() bool {
+	spec, _ := t.value(t.spec, make(selection, len(t.branches)), 0, &made{used: map[int]bool{}})
+	return equal(spec, t.resource["spec"])
+}
+
+// owned returns the objects in the inventory.
+func (t *trial) owned() map[cluster.Ref]bool {
+	out := map[cluster.Ref]bool{}
+	for _, part := range t.world.Owned(t.ref) {
+		for _, ref := range part.Objects {
+			out[ref.Identity()] = true
+		}
+	}
+	return out
+}
+
+// difference names an object that only one of two sets has.
+func difference(before, after map[cluster.Ref]bool) string {
+	var out []string
+	for ref := range before {
+		if !after[ref] {
+			out = append(out, ref.String()+" is missing")
+		}
+	}
+	for ref := range after {
+		if !before[ref] {
+			out = append(out, ref.String()+" is left")
+		}
+	}
+	slices.Sort(out)
+	return out[0]
+}

@@ -1,0 +1,188 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
+	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
+)
+
+// neverReady reports why the case does not become ready, if that follows from the package alone.
+func (t *trial) neverReady() {
+	waits := t.waits()
+	var roots, others []*wait
+	for _, w := range waits {
+		switch {
+		case w.excused:
+		case len(w.follows) == 0:
+			roots = append(roots, w)
+		default:
+			others = append(others, w)
+		}
+	}
+	for _, w := range roots {
+		t.reportWait(w)
+	}
+	if len(roots) > 0 || len(others) == 0 {
+		return
+	}
+	names := []string{}
+	for _, w := range others {
+		names = append(names, w.component.Name+" for "+strings.Join(w.follows, " and "))
+	}
+	first := others[0]
+	t.report(fault.Fault{
+		Position: positionOf(first.component),
+		Path:     "components." + first.component.Name,
+		Message:  "it never becomes ready, because components wait for each other: " + strings.Join(names, ", "),
+		Hint:     "remove one of the references; what follows from cr needs no live object",
+	})
+}
+
+// A wait is a component that is not done in the end, and what it waits for.
+type wait struct {
+	component rollout.DecidedComponent
+	// follows are the other components that it waits for.
+	follows []string
+	// excused says that it may go on for a reason outside the package.
+	excused bool
+}
+
+// waits returns the components that are not done. One that waits for a component with an excuse has one, too.
+func (t *trial) waits() []*wait {
+	var out []*wait
+	by := map[string]*wait{}
+	for _, c := range t.last.Components {
+		if c.Done() || c.State == status.Excluded {
+			continue
+		}
+		w := t.waitOf(c)
+		out = append(out, w)
+		by[c.Name] = w
+	}
+	for range out {
+		for _, w := range out {
+			for _, name := range w.follows {
+				if other := by[name]; other == nil || other.excused {
+					w.excused = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// waitOf returns what one component waits for.
+func (t *trial) waitOf(c rollout.DecidedComponent) *wait {
+	w := &wait{component: c}
+	for _, name := range slices.Concat(c.WaitsFor, c.Source.MissingFrom) {
+		w.follow(name)
+	}
+	for _, r := range t.absent(c.Source) {
+		t.addAbsent(w, r)
+	}
+	switch c.Reason {
+	case status.ReasonValue, status.ReasonFieldNotSet, status.ReasonDependency, status.ReasonUndecided:
+	case status.ReasonNotReady:
+		w.excused = w.excused || !t.falseAlone(c)
+	default:
+		w.excused = true
+	}
+	return w
+}
+
+func (w *wait) follow(name string) {
+	if name != w.component.Name && !slices.Contains(w.follows, name) {
+		w.follows = append(w.follows, name)
+	}
+}
+
+// absent returns the references to what does not exist.
+func (t *trial) absent(c program.Component) []syntax.Reference {
+	out := slices.Clone(c.Absent)
+	add := func(r syntax.Reference) {
+		if len(r.Path) > 0 {
+			out = append(out, r)
+		}
+	}
+	add(c.When.Absent)
+	for _, p := range slices.Concat(c.Requires, c.Verify) {
+		if p.Verdict == program.Unknown {
+			add(p.Absent)
+		}
+	}
+	return out
+}
+
+// addAbsent adds what a missing reference waits for. A field that an object of the cluster does not have is
+// an excuse, because a controller that is unknown here may add it.
+func (t *trial) addAbsent(w *wait, r syntax.Reference) {
+	switch {
+	case r.Path[0] == "cr":
+	case r.Path[0] == "live" && len(r.Path) > 1 && !t.exists(r.Path), r.Path[0] == "components" && len(r.Path) > 1:
+		w.follow(r.Path[1])
+	default:
+		w.excused = true
+	}
+}
+
+// exists reports whether the object of a reference to live exists.
+func (t *trial) exists(path []string) bool {
+	for _, c := range t.last.Components {
+		for _, o := range c.Objects {
+			if c.Name == path[1] && o.Live != nil && (len(path) < 3 || o.Object == path[2]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// falseAlone reports whether predicates that are false are all that a component waits for, and if so whether
+// they are about objects whose controllers are simulated.
+func (t *trial) falseAlone(c rollout.DecidedComponent) bool {
+	wrong := false
+	for _, p := range c.Source.Verify {
+		switch p.Verdict {
+		case program.Unknown:
+			return false
+		case program.False:
+			wrong = true
+		case program.True, program.Broken:
+		}
+	}
+	return wrong
+}
+
+// reportWait reports a component that waits for nothing that could change.
+func (t *trial) reportWait(w *wait) {
+	c := w.component
+	for _, p := range c.Source.Verify {
+		if p.Verdict == program.False && c.Reason == status.ReasonNotReady {
+			path := verifyPath(c.Name, p.Name)
+			t.out.add(problem{
+				fault:     fault.Fault{Position: p.Position, Path: path, Message: p.Source + " is never true: " + p.Detail},
+				live:      t.liveObjects(),
+				predicate: path,
+			})
+		}
+	}
+	if c.Reason == status.ReasonNotReady {
+		return
+	}
+	t.report(fault.Fault{Position: positionOf(c), Path: "components." + c.Name, Message: "it never becomes ready: " + t.last.Redactor.Text(c.Message)})
+}
+
+// positionOf returns where a component is written, as far as its objects show.
+func positionOf(c rollout.DecidedComponent) fault.Position {
+	for _, o := range c.Source.Objects {
+		if !o.Position.IsZero() {
+			return o.Position
+		}
+	}
+	return fault.Position{}
+}
