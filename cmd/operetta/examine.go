@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,9 @@ type examiner struct {
 	room func(context.Context) (func(), error)
 	// scopes are the scopes of kinds whose CustomResourceDefinitions were given.
 	scopes vet.Scopes
+	// bound is how many cases of a package are tried, and progress is told how many are done; see cases.
+	bound    int
+	progress func(done, all int)
 }
 
 // newExaminer returns an examiner whose workers have a memory limit, in bytes. 0 stands for a limit
@@ -115,10 +119,10 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 	}
 	timeoutCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(timeoutCtx, e.program, append([]string{"worker"}, workerArgs(mode, e.limits, e.scopes)...)...)
+	cmd := exec.CommandContext(timeoutCtx, e.program, slices.Concat([]string{"worker"}, workerArgs(mode, e.limits, e.scopes), e.boundArgs())...)
 	worker.OwnProcessGroup(cmd)
 	stdout, stderr := &limitedBuffer{limit: maxWorkerOutput, onOverflow: cancel}, &limitedBuffer{limit: maxWorkerStderr}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.Stdout, cmd.Stderr = stdout, e.withProgress(stderr)
 	if err := sendAndWait(cmd, snapshot); err != nil || stdout.truncated {
 		return finding{}, e.workerError(ctx, timeoutCtx, err, stdout.truncated, stderr.buf.String())
 	}

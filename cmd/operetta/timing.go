@@ -46,3 +46,10 @@ const (
 	// lastTraces is how long the last traces may delay the end of the process.
 	lastTraces = 2 * time.Second
 )
+
+// timePerCase is how much processor time a worker that tries a package with many resources may use for each of
+// them. A resource with 500 objects takes two seconds.
+const timePerCase = 2 * time.Second
+
+// progressAfter is after how long a check shows on a terminal how far it is.
+const progressAfter = 2 * time.Second

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/check"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
@@ -31,7 +32,14 @@ func newVet(s streams) *cobra.Command {
     gives them the type of a stable Kubernetes API, as in appsv1.#Deployment & {...};
   - a user of the custom resource cannot choose what only its author may choose, such as
     a ServiceAccount;
-  - the API server would accept the CustomResourceDefinition, including its CEL rules.
+  - the API server would accept the CustomResourceDefinition, including its CEL rules;
+  - the package works for many resources: enumerations, booleans, fields that are left out, bounds of
+    numbers, lists and maps without, with one and with two elements, in all combinations or, if these are
+    more than --bound, in pairs. For each, a rollout in memory has to render without faults, become
+    ready, come to rest, and lead back when the spec changes and changes back.
+
+The last one is a check, no proof: it tries the branches of the schema, not every value. Below each
+fault that it finds is the smallest resource that shows it, for operetta render.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to write
 instead. A warning points at code that is valid but probably a mistake: the content of a
@@ -45,8 +53,11 @@ The default is every package in or below the current folder.`,
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit
 
-  # For CI: fail on warnings, too
-  operetta vet --strict ./cue/...
+  # For CI: fail on warnings, too, and try more resources
+  operetta vet --strict --bound 500 ./cue/...
+
+  # How much of the schema do the resources cover?
+  operetta vet --coverage ./cue/webapp
 
   # Print the dependencies, each with its condition
   operetta vet --edges ./cue/webapp
@@ -62,6 +73,9 @@ The default is every package in or below the current folder.`,
 	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings, too")
 	cmd.Flags().BoolVar(&v.edges, "edges", false, "print the dependencies, each with its condition")
 	cmd.Flags().BoolVar(&v.report, "report", false, "print what is not evaluated by a compiled template, or by one for each value, and how to write it")
+	cmd.Flags().IntVar(&v.bound, "bound", check.DefaultBound, "number of resources that each package is tried with at most; 0 is none")
+	cmd.Flags().BoolVar(&v.coverage, "coverage", false, "print how much of each schema the resources cover")
+	outputFlag(cmd, &v.output, formatText, formatJSON)
 	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render; - is standard input")
 	completeManifests(cmd, "filename")
 	return cmd
@@ -69,8 +83,11 @@ The default is every package in or below the current folder.`,
 
 // vetOptions are the flags of `operetta vet`.
 type vetOptions struct {
-	quiet, edges, strict, report bool
-	files                        []string
+	quiet, edges, strict, report, coverage bool
+	// bound is how many resources each package is tried with at most.
+	bound  int
+	files  []string
+	output string
 }
 
 // mode is how packages are examined.
@@ -99,6 +116,9 @@ func (v vetOptions) scopes(ctx context.Context, in io.Reader) (vet.Scopes, error
 
 // run checks packages and prints their faults and warnings.
 func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
+	if v.bound < 0 {
+		return usageError{fmt.Errorf("--bound %d is not a number of resources", v.bound)}
+	}
 	dirs, err := expand(args, "./...")
 	if err != nil {
 		return err
@@ -111,28 +131,110 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := v.tryCases(ctx, s, dirs, findings, scopes); err != nil {
+		return err
+	}
 	faults, warnings := 0, 0
 	for _, found := range findings {
-		printFaults(s.err, found.Faults)
-		faults += len(found.Faults)
-		if v.edges {
-			printEdges(s.out, found.Edges)
-		}
-		for _, f := range found.Untranslated {
-			printLinef(s.out, "%s", f.Error())
-		}
-		if asked := slices.Concat(found.Warnings, found.Unknown); !v.quiet || v.strict {
-			printWarnings(s.err, asked)
-			warnings += len(asked)
-		}
+		faults += len(found.Faults) + len(found.cases())
+		warnings += len(found.Warnings) + len(found.Unknown)
 	}
-	if !v.quiet {
+	if v.quiet && !v.strict {
+		warnings = 0
+	}
+	if err := v.print(s, dirs, findings); err != nil {
+		return err
+	}
+	if !v.quiet && v.output == formatText {
 		printLinef(s.out, "%s", summary(len(dirs), faults, warnings))
 	}
 	if faults > 0 || v.strict && warnings > 0 {
 		return errReported
 	}
 	return nil
+}
+
+// cases are what is wrong with the package for some resource.
+func (f finding) cases() []check.Finding {
+	if f.Check == nil {
+		return nil
+	}
+	return f.Check.Findings
+}
+
+// tryCases tries each package that has no fault with many resources, and adds what it finds.
+func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, findings []finding, scopes vet.Scopes) error {
+	e, err := commandExaminer()
+	if err != nil {
+		return err
+	}
+	for i, dir := range dirs {
+		if v.bound == 0 || len(findings[i].Faults) > 0 {
+			continue
+		}
+		snapshot, err := readPackage(dir)
+		if err != nil {
+			return err
+		}
+		bar := newProgress(s.err, dir)
+		report, err := e.cases(ctx, snapshot, v.bound, scopes, bar.tell)
+		bar.end()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			findings[i].Warnings = append(findings[i].Warnings, unfinished(err))
+		default:
+			findings[i].Check = &report
+		}
+	}
+	return nil
+}
+
+// print prints what was found.
+func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
+	if v.output == formatJSON {
+		return printJSON(s.out, vetted(dirs, findings))
+	}
+	for i, found := range findings {
+		printFaults(s.err, found.Faults)
+		for _, f := range found.cases() {
+			printFaults(s.err, fault.Faults{f.Fault})
+			if err := printCase(s.err, f); err != nil {
+				return err
+			}
+		}
+		if v.edges {
+			printEdges(s.out, found.Edges)
+		}
+		for _, f := range found.Untranslated {
+			printLinef(s.out, "%s", f.Error())
+		}
+		if !v.quiet || v.strict {
+			printWarnings(s.err, slices.Concat(found.Warnings, found.Unknown))
+		}
+		if found.Check != nil && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
+			printLinef(s.out, "%s: %s", dirs[i], found.Check)
+		}
+	}
+	return nil
+}
+
+// A vettedPackage is what was found in one package, as JSON.
+type vettedPackage struct {
+	Folder   string        `json:"folder"`
+	Faults   fault.Faults  `json:"faults"`
+	Warnings fault.Faults  `json:"warnings"`
+	Check    *check.Report `json:"check,omitempty"`
+}
+
+// vetted returns what was found, as JSON.
+func vetted(dirs []string, findings []finding) map[string][]vettedPackage {
+	out := []vettedPackage{}
+	for i, found := range findings {
+		out = append(out, vettedPackage{dirs[i], slices.Concat(fault.Faults{}, found.Faults), slices.Concat(fault.Faults{}, found.Warnings, found.Unknown), found.Check})
+	}
+	return map[string][]vettedPackage{"packages": out}
 }
 
 // examineTogether examines packages. One that renders a kind which another of them defines is

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/check"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
@@ -23,7 +24,7 @@ import (
 
 // A package can drive the CUE evaluator into endless recursion or an endless loop. A Go program
 // cannot survive the first and cannot interrupt the second, so a new package is first examined by a
-// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY TIME SCOPES`. The
+// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY TIME SCOPES BOUND`. The
 // worker gets the files of the package on its standard input, reads no files itself, and answers
 // with one finding in JSON. The parent then loads the same snapshot that the worker examined.
 
@@ -38,6 +39,8 @@ const (
 	examineRights = "rights"
 	// examineTest runs the tests of the package.
 	examineTest = "test"
+	// examineCases runs the package for many resources in memory.
+	examineCases = "cases"
 )
 
 // A finding is the result of examining one package.
@@ -54,6 +57,8 @@ type finding struct {
 	Untranslated fault.Faults `json:"untranslated,omitempty"`
 	// Tests are the results of the tests of the package.
 	Tests []testcase.Result `json:"tests,omitempty"`
+	// Check is what the package does for many resources, if the mode asks for it.
+	Check *check.Report `json:"check,omitempty"`
 	// Unknown are questions about kinds that only a cluster knows.
 	Unknown fault.Faults `json:"unknown,omitempty"`
 	// Kinds are the kinds of the objects that it renders, as far as the source shows them.
@@ -70,10 +75,10 @@ const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:    "worker {check|crd|all|report|rights|test} MEMORY TIME SCOPES",
+		Use:    "worker {check|crd|all|report|rights|test|cases} MEMORY TIME SCOPES [BOUND]",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
-		Args:   usageArgs(cobra.ExactArgs(4)),
+		Args:   usageArgs(cobra.RangeArgs(4, 5)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := worker.ParseLimits(args[1], args[2])
 			if err != nil {
@@ -87,6 +92,9 @@ func newWorker(s streams) *cobra.Command {
 				return err
 			}
 			go worker.ExitWithParent(s.in)
+			if args[0] == examineCases {
+				return runCases(s, snapshot, decodeScopes(args[3]), args[4:])
+			}
 			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3])))
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -116,8 +117,10 @@ func (r *Report) countChoices(branches []*branch, selections []selection) {
 // A checker checks one package.
 type checker struct {
 	program *program.Program
-	server  *conform.Server
-	options Options
+	// evaluator evaluates the program.
+	evaluator *remembering
+	server    *conform.Server
+	options   Options
 	*maker
 
 	report Report
@@ -126,6 +129,10 @@ type checker struct {
 	known map[string]bool
 	// held are the predicates that were true in some case, by path.
 	held map[string]bool
+	// types returns the complete types of Kubernetes.
+	types func() *program.Kinds
+	// changes are the choices of cases that were changed to the simplest one and back, by branch.
+	changes map[[2]int]bool
 }
 
 // found is a problem and the first selection that showed it.
@@ -152,7 +159,14 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if n == nil {
 		return nil, "no value can be made up for a required field of the spec"
 	}
-	c = &checker{program: p, server: server, options: o, maker: newMaker(p, n, s.branches), known: map[string]bool{}, held: map[string]bool{}}
+	c = &checker{program: p, evaluator: newRemembering(p), server: server, options: o, maker: newMaker(p, n, s.branches), known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}}
+	c.types = sync.OnceValue(func() *program.Kinds {
+		complete, err := p.Snapshot().Complete()
+		if err != nil {
+			complete = p.Snapshot()
+		}
+		return program.NewKinds(complete)
+	})
 	if _, err := c.server.Admit(c.make(make(selection, len(s.branches))).resource, nil); err != nil {
 		return nil, "the simplest resource that could be made up does not satisfy the schema: " + err.Error()
 	}
@@ -186,7 +200,7 @@ func comparedOf(p *program.Program) map[string][]any {
 
 // add tries a case, and notes what is new in it.
 func (c *checker) add(ctx context.Context, s selection) error {
-	out, err := c.try(ctx, s)
+	out, err := c.try(ctx, s, false)
 	if err != nil {
 		return err
 	}
@@ -237,7 +251,7 @@ func (c *checker) shrink(ctx context.Context, f found) (Finding, error) {
 		for choice := range s[i] {
 			smaller := slices.Clone(s)
 			smaller[i] = choice
-			out, err := c.try(ctx, smaller)
+			out, err := c.try(ctx, smaller, true)
 			if err != nil {
 				return Finding{}, err
 			}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/rollout"
 )
 
@@ -18,15 +21,14 @@ func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // rejectsInvention reports whether the objects of a component were rejected for values that may be made up.
 func (t *trial) rejectsInvention(ctx context.Context, c rollout.DecidedComponent) bool {
-	if !t.invented {
-		return false
-	}
 	for _, o := range c.Objects {
 		if o.Manifest == nil {
 			continue
 		}
 		_, err := t.world.Cluster.DryRun().Apply(ctx, o.Manifest)
-		if _, typed := errors.AsType[*cluster.SchemaError](err); err == nil || typed {
+		if wrong, is := errors.AsType[*cluster.SchemaError](err); is && t.mayBeNewer(wrong) {
+			return true
+		} else if err == nil || is || !t.invented {
 			continue // a type is not a matter of the value
 		}
 		var refused apierrors.APIStatus
@@ -41,6 +43,26 @@ func (t *trial) rejectsInvention(ctx context.Context, c rollout.DecidedComponent
 	}
 	return false
 }
+
+// mayBeNewer reports whether an object contradicts its type only by fields that the author may know from a newer
+// version of Kubernetes: those that no other field resembles.
+func (t *trial) mayBeNewer(wrong *cluster.SchemaError) bool {
+	kinds := t.types()
+	for _, f := range wrong.Fields {
+		path := strings.FieldsFunc(inBrackets.ReplaceAllString(f.Path, "."+syntax.Each), func(r rune) bool { return r == '.' })
+		at, known := kinds.Unknown(wrong.Ref.GroupVersionKind, path)
+		if at < 0 {
+			return false
+		}
+		if _, near := program.Nearest(path[at], known); near {
+			return false
+		}
+	}
+	return len(wrong.Fields) > 0
+}
+
+// inBrackets are the elements of lists in the path of a field, such as [name="web"].
+var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
 
 // mayBeInvented reports whether the value of a field contains one that is made up.
 func (t *trial) mayBeInvented(u *unstructured.Unstructured, field string) bool {

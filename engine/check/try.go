@@ -30,24 +30,30 @@ type trial struct {
 	*checker
 	made
 
-	world *dryrun.World
-	ref   cluster.Ref
-	out   outcome
+	selection selection
+	// repeats is true if a case is tried again to make it small.
+	repeats bool
+	world   *dryrun.World
+	ref     cluster.Ref
+	out     outcome
 	// began is true once something has been written.
 	began bool
 	// uncertain is true if something is made up on which the outcome rests.
 	uncertain bool
-	last      reconcile.Decision
+	// changed is true once the spec was changed. Then an object may be rejected because a field is immutable.
+	changed bool
+	last    reconcile.Decision
 }
 
 // try tries the case of a selection. It errors if the context ends.
-func (c *checker) try(ctx context.Context, s selection) (outcome, error) {
-	t := &trial{checker: c, made: c.make(s)}
+func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, error) {
+	t := &trial{checker: c, made: c.make(s), selection: s, repeats: repeats}
 	admitted, err := c.server.Admit(t.resource, nil)
 	if err != nil {
 		return outcome{refused: true}, nil //nolint:nilerr // it is counted
 	}
 	t.world = dryrun.New(types.NamespacedName{}, c.program)
+	t.world.EvaluateWith(c.program.GroupVersionKind().GroupKind(), c.evaluator)
 	for kind, scope := range c.options.Scopes {
 		t.world.Cluster.Serve(kind, scope)
 	}
@@ -82,8 +88,10 @@ func (t *trial) run(ctx context.Context) error {
 	var failure error
 	err := t.world.Run(inner, func(s dryrun.Step) {
 		t.began = t.began || len(s.Changes) > 0
-		if failure = errors.Join(failure, t.look(ctx)); failure != nil {
-			stop(failure)
+		if s.Err != nil || !passing(s.Status) {
+			if failure = errors.Join(failure, t.look(ctx)); failure != nil {
+				stop(failure)
+			}
 		}
 		if steps++; steps > maxSteps {
 			stop(errRestless)
@@ -97,7 +105,22 @@ func (t *trial) run(ctx context.Context) error {
 	case err != nil:
 		t.report(fault.Fault{Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as a resourceVersion"})
 	}
-	return nil
+	return t.look(ctx)
+}
+
+// passing reports whether a status says of each component that it is done, or waits. Everything else has to be
+// looked at; the decision costs more than the reconcile.
+func passing(reported map[string]any) bool {
+	components, _, _ := unstructured.NestedSlice(reported, "components")
+	for _, c := range components {
+		entry, _ := c.(map[string]any)
+		switch state, _ := entry["state"].(string); status.State(state) {
+		case status.Failed, status.Retrying:
+			return false
+		case status.Verified, status.Applied, status.Waiting, status.Excluded, status.Held, status.Deleting:
+		}
+	}
+	return len(components) > 0
 }
 
 // report adds a fault with the present live objects.
@@ -136,21 +159,31 @@ func (t *trial) look(ctx context.Context) error {
 		t.uncertain = true
 		return nil
 	}
-	byComponent := map[string]bool{}
+	silent := map[string]bool{}
+	at := map[string]fault.Position{}
+	duplicate := false
 	for _, c := range d.Components {
+		at["components."+c.Name] = positionOf(c)
+		if c.Reason == status.ReasonDuplicateObject { // the other component has the same fault
+			silent["components."+c.Name], duplicate = duplicate, true
+		}
 		for _, p := range c.Source.Verify {
 			if p.Verdict == program.True {
 				t.out.held = append(t.out.held, verifyPath(c.Name, p.Name))
 			}
 		}
 		if t.excused(ctx, c) {
-			byComponent["components."+c.Name] = true
+			silent["components."+c.Name] = true
 		}
 	}
 	for _, f := range render.Faults(d) {
-		if !byComponent[f.Path] {
-			t.report(f)
+		if silent[f.Path] {
+			continue
 		}
+		if f.Position.IsZero() {
+			f.Position = at[f.Path]
+		}
+		t.report(f)
 	}
 	return nil
 }
@@ -181,7 +214,7 @@ func (t *trial) excused(ctx context.Context, c rollout.DecidedComponent) bool {
 	case status.ReasonDuplicateObject:
 		excused = t.coincides
 	case status.ReasonObjectRejected, status.ReasonApplyFailed:
-		excused = t.rejectsInvention(ctx, c)
+		excused = t.changed || t.rejectsInvention(ctx, c)
 	}
 	t.uncertain = t.uncertain || excused
 	return excused
@@ -189,15 +222,19 @@ func (t *trial) excused(ctx context.Context, c rollout.DecidedComponent) bool {
 
 // leadsBack changes the spec to that of the simplest case and back, and reports if that does not end as before.
 func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) error {
-	if t.isSimplest() {
+	if t.isSimplest() || !t.bringsNewChange() {
 		return nil
 	}
 	before := t.owned()
+	if len(before) == 0 {
+		return nil // a package that renders nothing prunes nothing
+	}
+	t.changed = true
 	simplest, err := t.server.Admit(t.make(make(selection, len(t.branches))).resource, was.Object)
 	if err != nil {
 		return nil //nolint:nilerr // the schema forbids the change
 	}
-	for _, spec := range []any{simplest["spec"], was.Object["spec"]} {
+	for i, spec := range []any{simplest["spec"], was.Object["spec"]} {
 		u := t.world.Get(t.ref)
 		if u == nil {
 			return nil
@@ -209,6 +246,9 @@ func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) e
 		if err := t.run(ctx); err != nil {
 			return err
 		}
+		if ready, _ := t.world.Ready(t.ref); !ready && i == 0 {
+			return nil // the change may be forbidden
+		}
 	}
 	if ready, why := t.world.Ready(t.ref); !ready && !t.uncertain && len(t.out.problems) == 0 {
 		t.report(fault.Fault{Path: "spec", Message: "a change to the simplest spec and back does not lead back: " + why})
@@ -218,6 +258,18 @@ func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) e
 		t.report(fault.Fault{Path: "spec", Message: "a change to the simplest spec and back leaves other objects than before", Hint: difference(before, after)})
 	}
 	return nil
+}
+
+// bringsNewChange reports whether a choice of the case was in none before that was changed to the simplest one: every
+// pair would cost twice the time.
+func (t *trial) bringsNewChange() bool {
+	found := false
+	for i := range t.used {
+		at := [2]int{i, t.selection[i]}
+		found = found || t.selection[i] > 0 && !t.changes[at]
+		t.changes[at] = true
+	}
+	return found || t.repeats
 }
 
 // isSimplest reports whether the case is the simplest one.

@@ -37,7 +37,8 @@ func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
 type operator struct {
 	*reconcile.Reconciler
 
-	program *program.Program
+	// program evaluates the resources.
+	program reconcile.Package
 	clock   *clock
 }
 

@@ -84,6 +84,13 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 	return w
 }
 
+// EvaluateWith lets another evaluator of the same package evaluate its resources, such as one that remembers.
+func (w *World) EvaluateWith(kind schema.GroupKind, p reconcile.Package) {
+	if o := w.operatorOf(kind); o != nil {
+		o.program = p
+	}
+}
+
 // always are the namespaces that exist in every cluster.
 var always = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 

@@ -110,6 +110,11 @@ func meant(v cue.Value) bool {
 	return len(marked) > 0
 }
 
+// schemaPath returns the path of a field of a schema, as faults show it.
+func schemaPath(field cue.Value) string {
+	return strings.ReplaceAll(field.Path().String(), ".[_]", "[_]")
+}
+
 func textOf(n ast.Node) string {
 	b, err := format.Node(n)
 	if err != nil {
@@ -119,7 +124,7 @@ func textOf(n ast.Node) string {
 }
 
 func (d *defaultRule) report(field cue.Value, message string) {
-	path := strings.ReplaceAll(field.Path().String(), ".[_]", "[_]")
+	path := schemaPath(field)
 	if d.seen[path] {
 		return
 	}

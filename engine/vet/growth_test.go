@@ -16,7 +16,7 @@ import (
 func TestNamesThatDoubleEachOtherAreFollowedOnce(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	text.WriteString(`_a40: cr.spec.n
+	text.WriteString(`_a40: cr.spec.size
 `)
 	for i := range 40 {
 		fmt.Fprintf(&text, "_a%d: [_a%d, _a%d][0]\n", i, i+1, i+1)
@@ -28,7 +28,7 @@ func TestNamesThatDoubleEachOtherAreFollowedOnce(t *testing.T) {
 // TestStructsThatEmbedEachOtherHaveAnEnd has structs that are as CUE allows them.
 func TestStructsThatEmbedEachOtherHaveAnEnd(t *testing.T) {
 	t.Parallel()
-	wantOneWarning(t, `_a: {_a, _b, x: cr.spec.n, y: [string]: int}
+	wantOneWarning(t, `_a: {_a, _b, x: cr.spec.size, y: [string]: int}
 _b: {_a}
 _numbers: [list.Range(0, _a.x, 1), list.Range(0, _b.y.z, 1), [for v in _b.y {v}]]
 `)
@@ -49,7 +49,7 @@ group: "shop.example"
 kind:  "Shop"
 versions: v1: spec: #Spec
 cr: spec: #Spec
-#Spec: n: int | *1
+#Spec: size: int | *1
 `
 
 // wantOneWarning has a package with a body judged of which only the number of its spec is to be warned of.
@@ -65,7 +65,7 @@ func wantOneWarning(t *testing.T, body string) {
 		t.Fatal(err)
 	}
 	_, got, _ := vet.All(p, nil)
-	if len(got) != 1 || got[0].Path != "cr.spec.n" {
+	if len(got) != 1 || got[0].Path != "cr.spec.size" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // those that are known already. The package may have other faults.
 //
 // It checks each object against the type of its kind, as the package alone has it and as the samples
-// render it. Other uses of the types, such as a template that nothing uses, are checked like stock
+// render it, and what the package reads of live objects and inputs. Other uses of the types, such as a template that nothing uses, are checked like stock
 // cue vet does: by compiling the package with the complete types.
 func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	complete, err := s.Complete()
@@ -27,7 +27,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 		return nil //nolint:nilerr // Package has reported it
 	}
 	kinds := program.NewKinds(complete)
-	found := p.TypeFaults(kinds, nil)
+	found := append(p.LiveFaults(kinds), p.TypeFaults(kinds, nil)...)
 	for _, s := range samples(p) {
 		found = append(found, beside(p.TypeFaults(kinds, &s.session), found)...)
 	}

@@ -5,6 +5,8 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // A Reading is a part of the values from outside that a package reads.
@@ -201,4 +203,19 @@ func (u *uses) below(c chain, at []string) []Reading {
 		out = append(out, u.below(e, slices.Concat(at, []string{Each}, e.names()))...)
 	}
 	return out
+}
+
+// WhereRead returns where the text refers to a path from the root, or to most of it.
+func (x *Index) WhereRead(path []string) fault.Position {
+	best, at := 0, fault.Position{}
+	for _, r := range x.references {
+		n := 0
+		for n < min(len(path), len(r.Path)) && path[n] == r.Path[n] {
+			n++
+		}
+		if n > best {
+			best, at = n, r.Position
+		}
+	}
+	return at
 }

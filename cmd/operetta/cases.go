@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"operetta.dev/engine/check"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
+)
+
+// A package is run for many resources by a worker of its own, so that what the other checks have found is
+// printed even if one of the resources makes the package loop.
+
+// boundArgs are the arguments of a worker that tries cases.
+func (e *examiner) boundArgs() []string {
+	if e.bound == 0 {
+		return nil
+	}
+	return []string{strconv.Itoa(e.bound)}
+}
+
+// cases tries a package with many resources in a worker process. It errors if the worker dies, or exceeds its
+// time, memory or output.
+func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, bound int, scopes vet.Scopes, progress func(done, all int)) (check.Report, error) {
+	with := e.withScopes(scopes)
+	with.bound, with.progress = bound, progress
+	with.limits.Time = max(e.limits.Time, time.Duration(bound)*timePerCase)
+	with.timeout = max(e.timeout, 2*with.limits.Time)
+	found, err := with.examine(ctx, snapshot, examineCases)
+	if err != nil || found.Check == nil {
+		return check.Report{}, err
+	}
+	return *found.Check, nil
+}
+
+// runCases is what the worker does.
+func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, args []string) error {
+	debug.SetGCPercent(casesGCPercent) // most of what an evaluation allocates is garbage at once
+	bound := check.DefaultBound
+	if len(args) == 1 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 1 {
+			return usageError{fmt.Errorf("%q is not a number of cases", args[0])}
+		}
+		bound = n
+	}
+	p, err := compile(snapshot)
+	if err != nil {
+		return json.NewEncoder(s.out).Encode(finding{Digest: snapshot.Digest(), Faults: faultsOf(err)})
+	}
+	report, err := check.Run(context.Background(), p, check.Options{Bound: bound, Scopes: scopes, Progress: func(done, all int) {
+		_, _ = fmt.Fprintf(s.err, "%s%d %d\n", progressLine, done, all)
+	}})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(s.out).Encode(finding{Digest: snapshot.Digest(), Check: &report})
+}
+
+// casesGCPercent trades memory for time: a worker has a limit for both.
+const casesGCPercent = 400
+
+// progressLine begins a line of standard error that says how many cases are done.
+const progressLine = "operetta: progress "
+
+// withProgress returns a writer for the standard error of a worker. It tells the progress, and passes on
+// everything else.
+func (e *examiner) withProgress(w io.Writer) io.Writer {
+	if e.progress == nil {
+		return w
+	}
+	return &progressReader{w: w, tell: e.progress}
+}
+
+// A progressReader reads the progress of a worker out of its standard error.
+type progressReader struct {
+	w    io.Writer
+	tell func(done, all int)
+	line []byte
+}
+
+// Write tells the progress of each whole line that says it, and passes on the others.
+func (p *progressReader) Write(b []byte) (int, error) {
+	p.line = append(p.line, b...)
+	for {
+		line, rest, whole := bytes.Cut(p.line, []byte("\n"))
+		if !whole {
+			break
+		}
+		var done, all int
+		if numbers, ok := strings.CutPrefix(string(line), progressLine); !ok {
+			_, _ = p.w.Write(append(line, '\n')) // a limitedBuffer never fails
+		} else if n, _ := fmt.Sscanf(numbers, "%d %d", &done, &all); n == 2 {
+			p.tell(done, all)
+		}
+		p.line = bytes.Clone(rest)
+	}
+	if len(p.line) > maxWorkerStderr {
+		_, _ = p.w.Write(p.line)
+		p.line = nil
+	}
+	return len(b), nil
+}
+
+// printCase prints the smallest resource that shows a fault, and the objects with which it shows, as render
+// reads them.
+func printCase(w io.Writer, f check.Finding) error {
+	text, err := yamlOf(f.Resource)
+	if err != nil {
+		return err
+	}
+	out := "  # this resource shows it: operetta render -f\n" + indented(text)
+	for i, o := range f.Live {
+		text, err := yamlOf(o)
+		if err != nil {
+			return err
+		}
+		lead := "  ---\n"
+		if i == 0 {
+			lead = "  # with these objects: operetta render --live\n"
+		}
+		out += lead + indented(text)
+	}
+	_, err = io.WriteString(w, out)
+	return err
+}
+
+// indented returns a text with each line indented.
+func indented(text string) string {
+	out := &strings.Builder{}
+	for line := range strings.Lines(text) {
+		out.WriteString("  " + line)
+	}
+	return out.String()
+}
+
+// unfinished returns the fault of a check with resources that did not end.
+func unfinished(err error) fault.Fault {
+	return fault.Fault{Message: "not checked with resources: " + err.Error(), Hint: "--bound 10 tries fewer resources"}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A progress shows on a terminal how far a check is that takes long. Elsewhere it shows nothing.
+type progress struct {
+	w     io.Writer
+	name  string
+	began time.Time
+	shown bool
+}
+
+func newProgress(w io.Writer, name string) *progress {
+	w = unwrapWriter(w) // it writes only what it makes itself, and the name of a folder
+	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		w = nil
+	}
+	return &progress{w: w, name: escapeControls(name), began: time.Now()}
+}
+
+// tell shows how many cases are done, once that has taken a while.
+func (p *progress) tell(done, all int) {
+	if p.w == nil || time.Since(p.began) < progressAfter {
+		return
+	}
+	p.shown = true
+	_, _ = fmt.Fprintf(p.w, "\r%s: %d of %d resources", p.name, done, all)
+}
+
+// end clears the line.
+func (p *progress) end() {
+	if p.shown {
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
