@@ -113,7 +113,7 @@ func (p *progressReader) Write(b []byte) (int, error) {
 
 // printCase prints the smallest resource that shows a fault, and the objects with which it shows, as render
 // reads them.
-func printCase(w io.Writer, f check.Finding) error {
+func printCase(w io.Writer, f check.Counterexample) error {
 	text, err := yamlOf(f.Resource)
 	if err != nil {
 		return err

@@ -155,11 +155,11 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 }
 
 // cases are what is wrong with the package for some resource.
-func (f finding) cases() []check.Finding {
+func (f finding) cases() []check.Counterexample {
 	if f.Check == nil {
 		return nil
 	}
-	return f.Check.Findings
+	return f.Check.Counterexamples
 }
 
 // tryCases tries each package that has no fault with many resources, and adds what it finds.

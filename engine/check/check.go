@@ -13,14 +13,15 @@ import (
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
 	"operetta.dev/engine/vet"
 )
 
 // DefaultBound is how many cases are tried unless somebody asks for more.
 const DefaultBound = 64
 
-// maxFindings bounds how many findings are made small and reported.
-const maxFindings = 20
+// maxCounterexamples bounds how many findings are made small and reported.
+const maxCounterexamples = 20
 
 // Options say how much is checked.
 type Options struct {
@@ -51,12 +52,12 @@ type Report struct {
 	// made up here.
 	Undecided int `json:"undecided,omitempty"`
 	// Unmade says why there are no cases, or is "".
-	Unmade   string    `json:"unmade,omitempty"`
-	Findings []Finding `json:"findings,omitempty"`
+	Unmade          string           `json:"unmade,omitempty"`
+	Counterexamples []Counterexample `json:"counterexamples,omitempty"`
 }
 
-// A Finding is a fault that some resource shows.
-type Finding struct {
+// A Counterexample is a fault and a resource that shows it.
+type Counterexample struct {
 	fault.Fault
 
 	// Resource is the smallest resource found that shows it.
@@ -70,7 +71,7 @@ func (r Report) String() string {
 	if r.Unmade != "" {
 		return "not checked with resources: " + r.Unmade
 	}
-	text := fmt.Sprintf("%d cases, %d of %d choices in %d branches, %d of %d pairs; %d became ready", r.Cases-r.Refused, r.Chosen, r.Choices, r.Branches, r.Paired, r.Pairs, r.Ready)
+	text := fmt.Sprintf("%s, %d of %d choices of %s, %d of %d pairs; %d became ready", counted(r.Cases-r.Refused, "resource"), r.Chosen, r.Choices, counted(r.Branches, "branch"), r.Paired, r.Pairs, r.Ready)
 	if r.Undecided > 0 {
 		text += fmt.Sprintf(", and %d depend on what only a cluster knows", r.Undecided)
 	}
@@ -231,21 +232,21 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 		if f.predicate != "" && c.held[f.predicate] {
 			continue // with other values it is true
 		}
-		if len(c.report.Findings) == maxFindings {
+		if len(c.report.Counterexamples) == maxCounterexamples {
 			break
 		}
 		small, err := c.shrink(ctx, f)
 		if err != nil {
 			return Report{}, err
 		}
-		c.report.Findings = append(c.report.Findings, small)
+		c.report.Counterexamples = append(c.report.Counterexamples, small)
 	}
 	return c.report, nil
 }
 
 // shrink returns the finding with the smallest resource that still shows it: as many branches as possible have
 // their simplest choice, and the others the simplest that shows it.
-func (c *checker) shrink(ctx context.Context, f found) (Finding, error) {
+func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 	s, p := slices.Clone(f.selection), f.problem
 	for i := range s {
 		for choice := range s[i] {
@@ -253,7 +254,7 @@ func (c *checker) shrink(ctx context.Context, f found) (Finding, error) {
 			smaller[i] = choice
 			out, err := c.try(ctx, smaller, true)
 			if err != nil {
-				return Finding{}, err
+				return Counterexample{}, err
 			}
 			at := slices.IndexFunc(out.problems, func(o problem) bool { return o.key() == p.key() })
 			if at >= 0 {
@@ -262,5 +263,25 @@ func (c *checker) shrink(ctx context.Context, f found) (Finding, error) {
 			}
 		}
 	}
-	return Finding{Fault: p.fault, Resource: c.make(s).resource, Live: p.live}, nil
+	return Counterexample{Fault: p.fault, Resource: c.showing(ctx, c.make(s).resource, p), Live: p.live}, nil
+}
+
+// showing returns the resource as a person writes it, or with the defaults of the API server if render shows the
+// fault only then: CUE takes a list that is left out for one that may still get elements.
+func (c *checker) showing(ctx context.Context, resource map[string]any, p problem) map[string]any {
+	admitted, err := c.server.Admit(resource, nil)
+	if err != nil || len(p.live) > 0 {
+		return resource
+	}
+	faults := func(of map[string]any) int {
+		out, err := render.Render(ctx, c.program, render.Input{CR: of})
+		if err != nil {
+			return 0
+		}
+		return len(out.Faults)
+	}
+	if faults(resource) == 0 && faults(admitted) > 0 {
+		return admitted
+	}
+	return resource
 }

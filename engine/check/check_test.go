@@ -37,7 +37,7 @@ func text(t *testing.T, r check.Report) string {
 	t.Helper()
 	out := &strings.Builder{}
 	out.WriteString(r.String() + "\n")
-	for _, f := range r.Findings {
+	for _, f := range r.Counterexamples {
 		out.WriteString(f.Error() + "\n")
 		data, err := yaml.Marshal(f.Resource["spec"])
 		if err != nil {

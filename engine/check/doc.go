@@ -1,12 +1,12 @@
 // Package check runs an operator package on a cluster in memory for many custom resources, and reports what
 // goes wrong for any of them. It is a check, no proof: it tries the branches of the schema, not every value.
 //
-//	schema of the CRD --> branches --> cases --> a cluster in memory for each --> findings, made small
+//	schema of the CRD --> branches --> cases --> a cluster in memory for each --> counterexamples, made small
 //
 //	branch   a field of the spec with values that may matter: an enumeration, a boolean, what may be left
 //	         out, the bounds of a number, and lists and maps without, with one and with two elements
 //	case     one choice for each branch: all combinations if they are few, and otherwise every pair of choices
-//	finding  a fault with the smallest resource that shows it
+//	counterexample  a fault with the smallest resource that shows it
 //
 // A case begins with nothing but the resource. The simulated controllers of package dryrun make its objects
 // healthy, until nothing changes any more. Each state on the way has to render without a fault, as package
@@ -14,7 +14,7 @@
 // back, after which there have to be the same objects again.
 //
 //	report, err := check.Run(ctx, p, definition, check.Options{})
-//	for _, f := range report.Findings { ... } // f.Fault, f.Resource
+//	for _, f := range report.Counterexamples { ... } // f.Fault, f.Resource
 //
 // It errs on the side of silence. What depends on a value that was made up, such as a text that the API server
 // refuses, on an input, or on what only a controller unknown here would write, is counted and not reported.

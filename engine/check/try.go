@@ -12,6 +12,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/render"
@@ -103,9 +104,21 @@ func (t *trial) run(ctx context.Context) error {
 	case failure != nil:
 		return failure
 	case err != nil:
-		t.report(fault.Fault{Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as a resourceVersion"})
+		t.report(fault.Fault{Position: t.restless(), Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as a resourceVersion"})
 	}
 	return t.look(ctx)
+}
+
+// restless returns where an object is written that is still to be written.
+func (t *trial) restless() fault.Position {
+	for _, c := range t.last.Components {
+		for _, o := range c.Objects {
+			if o.Action.Verb != "" && o.Action.Verb != ownership.Keep {
+				return o.Position
+			}
+		}
+	}
+	return fault.Position{}
 }
 
 // passing reports whether a status says of each component that it is done, or waits. Everything else has to be

@@ -41,7 +41,7 @@ func TestThereIsNoAlarmForPackagesInOrder(t *testing.T) {
 			if report.Unmade != "" || report.Ready == 0 && report.Undecided == 0 {
 				t.Errorf("nothing was checked: %s", report)
 			}
-			for _, f := range report.Findings {
+			for _, f := range report.Counterexamples {
 				t.Errorf("%s, shown by %v", f.Fault, f.Resource["spec"])
 			}
 		})

@@ -48,6 +48,7 @@ func TestMostFaultsThatArePutIntoAPackageAreFound(t *testing.T) {
 	if len(mutants) < 60 || len(kinds) < 15 {
 		t.Errorf("there are %d mutants of %d kinds, want 60 of 15", len(mutants), len(kinds))
 	}
+	t.Logf("%d of %d were found", tried-len(missed), tried)
 	if len(missed)*20 > tried {
 		t.Errorf("%d of %d were found; not found were:\n%s", tried-len(missed), tried, strings.Join(missed, "\n"))
 	}
@@ -78,18 +79,18 @@ func (m mutant) find(t *testing.T) (string, error) {
 		return "a type: " + faults[0].Error(), nil
 	}
 	report, err := check.Run(t.Context(), p, check.Options{})
-	if err != nil || len(report.Findings) == 0 {
+	if err != nil || len(report.Counterexamples) == 0 {
 		return "", err
 	}
-	for _, f := range report.Findings {
+	for _, f := range report.Counterexamples {
 		m.wantShown(t, p, f)
 	}
-	return "a resource: " + report.Findings[0].Error(), nil
+	return "a resource: " + report.Counterexamples[0].Error(), nil
 }
 
 // wantShown fails unless rendering the resource of a finding shows a fault, or something else than the package
 // without the mutation.
-func (m mutant) wantShown(t *testing.T, p *program.Program, f check.Finding) {
+func (m mutant) wantShown(t *testing.T, p *program.Program, f check.Counterexample) {
 	t.Helper()
 	got, gotErr := rendered(t.Context(), p, f)
 	if gotErr != nil || len(got.Faults) > 0 {
@@ -104,7 +105,7 @@ func (m mutant) wantShown(t *testing.T, p *program.Program, f check.Finding) {
 	}
 }
 
-func rendered(ctx context.Context, p *program.Program, f check.Finding) (render.Output, error) {
+func rendered(ctx context.Context, p *program.Program, f check.Counterexample) (render.Output, error) {
 	return render.Render(ctx, p, render.Input{CR: f.Resource, Manifests: f.Live})
 }
 

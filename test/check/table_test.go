@@ -114,7 +114,7 @@ var mutants = []mutant{
 	{missingField, team, "environments.cue", "					policyTypes: [\"Ingress\"]\n", "					egress: [{ports: [{protocol: \"NONE\"}]}]\n"},
 
 	{untrusted, queue, "exporter.cue", "				spec: containers: [{", "				spec: serviceAccountName: cr.spec.exporter.image\n				spec: containers: [{"},
-	{untrusted, kafkatopic, "kafkatopic.cue", "corev1.#ConfigMap & {", "{apiVersion: \"v1\", kind: cr.spec.topic} & {"},
+	{untrusted, kafkatopic, "kafkatopic.cue", "components: topic: objects:", "components: topic: objects: other: {apiVersion: \"v1\", kind: cr.spec.topic, metadata: name: cr.metadata.name}\ncomponents: topic: objects:"},
 	{untrusted, webapp, "config.cue", "type:     \"Opaque\"", "type:     cr.spec.image"},
 	{untrusted, kafka, "brokers.cue", "				template: {\n					metadata: labels: _labels\n", "				template: {\n					spec: hostNetwork: cr.spec.external\n					metadata: labels: _labels\n"},
 
