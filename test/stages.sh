@@ -34,7 +34,7 @@ sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
 # has an evaluator of its own, so there is nothing that could race.
 templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoValue)'
 # Tests that take minutes when they are told to.
-long='^Test(E3|E6OfTwo|Hostile)'
+long='^Test(E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
 serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
@@ -106,7 +106,7 @@ stage_e2e() {
 	format=testname go_test ./test/attack -count=1 -timeout=30m || failed=1
 	return $failed
 }
-stage_long() { OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack' -count=1 -p=1 -timeout=30m -run "$long"; }
+stage_long() { OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long"; }
 
 gotestsum=$PWD/bin/gotestsum
 

@@ -118,7 +118,8 @@ func printCase(w io.Writer, f check.Counterexample) error {
 	if err != nil {
 		return err
 	}
-	out := "  # this resource shows it: operetta render -f\n" + indented(text)
+	out := &strings.Builder{}
+	out.WriteString("  # this resource shows it: operetta render -f\n" + indented(text))
 	for i, o := range f.Live {
 		text, err := yamlOf(o)
 		if err != nil {
@@ -128,9 +129,9 @@ func printCase(w io.Writer, f check.Counterexample) error {
 		if i == 0 {
 			lead = "  # with these objects: operetta render --live\n"
 		}
-		out += lead + indented(text)
+		out.WriteString(lead + indented(text))
 	}
-	_, err = io.WriteString(w, out)
+	_, err = io.WriteString(w, out.String())
 	return err
 }
 

@@ -18,12 +18,7 @@ import (
 	"operetta.dev/engine/vet"
 )
 
-func newVet(s streams) *cobra.Command {
-	var v vetOptions
-	cmd := &cobra.Command{
-		Use:   "vet [packages]",
-		Short: "Check packages and print their faults",
-		Long: `Check packages without a cluster. The checks are:
+const vetLong = `Check packages without a cluster. The checks are:
 
   - the package compiles, and every name that it refers to exists;
   - dependencies have no cycle, and no two objects have the same identity;
@@ -48,8 +43,9 @@ an evaluation runs, as in list.Range over a number without a maximum. There is a
 for a kind that is not built in and whose CRD is not given with -f: nobody can tell here
 whether it is namespaced. Warnings fail the command only with --strict.
 
-The default is every package in or below the current folder.`,
-		Example: `  operetta vet
+The default is every package in or below the current folder.`
+
+const vetExample = `  operetta vet
   operetta vet ./cue/webapp
   operetta vet -q ./cue/... && git commit
 
@@ -63,7 +59,15 @@ The default is every package in or below the current folder.`,
   operetta vet --edges ./cue/webapp
 
   # Print what costs an evaluation by CUE
-  operetta vet --report ./cue/webapp`,
+  operetta vet --report ./cue/webapp`
+
+func newVet(s streams) *cobra.Command {
+	var v vetOptions
+	cmd := &cobra.Command{
+		Use:               "vet [packages]",
+		Short:             "Check packages and print their faults",
+		Long:              vetLong,
+		Example:           vetExample,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), s, args)

@@ -5,14 +5,20 @@ import "slices"
 // A selection is the choice for each branch, by number. Choice 0 is the simplest one.
 type selection []int
 
+// maxPaired is how many branches are tried in pairs; the choices of any others take turns. The number of pairs
+// grows with the square, and 120 branches have some 60,000.
+const maxPaired = 120
+
 // cases returns the selections to try, the simplest first: all combinations if there are no more than the bound,
 // and otherwise so many that each pair of choices of two branches is in one of them, up to the bound. It
 // returns how many pairs there are, and how many are tried.
 func cases(branches []*branch, bound int) (out []selection, pairs, tried int) {
+	all := branches
+	branches = branches[:min(len(branches), maxPaired)]
 	c := newCover(branches)
 	pairs = c.open
-	if combinations(branches, bound) <= bound {
-		return allOf(branches), pairs, pairs
+	if combinations(all, bound) <= bound {
+		return allOf(all), pairs, pairs
 	}
 	first := make(selection, len(branches))
 	c.tick(first)
@@ -21,6 +27,12 @@ func cases(branches []*branch, bound int) (out []selection, pairs, tried int) {
 		s := c.next()
 		c.tick(s)
 		out = append(out, s)
+	}
+	for i, s := range out {
+		for j := len(branches); j < len(all); j++ {
+			s = append(s, i%len(all[j].choices))
+		}
+		out[i] = s
 	}
 	return out, pairs, pairs - c.open
 }

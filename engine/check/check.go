@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -58,8 +57,7 @@ type Report struct {
 
 // A Counterexample is a fault and a resource that shows it.
 type Counterexample struct {
-	fault.Fault
-
+	Fault fault.Fault `json:"fault"`
 	// Resource is the smallest resource found that shows it.
 	Resource map[string]any `json:"resource"`
 	// Live are the objects in the cluster with which it shows. There are none if it shows at once.
@@ -130,8 +128,8 @@ type checker struct {
 	known map[string]bool
 	// held are the predicates that were true in some case, by path.
 	held map[string]bool
-	// types returns the complete types of Kubernetes.
-	types func() *program.Kinds
+	// complete are the complete types of Kubernetes, once they were needed.
+	complete *program.Kinds
 	// changes are the choices of cases that were changed to the simplest one and back, by branch.
 	changes map[[2]int]bool
 }
@@ -161,13 +159,6 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 		return nil, "no value can be made up for a required field of the spec"
 	}
 	c = &checker{program: p, evaluator: newRemembering(p), server: server, options: o, maker: newMaker(p, n, s.branches), known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}}
-	c.types = sync.OnceValue(func() *program.Kinds {
-		complete, err := p.Snapshot().Complete()
-		if err != nil {
-			complete = p.Snapshot()
-		}
-		return program.NewKinds(complete)
-	})
 	if _, err := c.server.Admit(c.make(make(selection, len(s.branches))).resource, nil); err != nil {
 		return nil, "the simplest resource that could be made up does not satisfy the schema: " + err.Error()
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"operetta.dev/engine/check"
@@ -28,6 +29,10 @@ func TestCheck(t *testing.T) {
 		if err != nil {
 			c.Fatal(err)
 		}
+		again, err := check.Run(c.Context(), p, check.Options{})
+		if diff := cmp.Diff(report, again); err != nil || diff != "" {
+			c.Errorf("the second time it says something else (-first +second):\n%s %v", diff, err)
+		}
 		c.Want("want", text(t, report))
 	})
 }
@@ -38,7 +43,7 @@ func text(t *testing.T, r check.Report) string {
 	out := &strings.Builder{}
 	out.WriteString(r.String() + "\n")
 	for _, f := range r.Counterexamples {
-		out.WriteString(f.Error() + "\n")
+		out.WriteString(f.Fault.Error() + "\n")
 		data, err := yaml.Marshal(f.Resource["spec"])
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,7 +48,7 @@ func (t *trial) rejectsInvention(ctx context.Context, c rollout.DecidedComponent
 // mayBeNewer reports whether an object contradicts its type only by fields that the author may know from a newer
 // version of Kubernetes: those that no other field resembles.
 func (t *trial) mayBeNewer(wrong *cluster.SchemaError) bool {
-	kinds := t.types()
+	kinds := t.kinds()
 	for _, f := range wrong.Fields {
 		path := strings.FieldsFunc(inBrackets.ReplaceAllString(f.Path, "."+syntax.Each), func(r rune) bool { return r == '.' })
 		at, known := kinds.Unknown(wrong.Ref.GroupVersionKind, path)
@@ -66,10 +67,7 @@ var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
 
 // mayBeInvented reports whether the value of a field contains one that is made up.
 func (t *trial) mayBeInvented(u *unstructured.Unstructured, field string) bool {
-	value, found := at(u.Object, field)
-	if !found {
-		return false
-	}
+	value := at(u.Object, field)
 	hit := false
 	walk(value, func(leaf string) {
 		for _, v := range t.inventions {
@@ -96,25 +94,39 @@ func walk(value any, f func(string)) {
 	}
 }
 
-// at returns the value at the path of a field error, such as spec.ports[0].port or data[key].
-func at(value any, path string) (any, bool) {
+// at returns the value at the path of a field error, such as spec.ports[0].port or data[key], or what is around
+// it: the path may have a key with a dot.
+func at(value any, path string) any {
 	for _, part := range strings.FieldsFunc(strings.ReplaceAll(path, "]", ""), func(r rune) bool { return r == '.' || r == '[' }) {
 		switch v := value.(type) {
 		case map[string]any:
-			next, ok := v[part]
-			if !ok {
-				return value, true // what is around it may have a key with a dot
+			next, has := v[part]
+			if !has {
+				return value
 			}
 			value = next
 		case []any:
-			var i int
-			if _, err := fmt.Sscanf(part, "%d", &i); err != nil || i >= len(v) || i < 0 {
-				return value, true
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(v) {
+				return value
 			}
 			value = v[i]
 		default:
-			return value, true
+			return value
 		}
 	}
-	return value, true
+	return value
+}
+
+// kinds returns the complete types of Kubernetes. They are loaded when they are needed, which takes a moment.
+func (c *checker) kinds() *program.Kinds {
+	if c.complete != nil {
+		return c.complete
+	}
+	complete, err := c.program.Snapshot().Complete()
+	if err != nil {
+		complete = c.program.Snapshot()
+	}
+	c.complete = program.NewKinds(complete)
+	return c.complete
 }

@@ -2,8 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"operetta.dev/engine/program"
 )
@@ -100,17 +98,3 @@ func (m *maker) value(n *node, s selection, element int, out *made) (any, bool) 
 	}
 	return value, true
 }
-
-// labels describe a selection by the branches that are part of the resource and are not at their simplest.
-func (m *maker) labels(s selection) map[string]string {
-	out := map[string]string{}
-	for i := range m.make(s).used {
-		if s[i] > 0 {
-			out[m.branches[i].path] = m.branches[i].choices[s[i]].label
-		}
-	}
-	return out
-}
-
-// sortedKeys returns the keys of a map.
-func sortedKeys[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }

@@ -72,7 +72,7 @@ func writeOneOf(out *strings.Builder, ranges []rune, element int) bool {
 		for i := 0; i+1 < len(ranges); i += 2 {
 			low, high := max(ranges[i], preferred[0]), min(ranges[i+1], preferred[1])
 			if low <= high {
-				out.WriteRune(low + rune(element)%(high-low+1))
+				out.WriteRune(low + rune(element%256)%(high-low+1))
 				return true
 			}
 		}

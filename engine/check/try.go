@@ -23,6 +23,10 @@ import (
 // maxSteps ends a case whose objects change with every reconcile.
 const maxSteps = 200
 
+// maxLedBack is how many objects a case has at most that is changed and changed back: that takes seconds for
+// hundreds.
+const maxLedBack = 100
+
 // errRestless ends the run of a case that does not come to rest.
 var errRestless = errors.New("it does not come to rest")
 
@@ -217,16 +221,15 @@ func (t *trial) serveUnknown(d reconcile.Decision) {
 	}
 }
 
+// outside are the reasons of components that are no fault of a package alone.
+var outside = []status.Reason{status.ReasonOwnedByAnother, status.ReasonKindNotServed, status.ReasonEvaluationLimit, status.ReasonEvaluationTooSlow}
+
 // excused reports whether a component has failed for a reason that may be that something is made up. Then what
 // follows is uncertain.
 func (t *trial) excused(ctx context.Context, c rollout.DecidedComponent) bool {
-	excused := false
-	switch c.Reason {
-	case status.ReasonOwnedByAnother, status.ReasonKindNotServed, status.ReasonEvaluationLimit, status.ReasonEvaluationTooSlow:
-		excused = true
-	case status.ReasonDuplicateObject:
-		excused = t.coincides
-	case status.ReasonObjectRejected, status.ReasonApplyFailed:
+	excused := slices.Contains(outside, c.Reason)
+	excused = excused || c.Reason == status.ReasonDuplicateObject && t.coincides
+	if c.Reason == status.ReasonObjectRejected || c.Reason == status.ReasonApplyFailed {
 		excused = t.changed || t.rejectsInvention(ctx, c)
 	}
 	t.uncertain = t.uncertain || excused
@@ -239,7 +242,7 @@ func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) e
 		return nil
 	}
 	before := t.owned()
-	if len(before) == 0 {
+	if len(before) == 0 || len(before) > maxLedBack {
 		return nil // a package that renders nothing prunes nothing
 	}
 	t.changed = true

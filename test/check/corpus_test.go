@@ -32,6 +32,7 @@ func TestThereIsNoAlarmForPackagesInOrder(t *testing.T) {
 	t.Parallel()
 	for _, dir := range corpus {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
 			began := time.Now()
 			report, err := check.Run(t.Context(), load(t, dir), check.Options{})
 			if err != nil {
