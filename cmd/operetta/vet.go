@@ -28,13 +28,14 @@ const vetLong = `Check packages without a cluster. The checks are:
   - a user of the custom resource cannot choose what only its author may choose, such as
     a ServiceAccount;
   - the API server would accept the CustomResourceDefinition, including its CEL rules;
-  - the package works for many resources: enumerations, booleans, fields that are left out, bounds of
-    numbers, lists and maps without, with one and with two elements, in all combinations or, if these are
-    more than --bound, in pairs. For each, a rollout in memory has to render without faults, become
-    ready, come to rest, and lead back when the spec changes and changes back.
+  - the package works for many resources: each value of an enumeration and of a boolean, the
+    bounds of numbers, fields that are left out, lists and maps without, with one and with two
+    elements; in all combinations or, if these are more than --bound, in pairs. For each of
+    them, a rollout in memory has to render without faults, become ready, come to rest, and
+    lead back when the spec changes and changes back.
 
-The last one is a check, no proof: it tries the branches of the schema, not every value. Below each
-fault that it finds is the smallest resource that shows it, for operetta render.
+The last one is a check, no proof: it tries the branches of the schema, not every value. Below
+each fault that it finds is the smallest resource that shows it, for operetta render.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to write
 instead. A warning points at code that is valid but probably a mistake: the content of a
