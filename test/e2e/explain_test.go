@@ -94,7 +94,7 @@ components: token: objects: secret: {apiVersion: "v1", kind: "Secret", metadata:
 			"a script asks by the exit code"},
 		"the kind and the name apart": {s.Kubeconfig, []string{"explain", kind, "one"}, 0, []string{"Ready"}, "kubectl takes that, too"},
 		"a list of what is ready":     {s.Kubeconfig, []string{"status", kind}, 0, []string{"thing/one", "Ready"}, "a list says it of each"},
-		"without the right to see":    {reader.Kubeconfig, []string{"explain", kind + "/one"}, 0, []string{"Secret/one  cannot be read", "forbidden"}, "the rest is shown"},
+		"without the right to see":    {reader.Kubeconfig, []string{"explain", kind + "/one"}, 0, []string{"Secret/one  cannot be read", "Forbidden"}, "the rest is shown"},
 		"a resource that is not there": {s.Kubeconfig, []string{"explain", kind + "/two"}, 1, []string{"two", "does not exist"},
 			"the namespace is in the message, since it may be the wrong one"},
 		"a kind that is not there": {s.Kubeconfig, []string{"explain", "nonsense/one"}, 1, []string{"nonsense", "serves no such kind"}, "it may be misspelled"},
