@@ -25,6 +25,7 @@ var Played = []string{
 	"operetta explain webapp/nginx-app",
 	"operetta status",
 	"operetta status webapps -n default",
+	"operetta init",
 	"operetta version",
 	"operetta version -o json",
 	"operetta vet",
@@ -45,9 +46,13 @@ var Played = []string{
 
 // Left are the commands that are not run, each with the reason.
 var Left = map[string]string{
-	"operetta vet ./shop":                                                           "the package is an example; cmd/operetta has such scripts",
-	"operetta render ./shop -f FILE":                                                "the same",
-	"operetta vet -o json":                                                          "the same",
+	"operetta vet -o json":           "cmd/operetta has such scripts",
+	"operetta render ./shop -f FILE": "cmd/operetta has such scripts",
+	"operetta vet ./shop":            "the package is an example; cmd/operetta has such scripts",
+	"operetta init greeter":          "the script init of cmd/operetta runs it in an empty folder",
+	"operetta init queue --kind MessageQueue --group platform.example.com --module example.com/operators": "the same",
+	"operetta vet ./greeter":                                                        "the package is that of the line before",
+	"operetta test ./greeter":                                                       "the same",
 	"operetta explain webapp/nginx-app -n team-a --watch":                           "it goes on until Ctrl-C; without, it is played",
 	"operetta status webapps -n team-a":                                             "the namespace is the reader's own",
 	"operetta run ./cue/...":                                                        "the control plane of the test runs these operators already; the README runs one of its own",
