@@ -139,7 +139,7 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.StraysTeardown), string(controller.StraysLeave))
 	choiceFlag(cmd, (*string)(&f.options.Templates), "templates", "what compiled templates evaluate: checked is what CUE has found valid, so CUE evaluates each change of a resource, its inputs and the configuration first; on is whatever there is a template for, which is an experiment; off is nothing", string(evaluate.TemplatesChecked), string(evaluate.TemplatesOn), string(evaluate.TemplatesOff))
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that stores the last good version of each package for the next start; none by default")
-	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "address for admission webhooks over TLS, such as :9443; off by default")
+	flags.StringVar(&f.options.WebhookAddress, "webhook-bind-address", "", "address for admission webhooks over TLS, such as :9443; off by default")
 	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
 	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default a quarter of the limit of this process, at least 128Mi, at most 1Gi")
 	flags.StringVar(&f.otlp, "otlp-endpoint", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "URL of an OpenTelemetry collector that gets a trace of each rollout by gRPC, such as http://127.0.0.1:4317; by default the value of OTEL_EXPORTER_OTLP_ENDPOINT, and off without it")

@@ -113,7 +113,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if m.caches, err = watch.NewCaches(mgr, options.CustomResourceNamespace, options.Log); err != nil {
 		return nil, err
 	}
-	if err := serveWebhooks(mgr, m.caches.Direct, options); err != nil {
+	if err := m.serveWebhooks(); err != nil {
 		return nil, err
 	}
 	if m.patches, err = watch.NewPatches(mgr, m.caches.Direct, options.CustomResourceNamespace, options.Log); err != nil {

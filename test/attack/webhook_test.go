@@ -22,7 +22,7 @@ func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	p := harness.NewTestPackage(t, "patchedasked", patchedBody)
 	folder, authority := certificate(t)
 	port := freePort(t)
-	s.StartOperator(p.Dir, "--webhook-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
+	s.StartOperator(p.Dir, "--webhook-bind-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
 	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
 	s.ExpectResourceReady(alice.Create(p.Thing(s, "shop", nil)))
 	registerWebhook(s, port, authority)
