@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -44,7 +45,15 @@ func (m *Manager) serveWebhooks() error {
 	if err != nil || port == 0 {
 		return fmt.Errorf("the address of the webhooks: %s has no port", o.WebhookAddress)
 	}
-	server := webhook.NewServer(webhook.Options{Host: host, Port: int(port), CertDir: o.WebhookCertDir})
+	options := webhook.Options{Host: host, Port: int(port), CertDir: o.WebhookCertDir}
+	if o.WebhookCertDir == "" {
+		certificates, err := m.serveCertificates(host)
+		if err != nil {
+			return err
+		}
+		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = certificates.get })
+	}
+	server := webhook.NewServer(options)
 	// The direct client creates access reviews, which no cache has.
 	server.Register(PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.caches.Direct)})
 	resources := admission.NewResources(m.reviewed, m.reviews())
