@@ -17,6 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// The paths of the webhooks: those for the custom resources of all packages, and the one for Patches.
+const (
+	ValidatePath = "/validate"
+	MutatePath   = "/mutate"
+	PatchesPath  = "/validate-patches"
+)
+
 // A Reviewer answers a request. It errors if it cannot say whether the request is right.
 type Reviewer func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
 

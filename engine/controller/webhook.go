@@ -23,13 +23,6 @@ import (
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// The paths of the webhooks: for Patches, and for the custom resources of all packages.
-const (
-	PatchesPath  = "/validate-patches"
-	ValidatePath = "/validate"
-	MutatePath   = "/mutate"
-)
-
 // serveWebhooks serves the admission webhooks, unless their address is "". Whoever installs the operator
 // registers them with the API server. They are served by every process, whether it leads or not.
 func (m *Manager) serveWebhooks() error {
@@ -55,10 +48,10 @@ func (m *Manager) serveWebhooks() error {
 	}
 	server := webhook.NewServer(options)
 	// The direct client creates access reviews, which no cache has.
-	server.Register(PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.caches.Direct)})
+	server.Register(admission.PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.caches.Direct)})
 	resources := admission.NewResources(m.reviewed, m.reviews())
-	server.Register(ValidatePath, admission.NewHandler(resources.Validate, o.Log))
-	server.Register(MutatePath, admission.NewHandler(resources.Mutate, o.Log))
+	server.Register(admission.ValidatePath, admission.NewHandler(resources.Validate, o.Log))
+	server.Register(admission.MutatePath, admission.NewHandler(resources.Mutate, o.Log))
 	if err := m.manager.AddReadyzCheck("webhooks", server.StartedChecker()); err != nil {
 		return err
 	}
