@@ -100,7 +100,8 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 	if err := m.manager.AddReadyzCheck("webhook-certificate", c.ready); err != nil {
 		return nil, err
 	}
-	return c, errors.Join(m.manager.Add(c.cache), m.manager.Add(everyProcess(c.read)), m.manager.Add(manager.RunnableFunc(c.keep)))
+	// This cache does not say that it needs no leader election.
+	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.manager.Add(manager.RunnableFunc(c.keep)))
 }
 
 // selection returns the objects that are watched, each by its name, so that rights on others are not needed.
@@ -268,6 +269,9 @@ func (c *webhookCertificates) tell(ctx context.Context, configuration webhookCon
 		return false, nil
 	}
 	err = c.direct.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return true, nil // the event of the other write comes
+	}
 	return true, err
 }
 
