@@ -33,11 +33,6 @@ const (
 	maxReview = 8 << 20
 	// maxReviews is how many reviews of a Handler are in memory at once.
 	maxReviews = 32
-	// defaultTimeout is how long an API server waits that does not say it, and maxTimeout how long one may.
-	defaultTimeout = 10 * time.Second
-	maxTimeout     = 30 * time.Second
-	// answerTime is how much earlier than an API server ends to wait a Handler answers.
-	answerTime = 500 * time.Millisecond
 )
 
 // A Handler answers the reviews that API servers send to one path. What it cannot answer gets the

@@ -36,18 +36,6 @@ type WebhookCertificates struct {
 	Lifetime time.Duration
 }
 
-// DefaultCertificateLifetime is how long a certificate of the webhooks is valid by default.
-const DefaultCertificateLifetime = 90 * 24 * time.Hour
-
-const (
-	// maxOverlap is how long an API server has to learn what it has to trust, and overlapShare how much of the
-	// lifetime of a certificate at most.
-	maxOverlap   = time.Minute
-	overlapShare = 10
-	// certificateRetry is when to try again what failed.
-	certificateRetry = 5 * time.Second
-)
-
 // webhookCertificates keeps the certificate of the webhooks in a Secret, which all processes of the operator
 // serve. The one that leads replaces it, and tells the API server whom to trust.
 type webhookCertificates struct {

@@ -121,13 +121,6 @@ func (p *Package) Locate(ctx context.Context, s program.Session, component, obje
 	return out.Position
 }
 
-// reviewTime is what is left of the time of a request, at least, when its review begins, and answerTime is for the
-// answer after it.
-const (
-	reviewTime = time.Second
-	answerTime = 250 * time.Millisecond
-)
-
 // Review returns what Program.Review returns. It errors with a LimitError as Evaluate does, and also if it
 // does not end a moment before the context does. It errors with an UnavailableError if there was no worker in
 // time for it.

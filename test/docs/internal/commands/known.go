@@ -45,6 +45,7 @@ var Left = map[string]string{
 	"operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json":              "the same; the flags are tested in cmd/operetta",
 	"operetta vet -q ./cue/... && git commit":                                       "it commits; what stands before it runs in cmd/operetta",
 	"operetta install ./cue/... | kubectl apply --server-side -f -":                 "its policies would refuse the operators of the test; test/attack applies them",
+	"operetta install ./cue/webapp --webhooks | kubectl apply --server-side -f -":   "the same; test/e2e runs the webhooks",
 	"operetta install ./cue/webapp --operator-user alice":                           "the same; the flags are tested in cmd/operetta",
 	"operetta install ./cue/webapp -n team-a --service-account team-a/operetta":     "the same",
 	"operetta install ./hello --namespace team-a --service-account team-a/operetta": "the same; test/rights applies it",
