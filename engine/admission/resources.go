@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
@@ -25,6 +27,8 @@ type Package interface {
 	Version(s program.Session) string
 	// Review returns what Program.Review returns.
 	Review(ctx context.Context, s program.Session) (program.Review, error)
+	// Plan says in a line each what a reconcile of a resource would do to objects. It writes nothing.
+	Plan(ctx context.Context, resource *unstructured.Unstructured) ([]string, error)
 }
 
 // Resources reviews requests that create or change the custom resources of packages. It is safe for
@@ -32,12 +36,18 @@ type Package interface {
 type Resources struct {
 	packages func(schema.GroupKind) Package
 	shares   *shares
+	// plans has a place for each plan that is being made.
+	plans chan struct{}
 }
+
+// maxPlans is how many plans are made at once. A plan sends dry runs, which may be reviewed themselves: no plan
+// waits for another one.
+const maxPlans = 2
 
 // NewResources returns the reviewers of packages, which review so many requests at once. The function
 // returns the package of a kind, or nil.
 func NewResources(packages func(schema.GroupKind) Package, concurrency int) *Resources {
-	return &Resources{packages, newShares(concurrency)}
+	return &Resources{packages, newShares(concurrency), make(chan struct{}, maxPlans)}
 }
 
 // A change is a request that creates or changes a custom resource.
@@ -71,6 +81,10 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 	if err != nil {
 		return nil, err
 	}
+	if len(faults) == 0 && req.DryRun != nil && *req.DryRun {
+		end() // the dry runs of the plan may need a turn
+		return c.answer(nil, append(review.Warnings, r.plan(ctx, c)...)), nil
+	}
 	if len(faults) == 0 || c.before == nil {
 		return c.answer(faults, review.Warnings), nil
 	}
@@ -83,6 +97,37 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 		return nil, err
 	}
 	return c.ratchet(faults, known), nil
+}
+
+// plan returns what a reconcile of a changed resource would do, as warnings. A plan that is not made refuses
+// nothing.
+func (r *Resources) plan(ctx context.Context, c *change) []string {
+	select {
+	case r.plans <- struct{}{}:
+		defer func() { <-r.plans }()
+	default:
+		return []string{"what it would do is not known: other plans are being made"}
+	}
+	resource := c.after.DeepCopy()
+	if resource.GetUID() == "" {
+		resource.SetUID(uuid.NewUUID()) // as the API server will
+	}
+	out, err := c.Plan(ctx, resource)
+	if err != nil {
+		return append(out, "what else it would do is not known: "+shortened(err.Error()))
+	}
+	return out
+}
+
+// maxWarning is how much of a warning the API server shows, at least.
+const maxWarning = 200
+
+// shortened returns the beginning of a text.
+func shortened(text string) string {
+	if len(text) > maxWarning {
+		return strings.ToValidUTF8(text[:maxWarning], "") + "..."
+	}
+	return text
 }
 
 // ratchet answers a change of a resource by its faults, and those that it had before. What was wrong before
@@ -122,9 +167,11 @@ func (r *Resources) begin(ctx context.Context, req *admissionv1.AdmissionRequest
 			return nil, nothing, err
 		}
 	}
-	if end, err = r.shares.take(ctx, tenantOf(req)); err != nil {
+	leave, err := r.shares.take(ctx, tenantOf(req))
+	if err != nil {
 		return nil, nothing, err
 	}
+	end = sync.OnceFunc(leave)
 	c.session, err = c.Session(ctx, c.after)
 	switch faults, unreadable := err.(fault.Faults); { //nolint:errorlint // a wrapped one is about something else
 	case unreadable:

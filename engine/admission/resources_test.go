@@ -54,6 +54,8 @@ type reviewer struct {
 	config  []program.Layer
 	err     error
 	reviews int
+	// nested is what a plan does.
+	nested func(context.Context) error
 }
 
 func (r *reviewer) Session(_ context.Context, u *unstructured.Unstructured) (program.Session, error) {
@@ -65,6 +67,16 @@ func (r *reviewer) Session(_ context.Context, u *unstructured.Unstructured) (pro
 		s.Config = append(s.Config, program.Layer{Origin: "annotation", Tenant: true, Values: map[string]any{"limit": text}})
 	}
 	return s, nil
+}
+
+func (r *reviewer) Plan(ctx context.Context, u *unstructured.Unstructured) ([]string, error) {
+	if u.GetUID() == "" {
+		return nil, errors.New("a resource without a uid owns nothing")
+	}
+	if r.nested != nil {
+		return nil, r.nested(ctx)
+	}
+	return []string{"recreates Deployment web"}, nil
 }
 
 func (r *reviewer) Review(_ context.Context, s program.Session) (program.Review, error) {
@@ -258,4 +270,60 @@ admission: labels: "shop.example/count": [if cr.metadata.labels."shop.example/co
 			}
 		})
 	}
+}
+
+func TestADryRunSaysWhatAReconcileWouldDo(t *testing.T) {
+	t.Parallel()
+	dry := func(t *testing.T, spec string) *admissionv1.AdmissionRequest {
+		t.Helper()
+		out := request(t, "", spec)
+		out.DryRun = new(true)
+		return out
+	}
+	validate := func(t *testing.T, r *admission.Resources, req *admissionv1.AdmissionRequest) []string {
+		t.Helper()
+		got, err := r.Validate(t.Context(), req)
+		if err != nil || !got.Allowed {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		return got.Warnings
+	}
+	p := inline.Program(t, shop)
+	for name, tc := range map[string]struct {
+		reason string
+		nested func(context.Context) error
+		want   []string
+	}{
+		"Plan":    {"the user learns what is lost", nil, []string{"size 1 is small", "recreates Deployment web"}},
+		"Failure": {"a plan that fails refuses nothing", func(context.Context) error { return errors.New("forbidden") }, []string{"size 1 is small", "what else it would do is not known: forbidden"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := resources(&reviewer{Program: p, nested: tc.nested})
+			if diff := cmp.Diff(tc.want, validate(t, r, dry(t, `{spec: {size: 1}}`))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got := validate(t, r, request(t, "", `{spec: {size: 2}}`)); len(got) > 0 {
+				t.Errorf("a request that is none gets %q", got)
+			}
+		})
+	}
+	t.Run("Nested", func(t *testing.T) {
+		t.Parallel()
+		// A plan applies resources of the same package as dry runs, and theirs do so as well: each is reviewed
+		// although there is one turn, and the plans end.
+		v := &reviewer{Program: p}
+		r := resources(v)
+		depth := 0
+		v.nested = func(context.Context) error {
+			if depth++; depth > 3 {
+				return errors.New("the plans do not end")
+			}
+			validate(t, r, dry(t, `{}`))
+			return nil
+		}
+		if got := validate(t, r, dry(t, `{}`)); len(got) > 0 || depth != 2 {
+			t.Errorf("got %q at a depth of %d", got, depth)
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/admission"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
@@ -49,7 +50,11 @@ func (m *Manager) serveWebhooks() error {
 	server := webhook.NewServer(options)
 	// The direct client creates access reviews, which no cache has.
 	server.Register(admission.PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.caches.Direct)})
-	resources := admission.NewResources(m.reviewed, m.reviews())
+	on, err := serverDryRunOptions(m.manager.GetConfig(), o)
+	if err != nil {
+		return err
+	}
+	resources := admission.NewResources(func(kind schema.GroupKind) admission.Package { return m.reviewed(kind, on) }, m.reviews())
 	server.Register(admission.ValidatePath, admission.NewHandler(resources.Validate, o.Log))
 	server.Register(admission.MutatePath, admission.NewHandler(resources.Mutate, o.Log))
 	if err := m.manager.AddReadyzCheck("webhooks", server.StartedChecker()); err != nil {
@@ -67,7 +72,7 @@ func (m *Manager) reviews() int {
 }
 
 // reviewed returns the package of a kind for reviews, or nil if none is loaded.
-func (m *Manager) reviewed(kind schema.GroupKind) admission.Package {
+func (m *Manager) reviewed(kind schema.GroupKind, on dryrun.ServerOptions) admission.Package {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	c := m.controllers[kind]
@@ -77,7 +82,7 @@ func (m *Manager) reviewed(kind schema.GroupKind) admission.Package {
 	return reviewedPackage{c.program.Load(), &reconcile.Reconciler{
 		// The inputs of a process that does not lead are not watched.
 		Cluster: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct}, ConfigMap: m.options.ConfigMap,
-	}}
+	}, on}
 }
 
 // A reviewedPackage is the version of a package that reviews requests: the one that reconciles use.
@@ -85,6 +90,8 @@ type reviewedPackage struct {
 	*evaluate.Evaluator
 
 	reconciler *reconcile.Reconciler
+	// dryRun is the cluster on which a plan is made.
+	dryRun dryrun.ServerOptions
 }
 
 // Session implements admission.Package.
@@ -99,6 +106,34 @@ func (p reviewedPackage) Session(ctx context.Context, resource *unstructured.Uns
 // Review implements admission.Package.
 func (p reviewedPackage) Review(ctx context.Context, s program.Session) (program.Review, error) {
 	return p.ReviewContext(ctx, s)
+}
+
+// Plan implements admission.Package. It reconciles the resource as a dry run of the API server.
+func (p reviewedPackage) Plan(ctx context.Context, resource *unstructured.Unstructured) ([]string, error) {
+	on := p.dryRun
+	on.Evaluates = planned{p.Evaluator, ctx}
+	step := dryrun.NewServer(on, p.Program).Reconcile(ctx, resource)
+	return dryrun.Summary(step.Changes), step.Err
+}
+
+// A planned package evaluates as reviews do: with their turns, and before the request ends.
+type planned struct {
+	*evaluate.Evaluator
+
+	ctx context.Context //nolint:containedctx // one plan has it, and rollout.Evaluator takes none
+}
+
+var _ reconcile.Package = planned{}
+
+// Evaluate implements rollout.Evaluator.
+func (p planned) Evaluate(s program.Session) (program.Rollout, error) {
+	review, err := p.ReviewContext(p.ctx, s)
+	return review.Rollout, err
+}
+
+// Locate implements rollout.Locator. A plan names no lines.
+func (planned) Locate(program.Session, string, string, string) fault.Position {
+	return fault.Position{}
 }
 
 // patchHandler returns the handler that admits Patches by the rights of their users.

@@ -172,7 +172,7 @@ func (w *World) Decide(ctx context.Context, ref cluster.Ref) (reconcile.Decision
 	if o == nil {
 		return reconcile.Decision{}, fmt.Errorf("%s: no package is for its kind", ref)
 	}
-	return o.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.program)
+	return o.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.evaluates)
 }
 
 // Get returns an object, or nil.

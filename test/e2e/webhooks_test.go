@@ -147,7 +147,7 @@ func TestK46NothingOfTheEngineDependsOnItsWebhooks(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "closed", webhookBody+"\nadmission: failurePolicy: \"Fail\"\nreach: Namespace: {}\ncomponents: space: objects: ns: {apiVersion: \"v1\", kind: \"Namespace\", metadata: name: \"\\(cr.metadata.namespace)-more\"}\n")
-	w := startHooked(t, s, p)
+	startHooked(t, s, p)
 	cr := s.Create(p.Thing(s.Env, "web", nil))
 	s.ExpectResourceReady(cr)
 	s.Operator.Stop()
@@ -161,7 +161,6 @@ func TestK46NothingOfTheEngineDependsOnItsWebhooks(t *testing.T) {
 	s.Delete(cr)
 	s.Patch(cr, map[string]any{"metadata": map[string]any{"finalizers": []any{"operetta.dev/teardown"}}})
 	s.ExpectGone(cr)
-	_ = w
 }
 
 func TestAnExpensiveRequestIsRefusedAndHarmsNobody(t *testing.T) {
@@ -237,7 +236,7 @@ func TestW58CertificatesAreReplacedWithoutALostRequest(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "rotating", webhookBody+"\nadmission: failurePolicy: \"Fail\"\n")
-	w := startHooked(t, s, p, "--webhook-cert-lifetime", "30s")
+	startHooked(t, s, p, "--webhook-cert-lifetime", "30s")
 	const text = "with a new certificate"
 	served := func() int { return strings.Count(s.Operator.Log.From(0), text) }
 	first := served()
@@ -257,5 +256,58 @@ func TestW58CertificatesAreReplacedWithoutALostRequest(t *testing.T) {
 		return nil
 	})
 	t.Logf("%d requests of %d lost over %d certificates", failed, asked, served())
-	_ = w
+}
+
+func TestADryRunByKubectlSaysWhatWouldBeLost(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	p := newTestPackage(t, "planned", webhookBody+`
+#Spec: {name?: string, key?: string}
+components: web: {
+	policy: fixed: apply: "recreateOnImmutable"
+	objects: fixed: {
+		apiVersion: "v1"
+		kind:       "Secret"
+		metadata: name: "\(cr.metadata.name)-fixed"
+		immutable: true
+		if cr.spec.key != _|_ {stringData: key: cr.spec.key}
+	}
+}
+components: more: objects: {
+	if cr.spec.name != _|_ {
+		named: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.spec.name}
+	}
+}
+`)
+	startHooked(t, s, p)
+	admin := harness.NewWarned(t)
+	if err := admin.Create(t.Context(), p.Thing(s.Env, "web", map[string]any{"name": "first"}), client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	fresh := admin.Take()
+	slices.Sort(fresh)
+	if diff := cmp.Diff([]string{"creates ConfigMap first", "creates ConfigMap web", "creates Secret web-fixed"}, fresh); diff != "" {
+		t.Errorf("of a new resource (-want +got):\n%s", diff)
+	}
+	cr := s.Create(p.Thing(s.Env, "web", map[string]any{"name": "first", "key": "a"}))
+	s.ExpectResourceReady(cr)
+	from := harness.MarkAudit(t)
+	err := admin.Patch(t.Context(), cr.DeepCopy(), client.RawPatch(types.MergePatchType, harness.Encode(t, harness.Spec(map[string]any{"name": "second", "key": "b", "replicas": int64(7), "most": int64(7)}))), client.DryRunAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"creates ConfigMap second", "deletes ConfigMap first", "recreates Secret web-fixed", "updates ConfigMap web"}
+	got := admin.Take()
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("of a change (-want +got):\n%s", diff)
+	}
+	for _, e := range s.RequestsOf(from, s.User).Writes() {
+		if !strings.Contains(e.RequestURI, "dryRun=All") && e.Resource != "events" {
+			t.Errorf("a plan has written: %s %s", e.Verb, e.RequestURI)
+		}
+	}
+	if u, err := s.Lookup("ConfigMap", "second"); err != nil || u != nil {
+		t.Errorf("a plan has made an object: %v, %v", u, err)
+	}
 }
