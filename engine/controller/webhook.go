@@ -111,9 +111,10 @@ func (p reviewedPackage) Review(ctx context.Context, s program.Session) (program
 // Plan implements admission.Package. It reconciles the resource as a dry run of the API server.
 func (p reviewedPackage) Plan(ctx context.Context, resource *unstructured.Unstructured) ([]string, error) {
 	on := p.dryRun
-	on.Evaluates = planned{p.Evaluator, ctx}
+	plan := &planned{Evaluator: p.Evaluator, ctx: ctx}
+	on.Evaluates = plan
 	step := dryrun.NewServer(on, p.Program).Reconcile(ctx, resource)
-	return dryrun.Summary(step.Changes), step.Err
+	return dryrun.Summary(step, plan.last), step.Err
 }
 
 // A planned package evaluates as reviews do: with their turns, and before the request ends.
@@ -121,18 +122,21 @@ type planned struct {
 	*evaluate.Evaluator
 
 	ctx context.Context //nolint:containedctx // one plan has it, and rollout.Evaluator takes none
+	// last is what the last evaluation came to. A dry run applies one component after the other.
+	last program.Rollout
 }
 
-var _ reconcile.Package = planned{}
+var _ reconcile.Package = (*planned)(nil)
 
 // Evaluate implements rollout.Evaluator.
-func (p planned) Evaluate(s program.Session) (program.Rollout, error) {
+func (p *planned) Evaluate(s program.Session) (program.Rollout, error) {
 	review, err := p.ReviewContext(p.ctx, s)
+	p.last = review.Rollout
 	return review.Rollout, err
 }
 
 // Locate implements rollout.Locator. A plan names no lines.
-func (planned) Locate(program.Session, string, string, string) fault.Position {
+func (*planned) Locate(program.Session, string, string, string) fault.Position {
 	return fault.Position{}
 }
 

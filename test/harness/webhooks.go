@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,17 +54,30 @@ func (s *Env) NewWebhooks(dir string) *Webhooks {
 		s.T.Fatalf("%v%s", err, StderrOf(err))
 	}
 	for _, u := range Decode(s.T, out) {
-		switch kind := u.GetKind(); kind {
+		switch u.GetKind() {
 		case webhookKinds[0], webhookKinds[1]:
-			w.Configuration = u.GetName()
 			w.redirect(u)
-			s.T.Cleanup(func() { _ = Suite.Admin.Delete(s.T.Context(), u) })
 			s.Create(u)
 		case "Secret":
 			s.Create(u)
 		}
 	}
 	s.T.Cleanup(w.remove)
+	return w
+}
+
+// Redirect has the webhooks of an installation, which has been applied, called on this machine. It changes the
+// configurations among its objects.
+func (s *Env) Redirect(objects []*unstructured.Unstructured, account string) *Webhooks {
+	s.T.Helper()
+	w := &Webhooks{Env: s, Port: FreePort(s.T), account: account}
+	s.T.Cleanup(w.remove)
+	for _, u := range objects {
+		if slices.Contains(webhookKinds, u.GetKind()) {
+			w.redirect(u)
+			s.Patch(u, map[string]any{"webhooks": u.Object["webhooks"]})
+		}
+	}
 	return w
 }
 
@@ -80,6 +94,7 @@ func (w *Webhooks) remove() {
 // redirect has the webhooks of a configuration called on this machine.
 func (w *Webhooks) redirect(u *unstructured.Unstructured) {
 	w.Env.T.Helper()
+	w.Configuration = u.GetName()
 	hooks, _ := Field(u, "webhooks").([]any)
 	if len(hooks) == 0 {
 		w.Env.T.Fatalf("%s %s has no webhooks", u.GetKind(), u.GetName())
