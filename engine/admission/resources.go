@@ -90,7 +90,7 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 	}
 	was, err := c.Session(ctx, c.before)
 	if err != nil {
-		return c.answer(faults, nil), nil //nolint:nilerr // what was there before cannot excuse anything
+		return c.answer(faults, nil), nil
 	}
 	_, known, err := c.review(ctx, was)
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *change) review(ctx context.Context, s program.Session) (program.Review,
 		return out, fault.Faults{{Path: "spec", Message: limit.Text}}, nil
 	}
 	if undecided, may := errors.AsType[*program.UndecidedError](err); may && undecided != nil {
-		return out, nil, nil // which components there are may rest on live objects
+		return out, nil, nil //nolint:nilerr // which components there are may rest on live objects
 	}
 	if err != nil {
 		return out, nil, err

@@ -2,10 +2,9 @@
 // to trust, so that one is replaced by the next without a request that fails. It makes certificates with the
 // library of client-go, reads no cluster and keeps nothing.
 //
-//	time ──────────────────────────────────────────────────────────>
-//	served     A A A A A A A A A A A A A A A A A A A B B B B B B
-//	trusted    A A A A A A A A A A A A A+B A+B A+B A+B ... A+B
-//	                                  ^ the next is made    ^ everybody trusts it for the time of Overlap
+//	            the next is made ─┐           ┌─ everybody has trusted it for the time of Overlap
+//	served   first ───────────────┼───────────┤ second ──────────────
+//	trusted  first ───────────────┤ first and second ────────────────
 //
 // All state is in the data of a Secret. Each certificate has an authority of its own, whose key is forgotten
 // when it has signed that certificate: whoever reads the Secret cannot make another one.

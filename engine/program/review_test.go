@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -24,9 +25,7 @@ func TestAPackageReviewsAResource(t *testing.T) {
 	const warned = "admission: warnings: "
 	spec := func(more map[string]any) map[string]any {
 		out := map[string]any{"size": int64(2)}
-		for k, v := range more {
-			out[k] = v
-		}
+		maps.Copy(out, more)
 		return out
 	}
 	for name, tc := range map[string]struct {

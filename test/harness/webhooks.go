@@ -100,9 +100,9 @@ func (w *Webhooks) redirect(u *unstructured.Unstructured) {
 		w.Env.T.Fatalf("%s %s has no webhooks", u.GetKind(), u.GetName())
 	}
 	for _, h := range hooks {
-		config, _, _ := unstructured.NestedMap(h.(map[string]any), "clientConfig")
-		path, _, _ := unstructured.NestedString(config, "service", "path")
-		h.(map[string]any)["clientConfig"] = map[string]any{"url": "https://127.0.0.1:" + w.Port + path}
+		hook, _ := h.(map[string]any)
+		path, _, _ := unstructured.NestedString(hook, "clientConfig", "service", "path")
+		hook["clientConfig"] = map[string]any{"url": "https://127.0.0.1:" + w.Port + path}
 	}
 }
 
