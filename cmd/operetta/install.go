@@ -37,6 +37,12 @@ const installLong = `Print everything that a cluster needs to run the operator o
     stay open to whoever has the right to write the status. To repair a status by hand, act as
     the user of the operator: kubectl --as.
 
+With --webhooks, the operator also serves admission webhooks, and the command prints their Service
+and configurations: requests for custom resources are refused for all that the packages say, and
+get the defaults, labels and warnings of the packages. The operator makes the certificate itself
+and replaces it in time; --webhooks=cert-manager leaves that to cert-manager. docs/admission.md
+describes them.
+
 With --operator-user the operator does not run by this Deployment but elsewhere, as the user
 that the flag names; kubectl auth whoami prints it. Then only the CustomResourceDefinitions and
 the policies are printed. Repeat the flag for several users.
@@ -81,6 +87,9 @@ func newInstall(s streams) *cobra.Command {
 			if f.run.Replicas < 1 {
 				return usageError{errors.New("--replicas: there is at least one")}
 			}
+			if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
+				return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
+			}
 			all, err := f.manifests(cmd.Context(), s, args)
 			if err != nil {
 				return err
@@ -94,6 +103,7 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
+	optionalChoiceFlag(cmd, (*string)(&f.run.Webhooks), "webhooks", "also print admission webhooks, whose certificate the operator makes, or cert-manager; off by default", string(install.Operator), string(install.CertManager))
 	return cmd
 }
 
@@ -125,12 +135,21 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	if err != nil {
 		return nil, err
 	}
+	var kinds []install.Kind
+	for _, found := range r.found {
+		kinds = append(kinds, install.Kind{CRD: found.CRD, FailsClosed: found.Admission.FailsClosed})
+	}
 	running, err := install.Of(packages, f.run)
 	if err != nil {
 		return nil, fault.Faults{{Message: err.Error()}}
 	}
 	around, err := objectManifests(slices.Concat(install.Before(f.run), rbac.Of(r.packages, r.plurals, r.crds, f.options), running))
-	return append(around, out...), err
+	if err != nil {
+		return nil, err
+	}
+	// The API server calls a webhook as soon as its configuration is there.
+	webhooks, err := objectManifests(install.Webhooks(kinds, f.run))
+	return slices.Concat(around, out, webhooks), err
 }
 
 // examine examines the packages of an operator that runs elsewhere.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,7 @@ type runFlags struct {
 	// evaluation are the settings of the workers that evaluate.
 	evaluation evaluationFlags
 	packages   packageFlags
+	webhooks   webhookFlags
 	options    controller.Options
 	dryRun     dryRun
 }
@@ -105,6 +107,7 @@ func newRun(s streams) *cobra.Command {
 	}
 	f.addClusterFlags(cmd)
 	f.addServingFlags(cmd)
+	f.webhooks.addFlags(cmd, &f.options)
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
 	f.log.addFlags(cmd)
@@ -137,8 +140,6 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.StraysTeardown), string(controller.StraysLeave))
 	choiceFlag(cmd, (*string)(&f.options.Templates), "templates", "what compiled templates evaluate: checked is what CUE has found valid, so CUE evaluates each change of a resource, its inputs and the configuration first; on is whatever there is a template for, which is an experiment; off is nothing", string(evaluate.TemplatesChecked), string(evaluate.TemplatesOn), string(evaluate.TemplatesOff))
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that stores the last good version of each package for the next start; none by default")
-	flags.StringVar(&f.options.WebhookAddress, "webhook-address", "", "address for admission webhooks over TLS, such as :9443; off by default")
-	flags.StringVar(&f.options.WebhookCertDir, "webhook-cert-dir", "", "folder with tls.crt and tls.key for the webhooks")
 	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default a quarter of the limit of this process, at least 128Mi, at most 1Gi")
 	flags.StringVar(&f.otlp, "otlp-endpoint", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "URL of an OpenTelemetry collector that gets a trace of each rollout by gRPC, such as http://127.0.0.1:4317; by default the value of OTEL_EXPORTER_OTLP_ENDPOINT, and off without it")
 	flags.BoolVar(&f.packages.fromCluster, "packages-from-cluster", false, "serve the Packages of the cluster, besides those of folders")
@@ -146,11 +147,11 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 }
 
 // check errors if the flags contradict each other.
-func (f runFlags) check() error {
+func (f *runFlags) check() error {
 	if _, err := f.packages.check(); err != nil {
 		return err
 	}
-	return f.dryRun.check()
+	return errors.Join(f.webhooks.check(&f.options), f.dryRun.check())
 }
 
 // folders returns the folders of the packages to run: by default the current one, or none if packages

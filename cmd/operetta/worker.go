@@ -68,6 +68,8 @@ type finding struct {
 	Uses vet.Uses `json:"uses,omitzero"`
 	// CRD is the CustomResourceDefinition, if the mode asks for it and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
+	// Admission is what it says in general about requests.
+	Admission program.Admission `json:"admission,omitzero"`
 }
 
 // maxFaults bounds how many faults and warnings of a package are reported.
@@ -161,7 +163,7 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 	if err != nil {
 		return finding{Faults: faultsOf(err)}
 	}
-	var f finding
+	f := finding{Admission: p.Admission()}
 	if mode != examineCRD {
 		f.Faults, f.Warnings, f.Unknown = vet.All(p, scopes)
 		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)

@@ -63,9 +63,11 @@ type Options struct {
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
 	// WebhookAddress is the address of admission webhooks, by TLS; "" serves none.
-	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change.
-	WebhookAddress string
-	WebhookCertDir string
+	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change. "" makes one, as
+	// WebhookCertificates says.
+	WebhookAddress      string
+	WebhookCertDir      string
+	WebhookCertificates WebhookCertificates
 	// StepLimit is how long a reconcile may go on without an answer of the API server until /healthz
 	// fails; 0 is forever.
 	StepLimit time.Duration
@@ -113,7 +115,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if m.caches, err = watch.NewCaches(mgr, options.CustomResourceNamespace, options.Log); err != nil {
 		return nil, err
 	}
-	if err := serveWebhooks(mgr, m.caches.Direct, options); err != nil {
+	if err := m.serveWebhooks(); err != nil {
 		return nil, err
 	}
 	if m.patches, err = watch.NewPatches(mgr, m.caches.Direct, options.CustomResourceNamespace, options.Log); err != nil {

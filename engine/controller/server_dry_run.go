@@ -16,13 +16,23 @@ import (
 // NewServerDryRun returns a dry run of packages on a cluster, as a manager with these options
 // would reconcile them there. It errors if the configuration of the client is wrong.
 func NewServerDryRun(config *rest.Config, options Options, programs ...*program.Program) (*dryrun.Server, error) {
+	on, err := serverDryRunOptions(config, options)
+	if err != nil {
+		return nil, err
+	}
+	return dryrun.NewServer(on, programs...), nil
+}
+
+// serverDryRunOptions returns the cluster of a dry run, and what the operator on it is configured with. Several dry
+// runs may share them. It errors if the configuration of the client is wrong.
+func serverDryRunOptions(config *rest.Config, options Options) (dryrun.ServerOptions, error) {
 	direct, err := client.New(config, client.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return dryrun.ServerOptions{}, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	dry := client.NewDryRunClient(direct)
 	others := newSubsystems(direct, options.Log, func(schema.GroupKind) bool { return false })
-	return dryrun.NewServer(dryrun.ServerOptions{
+	return dryrun.ServerOptions{
 		Cluster: &cluster.Live{
 			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace, Schemas: cluster.PublishedSchemas(config),
 		},
@@ -31,5 +41,5 @@ func NewServerDryRun(config *rest.Config, options Options, programs ...*program.
 			return out, dry.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(cluster.DryRunFieldManager), client.ForceOwnership)
 		},
 		Namespace: options.CustomResourceNamespace, ConfigMap: options.ConfigMap, Allow: options.Allow, Subsystem: others.has,
-	}, programs...), nil
+	}, nil
 }

@@ -80,3 +80,15 @@ const (
 	// refusalInterval is how often the log says why a scraper was refused: everybody who reaches the port can be.
 	refusalInterval = time.Minute
 )
+
+// Certificates of the webhooks.
+const (
+	// DefaultCertificateLifetime is how long a certificate of the webhooks is valid by default.
+	DefaultCertificateLifetime = 90 * 24 * time.Hour
+	// maxOverlap is how long an API server has to learn what it has to trust.
+	maxOverlap = time.Minute
+	// overlapShare is which part of the lifetime of a certificate that may be at most.
+	overlapShare = 10
+	// certificateRetry is when to try again what failed.
+	certificateRetry = 5 * time.Second
+)

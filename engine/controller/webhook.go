@@ -2,26 +2,32 @@ package controller
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/admission"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// PatchesPath is the path of the webhook for Patches.
-const PatchesPath = "/validate-patches"
-
 // serveWebhooks serves the admission webhooks, unless their address is "". Whoever installs the operator
-// registers them with the API server. The direct client creates access reviews, which no cache has.
-func serveWebhooks(mgr manager.Manager, direct client.Client, o Options) error {
+// registers them with the API server. They are served by every process, whether it leads or not.
+func (m *Manager) serveWebhooks() error {
+	o := m.options
 	if o.WebhookAddress == "" {
 		return nil
 	}
@@ -33,9 +39,105 @@ func serveWebhooks(mgr manager.Manager, direct client.Client, o Options) error {
 	if err != nil || port == 0 {
 		return fmt.Errorf("the address of the webhooks: %s has no port", o.WebhookAddress)
 	}
-	server := webhook.NewServer(webhook.Options{Host: host, Port: int(port), CertDir: o.WebhookCertDir})
-	server.Register(PatchesPath, &webhook.Admission{Handler: patchHandler(mgr.GetRESTMapper(), direct)})
-	return mgr.Add(server)
+	options := webhook.Options{Host: host, Port: int(port), CertDir: o.WebhookCertDir}
+	if o.WebhookCertDir == "" {
+		certificates, err := m.serveCertificates(host)
+		if err != nil {
+			return err
+		}
+		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = certificates.get })
+	}
+	server := webhook.NewServer(options)
+	// The direct client creates access reviews, which no cache has.
+	server.Register(admission.PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.caches.Direct)})
+	on, err := serverDryRunOptions(m.manager.GetConfig(), o)
+	if err != nil {
+		return err
+	}
+	resources := admission.NewResources(func(kind schema.GroupKind) admission.Package { return m.reviewed(kind, on) }, m.reviews())
+	server.Register(admission.ValidatePath, admission.NewHandler(resources.Validate, o.Log))
+	server.Register(admission.MutatePath, admission.NewHandler(resources.Mutate, o.Log))
+	if err := m.manager.AddReadyzCheck("webhooks", server.StartedChecker()); err != nil {
+		return err
+	}
+	return m.manager.Add(server)
+}
+
+// reviews returns how many requests are reviewed at once: with several workers, reconciles always have one.
+func (m *Manager) reviews() int {
+	if m.options.Workers == nil {
+		return 1
+	}
+	return max(1, m.options.Workers.Size()/2)
+}
+
+// reviewed returns the package of a kind for reviews, or nil if none is loaded.
+func (m *Manager) reviewed(kind schema.GroupKind, on dryrun.ServerOptions) admission.Package {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	c := m.controllers[kind]
+	if c == nil {
+		return nil
+	}
+	return reviewedPackage{c.program.Load(), &reconcile.Reconciler{
+		// The inputs of a process that does not lead are not watched.
+		Cluster: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct}, ConfigMap: m.options.ConfigMap,
+	}, on}
+}
+
+// A reviewedPackage is the version of a package that reviews requests: the one that reconciles use.
+type reviewedPackage struct {
+	*evaluate.Evaluator
+
+	reconciler *reconcile.Reconciler
+	// dryRun is the cluster on which a plan is made.
+	dryRun dryrun.ServerOptions
+}
+
+// Session implements admission.Package.
+func (p reviewedPackage) Session(ctx context.Context, resource *unstructured.Unstructured) (program.Session, error) {
+	s, err := p.reconciler.Requested(ctx, resource, p.Evaluator)
+	if wrong, ok := errors.AsType[*reconcile.ConfigError](err); ok && wrong.Tenant {
+		return s, fault.Faults{{Path: "metadata.annotations[" + reconcile.AnnotationConfig + "]", Message: wrong.Error()}}
+	}
+	return s, err
+}
+
+// Review implements admission.Package.
+func (p reviewedPackage) Review(ctx context.Context, s program.Session) (program.Review, error) {
+	return p.ReviewContext(ctx, s)
+}
+
+// Plan implements admission.Package. It reconciles the resource as a dry run of the API server.
+func (p reviewedPackage) Plan(ctx context.Context, resource *unstructured.Unstructured) ([]string, error) {
+	on := p.dryRun
+	plan := &planned{Evaluator: p.Evaluator, ctx: ctx}
+	on.Evaluates = plan
+	step := dryrun.NewServer(on, p.Program).Reconcile(ctx, resource)
+	return dryrun.Summary(step, plan.last), step.Err
+}
+
+// A planned package evaluates as reviews do: with their turns, and before the request ends.
+type planned struct {
+	*evaluate.Evaluator
+
+	ctx context.Context //nolint:containedctx // one plan has it, and rollout.Evaluator takes none
+	// last is what the last evaluation came to. A dry run applies one component after the other.
+	last program.Rollout
+}
+
+var _ reconcile.Package = (*planned)(nil)
+
+// Evaluate implements rollout.Evaluator.
+func (p *planned) Evaluate(s program.Session) (program.Rollout, error) {
+	review, err := p.ReviewContext(p.ctx, s)
+	p.last = review.Rollout
+	return review.Rollout, err
+}
+
+// Locate implements rollout.Locator. A plan names no lines.
+func (*planned) Locate(program.Session, string, string, string) fault.Position {
+	return fault.Position{}
 }
 
 // patchHandler returns the handler that admits Patches by the rights of their users.

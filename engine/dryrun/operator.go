@@ -37,9 +37,9 @@ func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
 type operator struct {
 	*reconcile.Reconciler
 
-	// program evaluates the resources.
-	program reconcile.Package
-	clock   *clock
+	// evaluates evaluates the resources.
+	evaluates reconcile.Package
+	clock     *clock
 }
 
 // newOperator returns the operator of a package. It completes a reconciler so that a dry run
@@ -54,7 +54,7 @@ func newOperator(p *program.Program, c *clock, r *reconcile.Reconciler) operator
 
 // reconcile reconciles a resource once. It returns when to do so again without a change, or 0.
 func (o operator) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	return o.StepUnpaced(ctx, key, o.program, o.clock.pass)
+	return o.StepUnpaced(ctx, key, o.evaluates, o.clock.pass)
 }
 
 // noEvents records no events.

@@ -34,6 +34,8 @@ type ServerOptions struct {
 	Allow []string
 	// Subsystem reports whether a kind is that of a package of another process.
 	Subsystem func(context.Context, schema.GroupKind) (bool, error)
+	// Evaluates evaluates in place of the packages; nil is nothing.
+	Evaluates reconcile.Package
 }
 
 // A Server says what reconciles would do on a cluster. It carries out every write as a dry run
@@ -103,6 +105,11 @@ func (s *Server) Run(ctx context.Context, queue []*unstructured.Unstructured, sh
 	return nil
 }
 
+// Reconcile reconciles one custom resource, and none of the packages that it would have written.
+func (s *Server) Reconcile(ctx context.Context, resource *unstructured.Unstructured) Step {
+	return s.reconcile(ctx, resource)
+}
+
 // reconcile reconciles a custom resource, which it takes from memory: its status and its
 // finalizers are written there.
 func (s *Server) reconcile(ctx context.Context, resource *unstructured.Unstructured) Step {
@@ -116,6 +123,9 @@ func (s *Server) reconcile(ctx context.Context, resource *unstructured.Unstructu
 		Resources: resources, Cluster: s.cluster, Patches: readOnlyPatches{s.cluster},
 		ConfigMap: s.options.ConfigMap, Allow: s.options.Allow, Subsystem: s.isSubsystem,
 	})
+	if s.options.Evaluates != nil {
+		o.evaluates = s.options.Evaluates
+	}
 	before, written := len(s.cluster.Changes()), resources.Watch()
 	_, step.Err = o.reconcile(ctx, types.NamespacedName{Namespace: resource.GetNamespace(), Name: resource.GetName()})
 	step.Changes = s.cluster.Changes()[before:]

@@ -87,7 +87,7 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 // EvaluateWith lets another evaluator of the same package evaluate its resources, such as one that remembers.
 func (w *World) EvaluateWith(kind schema.GroupKind, p reconcile.Package) {
 	if o := w.operatorOf(kind); o != nil {
-		o.program = p
+		o.evaluates = p
 	}
 }
 
@@ -179,7 +179,7 @@ func (w *World) Decide(ctx context.Context, ref cluster.Ref) (reconcile.Decision
 	if o == nil {
 		return reconcile.Decision{}, fmt.Errorf("%s: no package is for its kind", ref)
 	}
-	return o.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.program)
+	return o.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.evaluates)
 }
 
 // Get returns an object, or nil.

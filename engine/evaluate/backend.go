@@ -18,6 +18,9 @@ type Backend interface {
 	Compile(ctx context.Context, s program.Session, pins template.Pins) (compile.Result, error)
 	// Locate returns what Program.Locate returns.
 	Locate(ctx context.Context, s program.Session, component, object, path string) fault.Position
+	// Review returns what Program.Review returns. What does not end before the context does is beyond a
+	// limit, unless it waited for others.
+	Review(ctx context.Context, s program.Session) (program.Review, error)
 }
 
 // An inProcess runs CUE in this process, where nothing can interrupt it.
@@ -37,6 +40,11 @@ func (b inProcess) Evaluate(_ context.Context, s program.Session) (program.Rollo
 // Locate implements Backend.
 func (b inProcess) Locate(_ context.Context, s program.Session, component, object, path string) fault.Position {
 	return b.Program.Locate(s, component, object, path)
+}
+
+// Review implements Backend.
+func (b inProcess) Review(_ context.Context, s program.Session) (program.Review, error) {
+	return b.Program.Review(s)
 }
 
 // Compile implements Backend.

@@ -136,6 +136,11 @@ func (e *Evaluator) LocateContext(ctx context.Context, s program.Session, compon
 	return e.options.Backend.Locate(ctx, s, component, object, path)
 }
 
+// ReviewContext returns what Program.Review returns.
+func (e *Evaluator) ReviewContext(ctx context.Context, s program.Session) (program.Review, error) {
+	return e.options.Backend.Review(ctx, s)
+}
+
 // EvaluateContext returns what Program.Evaluate returns. The rollout may be shared with other callers, and
 // must not be changed.
 func (e *Evaluator) EvaluateContext(ctx context.Context, s program.Session) (program.Rollout, error) {

@@ -50,10 +50,10 @@ func (o Options) container(packages []Package) corev1.Container {
 	return corev1.Container{
 		Name: "operetta", Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Args: o.Args(packages),
-		Ports: []corev1.ContainerPort{
+		Ports: append([]corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
-		},
+		}, o.webhookPorts()...),
 		LivenessProbe: probe("/healthz", 20), ReadinessProbe: probe("/readyz", 10),
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("128Mi")},

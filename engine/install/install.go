@@ -26,6 +26,8 @@ type Options struct {
 	Replicas int32
 	// LeavesCRDs says that the operator is started with --crds leave.
 	LeavesCRDs bool
+	// Webhooks says who makes the certificate of the webhooks, or that there are none.
+	Webhooks Certificates
 	// ConfigMapFlag is the value of --config-map, or "".
 	ConfigMapFlag string
 }
@@ -123,17 +125,21 @@ func (o Options) metrics() *corev1.Service {
 	}
 }
 
-// networkPolicy lets others connect to the metrics and to the probes alone. What the operator connects to
+// networkPolicy lets others connect to the metrics, to the probes and to the webhooks alone. What the operator connects to
 // is not limited: it is the API server, whose address only the cluster knows.
 func (o Options) networkPolicy() *networkingv1.NetworkPolicy {
 	port := func(name string) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromString(name))}
 	}
+	ports := []networkingv1.NetworkPolicyPort{port("metrics"), port("health")}
+	if o.Webhooks != NoWebhooks {
+		ports = append(ports, port("webhooks"))
+	}
 	return &networkingv1.NetworkPolicy{
 		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"}, ObjectMeta: o.named(o.ServiceAccount),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: o.selector(), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port("metrics"), port("health")}}},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: ports}},
 		},
 	}
 }
@@ -166,6 +172,7 @@ func (o Options) Args(packages []Package) []string {
 	if o.ConfigMapFlag != "" {
 		out = append(out, "--config-map="+o.ConfigMapFlag)
 	}
+	out = append(out, o.webhookArgs()...)
 	if !o.SecureMetrics {
 		out = append(out, "--metrics-secure=false")
 	}
@@ -191,5 +198,6 @@ func (o Options) volumes(packages []Package) ([]corev1.Volume, []corev1.VolumeMo
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
 	}
-	return volumes, mounts
+	more, at := o.webhookVolumes()
+	return append(volumes, more...), append(mounts, at...)
 }

@@ -22,6 +22,8 @@ func TestArgumentsFollowFromOptions(t *testing.T) {
 		"Module":      {"a package runs in its folder of the module", Options{}, []Package{{Name: "shop", Dir: "cue/shop"}}, []string{"run", "/packages/shop/cue/shop"}},
 		"Namespace":   {"an operator of one namespace installs no definitions", Options{Options: rbac.Options{Namespace: "a"}, LeavesCRDs: true}, nil, []string{"run", "--namespace=a", "--crds=leave"}},
 		"Lease":       {"each operator of a namespace has its Lease", Options{Options: rbac.Options{LeaderElectionID: "x"}}, nil, []string{"run", "--leader-elect", "--leader-election-id=x"}},
+		"Webhooks":    {"the operator keeps its certificate", Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: Operator}, nil, []string{"run", "--webhook-bind-address=:9443", "--webhook-secret=home/op-webhooks", "--webhook-service=home/op-webhooks", "--webhook-configuration=op-webhooks.home"}},
+		"CertManager": {"somebody else keeps the certificate", Options{Webhooks: CertManager}, nil, []string{"run", "--webhook-bind-address=:9443", "--webhook-cert-dir=/webhook-certificate"}},
 		"Configuring": {"the configuration is that of the roles", Options{ConfigMapFlag: "a/b"}, nil, []string{"run", "--config-map=a/b"}},
 	} {
 		t.Run(name, func(t *testing.T) {

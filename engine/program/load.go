@@ -39,6 +39,7 @@ type Program struct {
 	importPath       string
 	meta             Meta
 	limits           Limits
+	admission        Admission
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable is true if the package has a config.
@@ -94,6 +95,8 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	p.meta, faults = readMeta(p.static, p.index.Root())
 	limits, wrong := readLimits(p.static, p.index)
 	p.limits, faults = limits, append(faults, wrong...)
+	p.admission, wrong = readAdmission(p.static, p.index)
+	faults = append(faults, wrong...)
 	p.reach = p.readReach()
 	p.configurable = lookup(p.static, "config").Exists()
 	p.locked = p.readLocked(inst)

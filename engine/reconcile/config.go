@@ -18,7 +18,7 @@ type configuration struct {
 
 // config returns the configuration of the resource: the operator's ConfigMap, under the key of the
 // package's name, overridden by the annotation of the resource. The ConfigMap may be missing. It
-// errors with a configError when a layer is not YAML; if that layer is the annotation, it
+// errors with a ConfigError when a layer is not YAML; if that layer is the annotation, it
 // returns the configuration of the ConfigMap, too.
 func (s *state) config(ctx context.Context) (configuration, error) {
 	out := configuration{inputs: s.configInputs()}
@@ -33,14 +33,14 @@ func (s *state) config(ctx context.Context) (configuration, error) {
 			text, _ := data[key].(string)
 			layer, err := parsedLayer(fmt.Sprintf("ConfigMap %s, key %s", s.ConfigMap, key), text)
 			if err != nil {
-				return out, &configError{cause: err}
+				return out, &ConfigError{cause: err}
 			}
 			out.add(layer)
 		}
 	}
 	layer, err := parsedLayer("annotation "+AnnotationConfig, s.cr.GetAnnotations()[AnnotationConfig])
 	if err != nil {
-		return out, &configError{cause: err, tenant: true}
+		return out, &ConfigError{cause: err, Tenant: true}
 	}
 	layer.Tenant = true
 	out.add(layer)
@@ -57,18 +57,18 @@ func (l *Reconciler) configInputs() []program.Input {
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// configError says that a layer of configuration is not YAML.
-type configError struct {
+// A ConfigError says that a layer of configuration is not YAML.
+type ConfigError struct {
 	cause error
-	// tenant says that the layer is the annotation of the resource, and the others are valid.
-	tenant bool
+	// Tenant says that the layer is the annotation of the resource, and the others are valid.
+	Tenant bool
 }
 
 // Error names the layer.
-func (e *configError) Error() string { return e.cause.Error() }
+func (e *ConfigError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
-func (e *configError) Unwrap() error { return e.cause }
+func (e *ConfigError) Unwrap() error { return e.cause }
 
 // parsedLayer parses one layer. It errors with its origin.
 func parsedLayer(origin, text string) (program.Layer, error) {

@@ -31,7 +31,7 @@ func (l *Reconciler) Decide(ctx context.Context, key types.NamespacedName, p Pac
 		return out, out.Redactor.Error(err)
 	}
 	in, err := s.input(ctx)
-	if bad, ok := errors.AsType[*configError](err); ok {
+	if bad, ok := errors.AsType[*ConfigError](err); ok {
 		out.Fault = status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}
 		return out, nil
 	}

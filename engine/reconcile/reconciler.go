@@ -262,7 +262,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	defer span.End()
 	s.expectReading(ctx) // before anything else is read
 	in, err := s.input(ctx)
-	if bad, ok := errors.AsType[*configError](err); ok {
+	if bad, ok := errors.AsType[*ConfigError](err); ok {
 		return s.reportNotStarted(ctx, status.Component{State: status.Failed, Reason: status.ReasonInvalidConfig, Message: bad.Error()}, nil)
 	}
 	if err != nil {
@@ -308,7 +308,7 @@ func (s *state) watchInputs(owner types.NamespacedName, inputs []program.Input) 
 	}
 }
 
-// input returns the input of a rollout. It errors with a configError beside the input if a layer of
+// input returns the input of a rollout. It errors with a ConfigError beside the input if a layer of
 // the configuration is not YAML.
 func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	var err error

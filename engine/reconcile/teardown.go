@@ -51,9 +51,9 @@ func (s *state) beforeDelete(ctx context.Context) (bool, time.Duration, error) {
 		return true, 0, nil
 	}
 	in, err := s.input(ctx)
-	bad, ok := errors.AsType[*configError](err)
+	bad, ok := errors.AsType[*ConfigError](err)
 	switch {
-	case ok && bad.tenant:
+	case ok && bad.Tenant:
 		err = nil // otherwise an invalid annotation would be a way to skip the hooks
 	case ok:
 		// Without its configuration the package cannot be evaluated.

@@ -29,6 +29,8 @@ type request struct {
 	// Compile asks for a template as well; Pins are those with which to begin.
 	Compile bool `cbor:",omitempty"`
 	Pins    template.Pins
+	// Review asks for a review in place of a rollout.
+	Review bool `cbor:",omitempty"`
 }
 
 // A field is a field of an object of a component.
@@ -45,6 +47,7 @@ type response struct {
 	Pins         template.Pins
 	Untranslated []compile.Reason
 	Inconclusive bool
+	Review       program.Review
 	// Used is how much processor time it took.
 	Used time.Duration
 	// Retire says that the worker should be replaced: CUE has kept much.

@@ -121,11 +121,30 @@ func (p *Package) Locate(ctx context.Context, s program.Session, component, obje
 	return out.Position
 }
 
+// Review returns what Program.Review returns. It errors with a LimitError as Evaluate does, and also if it
+// does not end a moment before the context does. It errors with an UnavailableError if there was no worker in
+// time for it.
+func (p *Package) Review(ctx context.Context, s program.Session) (program.Review, error) {
+	s, err := p.program.Reduced(s)
+	if err != nil {
+		return program.Review{}, err
+	}
+	out, err := p.ask(ctx, request{Package: p.number, Session: s, Review: true})
+	if err != nil {
+		return program.Review{}, err
+	}
+	return out.Review, out.Failure.err()
+}
+
 // ask returns the answer of a worker. A worker may be killed for no fault of the session, if the machine
 // has no memory left; so one that dies for an unknown reason dies twice before the session counts
 // as its cause. Nor does what others have left in a worker's memory count as its own.
 func (p *Package) ask(ctx context.Context, r request) (response, error) {
 	tenant := tenantOf(r.Session)
+	if r.Review {
+		// Whoever may create a request has turns of its own, and makes nobody's resources suspect.
+		tenant = "review of " + tenant
+	}
 	out, err := p.askOnce(ctx, tenant, r, p.pool.acquire)
 	if errors.Is(err, errDied) && !r.Compile {
 		p.pool.suspect(tenant)

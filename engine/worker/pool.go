@@ -72,6 +72,9 @@ func NewPool(o Options) *Pool {
 	return &Pool{options: o, busy: map[string]int{}, turns: lru.New(maxTenants), suspects: lru.New(maxTenants)}
 }
 
+// Size returns how many workers there are at most.
+func (p *Pool) Size() int { return p.options.Size }
+
 // errClosed is the error of a pool that was closed.
 var errClosed = errors.New("the workers have ended")
 

@@ -112,12 +112,15 @@ var errDied = errors.New("the worker has ended")
 // ask returns the answer to a request. If there is none, it errors with the LimitError of the evaluation,
 // with the error of the context, or with errDied.
 func (w *process) ask(ctx context.Context, r request) (response, error) {
-	timeoutCtx, cancel := context.WithTimeout(ctx, w.clockLimit(w.limits.Time))
+	limit, err := w.timeFor(ctx, r)
+	if err != nil {
+		return response{}, err
+	}
+	timeoutCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	w.evaluations.Add(1)
 	var out response
-	err := w.send(timeoutCtx, r)
-	if err == nil {
+	if err = w.send(timeoutCtx, r); err == nil {
 		err = w.receive(timeoutCtx, &out)
 	}
 	if err == nil {
@@ -125,16 +128,34 @@ func (w *process) ask(ctx context.Context, r request) (response, error) {
 		return out, nil
 	}
 	w.kill()
-	switch limit := w.limit(); {
+	switch exceeded := w.limit(); {
 	case ctx.Err() != nil:
 		return response{}, ctx.Err()
-	case limit != nil:
-		return response{}, limit
+	case exceeded != nil:
+		return response{}, exceeded
 	case timeoutCtx.Err() != nil:
-		text := fmt.Sprintf("its evaluation did not end within %s", w.clockLimit(w.limits.Time))
+		text := fmt.Sprintf("its evaluation did not end within %s", limit.Round(time.Second))
 		return response{}, &program.LimitError{Evaluated: true, TooSlow: true, Text: text}
 	}
 	return response{}, errDied
+}
+
+// errLate is the error of a review for which too little time is left.
+var errLate = errors.New("there was no worker in time")
+
+// timeFor returns how long the answer to a request may take by the clock. A review ends before its context, so that
+// whoever asks learns why.
+func (w *process) timeFor(ctx context.Context, r request) (time.Duration, error) {
+	limit := w.clockLimit(w.limits.Time)
+	end, ends := ctx.Deadline()
+	if !r.Review || !ends {
+		return limit, nil
+	}
+	left := time.Until(end) - answerTime
+	if left < reviewTime {
+		return 0, errLate
+	}
+	return min(limit, left), nil
 }
 
 // clockLimit returns how long something may take by the clock that may take so much processor time.

@@ -112,6 +112,10 @@ func (s *server) do(r received) (out response) {
 	if r.Compile {
 		return p.compile(r.request)
 	}
+	if r.Review {
+		review, err := p.program.Review(r.Session)
+		return response{Review: review, Failure: failureOf(err)}
+	}
 	rollout, err := p.program.Evaluate(r.Session)
 	return response{Rollout: rollout, Failure: failureOf(err)}
 }

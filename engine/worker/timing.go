@@ -23,6 +23,11 @@ const (
 	// startAfter is how long an evaluation waits for a worker that is busy before another one is
 	// started. A start costs as much as many evaluations, and a second worker twice the memory.
 	startAfter = 50 * time.Millisecond
+	// reviewTime is what is left of the time of a request, at least, when its review begins. What has
+	// waited for others until then is not called too expensive.
+	reviewTime = time.Second
+	// answerTime is how much earlier than its request a review ends, so that there is an answer.
+	answerTime = 250 * time.Millisecond
 	// idleTime is how long a worker stays that nobody needs. Its start costs a tenth of a second.
 	idleTime = 10 * time.Second
 	// suspectTime is how long the resources of a namespace share one worker after one of them has

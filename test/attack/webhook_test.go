@@ -4,10 +4,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http/httptest"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +19,8 @@ func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	s := harness.NewEnv(t)
 	p := harness.NewTestPackage(t, "patchedasked", patchedBody)
 	folder, authority := certificate(t)
-	port := freePort(t)
-	s.StartOperator(p.Dir, "--webhook-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
+	port := harness.FreePort(t)
+	s.StartOperator(p.Dir, "--webhook-bind-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
 	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
 	s.ExpectResourceReady(alice.Create(p.Thing(s, "shop", nil)))
 	registerWebhook(s, port, authority)
@@ -80,16 +78,4 @@ func certificate(t *testing.T) (folder string, authority []byte) {
 	harness.WriteFile(t, filepath.Join(folder, "tls.crt"), string(authority))
 	harness.WriteFile(t, filepath.Join(folder, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	return folder, authority
-}
-
-// freePort returns a port that is free now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := strings.Cut(l.Addr().String(), ":")
-	return port
 }

@@ -1,0 +1,139 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The paths of the webhooks: those for the custom resources of all packages, and the one for Patches.
+const (
+	ValidatePath = "/validate"
+	MutatePath   = "/mutate"
+	PatchesPath  = "/validate-patches"
+)
+
+// A Reviewer answers a request. It errors if it cannot say whether the request is right.
+type Reviewer func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+
+const (
+	// maxReview is how many bytes a review has at most: two objects of 3 MiB each, which is what an API
+	// server accepts, and what is around them.
+	maxReview = 8 << 20
+	// maxReviews is how many reviews of a Handler are in memory at once.
+	maxReviews = 32
+)
+
+// A Handler answers the reviews that API servers send to one path. What it cannot answer gets the
+// status code of an error, so that the API server does what the failure policy of its configuration says.
+type Handler struct {
+	review Reviewer
+	log    logr.Logger
+	places chan struct{}
+}
+
+// NewHandler returns a handler of a reviewer.
+func NewHandler(review Reviewer, log logr.Logger) *Handler {
+	return &Handler{review, log, make(chan struct{}, maxReviews)}
+}
+
+// ServeHTTP answers a review.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), timeoutOf(r))
+	defer cancel()
+	select {
+	case h.places <- struct{}{}:
+		defer func() { <-h.places }()
+	case <-ctx.Done():
+		http.Error(w, "too many requests are being reviewed", http.StatusServiceUnavailable)
+		return
+	}
+	request, err := readReview(w, r)
+	if err != nil {
+		http.Error(w, err.Error(), err.code)
+		return
+	}
+	response, failure := h.answer(ctx, request)
+	if failure != nil {
+		h.log.V(1).Info("a request was not reviewed", "kind", request.Kind.Kind, "resource", types.NamespacedName{Namespace: request.Namespace, Name: request.Name}.String(), "reason", failure.Error())
+		http.Error(w, failure.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	response.UID = request.UID
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{ // who asked is gone if it fails
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Response: response,
+	})
+}
+
+// answer returns the answer to a request. A panic is an error.
+func (h *Handler) answer(ctx context.Context, r *admissionv1.AdmissionRequest) (out *admissionv1.AdmissionResponse, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.log.Error(fmt.Errorf("%v", cause), "a review panicked", "stack", string(debug.Stack()))
+			out, err = nil, errors.New("the review failed for a reason of its own")
+		}
+	}()
+	return h.review(ctx, r)
+}
+
+// timeoutOf returns how long the answer may take: the API server says how long it waits.
+func timeoutOf(r *http.Request) time.Duration {
+	timeout, err := time.ParseDuration(r.URL.Query().Get("timeout"))
+	if err != nil || timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	return max(min(timeout, maxTimeout)-answerTime, answerTime)
+}
+
+// A requestError says why a request is no review.
+type requestError struct {
+	code int
+	text string
+}
+
+// Error says why.
+func (e *requestError) Error() string { return e.text }
+
+func requestErrorf(code int, format string, args ...any) *requestError {
+	return &requestError{code, fmt.Sprintf(format, args...)}
+}
+
+// readReview returns the request of a review. The error is nil if it is one.
+func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, *requestError) {
+	if r.Method != http.MethodPost {
+		return nil, requestErrorf(http.StatusMethodNotAllowed, "reviews are posted")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, requestErrorf(http.StatusUnsupportedMediaType, "a review is application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, requestErrorf(http.StatusRequestEntityTooLarge, "a review has at most %d bytes", maxReview)
+	}
+	if err != nil {
+		return nil, requestErrorf(http.StatusBadRequest, "reading the review: %v", err)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return nil, requestErrorf(http.StatusBadRequest, "the review is not JSON of an AdmissionReview")
+	}
+	if got, want := review.APIVersion, admissionv1.SchemeGroupVersion.String(); got != want || review.Kind != "AdmissionReview" {
+		return nil, requestErrorf(http.StatusBadRequest, "the review is not an AdmissionReview of %s", want)
+	}
+	if review.Request == nil || review.Request.UID == "" {
+		return nil, requestErrorf(http.StatusBadRequest, "the review has no request with a uid")
+	}
+	return review.Request, nil
+}

@@ -1,0 +1,131 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"k8s.io/utils/lru"
+)
+
+// shares says whose request is worked on next: a few at once, and of those who wait that of the tenant who
+// has the fewest, and then of the one whose last turn was the longest ago. So nobody waits for all requests
+// of somebody else.
+type shares struct {
+	// slots is how many requests are worked on at once.
+	slots int
+
+	mu      sync.Mutex
+	busy    int
+	running map[string]int
+	waiting []*turn
+	// turns says when each tenant had the last turn.
+	turns *lru.Cache
+	turn  uint64
+}
+
+// A turn is that of one request.
+type turn struct {
+	tenant string
+	// ready is closed when it has come.
+	ready chan struct{}
+}
+
+const (
+	// maxPending is how many requests wait or are worked on, and maxTenantPending how many of one tenant.
+	maxPending       = 256
+	maxTenantPending = 32
+	// maxTenants is how many tenants are remembered.
+	maxTenants = 10_000
+)
+
+// errTooMany is the error of a request while too many others wait.
+var errTooMany = errors.New("too many requests are being reviewed")
+
+func newShares(slots int) *shares {
+	return &shares{slots: max(1, slots), running: map[string]int{}, turns: lru.New(maxTenants)}
+}
+
+// take waits for the turn of a request, and returns what ends it. It errors with errTooMany, or with the error
+// of the context.
+func (s *shares) take(ctx context.Context, tenant string) (end func(), err error) {
+	own := &turn{tenant: tenant, ready: make(chan struct{})}
+	if !s.enter(own) {
+		return nil, errTooMany
+	}
+	select {
+	case <-own.ready:
+		return func() { s.leave(own) }, nil
+	case <-ctx.Done():
+		s.leave(own)
+		return nil, ctx.Err()
+	}
+}
+
+// enter lets a request wait, and reports whether it may.
+func (s *shares) enter(own *turn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pending := s.running[own.tenant]
+	for _, w := range s.waiting {
+		if w.tenant == own.tenant {
+			pending++
+		}
+	}
+	if pending >= maxTenantPending || len(s.waiting)+s.busy >= maxPending {
+		return false
+	}
+	s.waiting = append(s.waiting, own)
+	s.assign()
+	return true
+}
+
+// leave ends a request, whether it waits or is worked on.
+func (s *shares) leave(own *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := slices.Index(s.waiting, own); at >= 0 {
+		s.waiting = slices.Delete(s.waiting, at, at+1)
+		return
+	}
+	s.busy--
+	if s.running[own.tenant]--; s.running[own.tenant] == 0 {
+		delete(s.running, own.tenant)
+	}
+	s.assign()
+}
+
+// assign gives the free slots to those who wait.
+func (s *shares) assign() {
+	for s.busy < s.slots && len(s.waiting) > 0 {
+		next := 0
+		for i := range s.waiting {
+			if s.before(s.waiting[i].tenant, s.waiting[next].tenant) {
+				next = i
+			}
+		}
+		own := s.waiting[next]
+		s.waiting = slices.Delete(s.waiting, next, next+1)
+		s.busy++
+		s.running[own.tenant]++
+		s.turn++
+		s.turns.Add(own.tenant, s.turn)
+		close(own.ready)
+	}
+}
+
+// before reports whether a tenant has a turn before another one.
+func (s *shares) before(a, b string) bool {
+	if s.running[a] != s.running[b] {
+		return s.running[a] < s.running[b]
+	}
+	return s.last(a) < s.last(b)
+}
+
+// last returns when a tenant had the last turn, or 0.
+func (s *shares) last(tenant string) uint64 {
+	at, _ := s.turns.Get(tenant)
+	n, _ := at.(uint64)
+	return n
+}

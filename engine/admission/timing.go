@@ -1,0 +1,15 @@
+package admission
+
+import "time"
+
+// All timing of the package is here; docs/timing.md has a table of it.
+
+// Reviews.
+const (
+	// defaultTimeout is how long an API server waits that does not say it.
+	defaultTimeout = 10 * time.Second
+	// maxTimeout is how long a review may take, whoever asks.
+	maxTimeout = 30 * time.Second
+	// answerTime is how much earlier than the API server gives up a review ends, so that there is an answer.
+	answerTime = 500 * time.Millisecond
+)

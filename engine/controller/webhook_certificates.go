@@ -1,0 +1,299 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"operetta.dev/engine/certificates"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// WebhookCertificates say where the certificate of the webhooks is kept that the operator makes itself.
+type WebhookCertificates struct {
+	// Secret has the certificates. It has to exist.
+	Secret types.NamespacedName
+	// Service is what the API server calls; its zero value is only the address of the webhooks.
+	Service types.NamespacedName
+	// Configuration is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration
+	// that are told whom to trust. They need not exist.
+	Configuration string
+	// Lifetime is how long a certificate is valid; 0 is DefaultCertificateLifetime.
+	Lifetime time.Duration
+}
+
+// webhookCertificates keeps the certificate of the webhooks in a Secret, which all processes of the operator
+// serve. The one that leads replaces it, and tells the API server whom to trust.
+type webhookCertificates struct {
+	of      WebhookCertificates
+	options certificates.Options
+	cache   cache.Cache
+	// direct writes; reading from the cache may be late, and a conflict then says so.
+	direct client.Client
+	log    logr.Logger
+	// served is the certificate that is served, or nil.
+	served atomic.Pointer[tls.Certificate]
+	// changed has a value after anything has changed.
+	changed chan struct{}
+	// trusted is what the API server was told to trust last, since a time.
+	trusted []byte
+	since   time.Time
+}
+
+// serveCertificates returns the certificates of the webhooks, which the manager keeps. It errors if they
+// cannot be kept anywhere.
+func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
+	of := m.options.WebhookCertificates
+	if of.Secret.Name == "" {
+		return nil, errors.New("the webhooks have no certificate: name a folder or a Secret")
+	}
+	if of.Lifetime == 0 {
+		of.Lifetime = DefaultCertificateLifetime
+	}
+	var hosts []string
+	if service := of.Service; service.Name != "" {
+		name := service.Name + "." + service.Namespace
+		hosts = append(hosts, name+".svc", name, name+".svc.cluster.local")
+	}
+	if host != "" {
+		hosts = append(hosts, host)
+	}
+	if len(hosts) == 0 {
+		return nil, errors.New("the webhooks have no name that a certificate could be for: name their Service")
+	}
+	c := &webhookCertificates{
+		of: of, direct: m.caches.Direct, log: m.options.Log, changed: make(chan struct{}, 1),
+		options: certificates.Options{Hosts: hosts, Lifetime: of.Lifetime, Overlap: min(maxOverlap, of.Lifetime/overlapShare)},
+	}
+	var err error
+	if c.cache, err = cache.New(m.manager.GetConfig(), cache.Options{
+		HTTPClient: m.manager.GetHTTPClient(), Scheme: m.manager.GetScheme(), Mapper: m.manager.GetRESTMapper(), ByObject: c.selection(),
+	}); err != nil {
+		return nil, fmt.Errorf("watching the certificates of the webhooks: %w", err)
+	}
+	if err := m.manager.AddReadyzCheck("webhook-certificate", c.ready); err != nil {
+		return nil, err
+	}
+	// This cache does not say that it needs no leader election.
+	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.manager.Add(manager.RunnableFunc(c.keep)))
+}
+
+// selection returns the objects that are watched, each by its name, so that rights on others are not needed.
+func (c *webhookCertificates) selection() map[client.Object]cache.ByObject {
+	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
+	out := map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: map[string]cache.Config{c.of.Secret.Namespace: {FieldSelector: named(c.of.Secret.Name)}}},
+	}
+	if c.of.Configuration != "" {
+		out[&admissionregistrationv1.ValidatingWebhookConfiguration{}] = cache.ByObject{Field: named(c.of.Configuration)}
+		out[&admissionregistrationv1.MutatingWebhookConfiguration{}] = cache.ByObject{Field: named(c.of.Configuration)}
+	}
+	return out
+}
+
+// everyProcess runs in processes that do not lead, too.
+type everyProcess func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f everyProcess) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everyProcess) NeedLeaderElection() bool { return false }
+
+// ready errors while there is no certificate to serve.
+func (c *webhookCertificates) ready(*http.Request) error {
+	if c.served.Load() == nil {
+		return errors.New("the webhooks have no certificate yet")
+	}
+	return nil
+}
+
+// get returns the certificate that is served.
+func (c *webhookCertificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	out := c.served.Load()
+	if out == nil {
+		return nil, errors.New("the webhooks have no certificate yet")
+	}
+	return out, nil
+}
+
+// read serves what the Secret has, until the context ends.
+func (c *webhookCertificates) read(ctx context.Context) error {
+	for kind := range c.selection() {
+		informer, err := c.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching the certificates of the webhooks: %w", err)
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: c.see, UpdateFunc: func(_, object any) { c.see(object) }, DeleteFunc: func(any) { c.wake() },
+		}); err != nil {
+			return fmt.Errorf("watching the certificates of the webhooks: %w", err)
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// see serves the certificate of a Secret. While there is none, it serves the last one.
+func (c *webhookCertificates) see(object any) {
+	defer c.wake()
+	secret, is := object.(*corev1.Secret)
+	if !is {
+		return
+	}
+	certificate, err := certificates.Serving(secret.Data)
+	if err != nil {
+		c.log.V(1).Info("no certificate for the webhooks", "secret", c.of.Secret.String(), "reason", err.Error())
+		return
+	}
+	was := c.served.Swap(certificate)
+	if was == nil || !bytes.Equal(was.Certificate[0], certificate.Certificate[0]) {
+		c.log.Info("serving webhooks with a new certificate", "secret", c.of.Secret.String(), "until", certificate.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+}
+
+// wake has the process that leads look again.
+func (c *webhookCertificates) wake() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// keep keeps the Secret and the configurations as they have to be, until the context ends.
+func (c *webhookCertificates) keep(ctx context.Context) error {
+	if !c.cache.WaitForCacheSync(ctx) {
+		return nil
+	}
+	for ctx.Err() == nil {
+		again, err := c.step(ctx)
+		if err != nil && ctx.Err() == nil {
+			c.log.Error(err, "keeping the certificates of the webhooks")
+			again = certificateRetry
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-c.changed:
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// step does what is due, and returns when to look again.
+func (c *webhookCertificates) step(ctx context.Context) (time.Duration, error) {
+	secret := &corev1.Secret{}
+	if err := c.cache.Get(ctx, c.of.Secret, secret); err != nil {
+		return 0, fmt.Errorf("secret %s: %w", c.of.Secret, err)
+	}
+	if len(secret.Data[certificates.AuthoritiesKey]) > 0 {
+		if err := c.trust(ctx, secret.Data[certificates.AuthoritiesKey]); err != nil {
+			return 0, err
+		}
+	}
+	next, err := certificates.Next(secret.Data, c.options, time.Since(c.since), time.Now())
+	if err != nil || !next.Changed {
+		return next.Again, err
+	}
+	secret.Data = next.Data
+	if err := c.direct.Update(ctx, secret); err != nil && !apierrors.IsConflict(err) {
+		return 0, fmt.Errorf("secret %s: %w", c.of.Secret, err)
+	}
+	return next.Again, nil // the event of the write comes before that
+}
+
+// trust tells the API server whom to trust, and notes since when it has been told.
+func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) error {
+	changed := false
+	if c.of.Configuration != "" {
+		for _, configuration := range []webhookConfiguration{&validating{}, &mutating{}} {
+			told, err := c.tell(ctx, configuration, authorities)
+			if err != nil {
+				return fmt.Errorf("%T %s: %w", configuration.object(), c.of.Configuration, err)
+			}
+			changed = changed || told
+		}
+	}
+	if changed || !bytes.Equal(c.trusted, authorities) {
+		c.trusted, c.since = authorities, time.Now()
+	}
+	return nil
+}
+
+// tell writes authorities to a configuration, and reports whether that was necessary.
+func (c *webhookCertificates) tell(ctx context.Context, configuration webhookConfiguration, authorities []byte) (bool, error) {
+	object := configuration.object()
+	err := c.cache.Get(ctx, types.NamespacedName{Name: c.of.Configuration}, object)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	before, _ := object.DeepCopyObject().(client.Object)
+	changed := false
+	for _, webhook := range configuration.clients() {
+		if !bytes.Equal(webhook.CABundle, authorities) {
+			webhook.CABundle, changed = authorities, true
+		}
+	}
+	if !changed {
+		return false, nil
+	}
+	err = c.direct.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return true, nil // the event of the other write comes
+	}
+	return true, err
+}
+
+// A webhookConfiguration is one of either kind.
+type webhookConfiguration interface {
+	object() client.Object
+	// clients are how its webhooks are called.
+	clients() []*admissionregistrationv1.WebhookClientConfig
+}
+
+type validating struct {
+	admissionregistrationv1.ValidatingWebhookConfiguration
+}
+
+func (v *validating) object() client.Object { return &v.ValidatingWebhookConfiguration }
+
+func (v *validating) clients() []*admissionregistrationv1.WebhookClientConfig {
+	var out []*admissionregistrationv1.WebhookClientConfig
+	for i := range v.Webhooks {
+		out = append(out, &v.Webhooks[i].ClientConfig)
+	}
+	return out
+}
+
+type mutating struct {
+	admissionregistrationv1.MutatingWebhookConfiguration
+}
+
+func (v *mutating) object() client.Object { return &v.MutatingWebhookConfiguration }
+
+func (v *mutating) clients() []*admissionregistrationv1.WebhookClientConfig {
+	var out []*admissionregistrationv1.WebhookClientConfig
+	for i := range v.Webhooks {
+		out = append(out, &v.Webhooks[i].ClientConfig)
+	}
+	return out
+}

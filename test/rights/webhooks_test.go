@@ -1,0 +1,75 @@
+package rights
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What `operetta install --webhooks` prints is applied as it is. There is no network to pods, so the API server
+// calls the operator by an address in place of the Service; all else is as printed.
+func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	home := s.Namespace + "-operator"
+	manifests := operetta(t, "install", harness.PackageDir("webapp"), "--namespace", s.Namespace, "--service-account", home+"/hooked", "--leader-election-id", "hooked", "--webhooks")
+	apply(t, manifests)
+	objects := objectsIn(t, manifests)
+	w := s.Redirect(objects, home+"/hooked")
+	var deployment appsv1.Deployment
+	decoded(t, objects, "Deployment", "hooked", &deployment)
+	s.User = "system:serviceaccount:" + home + ":hooked"
+	var err error
+	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
+		t.Fatal(err)
+	}
+	from := harness.MarkAudit(t)
+	args := unpacked(t, deployment.Spec.Template.Spec, objects)
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "--webhook-bind-address=") {
+			args[i] = "--webhook-bind-address=127.0.0.1:" + w.Port
+		}
+	}
+	s.StartOperator(append(args, "--leader-elect-namespace", home)...)
+	admin := harness.NewWarned(t)
+	harness.Eventually(t, "the warning about an image without a tag", func() error {
+		if err := admin.Create(t.Context(), s.Webapp("asked", map[string]any{"image": "nginx"}), client.DryRunAll); err != nil {
+			return err
+		}
+		if !strings.Contains(strings.Join(admin.Take(), "\n"), "nginx has no tag") {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	cr := s.Create(s.Webapp("web", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectResourceReady(cr)
+	apply(t, withoutWebhooks(t, objects)) // whoever installs again takes nothing away from the operator
+	if secret := s.ExpectObject(harness.Object("v1", "Secret", home, "hooked-webhooks"), "to be there", harness.Exists); len(harness.Field(secret, "data").(map[string]any)) != 3 {
+		t.Errorf("the Secret has the keys %v", harness.Field(secret, "data"))
+	}
+	s.Delete(cr)
+	s.ExpectGone(cr)
+	for _, e := range s.RequestsOf(from, s.User) {
+		if e.Code == 403 && e.Verb != "list" {
+			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
+		}
+	}
+}
+
+// withoutWebhooks returns manifests without the configurations of webhooks, which the test has changed.
+func withoutWebhooks(t *testing.T, objects []*unstructured.Unstructured) []byte {
+	t.Helper()
+	var out []byte
+	for _, u := range objects {
+		if !strings.HasSuffix(u.GetKind(), "WebhookConfiguration") {
+			out = append(append(out, "---\n"...), harness.Encode(t, u.Object)...)
+			out = append(out, '\n')
+		}
+	}
+	return out
+}
