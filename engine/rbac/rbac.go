@@ -177,9 +177,9 @@ func (o Options) ofEngine(crds []string) permissions {
 // Of returns the roles that an operator of some packages needs, and the bindings of these. crds are the
 // names of the CustomResourceDefinitions that the operator installs.
 func Of(packages []Package, plurals Plurals, crds []string, o Options) []any {
-	out := o.objects("operetta", o.ofEngine(crds), nil)
+	out := o.objects(o.roleName(), o.ofEngine(crds), nil)
 	for _, p := range packages {
-		name := "operetta-" + schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String()
+		name := o.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
 		out = append(out, o.objects(name, o.ofPackage(p, plurals), p.Binds)...)
 	}
 	return out
@@ -211,10 +211,10 @@ func (o Options) objects(name string, all permissions, binds []string) []any {
 		places = append(places, p.Namespace)
 	}
 	for _, place := range slices.Compact(places) {
-		out = append(out, o.role(name, place, all.rules(place)), o.binding(name, place, roleKind(place), name))
+		out = append(out, role(name, place, all.rules(place)), o.binding(name, place, roleKind(place), name))
 	}
 	for _, role := range binds {
-		out = append(out, o.binding(name+"-"+role, o.Namespace, clusterRole, role))
+		out = append(out, o.binding(name+":"+role, o.Namespace, clusterRole, role))
 	}
 	return out
 }
@@ -232,17 +232,20 @@ func roleKind(namespace string) string {
 // Labels are the labels of all objects of an installation.
 var Labels = map[string]string{"app.kubernetes.io/name": "operetta"}
 
-// scopedName returns the name of a cluster-scoped object. Operators of several namespaces have their own.
-func (o Options) scopedName(name, place string) string {
-	if place == "" && o.Namespace != "" {
-		return name + "-" + o.Namespace
+// roleName returns the name of a role. It names the service account and the namespace that is served, so
+// that no operator replaces the roles of another one. A colon separates the parts, because the other signs
+// that a name may have can be in any part.
+func (o Options) roleName(of ...string) string {
+	parts := []string{"operetta", o.OperatorNamespace, o.ServiceAccount}
+	if o.Namespace != "" {
+		parts = append(parts, o.Namespace)
 	}
-	return name
+	return strings.Join(append(parts, of...), ":")
 }
 
 // role returns a role of one namespace, or of the cluster.
-func (o Options) role(name, place string, rules []rbacv1.PolicyRule) any {
-	about := metav1.ObjectMeta{Name: o.scopedName(name, place), Namespace: place, Labels: Labels}
+func role(name, place string, rules []rbacv1.PolicyRule) any {
+	about := metav1.ObjectMeta{Name: name, Namespace: place, Labels: Labels}
 	kind := metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: roleKind(place)}
 	if place == "" {
 		return &rbacv1.ClusterRole{TypeMeta: kind, ObjectMeta: about, Rules: rules}
@@ -253,10 +256,7 @@ func (o Options) role(name, place string, rules []rbacv1.PolicyRule) any {
 // binding returns the binding of a role to the operator.
 func (o Options) binding(name, place, kind, role string) any {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: o.ServiceAccount, Namespace: o.OperatorNamespace}}
-	about := metav1.ObjectMeta{Name: o.scopedName(name, place), Namespace: place, Labels: Labels}
-	if role == name && place == "" {
-		role = about.Name
-	}
+	about := metav1.ObjectMeta{Name: name, Namespace: place, Labels: Labels}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
 	version := rbacv1.SchemeGroupVersion.String()
 	if place == "" {

@@ -99,7 +99,7 @@ func (m missing) run(t *testing.T, name string) {
 	s.Create(harness.Object("v1", "Secret", s.Namespace, "token"))
 	roles := operetta(t, "rbac", p.Dir, "--namespace", s.Namespace, "--service-account", s.Namespace+"/operator", "--leader-election-id=")
 	apply(t, roles)
-	role := harness.Object("rbac.authorization.k8s.io/v1", "Role", s.Namespace, "operetta-things."+p.Name+".example.com")
+	role := harness.Object("rbac.authorization.k8s.io/v1", "Role", s.Namespace, strings.Join([]string{"operetta", s.Namespace, "operator", s.Namespace, "things." + p.Name + ".example.com"}, ":"))
 	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
 	var err error
 	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
