@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/fault"
@@ -78,6 +79,9 @@ func newInstall(s streams) *cobra.Command {
 			if slices.Contains(f.policies.Operators, "") {
 				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
 			}
+			if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
+				return usageError{fmt.Errorf("--package-selector: %w", err)}
+			}
 			if f.run.Replicas < 1 {
 				return usageError{errors.New("--replicas: there is at least one")}
 			}
@@ -92,6 +96,7 @@ func newInstall(s streams) *cobra.Command {
 	f.addFlags(cmd)
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	return cmd
@@ -186,10 +191,12 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, o))
 		known = append(known, policy.Resource{GroupKind: schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}, Plural: c.Spec.Names.Plural})
 	}
-	add(policy.Status(resourceOf(patches), statusFields(patches), nil, o))
-	add(policy.Patches(resourceOf(patches), policy.Resources(known, kinds), o))
+	for _, kind := range f.patched(known) {
+		add(policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, o))
+		add(policy.Patches(resourceOf(patches), kind, policy.Resources(known, kinds), o))
+	}
 	if f.options.PackageObjects {
-		add(policy.Status(resourceOf(own[0]), statusFields(own[0]), nil, o))
+		add(policy.PackageStatus(resourceOf(own[0]), statusFields(own[0]), f.run.PackageSelector, o))
 		add(policy.Packages(resourceOf(own[0]), o))
 	}
 	if err != nil {
@@ -199,6 +206,19 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 		out = append(out, manifest{object: u.Object})
 	}
 	return out, nil
+}
+
+// patched returns the kinds for whose resources the operator applies Patches. It does not know those of
+// Packages of the cluster, and nil stands for them.
+func (f *installFlags) patched(known []policy.Resource) []*policy.Resource {
+	if f.options.PackageObjects {
+		return []*policy.Resource{nil}
+	}
+	var out []*policy.Resource
+	for i := range known {
+		out = append(out, &known[i])
+	}
+	return out
 }
 
 // resourceOf returns the resource that a CustomResourceDefinition defines.

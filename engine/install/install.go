@@ -26,6 +26,8 @@ type Options struct {
 	Replicas int32
 	// LeavesCRDs says that the operator is started with --crds leave.
 	LeavesCRDs bool
+	// PackageSelector selects by labels the Packages of the cluster that are served; "" is all.
+	PackageSelector string
 	// ConfigMapFlag is the value of --config-map, or "".
 	ConfigMapFlag string
 }
@@ -150,6 +152,9 @@ func (o Options) Args(packages []Package) []string {
 	out := []string{"run"}
 	if o.PackageObjects {
 		out = append(out, "--packages-from-cluster")
+		if o.PackageSelector != "" {
+			out = append(out, "--package-selector="+o.PackageSelector)
+		}
 	}
 	for _, p := range packages {
 		out = append(out, path.Join(packagesFolder, p.Name, p.Dir))
