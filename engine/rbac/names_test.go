@@ -20,7 +20,7 @@ func identities(o rbac.Options) map[string]bool {
 			{GroupKind: schema.GroupKind{Kind: "Service"}, Scope: cluster.Namespaced, Writes: true, Elsewhere: []string{"shared"}},
 			{GroupKind: schema.GroupKind{Kind: "Namespace"}, Scope: cluster.ClusterScoped, Writes: true},
 		},
-		Binds: []string{"view"},
+		Binds: []vet.Bind{{Role: "view"}, {Role: "view", Place: vet.Place{Namespace: "shared"}}, {Role: "view", Place: vet.Place{Everywhere: true}}},
 	}}
 	out := map[string]bool{}
 	for _, object := range rbac.Of([]rbac.Package{p}, rbac.Plurals{}, nil, o) {
