@@ -66,6 +66,9 @@ func (e objectExaminer) Examine(ctx context.Context, s *source.Snapshot) (packag
 	return packages.Candidate{Program: checked.program, CRD: checked.crd, Warnings: checked.warnings}, err
 }
 
+// Slots implements packages.Examiner.
+func (e objectExaminer) Slots() int { return cap(e.examiner.slots) }
+
 // InstallCRD implements packages.Examiner. With --crds=leave it looks whether the definition is there.
 func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)

@@ -32,6 +32,8 @@ type Examiner interface {
 	// Examine checks a version of a package where it can do no harm, and compiles it. It errors with
 	// fault.Faults if the package is wrong.
 	Examine(ctx context.Context, s *source.Snapshot) (Candidate, error)
+	// Slots returns how many contents it examines at a time.
+	Slots() int
 	// InstallCRD makes the cluster serve a definition. It errors with a ForeignCRDError if the definition
 	// of the cluster is not that of a package.
 	InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error
@@ -105,6 +107,7 @@ type Reconciler struct {
 	// claims are the Packages that serve a kind, or are about to.
 	claims map[schema.GroupKind]string
 	first  firstLoads
+	exams  examQueue
 }
 
 // state is what is known of one Package between steps. Only one step of a Package runs at a time.
@@ -266,12 +269,16 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		out.problem = &problem{stage: holding, reason: ReasonPaused, message: "the Package is paused, and takes over no changes"}
 		return
 	}
-	exam := r.examine(ctx, p.Name, s, s.content.snapshot)
+	exam, err := r.examine(ctx, p, s, s.content.snapshot)
+	if err != nil {
+		out.problem = &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
+		return
+	}
 	if out.pending = !exam.ended(); out.pending {
 		return
 	}
 	if exam.err != nil {
-		out.problem = broken(exam.err)
+		out.problem = broken(exam)
 		return
 	}
 	if out.problem = r.approval(ctx, p, s); out.problem == nil {
@@ -322,12 +329,12 @@ func (r *Reconciler) define(ctx context.Context, s *state) error {
 }
 
 // broken returns why a package is not accepted.
-func broken(err error) *problem {
-	if faults, ok := errors.AsType[fault.Faults](err); ok {
+func broken(e *examination) *problem {
+	if faults, ok := errors.AsType[fault.Faults](e.err); ok {
 		return &problem{stage: loading, reason: ReasonBroken, message: faults.Error(), faults: faults}
 	}
 	// A worker has died. That may be due to the machine, so it is tried again.
-	return &problem{stage: loading, reason: ReasonCheckFailed, message: err.Error(), again: examineAgain}
+	return &problem{stage: loading, reason: ReasonCheckFailed, message: e.err.Error(), again: e.again()}
 }
 
 // accept serves a candidate, in place of the version that is served.
@@ -428,7 +435,11 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
 		return
 	}
-	exam := r.examine(ctx, p.Name, s, last.snapshot)
+	exam, err := r.examine(ctx, p, s, last.snapshot)
+	if err != nil {
+		out.problem.err = errors.Join(out.problem.err, err)
+		return
+	}
 	if out.pending = !exam.ended(); out.pending {
 		return
 	}

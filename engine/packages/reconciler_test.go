@@ -41,6 +41,8 @@ type site struct {
 	resources []Resource
 	installed error
 	refused   error
+	// looping is the Package whose checks do not end.
+	looping string
 	// ended is why checks end without a result.
 	ended error
 	now   time.Time
@@ -161,7 +163,12 @@ func (s *site) callf(format string, args ...any) {
 }
 
 // Examine implements Examiner.
-func (s *site) Examine(_ context.Context, snapshot *source.Snapshot) (Candidate, error) {
+func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidate, error) {
+	if snapshot.Name() == s.looping {
+		s.callf("examine %s", snapshot.Name())
+		<-ctx.Done()
+		return Candidate{}, ctx.Err()
+	}
 	if s.ended != nil {
 		return Candidate{}, s.ended
 	}
@@ -171,6 +178,9 @@ func (s *site) Examine(_ context.Context, snapshot *source.Snapshot) (Candidate,
 	}
 	return Candidate{Program: p, CRD: &apiextensionsv1.CustomResourceDefinition{}}, nil
 }
+
+// Slots implements Examiner.
+func (s *site) Slots() int { return 1 }
 
 // InstallCRD implements Examiner.
 func (s *site) InstallCRD(context.Context, *apiextensionsv1.CustomResourceDefinition) error {
