@@ -33,14 +33,19 @@ type queued struct {
 	begin   chan struct{}
 }
 
+// enter makes an examination wait for a turn.
+func (q *examQueue) enter(u urgency) *queued {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	mine := &queued{urgency: u, begin: make(chan struct{})}
+	q.waiting = append(q.waiting, mine)
+	return mine
+}
+
 // take waits for a turn, and returns a function that ends it. limit is how many may run at a time, and
 // held reports whether only contents that were accepted before may begin yet.
-func (q *examQueue) take(ctx context.Context, u urgency, limit int, held func() bool) (func(), error) {
-	mine := &queued{urgency: u, begin: make(chan struct{})}
+func (q *examQueue) take(ctx context.Context, mine *queued, limit int, held func() bool) (func(), error) {
 	next := func() { q.next(limit, held) }
-	q.mu.Lock()
-	q.waiting = append(q.waiting, mine)
-	q.mu.Unlock()
 	next()
 	select {
 	case <-mine.begin:

@@ -27,6 +27,12 @@ func TestAfterARestartWhatWasAcceptedIsServedBeforeWhatIsNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Expect([]string{"looping", "p"})
+	s.exams.mu.Lock()
+	waiting := len(s.exams.waiting)
+	s.exams.mu.Unlock()
+	if waiting != 1 {
+		t.Fatal("the check of what is new does not wait")
+	}
 	// There is one turn at a time, and the check of the other one never ends.
 	for deadline := time.Now().Add(10 * time.Second); s.ready("p") != "True Served" || s.ServedBy(schema.GroupKind{Group: "example.com", Kind: "Thing"}) != "p"; {
 		if time.Now().After(deadline) {
@@ -75,7 +81,7 @@ func TestExaminationsBeginInTheOrderOfTheirUrgency(t *testing.T) {
 	begin := func(name string, u urgency) func() {
 		ended := make(chan func(), 1)
 		go func() {
-			end, err := q.take(t.Context(), u, 1, isHeld)
+			end, err := q.take(t.Context(), q.enter(u), 1, isHeld)
 			if err != nil {
 				return
 			}
@@ -104,7 +110,7 @@ func TestExaminationsBeginInTheOrderOfTheirUrgency(t *testing.T) {
 	waits(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.take(ctx, changed, 1, isHeld); !errors.Is(err, context.Canceled) {
+	if _, err := q.take(ctx, q.enter(changed), 1, isHeld); !errors.Is(err, context.Canceled) {
 		t.Errorf("what is no longer wanted got a turn: %v", err)
 	}
 	acceptedOne := begin("accepted", accepted)

@@ -78,15 +78,15 @@ func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot 
 	s.keepExams(wanted...)
 	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
 	s.exams[digest] = e
-	go r.runExamination(ctx, p.Name, e, urgent, snapshot)
+	go r.runExamination(ctx, p.Name, e, r.exams.enter(urgent), snapshot)
 	r.first.came(p.Name)
 	return e, nil
 }
 
 // runExamination examines a content when it is its turn, and has the Package stepped then.
-func (r *Reconciler) runExamination(ctx context.Context, name string, e *examination, u urgency, snapshot *source.Snapshot) {
+func (r *Reconciler) runExamination(ctx context.Context, name string, e *examination, mine *queued, snapshot *source.Snapshot) {
 	defer e.cancel()
-	end, err := r.exams.take(ctx, u, r.Examiner.Slots(), r.first.incomplete)
+	end, err := r.exams.take(ctx, mine, r.Examiner.Slots(), r.first.incomplete)
 	if err == nil {
 		e.candidate, err = r.Examiner.Examine(ctx, snapshot)
 		end()

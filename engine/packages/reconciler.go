@@ -35,8 +35,12 @@ type Examiner interface {
 	// Slots returns how many contents it examines at a time.
 	Slots() int
 	// InstallCRD makes the cluster serve a definition. It errors with a ForeignCRDError if the definition
-	// of the cluster is not that of a package.
-	InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error
+	// of the cluster is not that of a package. If it is that of another package, which its label names, it
+	// is replaced unless mayReplace errors.
+	InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(ctx context.Context, owner string) error) error
+	// Defined returns the kinds whose definitions have the label of a package. Only who may write
+	// CustomResourceDefinitions can forge that.
+	Defined(ctx context.Context, name string) ([]schema.GroupVersionKind, error)
 }
 
 // A Server runs the controllers of packages; controller.Manager is one.
@@ -260,7 +264,7 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 	case same && s.outdated == "" && s.defined == s.served.Digest():
 		return
 	case same:
-		out.problem = r.mend(ctx, s)
+		out.problem = r.mend(ctx, p, s)
 		return
 	case p.deleted():
 		out.problem = &problem{stage: holding, reason: ReasonDeleting, message: "the Package is being deleted, and takes over no changes"}
@@ -304,8 +308,8 @@ func (r *Reconciler) approval(ctx context.Context, p Package, s *state) *problem
 }
 
 // mend says that the content of the source is what is served, again.
-func (r *Reconciler) mend(ctx context.Context, s *state) *problem {
-	if err := r.define(ctx, s); err != nil {
+func (r *Reconciler) mend(ctx context.Context, p Package, s *state) *problem {
+	if err := r.define(ctx, p, s); err != nil {
 		return notInstalled(err)
 	}
 	if err := r.Server.Outdated(ctx, s.served, ""); err != nil {
@@ -317,11 +321,11 @@ func (r *Reconciler) mend(ctx context.Context, s *state) *problem {
 
 // define writes the definition of what is served again, if that of another content took its place: objects
 // would lose the fields that the other one lacks.
-func (r *Reconciler) define(ctx context.Context, s *state) error {
+func (r *Reconciler) define(ctx context.Context, p Package, s *state) error {
 	if s.defined == s.served.Digest() {
 		return nil
 	}
-	if err := r.Examiner.InstallCRD(ctx, s.crd); err != nil {
+	if err := r.install(ctx, p, s.crd); err != nil {
 		return err
 	}
 	s.defined = s.served.Digest()
@@ -350,7 +354,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
-	if err := r.Examiner.InstallCRD(ctx, c.CRD); err != nil {
+	if err := r.install(ctx, p, c.CRD); err != nil {
 		return notInstalled(err)
 	}
 	if err := r.keep(ctx, p, s, c.Program.Snapshot()); err != nil {
@@ -399,7 +403,7 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 	told := out.problem.location(p.Name)
 	if s.served == nil {
 		r.restore(ctx, p, s, told, out)
-	} else if err := r.goOn(ctx, s, told); err != nil {
+	} else if err := r.goOn(ctx, p, s, told); err != nil {
 		out.problem.err = errors.Join(out.problem.err, err)
 		return
 	}
@@ -411,8 +415,8 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 
 // goOn keeps serving a version, with its own definition, and has the resources say what is wrong with the
 // present content.
-func (r *Reconciler) goOn(ctx context.Context, s *state, told string) error {
-	if err := r.define(ctx, s); err != nil {
+func (r *Reconciler) goOn(ctx context.Context, p Package, s *state, told string) error {
+	if err := r.define(ctx, p, s); err != nil {
 		return err
 	}
 	if s.outdated == told {
@@ -454,7 +458,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		return
 	}
 	if err = r.setFinalizer(ctx, p); err == nil {
-		err = r.Examiner.InstallCRD(ctx, exam.candidate.CRD)
+		err = r.install(ctx, p, exam.candidate.CRD)
 	}
 	if err == nil {
 		err = r.Server.ServeOutdated(next, told)
