@@ -121,7 +121,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	if err != nil {
 		return nil, err
 	}
-	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag = f.options, !f.options.InstallsCRDs, f.configMap
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
