@@ -26,7 +26,7 @@ func runServerDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 	if err != nil {
 		return err
 	}
-	on, err := findTarget(f)
+	on, err := findTarget(f.cluster)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func printRendered(s streams, o renderOptions, out render.Output) error {
 	} else {
 		err = printManifests(s.out, o.output, manifestsOf(out))
 	}
-	explain(s.err, out)
+	printStates(s.err, out)
 	if err != nil {
 		return err
 	}
@@ -164,8 +164,8 @@ func printGraph(w io.Writer, kind string, out render.Output) error {
 	return err
 }
 
-// explain prints the state of each component in the words of the status, in the order of the objects.
-func explain(w io.Writer, out render.Output) {
+// printStates prints the state of each component in the words of the status, in the order of the objects.
+func printStates(w io.Writer, out render.Output) {
 	ink := newInk(w)
 	shown := map[string]bool{}
 	for _, c := range out.Components {

@@ -19,10 +19,9 @@ import (
 
 // runFlags are the settings of `operetta run`.
 type runFlags struct {
-	kubeconfig string
-	context    string
-	crds       string
-	log        logFlags
+	cluster clusterFlags
+	crds    string
+	log     logFlags
 	// otlp is the URL of a collector of traces.
 	otlp      string
 	configMap string
@@ -116,8 +115,7 @@ func newRun(s streams) *cobra.Command {
 // addClusterFlags adds the flags about the cluster and the operator's place in it.
 func (f *runFlags) addClusterFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig file")
-	flags.StringVar(&f.context, "context", "", "context in the kubeconfig")
+	f.cluster.addFlags(cmd)
 	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
@@ -181,7 +179,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if f.options.ConfigMap, err = f.configKey(); err != nil {
 		return err
 	}
-	target, err := findTarget(f)
+	target, err := findTarget(f.cluster)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,14 +28,24 @@ type target struct {
 	config *rest.Config
 	// context is the context of the kubeconfig; "" is the cluster that the process runs in.
 	context string
+	// namespace is the namespace of the context.
+	namespace string
 	// explicit says that a flag or a variable has chosen the cluster, or that the process
 	// runs in it. Otherwise it is the current context of ~/.kube/config.
 	explicit bool
 }
 
+// clusterFlags choose a cluster, as those of kubectl do.
+type clusterFlags struct{ kubeconfig, context string }
+
+func (f *clusterFlags) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig file")
+	cmd.Flags().StringVar(&f.context, "context", "", "context in the kubeconfig")
+}
+
 // findTarget returns the cluster that flags, variables and files name. It errors if there is
 // none, or the files cannot be read.
-func findTarget(f runFlags) (target, error) {
+func findTarget(f clusterFlags) (target, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
@@ -54,6 +65,9 @@ func findTarget(f runFlags) (target, error) {
 		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	t := target{config: config, explicit: f.kubeconfig != "" || f.context != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""}
+	if t.namespace, _, err = loader.Namespace(); err != nil {
+		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
 	if t.context = f.context; t.context == "" {
 		t.context = raw.CurrentContext
 	}

@@ -39,12 +39,12 @@ func TestClusterThatNobodyNamedIsNotActedOn(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		reason string
-		flags  runFlags
+		flags  clusterFlags
 		env    string
 	}{
-		"Named by --context":    {"who names it means it", runFlags{kubeconfig: file, context: "prod"}, ""},
-		"Named by --kubeconfig": {"the file is named, and with it its current context", runFlags{kubeconfig: file}, ""},
-		"Named by KUBECONFIG":   {"somebody has exported it", runFlags{}, file},
+		"Named by --context":    {"who names it means it", clusterFlags{kubeconfig: file, context: "prod"}, ""},
+		"Named by --kubeconfig": {"the file is named, and with it its current context", clusterFlags{kubeconfig: file}, ""},
+		"Named by KUBECONFIG":   {"somebody has exported it", clusterFlags{}, file},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", c.env)

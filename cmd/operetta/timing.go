@@ -16,6 +16,10 @@ const (
 
 // The cluster.
 const (
+	// explainInterval is how often operetta explain --watch reads a resource anew.
+	explainInterval = 2 * time.Second
+	// completionTimeout bounds how long a shell waits for a cluster that does not answer.
+	completionTimeout = 3 * time.Second
 	// establishedPoll is how often an installed CustomResourceDefinition is read until it is served.
 	establishedPoll = 50 * time.Millisecond
 	// standbyPoll is how often a process that stands by looks whether the leader has installed a

@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -15,6 +19,34 @@ func ConsistentClient(config *rest.Config, options client.Options) (client.Clien
 	options.Cache.Unstructured = true
 	options.Cache.EnableReadYourWritesConsistency = &yes
 	return client.New(config, options)
+}
+
+// Uncached returns a Live that reads and writes without a cache and watches nothing, for commands. It
+// errors if the configuration is wrong.
+func Uncached(config *rest.Config) (*Live, error) {
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Live{Client: c, Direct: c, Kinds: Kinds(config)}, nil
+}
+
+// KindNamed returns the kind that a word means as in kubectl get: a kind, a resource in singular or plural,
+// with or without its group, or a short name. It errors if the API server serves none.
+func KindNamed(config *rest.Config, word string) (schema.GroupVersionKind, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	cached := memory.NewMemCacheClient(d)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, func(string) {})
+	full, group := schema.ParseResourceArg(strings.ToLower(word))
+	if full != nil {
+		if kind, err := mapper.KindFor(*full); err == nil {
+			return kind, nil
+		}
+	}
+	return mapper.KindFor(group.WithVersion(""))
 }
 
 // Resources lists what an API server serves, each kind in its preferred version.

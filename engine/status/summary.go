@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Summary is what a status says in words that come from fixed lists, and in times. Parts of a status may
-// come from whoever wrote it last, so what is on no list is left out.
+// A Summary is what a status says in words that come from fixed lists, and in times, but for the texts of
+// components. Parts of a status may come from whoever wrote it last, so what is on no list is left out.
 type Summary struct {
 	// Phase is "" if the status has none.
 	Phase Phase
@@ -24,6 +24,8 @@ type ComponentSummary struct {
 	Reason Reason
 	// Since is when the component came into its state; the zero value if it is done.
 	Since time.Time
+	// Message and Blocks are texts, and whoever wrote the status last may have written them.
+	Message, Blocks string
 }
 
 // Phases and States are all there are.
@@ -53,7 +55,9 @@ func Summarize(s map[string]any) Summary {
 		if err != nil {
 			since = time.Time{}
 		}
-		out.Components = append(out.Components, ComponentSummary{Name: c.Name, State: c.State, Reason: c.Reason, Since: since})
+		out.Components = append(out.Components, ComponentSummary{
+			Name: c.Name, State: c.State, Reason: c.Reason, Since: since, Message: c.Message, Blocks: c.Blocks,
+		})
 	}
 	return out
 }

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/explain"
+	"operetta.dev/engine/object"
+)
+
+const explainLong = `Show how far a custom resource is and what it waits for: its components, each below what it depends
+on, with the predicate or object that they wait for, since when, and what they block. Below each
+component are its objects, and below a workload that is not ready its newest Pod that is not, with
+the reason of Kubernetes: no node, the image, a crash, an unbound claim, a missing Secret.
+
+It reads with your permissions and writes nothing. It needs no package and no running operator, and
+says what you may not read. The same is in the status of the resource, without the objects.
+
+The exit code is 1 if the resource is not ready, so that a script can ask.`
+
+// explainFlags are the settings of `operetta explain`.
+type explainFlags struct {
+	cluster   clusterFlags
+	namespace string
+	output    string
+	watch     bool
+}
+
+func newExplain(s streams) *cobra.Command {
+	var f explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain KIND/NAME",
+		Short: "Show what a custom resource waits for",
+		Long:  explainLong,
+		Example: `  operetta explain webapp/nginx-app
+
+  # Look on while it is rolled out
+  operetta explain webapp/nginx-app -n team-a --watch`,
+		Args: usageArgs(cobra.RangeArgs(1, 2)),
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return f.complete(cmd.Context(), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.watch && f.output != formatText {
+				return usageError{fmt.Errorf("--watch draws pictures: leave out -o %s", f.output)}
+			}
+			read, err := f.reader(args)
+			if err != nil {
+				return err
+			}
+			if f.watch {
+				return watchExplanation(cmd.Context(), s, read)
+			}
+			return printExplanation(cmd.Context(), s, f.output, read)
+		},
+	}
+	f.cluster.addFlags(cmd)
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the resource; that of the context by default")
+	outputFlag(cmd, &f.output, formatText, formatJSON)
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "draw it again whenever it changes, until Ctrl-C")
+	return cmd
+}
+
+// complete returns what an argument may be: the kinds of packages, and behind a slash the names of the
+// resources in the namespace. It is empty if the cluster cannot be asked.
+func (f explainFlags) complete(ctx context.Context, typed string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	on, err := findTarget(f.cluster)
+	if err != nil {
+		return nil
+	}
+	word, _, named := strings.Cut(typed, "/")
+	if !named {
+		kinds, _ := servedKinds(ctx, on, nil)
+		var out []string
+		for _, kind := range kinds {
+			out = append(out, strings.ToLower(kind.Kind)+"/")
+		}
+		return out
+	}
+	kinds, err := servedKinds(ctx, on, []string{word})
+	if err != nil {
+		return nil
+	}
+	live, err := cluster.Uncached(on.config)
+	if err != nil {
+		return nil
+	}
+	found, _ := live.ListLive(ctx, cluster.Selection{Kind: kinds[0], Namespace: cmp.Or(f.namespace, on.namespace)})
+	var out []string
+	for _, u := range found {
+		out = append(out, word+"/"+u.GetName())
+	}
+	return out
+}
+
+// readExplanation reads an explanation anew.
+type readExplanation func(context.Context) (explain.Resource, error)
+
+// reader returns what reads the resource that the arguments name. It errors if there is no such kind.
+func (f explainFlags) reader(args []string) (readExplanation, error) {
+	word, name, err := resourceArgument(args)
+	if err != nil {
+		return nil, err
+	}
+	on, err := findTarget(f.cluster)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := cluster.KindNamed(on.config, word)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+	}
+	live, err := cluster.Uncached(on.config)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := namespaced(live, kind, name, f.namespace, on.namespace)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (explain.Resource, error) {
+		return explain.Reader{Cluster: live}.Read(ctx, ref)
+	}, nil
+}
+
+// resourceArgument returns the kind and the name in KIND/NAME or KIND NAME.
+func resourceArgument(args []string) (word, name string, err error) {
+	if len(args) == 2 {
+		return args[0], args[1], nil
+	}
+	word, name, ok := strings.Cut(args[0], "/")
+	if !ok || word == "" || name == "" {
+		return "", "", usageError{fmt.Errorf("%q is not KIND/NAME, such as webapp/nginx-app; operetta status lists all", args[0])}
+	}
+	return word, name, nil
+}
+
+// namespaced returns a reference in the namespace that a flag names, or else the context.
+func namespaced(live *cluster.Live, kind schema.GroupVersionKind, name, flag, ofContext string) (object.Ref, error) {
+	ref := object.Ref{GroupVersionKind: kind, Name: name}
+	scope, err := live.Scope(context.Background(), kind)
+	if err != nil {
+		return ref, err
+	}
+	if scope == cluster.Namespaced {
+		ref.Namespace = cmp.Or(flag, ofContext)
+	}
+	return ref, nil
+}
+
+// printExplanation prints an explanation once. It errors if the resource is not ready.
+func printExplanation(ctx context.Context, s streams, format string, read readExplanation) error {
+	r, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	if format == formatJSON {
+		err = printJSON(s.out, r)
+	} else {
+		_, err = io.WriteString(s.out, r.Tree(newInk(s.out).explain(), time.Now()))
+	}
+	if err == nil && r.Health != explain.Ready {
+		err = errReported // the picture says why
+	}
+	return err
+}
+
+// watchExplanation draws an explanation again whenever it changes, until the context ends. On a terminal
+// each picture takes the place of the one before.
+func watchExplanation(ctx context.Context, s streams, read readExplanation) error {
+	ticker := time.NewTicker(explainInterval)
+	defer ticker.Stop()
+	before := ""
+	for {
+		r, err := read(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && before == "" {
+			return err
+		}
+		picture := r.Tree(newInk(s.out).explain(), time.Now())
+		if err != nil {
+			picture = "operetta: " + err.Error() + "\n"
+		}
+		if picture != before {
+			if _, err := io.WriteString(s.out, onScreen(s.out, picture)); err != nil {
+				return err
+			}
+			before = picture
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// onScreen returns a picture with what makes it fill a terminal from the top, cut to its height. Elsewhere
+// an empty line follows each picture.
+func onScreen(w io.Writer, picture string) string {
+	file, ok := unwrapWriter(w).(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return picture + "\n"
+	}
+	lines := strings.SplitAfter(picture, "\n")
+	if _, height, err := term.GetSize(int(file.Fd())); err == nil && len(lines) > height {
+		lines = append(lines[:max(0, height-2)], fmt.Sprintf("... and %d more lines\n", len(lines)-height+1))
+	}
+	const home, erase = escape + "[H", escape + "[2J"
+	return markTrusted(home+erase) + strings.Join(lines, "")
+}
+
+// explain returns the colours of explanations.
+func (i ink) explain() explain.Ink {
+	bold := func(text string) string {
+		return markTrusted(i.renderer.NewStyle().Bold(true).Render(escapeControls(text)))
+	}
+	return explain.Ink{Good: i.good, Warn: i.warn, Bad: i.bad, Dim: i.dim, Bold: bold}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/explain"
+)
+
+const statusLong = `List the custom resources of all packages of a cluster, those that are not ready first, with their
+phase and the reason. operetta explain shows one of them in full.
+
+The kinds are those whose CustomResourceDefinition has the label operetta.dev/package; name kinds to
+see only these. It reads with your permissions and writes nothing.
+
+The exit code is 1 if a resource is not ready.`
+
+// statusFlags are the settings of `operetta status`.
+type statusFlags struct {
+	cluster   clusterFlags
+	namespace string
+	output    string
+}
+
+func newStatus(s streams) *cobra.Command {
+	var f statusFlags
+	cmd := &cobra.Command{
+		Use:   "status [KIND...]",
+		Short: "List the custom resources of packages and how they are",
+		Long:  statusLong,
+		Example: `  operetta status
+
+  operetta status webapps -n team-a`,
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			kinds := explainFlags{cluster: f.cluster}.complete(cmd.Context(), "")
+			for i := range kinds {
+				kinds[i] = strings.TrimSuffix(kinds[i], "/")
+			}
+			return kinds, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := f.list(cmd.Context(), s, args)
+			if err != nil {
+				return err
+			}
+			if f.output == formatJSON {
+				err = printJSON(s.out, all)
+			} else {
+				err = printStatuses(s, all)
+			}
+			if err == nil && slices.ContainsFunc(all, func(r explain.Resource) bool { return r.Health != explain.Ready }) {
+				err = errReported
+			}
+			return err
+		},
+	}
+	f.cluster.addFlags(cmd)
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "list only the resources in this namespace")
+	outputFlag(cmd, &f.output, formatText, formatJSON)
+	return cmd
+}
+
+// list returns the resources, those that are not ready first. It errors if a kind cannot be listed.
+func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]explain.Resource, error) {
+	on, err := findTarget(f.cluster)
+	if err != nil {
+		return nil, err
+	}
+	live, err := cluster.Uncached(on.config)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := servedKinds(ctx, on, words)
+	if err != nil {
+		return nil, err
+	}
+	if len(kinds) == 0 {
+		printLinef(s.err, "note: the cluster at %s has no CustomResourceDefinition of a package", on.server())
+	}
+	out := []explain.Resource{} // in JSON, none is an empty list
+	for _, kind := range kinds {
+		found, err := live.ListLive(ctx, cluster.Selection{Kind: kind, Namespace: f.namespace})
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range found {
+			out = append(out, explain.Summary(u))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b explain.Resource) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// rank sorts what is ready behind what is not.
+func rank(r explain.Resource) int {
+	if r.Health == explain.Ready {
+		return 1
+	}
+	return 0
+}
+
+// servedKinds returns the kinds that words mean, or else those of all packages, each in the version in which
+// it is stored.
+func servedKinds(ctx context.Context, on target, words []string) ([]schema.GroupVersionKind, error) {
+	var out []schema.GroupVersionKind
+	for _, word := range words {
+		kind, err := cluster.KindNamed(on.config, word)
+		if err != nil {
+			return nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+		}
+		out = append(out, kind)
+	}
+	if len(words) > 0 {
+		return out, nil
+	}
+	client, err := apiextensions.NewForConfig(on.config)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := client.CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: crd.PackageLabel})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the kinds of packages (name kinds if you may not list definitions): %w", err)
+	}
+	for _, d := range definitions.Items {
+		for _, v := range d.Spec.Versions {
+			if v.Storage {
+				out = append(out, schema.GroupVersionKind{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind})
+			}
+		}
+	}
+	return out, nil
+}
+
+// printStatuses prints a line for each resource.
+func printStatuses(s streams, all []explain.Resource) error {
+	w := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tPHASE\tCOMPONENTS\tSINCE\tWHY")
+	for _, r := range all {
+		since := "-"
+		if at := r.Since(); !at.IsZero() {
+			since = duration.HumanDuration(max(0, time.Since(at)))
+		}
+		fmt.Fprintf(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", cmp.Or(r.Namespace, "-"), strings.ToLower(r.Kind), r.Name,
+			cmp.Or(string(r.Phase), "-"), cmp.Or(r.Ready, "-"), since, joinWords(r.Message))
+	}
+	return w.Flush()
+}

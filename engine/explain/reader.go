@@ -1,0 +1,169 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/verify"
+)
+
+// parallelReads is how many objects are read at a time.
+const parallelReads = 8
+
+// A Reader reads what an explanation needs. Each object costs a request, and a workload that is not ready
+// costs a list of pods, and a request for each object that its pod refers to.
+type Reader struct {
+	// Cluster is read live, and never written.
+	Cluster interface {
+		GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error)
+		ListLive(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error)
+	}
+}
+
+// Read explains a custom resource. It errors if the resource does not exist or cannot be read; what else
+// cannot be read is part of the explanation.
+func (r Reader) Read(ctx context.Context, ref object.Ref) (Resource, error) {
+	u, err := r.Cluster.GetLive(ctx, ref)
+	if err != nil {
+		return Resource{}, err
+	}
+	if u == nil {
+		return Resource{}, fmt.Errorf("%s does not exist", ref)
+	}
+	return r.Explain(ctx, u)
+}
+
+// Explain is Read for a resource that was read already. It errors if the context ends.
+func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Resource, error) {
+	out, inventory := describe(u)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for _, g := range inventory {
+		at := slices.IndexFunc(out.Components, func(c Component) bool { return c.Name == g.Component })
+		objects := make([]Object, len(g.Objects))
+		out.Components[at].Objects = objects
+		for i, e := range g.Objects {
+			group.Go(func() error {
+				objects[i] = r.object(ctx, e, u.GetNamespace())
+				return ctx.Err()
+			})
+		}
+	}
+	return out, group.Wait()
+}
+
+// object explains an object of an inventory.
+func (r Reader) object(ctx context.Context, e ownership.Entry, ownerNamespace string) Object {
+	ref := e.Ref(ownerNamespace)
+	live, err := r.Cluster.GetLive(ctx, ref)
+	switch {
+	case err != nil:
+		return objectOf(ref, Unreadable, err.Error())
+	case live == nil:
+		return objectOf(ref, Missing, "")
+	case live.GetDeletionTimestamp() != nil:
+		return objectOf(ref, Deleting, finalizers(live))
+	}
+	out := judged(ref, live)
+	if out.Health != Ready {
+		out.Causes = r.causes(ctx, live)
+	}
+	return out
+}
+
+// judged says how an object is that exists.
+func judged(ref object.Ref, live *unstructured.Unstructured) Object {
+	j := verify.Object(live, "ready")
+	switch j.Health {
+	case verify.Ready:
+		return objectOf(ref, Ready, "")
+	case verify.Failed, verify.Broken:
+		return objectOf(ref, Failed, j.Message)
+	case verify.Progressing:
+	}
+	return objectOf(ref, NotReady, j.Message)
+}
+
+// finalizers says what an object waits for that is being deleted.
+func finalizers(live *unstructured.Unstructured) string {
+	if all := live.GetFinalizers(); len(all) > 0 {
+		return fmt.Sprintf("waits for its finalizers %v", all)
+	}
+	return ""
+}
+
+// causes explains why an object is not ready, from the objects below it.
+func (r Reader) causes(ctx context.Context, live *unstructured.Unstructured) []Object {
+	if live.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
+		return r.missing(ctx, live)
+	}
+	labels, _, _ := unstructured.NestedStringMap(live.Object, "spec", "selector", "matchLabels")
+	if len(labels) == 0 || !hasPods(live.GroupVersionKind().GroupKind()) {
+		return nil
+	}
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	// A selector may have many pods, of which one that is not ready is enough.
+	const enough = 50
+	pods, err := r.Cluster.ListLive(ctx, cluster.Selection{Kind: kind, Namespace: live.GetNamespace(), Labels: labels, Limit: enough})
+	if err != nil {
+		return []Object{objectOf(object.Ref{GroupVersionKind: kind, Namespace: live.GetNamespace()}, Unreadable, err.Error())}
+	}
+	pod := newestNotReady(pods)
+	if pod == nil {
+		return nil
+	}
+	out := judged(object.RefOf(pod), pod)
+	if why := containerProblem(pod); why != "" {
+		out.Message = why
+	}
+	out.Causes = r.missing(ctx, pod)
+	return []Object{out}
+}
+
+// hasPods reports whether the objects of a kind select pods that they have made.
+func hasPods(kind schema.GroupKind) bool {
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"},
+		schema.GroupKind{Group: "batch", Kind: "Job"}:
+		return true
+	}
+	return false
+}
+
+// newestNotReady returns the newest pod that is not ready, or nil.
+func newestNotReady(pods []*unstructured.Unstructured) *unstructured.Unstructured {
+	var out *unstructured.Unstructured
+	for _, pod := range pods {
+		newer := out == nil || pod.GetCreationTimestamp().After(out.GetCreationTimestamp().Time)
+		if newer && verify.PodNotReadyReason(pod) != "" {
+			out = pod
+		}
+	}
+	return out
+}
+
+// missing returns what a pod refers to and does not have: claims without a volume, and Secrets and
+// ConfigMaps that do not exist. What may not be read is left out, because it may well be there.
+func (r Reader) missing(ctx context.Context, pod *unstructured.Unstructured) []Object {
+	var out []Object
+	for _, ref := range references(pod) {
+		live, err := r.Cluster.GetLive(ctx, ref)
+		if err != nil {
+			continue
+		}
+		if live == nil {
+			out = append(out, objectOf(ref, Missing, ""))
+		} else if o := judged(ref, live); ref.Kind == "PersistentVolumeClaim" && o.Health != Ready {
+			out = append(out, o)
+		}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"operetta.dev/engine/graph"
+	"operetta.dev/engine/status"
+)
+
+// An Ink colours words by what they mean. Plain leaves them as they are.
+type Ink struct{ Good, Warn, Bad, Dim, Bold func(string) string }
+
+// Plain is the Ink of a text without colours.
+var Plain = Ink{Good: same, Warn: same, Bad: same, Dim: same, Bold: same}
+
+func same(s string) string { return s }
+
+// Tree draws a resource: a line of its own, what is wrong with it as a whole, and below that the components
+// with their objects, each below what it depends on. now is the time from which ages are counted.
+func (r Resource) Tree(ink Ink, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, r.head(ink))
+	if r.Fault != "" {
+		fmt.Fprintln(&b, ink.Bad(oneLine(r.Fault)))
+	}
+	for _, c := range r.Conditions {
+		fmt.Fprintf(&b, "%s %s\n", ink.Bad(c.Type+": "+c.Reason), ink.Dim(text(oneLine(c.Message), "for "+age(c.Since, now))))
+	}
+	d := drawing{r, ink, now}
+	// Edges that an operator wrote have no cycle, and a forged status is drawn without edges.
+	picture, err := d.graph(true).Tree(d.style())
+	if err != nil {
+		picture, _ = d.graph(false).Tree(d.style())
+	}
+	b.WriteString(picture)
+	if out := r.excluded(); len(out) > 0 {
+		fmt.Fprintln(&b, ink.Dim("not wanted by the spec: "+strings.Join(out, ", ")))
+	}
+	return b.String()
+}
+
+func (r Resource) head(ink Ink) string {
+	line := ink.Bold(r.Kind + "/" + r.Name)
+	if r.Namespace != "" {
+		line += ink.Dim(" in " + r.Namespace)
+	}
+	if r.Phase == "" {
+		return line + "  " + ink.Warn(r.Message)
+	}
+	line += "  " + ink.health(r.Health, string(r.Phase)) + "  " + ink.Dim(r.Ready+" components")
+	if r.ObservedGeneration != r.Generation {
+		line += "  " + ink.Warn(r.Message)
+	}
+	return line
+}
+
+// health colours a word by the health of what it is about.
+func (i Ink) health(h Health, word string) string {
+	switch h {
+	case Ready:
+		return i.Good(word)
+	case Failed, Missing:
+		return i.Bad(word)
+	case NotReady, Deleting, Unreadable:
+	}
+	return i.Warn(word)
+}
+
+// excluded returns the components that should not exist and have no objects.
+func (r Resource) excluded() []string {
+	var out []string
+	for _, c := range r.Components {
+		if c.State == status.Excluded && len(c.Objects) == 0 {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+type drawing struct {
+	resource Resource
+	ink      Ink
+	now      time.Time
+}
+
+// graph returns the components that have something to show, with or without their edges.
+func (d drawing) graph(edges bool) *graph.Graph[string, string] {
+	g := graph.New[string, string]()
+	excluded := d.resource.excluded()
+	for _, c := range d.resource.Components {
+		if !slices.Contains(excluded, c.Name) {
+			g.AddNode(c.Name)
+		}
+	}
+	if !edges {
+		return g
+	}
+	for _, c := range d.resource.Components {
+		for _, on := range c.DependsOn {
+			_ = g.AddEdge(c.Name, on, "") // a component without anything to show has no edge
+		}
+	}
+	return g
+}
+
+func (d drawing) style() graph.Style[string] {
+	return graph.Style[string]{Label: d.label, Lines: d.lines}
+}
+
+func (d drawing) component(name string) Component {
+	i := slices.IndexFunc(d.resource.Components, func(c Component) bool { return c.Name == name })
+	return d.resource.Components[i]
+}
+
+// label is the line of a component: its state, the reason for it and since when.
+func (d drawing) label(name string) string {
+	c := d.component(name)
+	mark, colour := d.state(c.State)
+	out := name + "  " + colour(mark+" "+string(c.State))
+	if c.Since != nil {
+		out += "  " + d.ink.Dim(text(string(c.Reason), "for "+age(*c.Since, d.now)))
+	}
+	return out
+}
+
+// lines are those below a component: what it waits for, what waits for it, and its objects.
+func (d drawing) lines(name string) []string {
+	var out []string
+	c := d.component(name)
+	if c.State != status.Verified {
+		if c.Message != "" {
+			out = append(out, oneLine(c.Message))
+		}
+		if c.Blocks != "" {
+			out = append(out, d.ink.Dim("blocks "+oneLine(c.Blocks)))
+		}
+	}
+	for _, o := range c.Objects {
+		out = append(out, d.object(o, c.Message, "")...)
+	}
+	return out
+}
+
+// object returns the lines of an object and of what is below it. What a line above has said is left out.
+func (d drawing) object(o Object, said, indent string) []string {
+	line := indent + o.Kind + "/" + o.Name
+	if o.Name == "" {
+		line = indent + "its objects of kind " + o.Kind
+	}
+	if o.Namespace != d.resource.Namespace && o.Namespace != "" {
+		line += " in " + o.Namespace
+	}
+	line += "  " + d.ink.health(o.Health, words[o.Health])
+	if message := oneLine(o.Message); message != "" && !strings.Contains(oneLine(said), message) {
+		line += "  " + message
+	}
+	out := []string{line}
+	below := strings.Repeat(" ", utf8.RuneCountInString(indent)) + "└─ "
+	for _, cause := range o.Causes {
+		out = append(out, d.object(cause, said, below)...)
+	}
+	return out
+}
+
+// words are how the health of an object is written.
+var words = map[Health]string{
+	Ready: "ready", NotReady: "not ready", Failed: "failed", Deleting: "being deleted", Missing: "does not exist", Unreadable: "cannot be read",
+}
+
+// state returns the sign and the colour of a component.
+func (d drawing) state(s status.State) (string, func(string) string) {
+	switch s {
+	case status.Verified:
+		return "✓", d.ink.Good
+	case status.Failed, status.Held:
+		return "✗", d.ink.Bad
+	case status.Deleting, status.Excluded:
+		return "-", d.ink.Dim
+	case status.Applied, status.Waiting, status.Retrying:
+	}
+	return "…", d.ink.Warn
+}
+
+// text joins the parts that are not empty.
+func text(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), "  ")
+}
+
+// age is how long ago something was, as kubectl writes it.
+func age(since, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(since))) }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
