@@ -11,6 +11,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/cluster"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -382,7 +383,7 @@ func (t refusalTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || out.StatusCode != http.StatusForbidden {
 		return out, err
 	}
-	if w, ok := req.Context().Value(waiterContextKey{}).(waiter); ok {
+	if w, ok := req.Context().Value(waiterContextKey{}).(waiter); ok && !cluster.MayBeRefused(req.Context()) {
 		t.refused.note(permissionsFor(req), w)
 	}
 	return out, nil

@@ -128,9 +128,10 @@ func TestADenialByAdmissionIsNoMissingPermission(t *testing.T) {
 func TestForgedNamespacesDoNotFillTheMemoryOfRefusals(t *testing.T) {
 	t.Parallel()
 	r := &reviews{}
-	refused, _, _, _ := refusals(r)
+	refused, now, _, _ := refusals(r)
 	forge := func(namespace string) {
 		for i := range 10 * maxRefusals {
+			*now = now.Add(time.Nanosecond)
 			key := waiterKey{"shop", ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}}}
 			refused.note([]permission{{verb: "create", namespace: time.Duration(i).String() + namespace}}, waiter{key, func() {}})
 		}
