@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/install"
 	"operetta.dev/engine/packages"
@@ -48,6 +50,13 @@ that refuses the deletion of a Package with resources if its spec.deletionPolicy
 no package needs to be named. The roles for what Packages render are not among them: who they are
 is not known yet.
 
+With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
+resources of the packages are.
+
+With --chart, the same is written as a Helm chart: the service account has the name of the
+release, and the namespace is that of the release. Definitions stay when a release is
+uninstalled, because all resources would go with them.
+
 The policy for Patches knows the built-in kinds and the kinds that the packages render, and
 denies a Patch of any other kind. So name all packages in one call.
 
@@ -59,6 +68,10 @@ type installFlags struct {
 
 	policies policy.Options
 	run      install.Options
+	// chart is the folder that gets a Helm chart, or "".
+	chart string
+	// argocd also prints the health check for Argo CD.
+	argocd bool
 }
 
 func newInstall(s streams) *cobra.Command {
@@ -85,9 +98,23 @@ func newInstall(s streams) *cobra.Command {
 			if f.run.Replicas < 1 {
 				return usageError{errors.New("--replicas: there is at least one")}
 			}
+			if err := f.checkChart(cmd); err != nil {
+				return err
+			}
+			defaults := f.prepareChart()
 			all, err := f.manifests(cmd.Context(), s, args)
 			if err != nil {
 				return err
+			}
+			if f.argocd {
+				check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
+				if err != nil {
+					return err
+				}
+				all = append(all, check...)
+			}
+			if f.chart != "" {
+				return f.writeChart(all, defaults)
 			}
 			return printManifests(s.out, f.output, all)
 		},
@@ -97,6 +124,8 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
+	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
+	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	return cmd
@@ -217,6 +246,18 @@ func (f *installFlags) patched(known []policy.Resource) []*policy.Resource {
 	var out []*policy.Resource
 	for i := range known {
 		out = append(out, &known[i])
+	}
+	return out
+}
+
+// kindsDefined returns the kinds of the CustomResourceDefinitions of packages.
+func kindsDefined(all []manifest) []schema.GroupKind {
+	var out []schema.GroupKind
+	for _, m := range all {
+		u := &unstructured.Unstructured{Object: m.object}
+		if kind, _, is := cluster.DefinedBy(m.object); is && u.GetLabels()[crd.PackageLabel] != "" {
+			out = append(out, kind)
+		}
 	}
 	return out
 }
