@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/test/machine"
 )
 
 func TestAfterARestartWhatWasAcceptedIsServedBeforeWhatIsNew(t *testing.T) {
@@ -34,7 +35,7 @@ func TestAfterARestartWhatWasAcceptedIsServedBeforeWhatIsNew(t *testing.T) {
 		t.Fatal("the check of what is new does not wait")
 	}
 	// There is one turn at a time, and the check of the other one never ends.
-	for deadline := time.Now().Add(10 * time.Second); s.ready("p") != "True Served" || s.ServedBy(schema.GroupKind{Group: "example.com", Kind: "Thing"}) != "p"; {
+	for deadline := time.Now().Add(machine.Patience); s.ready("p") != "True Served" || s.ServedBy(schema.GroupKind{Group: "example.com", Kind: "Thing"}) != "p"; {
 		if time.Now().After(deadline) {
 			t.Fatalf("p is not served: %s, %v", s.ready("p"), s.take())
 		}

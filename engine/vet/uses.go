@@ -424,10 +424,15 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 				Hint:    "render the Role, or bind a ClusterRole",
 			})
 		default:
-			for _, at := range f.placesOf(o) {
-				f.out.Binds = append(f.out.Binds, Bind{at, role})
-			}
+			f.binds(o, role)
 		}
+	}
+}
+
+// binds notes a ClusterRole at each place of a binding.
+func (f *usesFinder) binds(o syntax.SourceObject, role string) {
+	for _, at := range f.placesOf(o) {
+		f.out.Binds = append(f.out.Binds, Bind{at, role})
 	}
 }
 
