@@ -84,7 +84,7 @@ func (e *KindHeldError) Error() string {
 // Package that this operator does not select: the operator of that Package knows nothing of claims here.
 func (r *Reconciler) install(ctx context.Context, p Package, definition *apiextensionsv1.CustomResourceDefinition) error {
 	return r.Examiner.InstallCRD(ctx, definition, func(ctx context.Context, owner string) error {
-		if owner == p.Name {
+		if owner == p.Name || owner == "" { // who has removed the label meanwhile has not replaced the definition
 			return nil
 		}
 		u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: Kind, Name: owner})
