@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"testcase"},
 	{"controller", "render"},
 	{"dryrun", "worker"},
-	{"packages", "reconcile", "explain", "admission", "vet", "crd", "policy", "rbac", "install"},
+	{"packages", "reconcile", "explain", "admission", "vet", "crd", "policy", "rbac", "install", "scaffold"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/scaffold"
+)
+
+const initLong = `Make a new operator package: a folder with the package, its tests and a sample resource, which pass
+operetta vet and operetta test at once.
+
+The package belongs to the CUE module of the current folder or of a folder above it. If there is
+none, one is made in the current folder. The module gets a copy of the contract and the Kubernetes
+types in cue.mod/pkg, so that editors, cue vet and cue export understand the package without a
+registry; operetta itself uses those that it was built with. Without a name, only this copy is
+brought up to date, as after an upgrade of operetta.
+
+It changes no file that exists, except for that copy.`
+
+// initFlags are the settings of `operetta init`.
+type initFlags struct{ group, kind, module string }
+
+func newInit(s streams) *cobra.Command {
+	var f initFlags
+	cmd := &cobra.Command{
+		Use:   "init [name]",
+		Short: "Make a new package with tests and a sample",
+		Long:  initLong,
+		Example: `  operetta init greeter
+  operetta vet ./greeter
+  operetta test ./greeter
+
+  operetta init queue --kind MessageQueue --group platform.example.com --module example.com/operators`,
+		Args:              usageArgs(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(_ *cobra.Command, args []string) error { return f.run(s, args) },
+	}
+	cmd.Flags().StringVar(&f.group, "group", "example.com", "API group of the custom resource")
+	cmd.Flags().StringVar(&f.kind, "kind", "", "kind of the custom resource; by default the name with a capital letter")
+	cmd.Flags().StringVar(&f.module, "module", "", "path of the CUE module, if one is made; by default the group and /operators")
+	return cmd
+}
+
+func (f initFlags) run(s streams, args []string) error {
+	root, known, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	module, err := f.moduleFiles(root, known)
+	if err != nil {
+		return usageError{err}
+	}
+	made, err := f.packageFiles(args)
+	if err != nil {
+		return usageError{err}
+	}
+	if err := absent(".", made); err != nil {
+		return err
+	}
+	for _, w := range []struct {
+		root  string
+		files []scaffold.File
+	}{{".", made}, {root, module}} {
+		if err := writeFiles(w.root, w.files); err != nil {
+			return err
+		}
+		for _, m := range w.files {
+			printLinef(s.out, "made %s", filepath.FromSlash(m.Path))
+		}
+	}
+	return refreshContract(s, root)
+}
+
+// packageFiles returns the files of the package that an argument names, or none.
+func (f initFlags) packageFiles(args []string) ([]scaffold.File, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	return scaffold.Package{Name: args[0], Group: f.group, Kind: cmp.Or(f.kind, scaffold.KindOf(args[0]))}.Files()
+}
+
+// moduleFiles returns what makes a folder a module, or nothing if it is one.
+func (f initFlags) moduleFiles(root string, known bool) ([]scaffold.File, error) {
+	if known && f.module != "" {
+		return nil, fmt.Errorf("--module: there is a module already: %s", filepath.Join(root, "cue.mod"))
+	}
+	if known {
+		return nil, nil
+	}
+	files, err := scaffold.Module{Path: cmp.Or(f.module, f.group+"/operators")}.Files()
+	if err != nil {
+		return nil, fmt.Errorf("--module %s: %w", f.module, err)
+	}
+	return files, nil
+}
+
+// moduleRoot returns the folder of the CUE module that the current folder is in, and whether there is one.
+// Without one it is the current folder.
+func moduleRoot() (root string, known bool, err error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", false, err
+	}
+	for at := here; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "cue.mod", "module.cue")); err == nil {
+			return at, true, nil
+		}
+		if at == filepath.Dir(at) {
+			return here, false, nil
+		}
+	}
+}
+
+// absent errors if one of some files exists.
+func absent(root string, files []scaffold.File) error {
+	for _, f := range files {
+		name := filepath.Join(root, filepath.FromSlash(f.Path))
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s exists already, and nothing was changed", name)
+		}
+	}
+	return nil
+}
+
+// writeFiles writes files that do not exist. It stops at the first that does.
+func writeFiles(root string, files []scaffold.File) error {
+	for _, f := range files {
+		name := filepath.Join(root, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(f.Content)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// refreshContract makes the copy of the contract in a module the one of this binary.
+func refreshContract(s streams, root string) error {
+	files, err := scaffold.Contract()
+	if err != nil {
+		return err
+	}
+	if at := filepath.Join(root, "schemas", "schemas.go"); fileExists(at) {
+		return nil // this is the module with the contract itself
+	}
+	changed := 0
+	for _, f := range files {
+		name := filepath.Join(root, filepath.FromSlash(f.Path))
+		if before, err := os.ReadFile(name); err == nil && bytes.Equal(before, f.Content) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, f.Content, 0o644); err != nil {
+			return err
+		}
+		changed++
+	}
+	if changed > 0 {
+		printLinef(s.out, "made %s: the contract and the Kubernetes types, %d files", filepath.Join("cue.mod", "pkg", "operetta.dev"), changed)
+	}
+	return nil
+}
+
+func fileExists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
