@@ -19,9 +19,9 @@ static := CGO_ENABLED=0
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 	@echo
-	@echo "  KUBECONFIG=file behind run, demo, test and test-e2e uses that cluster instead of starting one."
+	@echo "  KUBECONFIG=file behind run, demo, demo-cluster, test and test-e2e uses that cluster instead of starting one."
 
 # This check has no help: it is the first step of the others.
 .PHONY: go
@@ -52,6 +52,10 @@ run: bin/demo ## start a control plane and the operators, apply a sample, and st
 .PHONY: demo
 demo: bin/demo ## the same, but end as soon as the sample is Ready
 	@exec bin/demo --once $(cluster)
+
+.PHONY: demo-cluster
+demo-cluster: bin/demo ## install an operator of two processes, serve a Package, kill the leader
+	@exec bin/demo --installed $(cluster)
 
 .PHONY: test
 test: cc bin/gotestsum ## all checks and tests

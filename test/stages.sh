@@ -64,6 +64,7 @@ stage_modules() {
 	go mod tidy -diff || failed=1
 	go -C schemas/internal/k8sgen mod tidy -diff || failed=1
 	go -C test/promql mod tidy -diff || failed=1
+	go -C test/helm mod tidy -diff || failed=1
 	go_test "$install" || failed=1
 	return $failed
 }

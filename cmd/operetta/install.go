@@ -9,8 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/install"
 	"operetta.dev/engine/packages"
@@ -53,6 +56,13 @@ that refuses the deletion of a Package with resources if its spec.deletionPolicy
 no package needs to be named. The roles for what Packages render are not among them: who they are
 is not known yet.
 
+With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
+resources of the packages are.
+
+With --chart, the same is written as a Helm chart: the service account has the name of the
+release, and the namespace is that of the release. Definitions stay when a release is
+uninstalled, because all resources would go with them.
+
 The policy for Patches knows the built-in kinds and the kinds that the packages render, and
 denies a Patch of any other kind. So name all packages in one call.
 
@@ -64,6 +74,10 @@ type installFlags struct {
 
 	policies policy.Options
 	run      install.Options
+	// chart is the folder that gets a Helm chart, or "".
+	chart string
+	// argocd also prints the health check for Argo CD.
+	argocd bool
 }
 
 func newInstall(s streams) *cobra.Command {
@@ -84,15 +98,32 @@ func newInstall(s streams) *cobra.Command {
 			if slices.Contains(f.policies.Operators, "") {
 				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
 			}
+			if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
+				return usageError{fmt.Errorf("--package-selector: %w", err)}
+			}
 			if f.run.Replicas < 1 {
 				return usageError{errors.New("--replicas: there is at least one")}
 			}
 			if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
 				return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
 			}
+			if err := f.checkChart(cmd); err != nil {
+				return err
+			}
+			defaults := f.prepareChart()
 			all, err := f.manifests(cmd.Context(), s, args)
 			if err != nil {
 				return err
+			}
+			if f.argocd {
+				check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
+				if err != nil {
+					return err
+				}
+				all = append(all, check...)
+			}
+			if f.chart != "" {
+				return f.writeChart(all, defaults)
 			}
 			return printManifests(s.out, f.output, all)
 		},
@@ -101,6 +132,9 @@ func newInstall(s streams) *cobra.Command {
 	f.addFlags(cmd)
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
+	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
+	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	optionalChoiceFlag(cmd, (*string)(&f.run.Webhooks), "webhooks", "also print admission webhooks, whose certificate the operator makes, or cert-manager; off by default", string(install.Operator), string(install.CertManager))
@@ -126,7 +160,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	if err != nil {
 		return nil, err
 	}
-	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag = f.options, !f.options.InstallsCRDs, f.configMap
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
@@ -205,10 +239,12 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, o))
 		known = append(known, policy.Resource{GroupKind: schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}, Plural: c.Spec.Names.Plural})
 	}
-	add(policy.Status(resourceOf(patches), statusFields(patches), nil, o))
-	add(policy.Patches(resourceOf(patches), policy.Resources(known, kinds), o))
+	for _, kind := range f.patched(known) {
+		add(policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, o))
+		add(policy.Patches(resourceOf(patches), kind, policy.Resources(known, kinds), o))
+	}
 	if f.options.PackageObjects {
-		add(policy.Status(resourceOf(own[0]), statusFields(own[0]), nil, o))
+		add(policy.PackageStatus(resourceOf(own[0]), statusFields(own[0]), f.run.PackageSelector, o))
 		add(policy.Packages(resourceOf(own[0]), o))
 	}
 	if err != nil {
@@ -218,6 +254,31 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 		out = append(out, manifest{object: u.Object})
 	}
 	return out, nil
+}
+
+// patched returns the kinds for whose resources the operator applies Patches. It does not know those of
+// Packages of the cluster, and nil stands for them.
+func (f *installFlags) patched(known []policy.Resource) []*policy.Resource {
+	if f.options.PackageObjects {
+		return []*policy.Resource{nil}
+	}
+	var out []*policy.Resource
+	for i := range known {
+		out = append(out, &known[i])
+	}
+	return out
+}
+
+// kindsDefined returns the kinds of the CustomResourceDefinitions of packages.
+func kindsDefined(all []manifest) []schema.GroupKind {
+	var out []schema.GroupKind
+	for _, m := range all {
+		u := &unstructured.Unstructured{Object: m.object}
+		if kind, _, is := cluster.DefinedBy(m.object); is && u.GetLabels()[crd.PackageLabel] != "" {
+			out = append(out, kind)
+		}
+	}
+	return out
 }
 
 // resourceOf returns the resource that a CustomResourceDefinition defines.

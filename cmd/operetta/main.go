@@ -21,13 +21,15 @@ import (
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	// program is the path by which the binary was called, or "".
+	program string
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal ends the work in order, the second ends the process.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0]}))
 }
 
 // run is the whole command: it returns the exit code.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/source"
@@ -66,8 +67,11 @@ func (e objectExaminer) Examine(ctx context.Context, s *source.Snapshot) (packag
 	return packages.Candidate{Program: checked.program, CRD: checked.crd, Warnings: checked.warnings}, err
 }
 
+// Slots implements packages.Examiner.
+func (e objectExaminer) Slots() int { return cap(e.examiner.slots) }
+
 // InstallCRD implements packages.Examiner. With --crds=leave it looks whether the definition is there.
-func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
 	defer cancel()
 	client, err := apiextensions.NewForConfig(e.config)
@@ -84,9 +88,38 @@ func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextension
 	case e.flags.crds == crdsLeave:
 		return waitServed(ctx, e.config, definition)
 	default:
-		if _, ours := present.Labels[crd.PackageLabel]; !ours {
+		owner, ours := present.Labels[crd.PackageLabel]
+		if !ours {
 			return &packages.ForeignCRDError{Name: definition.Name}
 		}
+		if err := mayReplace(ctx, owner); err != nil {
+			return err
+		}
 	}
-	return installCRD(ctx, e.config, e.log, definition)
+	if err := installCRD(ctx, e.config, e.log, definition); err != nil {
+		return err
+	}
+	// Another operator may have installed its own meanwhile, which looked when there was none.
+	if present, err = client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("looking for %s: %w", definition.Name, err)
+	}
+	return mayReplace(ctx, present.Labels[crd.PackageLabel])
+}
+
+// Defined implements packages.Examiner.
+func (e objectExaminer) Defined(ctx context.Context, name string) ([]schema.GroupVersionKind, error) {
+	client, err := apiextensions.NewForConfig(e.config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	all, err := client.CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(labels.Set{crd.PackageLabel: name}).String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing the definitions of Package %s: %w", name, err)
+	}
+	out := make([]schema.GroupVersionKind, len(all.Items))
+	for i := range all.Items {
+		spec := all.Items[i].Spec
+		out[i] = schema.GroupVersionKind{Group: spec.Group, Version: spec.Versions[0].Name, Kind: spec.Names.Kind}
+	}
+	return out, nil
 }

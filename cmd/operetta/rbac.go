@@ -63,6 +63,8 @@ type rbacFlags struct {
 	configMap string
 	files     []string
 	options   rbac.Options
+	// metricsToken is the Secret with the token of metrics, or "".
+	metricsToken string
 }
 
 func newRBAC(s streams) *cobra.Command {
@@ -111,6 +113,7 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	completeFlag(cmd, "crds", installs)
 	cmd.Flags().BoolVar(&f.options.PackageObjects, "packages-from-cluster", false, "also print what operetta run --packages-from-cluster needs; then no package needs to be named")
 	cmd.Flags().StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
+	cmd.Flags().StringVar(&f.metricsToken, "metrics-token-secret", "", "name of a Secret in the operator's namespace whose key token has the token of those who may read metrics; by default the API server is asked who may, and an operator of one namespace serves metrics inside its pod alone")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
 	completeManifests(cmd, "filename")
 }
@@ -150,7 +153,7 @@ type rights struct {
 // complete sets the options that follow from flags.
 func (f *rbacFlags) complete() error {
 	f.options.InstallsCRDs = f.crds == crdsApply || f.crds == "" && f.options.Namespace == ""
-	f.options.SecureMetrics = f.options.Namespace == ""
+	f.options.SecureMetrics = f.options.Namespace == "" && f.metricsToken == ""
 	key, err := parseConfigKey(f.configMap)
 	f.options.ConfigMapNamespace, f.options.ConfigMap = key.Namespace, key.Name
 	return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,7 +57,24 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes + "\n")
 	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newRBAC(s), newVet(s), newTest(s), newInit(s), newExplain(s), newStatus(s), newVersion(s), newRun(s), newWorker(s))
+	if name := strings.TrimSuffix(filepath.Base(s.program), ".exe"); name == pluginName {
+		asPlugin(root)
+	}
 	return root
+}
+
+// pluginName is the name of the binary as a plugin of kubectl.
+const pluginName = "kubectl-operetta"
+
+// commandLine matches the binary at the beginning of a command line in a help text.
+var commandLine = regexp.MustCompile(`(?m)^(\s*|.*\| )operetta `)
+
+// asPlugin makes the help show what a user of kubectl types.
+func asPlugin(root *cobra.Command) {
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl operetta"}
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.Example = commandLine.ReplaceAllString(cmd.Example, "${1}kubectl operetta ")
+	}
 }
 
 // unknownCommand rejects arguments of the root command, which are misspelled commands.

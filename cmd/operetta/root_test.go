@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -43,5 +44,26 @@ func TestAChoiceTakesItsValuesOnly(t *testing.T) {
 	}
 	if err := c.Set("c"); err == nil || value != "b" {
 		t.Errorf("c gives %q and %v, want b and an error", value, err)
+	}
+}
+
+func TestTheHelpShowsTheNameThatTheBinaryWasCalledBy(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ reason, program, usage, example string }{
+		"Itself":  {"most call it by its name", "/usr/bin/operetta", "operetta rbac", "  operetta rbac ./cue/..."},
+		"Plugin":  {"kubectl calls its plugins", "/home/me/.krew/bin/kubectl-operetta", "kubectl operetta rbac", "  kubectl operetta rbac ./cue/..."},
+		"Windows": {"there, programs have an ending", "kubectl-operetta.exe", "kubectl operetta rbac", "  kubectl operetta rbac ./cue/..."},
+		"Unknown": {"a link may have any name", "/tmp/x", "operetta rbac", "  operetta rbac ./cue/..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if code := run(t.Context(), []string{"rbac", "--help"}, streams{in: strings.NewReader(""), out: &out, err: &out, program: tc.program}); code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+			if text := out.String(); !strings.Contains(text, "Usage:\n  "+tc.usage+" [packages]") || !strings.Contains(text, "\n"+tc.example) {
+				t.Errorf("%s:\n%s", tc.reason, text)
+			}
+		})
 	}
 }

@@ -130,6 +130,7 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.options.MetricsAddress, "metrics-bind-address", "", "address for Prometheus metrics, such as 127.0.0.1:8080; port 0 picks a free port and logs it; off by default")
 	flags.BoolVar(&f.options.MetricsSecure, "metrics-secure", true, "serve metrics over TLS, to users whom the API server allows to get /metrics; --metrics-secure=false serves everybody, unencrypted")
+	flags.StringVar(&f.options.MetricsTokenFile, "metrics-token-file", "", "file with the token of those who may read metrics; by default the API server is asked who may")
 	flags.StringVar(&f.options.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for the metrics; by default a self-signed certificate")
 	flags.StringVar(&f.options.HealthAddress, "health-probe-bind-address", "", "address for /healthz and /readyz, such as 127.0.0.1:8081; port 0 picks a free port; off by default")
 	flags.DurationVar(&f.options.StepLimit, "step-limit", defaultStepLimit, "how long one step of a custom resource may take, without a response from the API server, before /healthz fails; 0 means no limit")
@@ -150,6 +151,9 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 func (f *runFlags) check() error {
 	if _, err := f.packages.check(); err != nil {
 		return err
+	}
+	if f.options.MetricsTokenFile != "" && !f.options.MetricsSecure {
+		return usageError{errors.New("--metrics-token-file: a token must not travel unencrypted; leave --metrics-secure=false out")}
 	}
 	return errors.Join(f.webhooks.check(&f.options), f.dryRun.check())
 }

@@ -42,6 +42,8 @@ type Selection struct {
 	Labels map[string]string
 	// Limit bounds a live list; 0 means no limit.
 	Limit int64
+	// OnlyMetadata makes a live list return the metadata of the objects, and nothing else of them.
+	OnlyMetadata bool
 }
 
 // Scope says whether the objects of a kind have a namespace.

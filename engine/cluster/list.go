@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -19,7 +20,39 @@ func (l *Live) ListCached(ctx context.Context, s Selection) ([]*unstructured.Uns
 
 // ListLive implements Cluster.
 func (l *Live) ListLive(ctx context.Context, s Selection) ([]*unstructured.Unstructured, error) {
+	if s.OnlyMetadata {
+		return listMetadata(ctx, l.Direct, s)
+	}
 	return List(ctx, l.Direct, s)
+}
+
+// metadataPage is how many objects one request for metadata returns.
+const metadataPage = 500
+
+// listMetadata returns the metadata of the objects of a selection, sorted by name.
+func listMetadata(ctx context.Context, from client.Reader, s Selection) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	list := &metav1.PartialObjectMetadataList{}
+	for {
+		list.SetGroupVersionKind(s.Kind.GroupVersion().WithKind(s.Kind.Kind + "List"))
+		err := from.List(ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels(s.Labels), client.Limit(metadataPage), client.Continue(list.Continue))
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", s.Kind.Kind, err)
+		}
+		for i := range list.Items {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+			if err != nil {
+				return nil, fmt.Errorf("listing %s: %w", s.Kind.Kind, err)
+			}
+			u := &unstructured.Unstructured{Object: content}
+			u.SetGroupVersionKind(s.Kind)
+			out = append(out, u)
+		}
+		if list.Continue == "" {
+			slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+			return out, nil
+		}
+	}
 }
 
 // List returns the objects of a selection that a reader has, sorted by name.

@@ -168,6 +168,13 @@ func (l *Live) Probe(ctx context.Context, object *unstructured.Unstructured) err
 	return nil
 }
 
+// mayBeRefusedKey is the key of contexts whose requests may be refused.
+type mayBeRefusedKey struct{}
+
+// MayBeRefused reports whether a request of a context may well be refused: it looks for objects of all kinds, also
+// of those that the operator may not list.
+func MayBeRefused(ctx context.Context) bool { return ctx.Value(mayBeRefusedKey{}) != nil }
+
 // Owned implements Cluster.
 //
 // The operator cannot have a kind in its cache that it may not list, so it has written no object of
@@ -179,6 +186,7 @@ func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*un
 	}
 	var out []*unstructured.Unstructured
 	looked := lookup{}
+	ctx = context.WithValue(ctx, mayBeRefusedKey{}, true)
 	for _, kind := range kinds {
 		if scope, err := l.Scope(ctx, kind); namespace != "" && err == nil && scope == ClusterScoped {
 			continue

@@ -39,6 +39,9 @@ type Options struct {
 	// the certificate, tls.crt and tls.key, which may change; "" makes one that nobody else has signed.
 	MetricsSecure  bool
 	MetricsCertDir string
+	// MetricsTokenFile has the token of those who may get /metrics, in place of asking the API server: an operator
+	// of one namespace may not ask it.
+	MetricsTokenFile string
 	// Tracer makes a trace of each rollout; nil makes none.
 	Tracer trace.Tracer
 	// Ready errors while the process is not ready; nil never does.

@@ -58,12 +58,16 @@ func serveMetrics(mgr manager.Manager, o Options) error {
 	})
 }
 
-// metricsHandler returns the handler of metrics. If they are secure, the API server says who may read them: its
+// metricsHandler returns the handler of metrics. If they are secure, a token in a file or else the API server says who may read them: its
 // TokenReview says whose token a scraper has, and its SubjectAccessReview whether that user may get /metrics.
 func metricsHandler(mgr manager.Manager, o Options) (http.Handler, error) {
 	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	if !o.MetricsSecure {
 		return handler, nil
+	}
+	if o.MetricsTokenFile != "" {
+		_, err := readMetricsToken(o.MetricsTokenFile)
+		return withToken(o.MetricsTokenFile, o.Log.WithName("metrics"), handler), err
 	}
 	filter, err := filters.WithAuthenticationAndAuthorization(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

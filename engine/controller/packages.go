@@ -45,6 +45,7 @@ func (m *Manager) ServePackages(e packages.Examiner, selector labels.Selector) (
 		ConfigMaps: sourceConfigMaps{inputs}, Examiner: e, Server: m, Recorder: m.recorder(), Selector: selector,
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
+	r.Await()
 	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", r.Step, nil)
 	if err != nil {
 		return nil, err

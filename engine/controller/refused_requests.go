@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/cluster"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -32,8 +34,21 @@ type refusedRequests struct {
 	by map[permission]*refusal
 }
 
-// A permission is a verb on a resource in a namespace, or in all for "".
-type permission struct{ verb, group, resource, subresource, namespace string }
+// A permission is a verb on a resource in a namespace, or in all for "", and on the object of a name, or on
+// all for "".
+type permission struct{ verb, group, resource, subresource, namespace, name string }
+
+// of returns the permission for an object.
+func (p permission) of(name string) permission {
+	p.name = name
+	return p
+}
+
+// everywhere returns the permission in all namespaces.
+func (p permission) everywhere() permission {
+	p.namespace, p.name = "", ""
+	return p
+}
 
 // A refusal is what is known of a permission that a request lacked.
 type refusal struct {
@@ -42,7 +57,18 @@ type refusal struct {
 	next    time.Time
 	asked   bool
 	granted bool
-	waiting map[waiterKey]func()
+	// rounds is how often it was asked about.
+	rounds  int
+	waiting map[waiterKey]*waiting
+}
+
+// waiting is a resource that waits for a permission.
+type waiting struct {
+	enqueue func()
+	// name is the object of the request that was refused: a role may allow it by its name.
+	name string
+	// noted is when a request was refused last, and asked when it was asked about by name.
+	noted, asked time.Time
 }
 
 // A waiterKey is a resource that waits, by its controller.
@@ -75,7 +101,7 @@ func ask(c client.Client) func(context.Context, permission) (bool, error) {
 	return func(ctx context.Context, p permission) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.subresource, Namespace: p.namespace,
+				Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.subresource, Namespace: p.namespace, Name: p.name,
 			},
 		}}
 		err := c.Create(ctx, review)
@@ -89,17 +115,20 @@ func (r *refusedRequests) note(lacked []permission, w waiter) {
 	defer r.mu.Unlock()
 	now := r.now()
 	for _, p := range lacked {
+		name := p.name
+		p = p.of("")
 		known := r.by[p]
 		switch {
 		case known != nil && known.granted && now.Before(known.next):
 			continue
 		case known != nil && !known.granted:
-			known.waiting[w.waiterKey] = w.enqueue
+			known.wait(w, name, now)
 			continue
-		case known == nil && len(r.by) >= maxRefusals:
+		case known == nil && !r.room(w.Namespace):
 			continue // its resources are retried all the same
 		}
-		r.by[p] = &refusal{next: now, waiting: map[waiterKey]func(){w.waiterKey: w.enqueue}}
+		r.by[p] = &refusal{next: now, waiting: map[waiterKey]*waiting{}}
+		r.by[p].wait(w, name, now)
 		select {
 		case r.noted <- struct{}{}:
 		default:
@@ -107,12 +136,47 @@ func (r *refusedRequests) note(lacked []permission, w waiter) {
 	}
 }
 
-// maxRefusals bounds how many permissions are asked about: a forged status may name many namespaces.
-// refusalsAtOnce bounds how many of them in one interval.
+// wait notes that a resource waits.
+func (f *refusal) wait(w waiter, name string, now time.Time) {
+	if f.waiting[w.waiterKey] == nil {
+		f.waiting[w.waiterKey] = &waiting{}
+	}
+	one := f.waiting[w.waiterKey]
+	one.enqueue, one.name, one.noted = w.enqueue, name, now
+}
+
+// waitsIn reports whether a resource of a namespace waits.
+func (f *refusal) waitsIn(namespace string) bool {
+	for key := range f.waiting {
+		if key.Namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// room reports whether one more permission may be noted for a resource of a namespace.
+func (r *refusedRequests) room(namespace string) bool {
+	ofIt := 0
+	for _, known := range r.by {
+		if known.waitsIn(namespace) {
+			ofIt++
+		}
+	}
+	return len(r.by) < maxRefusals && ofIt < maxRefusalsOfOne
+}
+
+// maxRefusals bounds how many permissions are asked about, and maxRefusalsOfOne how many for the resources of
+// one namespace: a forged status may name many namespaces. refusalsAtOnce bounds how many of them in one
+// interval.
 const (
-	maxRefusals    = 200
-	refusalsAtOnce = 20
+	maxRefusals      = 200
+	maxRefusalsOfOne = 40
+	refusalsAtOnce   = 20
 )
+
+// namedEach is how many rounds there are for each in which a permission is asked about by the name of an object.
+const namedEach = 2
 
 // Start implements manager.Runnable.
 func (r *refusedRequests) Start(ctx context.Context) error {
@@ -130,27 +194,54 @@ func (r *refusedRequests) Start(ctx context.Context) error {
 }
 
 // askDue asks about the permissions that are due, the longest first, and enqueues what waits for those
-// that are there.
+// that are there. If several namespaces lack one, it is asked about in all namespaces first.
 func (r *refusedRequests) askDue(ctx context.Context) {
-	for _, p := range r.due() {
-		allowed, err := r.allowed(ctx, p)
+	due := r.due()
+	for p, all := range r.widespread(due) {
+		if allowed, err := r.allowed(ctx, p); !allowed || err != nil {
+			continue
+		}
+		for _, one := range all {
+			run(r.answered(one, true))
+		}
+	}
+	for _, p := range due {
 		if ctx.Err() != nil {
 			return
 		}
-		for _, enqueue := range r.answered(p, allowed && err == nil) {
-			enqueue()
+		if !r.isDue(p) {
+			continue // it was answered for all namespaces
+		}
+		allowed, err := r.allowed(ctx, p)
+		run(r.answered(p, allowed && err == nil))
+		if allowed || err != nil {
+			continue
+		}
+		if name := r.nameToAsk(p); name != "" {
+			allowed, err = r.allowed(ctx, p.of(name))
+			run(r.answeredFor(p, name, allowed && err == nil))
 		}
 	}
 }
 
-// due returns the permissions to ask about now. It forgets those that were there long ago.
+func run(all []func()) {
+	for _, f := range all {
+		f()
+	}
+}
+
+// due returns the permissions to ask about now. It forgets those that were there long ago, and those for
+// which nothing waits any more: what waits is retried, and refused again, at least every few minutes.
 func (r *refusedRequests) due() []permission {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	var out []permission
 	for p, known := range r.by {
+		maps.DeleteFunc(known.waiting, func(_ waiterKey, w *waiting) bool { return now.Sub(w.noted) > forgetRefusal })
 		switch {
+		case !known.granted && len(known.waiting) == 0:
+			delete(r.by, p)
 		case now.Before(known.next):
 		case known.granted:
 			delete(r.by, p)
@@ -160,6 +251,31 @@ func (r *refusedRequests) due() []permission {
 	}
 	slices.SortFunc(out, func(a, b permission) int { return r.by[a].next.Compare(r.by[b].next) })
 	return out[:min(len(out), refusalsAtOnce)]
+}
+
+// isDue reports whether a permission was not answered since it became due.
+func (r *refusedRequests) isDue(p permission) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.by[p]
+	return known != nil && !known.granted && !r.now().Before(known.next)
+}
+
+// widespread returns the permissions in all namespaces that stand for several, of which one is due.
+func (r *refusedRequests) widespread(due []permission) map[permission][]permission {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[permission][]permission{}
+	for _, p := range due {
+		out[p.everywhere()] = nil
+	}
+	for p, known := range r.by {
+		if all, is := out[p.everywhere()]; is && !known.granted {
+			out[p.everywhere()] = append(all, p)
+		}
+	}
+	maps.DeleteFunc(out, func(_ permission, all []permission) bool { return len(all) < 2 })
+	return out
 }
 
 // answered records an answer, and returns what to enqueue.
@@ -172,17 +288,77 @@ func (r *refusedRequests) answered(p permission, allowed bool) []func() {
 	}
 	first := !known.asked
 	known.asked, known.next = true, r.now().Add(refusedInterval-refusedInterval/10) // the tick comes a little early, too
+	known.rounds++
 	switch {
 	case !allowed:
 		return nil
 	case first:
-		known.granted, known.waiting, known.next = true, nil, r.now().Add(deniedInterval)
+		r.deniedByAdmission(known)
 		return nil
 	}
 	delete(r.by, p)
 	var out []func()
-	for _, enqueue := range known.waiting {
-		out = append(out, enqueue)
+	for _, w := range known.waiting {
+		out = append(out, w.enqueue)
+	}
+	return out
+}
+
+// deniedByAdmission notes that the operator has a permission although a request was refused.
+func (r *refusedRequests) deniedByAdmission(known *refusal) {
+	known.granted, known.waiting, known.next = true, nil, r.now().Add(deniedInterval)
+}
+
+// nameToAsk returns the name of the object by which a permission is to be asked about in this round, or "":
+// that of the resource for which it was asked about the longest ago.
+func (r *refusedRequests) nameToAsk(p permission) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.by[p]
+	if known == nil || (known.rounds-1)%namedEach != 0 {
+		return ""
+	}
+	var next *waiting
+	for _, w := range known.waiting {
+		if w.name != "" && (next == nil || w.asked.Before(next.asked)) {
+			next = w
+		}
+	}
+	if next == nil {
+		return ""
+	}
+	return next.name
+}
+
+// answeredFor records an answer about the object of a name, and returns what to enqueue.
+func (r *refusedRequests) answeredFor(p permission, name string, allowed bool) []func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.by[p]
+	if known == nil {
+		return nil
+	}
+	var out []func()
+	for key, w := range known.waiting {
+		if w.name != name {
+			continue
+		}
+		first := w.asked.IsZero()
+		w.asked = r.now()
+		if !allowed {
+			continue
+		}
+		delete(known.waiting, key)
+		if !first {
+			out = append(out, w.enqueue)
+		}
+	}
+	switch {
+	case len(known.waiting) > 0:
+	case len(out) > 0:
+		delete(r.by, p)
+	default:
+		r.deniedByAdmission(known)
 	}
 	return out
 }
@@ -207,7 +383,7 @@ func (t refusalTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || out.StatusCode != http.StatusForbidden {
 		return out, err
 	}
-	if w, ok := req.Context().Value(waiterContextKey{}).(waiter); ok {
+	if w, ok := req.Context().Value(waiterContextKey{}).(waiter); ok && !cluster.MayBeRefused(req.Context()) {
 		t.refused.note(permissionsFor(req), w)
 	}
 	return out, nil
@@ -237,6 +413,9 @@ func permissionsFor(req *http.Request) []permission {
 		p.namespace, parts = parts[1], parts[2:]
 	}
 	p.resource = parts[0]
+	if len(parts) > 1 {
+		p.name = parts[1]
+	}
 	if len(parts) > 2 {
 		p.subresource = parts[2]
 	}

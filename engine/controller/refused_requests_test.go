@@ -20,12 +20,12 @@ func TestARefusedRequestTellsWhichPermissionsItMayLack(t *testing.T) {
 		method, path string
 		want         []permission
 	}{
-		"Apply":         {"an apply that creates needs create", http.MethodPatch, "/api/v1/namespaces/a/services/web", []permission{{"patch", "", "services", "", "a"}, {"create", "", "services", "", "a"}}},
-		"Status":        {"a subresource has permissions of its own", http.MethodPatch, "/apis/example.com/v1/namespaces/a/shops/x/status", []permission{{"patch", "example.com", "shops", "status", "a"}, {"create", "example.com", "shops", "status", "a"}}},
-		"ClusterScoped": {"a namespace is an object like others", http.MethodDelete, "/api/v1/namespaces/a", []permission{{"delete", "", "namespaces", "", ""}}},
-		"Get":           {"a path with a name is a get", http.MethodGet, "/apis/apps/v1/namespaces/a/deployments/web", []permission{{"get", "apps", "deployments", "", "a"}}},
-		"List":          {"a path without a name is a list", http.MethodGet, "/api/v1/namespaces/a/pods", []permission{{"list", "", "pods", "", "a"}}},
-		"Prefix":        {"the API server may be behind a path", http.MethodPut, "/clusters/one/api/v1/namespaces/a/services/web", []permission{{"update", "", "services", "", "a"}}},
+		"Apply":         {"an apply that creates needs create", http.MethodPatch, "/api/v1/namespaces/a/services/web", []permission{{"patch", "", "services", "", "a", "web"}, {"create", "", "services", "", "a", "web"}}},
+		"Status":        {"a subresource has permissions of its own", http.MethodPatch, "/apis/example.com/v1/namespaces/a/shops/x/status", []permission{{"patch", "example.com", "shops", "status", "a", "x"}, {"create", "example.com", "shops", "status", "a", "x"}}},
+		"ClusterScoped": {"a namespace is an object like others", http.MethodDelete, "/api/v1/namespaces/a", []permission{{"delete", "", "namespaces", "", "", "a"}}},
+		"Get":           {"a path with a name is a get", http.MethodGet, "/apis/apps/v1/namespaces/a/deployments/web", []permission{{"get", "apps", "deployments", "", "a", "web"}}},
+		"List":          {"a path without a name is a list", http.MethodGet, "/api/v1/namespaces/a/pods", []permission{{"list", "", "pods", "", "a", ""}}},
+		"Prefix":        {"the API server may be behind a path", http.MethodPut, "/clusters/one/api/v1/namespaces/a/services/web", []permission{{"update", "", "services", "", "a", "web"}}},
 		"NoResource":    {"discovery is about no resource", http.MethodGet, "/apis/apps/v1", nil},
 		"Nothing":       {"another server is not understood", http.MethodGet, "/healthz", nil},
 	} {
@@ -42,12 +42,20 @@ func TestARefusedRequestTellsWhichPermissionsItMayLack(t *testing.T) {
 // reviews answers questions about permissions, and counts them.
 type reviews struct {
 	allowed bool
-	err     error
-	asked   int
+	// only is the permission that is there, in place of allowed.
+	only  *permission
+	err   error
+	asked int
+	// questions are all that were asked.
+	questions []permission
 }
 
-func (r *reviews) ask(context.Context, permission) (bool, error) {
+func (r *reviews) ask(_ context.Context, p permission) (bool, error) {
 	r.asked++
+	r.questions = append(r.questions, p)
+	if r.only != nil {
+		return p == *r.only, r.err
+	}
 	return r.allowed, r.err
 }
 
@@ -120,12 +128,103 @@ func TestADenialByAdmissionIsNoMissingPermission(t *testing.T) {
 func TestForgedNamespacesDoNotFillTheMemoryOfRefusals(t *testing.T) {
 	t.Parallel()
 	r := &reviews{}
-	refused, _, note, _ := refusals(r)
-	for i := range 10 * maxRefusals {
-		note("a", permission{verb: "create", namespace: time.Duration(i).String()})
+	refused, now, _, _ := refusals(r)
+	forge := func(namespace string) {
+		for i := range 10 * maxRefusals {
+			*now = now.Add(time.Nanosecond)
+			key := waiterKey{"shop", ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}}}
+			refused.note([]permission{{verb: "create", namespace: time.Duration(i).String() + namespace}}, waiter{key, func() {}})
+		}
+	}
+	forge("hostile")
+	if len(refused.by) != maxRefusalsOfOne {
+		t.Errorf("%d permissions are remembered for one namespace, want %d", len(refused.by), maxRefusalsOfOne)
+	}
+	for i := range 2 * maxRefusals / maxRefusalsOfOne {
+		forge(time.Duration(i).String())
 	}
 	refused.askDue(t.Context())
-	if len(refused.by) != maxRefusals || r.asked != refusalsAtOnce {
-		t.Errorf("%d permissions are remembered and %d asked about, want %d and %d", len(refused.by), r.asked, maxRefusals, refusalsAtOnce)
+	if len(refused.by) != maxRefusals || r.asked != refusalsAtOnce+1 {
+		t.Errorf("%d permissions are remembered and %d asked about, want %d and %d", len(refused.by), r.asked, maxRefusals, refusalsAtOnce+1)
+	}
+}
+
+func TestWhatWaitedForAPermissionAndIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	r := &reviews{}
+	refused, now, note, _ := refusals(r)
+	note("gone", permission{verb: "create"})
+	note("stays", permission{verb: "delete"})
+	for range int(forgetRefusal/lastRetry) + 1 {
+		*now = now.Add(lastRetry)
+		note("stays", permission{verb: "delete"}) // its reconcile is retried
+		refused.askDue(t.Context())
+	}
+	if _, kept := refused.by[permission{verb: "create"}]; kept {
+		t.Error("a permission is asked about for a resource that is gone")
+	}
+	if _, kept := refused.by[permission{verb: "delete"}]; !kept {
+		t.Error("a permission is forgotten that a resource waits for")
+	}
+}
+
+func TestAPermissionForANameIsAskedAboutByIt(t *testing.T) {
+	t.Parallel()
+	byName := permission{verb: "patch", resource: "services", namespace: "a", name: "web"}
+	for name, tc := range map[string]struct {
+		reason string
+		// grantedAt is the round before which the permission is granted; 0 is before the refusal.
+		grantedAt int
+		want      map[string]int
+	}{
+		"Granted": {"a role may name the object", 1, map[string]int{"web": 1}},
+		"Denied":  {"who has the permission was refused by admission", 0, map[string]int{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &reviews{only: &permission{}}
+			refused, now, note, enqueued := refusals(r)
+			note("web", byName)
+			note("other", byName.of("other"))
+			for round := range 4 * namedEach {
+				if round == tc.grantedAt {
+					r.only = &byName
+				}
+				refused.askDue(t.Context())
+				*now = now.Add(refusedInterval)
+			}
+			if diff := cmp.Diff(tc.want, enqueued); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if perRound := float64(r.asked) / float64(4*namedEach); perRound > 1+1.0/namedEach {
+				t.Errorf("%v questions in a round", perRound)
+			}
+		})
+	}
+}
+
+func TestAPermissionThatManyNamespacesLackIsAskedAboutOnce(t *testing.T) {
+	t.Parallel()
+	everywhere := permission{verb: "create", resource: "services"}
+	r := &reviews{only: &permission{}}
+	refused, now, note, enqueued := refusals(r)
+	want := map[string]int{}
+	for i := range maxRefusalsOfOne {
+		name := time.Duration(i).String()
+		p := everywhere
+		p.namespace = name
+		note(name, p)
+		want[name] = 1
+	}
+	refused.askDue(t.Context())
+	refused.askDue(t.Context()) // all of them were asked about once
+	*now = now.Add(refusedInterval)
+	r.only, r.questions = &everywhere, nil
+	refused.askDue(t.Context())
+	if diff := cmp.Diff([]permission{everywhere}, r.questions, cmp.AllowUnexported(permission{})); diff != "" {
+		t.Errorf("questions (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, enqueued); diff != "" {
+		t.Errorf("enqueued (-want +got):\n%s", diff)
 	}
 }

@@ -28,6 +28,9 @@ const (
 	// deniedInterval is how long a permission is not asked about again that the operator has, although a
 	// request was refused: admission has denied it.
 	deniedInterval = time.Minute
+	// forgetRefusal is how long a resource counts as waiting for a permission after its last refused request: what
+	// waits is retried more often than that.
+	forgetRefusal = 2 * lastRetry
 )
 
 // Workers and hung reconciles.

@@ -37,7 +37,7 @@ func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
 type operator struct {
 	*reconcile.Reconciler
 
-	// evaluates evaluates the resources.
+	// evaluates is what the resources are evaluated by.
 	evaluates reconcile.Package
 	clock     *clock
 }

@@ -118,7 +118,7 @@ func describe(u *unstructured.Unstructured) (Resource, ownership.Inventory) {
 	if err != nil {
 		r.Fault = "the inventory in the status cannot be read: " + err.Error()
 	}
-	r.Components = components(said.Components, inventory)
+	r.Components = components(status.ComponentTexts(s), inventory)
 	return r, inventory
 }
 
@@ -159,7 +159,7 @@ func attention(s map[string]any) []Condition {
 }
 
 // components returns the components of a status, and those that only an inventory has.
-func components(all []status.ComponentSummary, inventory ownership.Inventory) []Component {
+func components(all []status.ComponentText, inventory ownership.Inventory) []Component {
 	var out []Component
 	for _, said := range all {
 		c := Component{Name: said.Name, State: said.State, Reason: said.Reason, Message: said.Message, Blocks: said.Blocks}

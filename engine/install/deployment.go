@@ -47,13 +47,14 @@ func (o Options) container(packages []Package) corev1.Container {
 		get := &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")}
 		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: get}, PeriodSeconds: seconds}
 	}
+	ports := []corev1.ContainerPort{{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}}
+	if o.servesMetrics() {
+		ports = append([]corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}}, ports...)
+	}
 	return corev1.Container{
 		Name: "operetta", Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: o.Args(packages),
-		Ports: append([]corev1.ContainerPort{
-			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
-			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
-		}, o.webhookPorts()...),
+		Args:          o.Args(packages),
+		Ports:         append(ports, o.webhookPorts()...),
 		LivenessProbe: probe("/healthz", 20), ReadinessProbe: probe("/readyz", 10),
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("128Mi")},

@@ -28,6 +28,10 @@ type Options struct {
 	LeavesCRDs bool
 	// Webhooks says who makes the certificate of the webhooks, or that there are none.
 	Webhooks Certificates
+	// PackageSelector selects by labels the Packages of the cluster that are served; "" is all.
+	PackageSelector string
+	// MetricsTokenSecret is the Secret with the token of those who may read metrics; "" has the API server asked.
+	MetricsTokenSecret string
 	// ConfigMapFlag is the value of --config-map, or "".
 	ConfigMapFlag string
 }
@@ -45,6 +49,12 @@ const (
 	metricsPort    = 8080
 	healthPort     = 8081
 	packagesFolder = "/packages"
+)
+
+// The Secret with the token of metrics: its key, and the folder in which it is mounted.
+const (
+	tokenKey    = "token"
+	tokenFolder = "/metrics-token"
 )
 
 // maxConfigMap is how much of files a ConfigMap holds: the API server accepts a megabyte with the names.
@@ -74,8 +84,14 @@ func Of(packages []Package, o Options) ([]any, error) {
 		}
 		out = append(out, config)
 	}
-	return append(out, o.metrics(), o.networkPolicy(), o.disruptionBudget(), o.deployment(packages)), nil
+	if o.servesMetrics() {
+		out = append(out, o.metrics())
+	}
+	return append(out, o.networkPolicy(), o.disruptionBudget(), o.deployment(packages)), nil
 }
+
+// servesMetrics reports whether metrics can be read from outside the pod: only if somebody can say who may.
+func (o Options) servesMetrics() bool { return o.SecureMetrics || o.MetricsTokenSecret != "" }
 
 // named returns the metadata of an object in the operator's namespace.
 func (o Options) named(name string) metav1.ObjectMeta {
@@ -131,7 +147,10 @@ func (o Options) networkPolicy() *networkingv1.NetworkPolicy {
 	port := func(name string) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromString(name))}
 	}
-	ports := []networkingv1.NetworkPolicyPort{port("metrics"), port("health")}
+	ports := []networkingv1.NetworkPolicyPort{port("health")}
+	if o.servesMetrics() {
+		ports = append([]networkingv1.NetworkPolicyPort{port("metrics")}, ports...)
+	}
 	if o.Webhooks != NoWebhooks {
 		ports = append(ports, port("webhooks"))
 	}
@@ -156,6 +175,9 @@ func (o Options) Args(packages []Package) []string {
 	out := []string{"run"}
 	if o.PackageObjects {
 		out = append(out, "--packages-from-cluster")
+		if o.PackageSelector != "" {
+			out = append(out, "--package-selector="+o.PackageSelector)
+		}
 	}
 	for _, p := range packages {
 		out = append(out, path.Join(packagesFolder, p.Name, p.Dir))
@@ -173,10 +195,15 @@ func (o Options) Args(packages []Package) []string {
 		out = append(out, "--config-map="+o.ConfigMapFlag)
 	}
 	out = append(out, o.webhookArgs()...)
-	if !o.SecureMetrics {
+	metrics := fmt.Sprintf("--metrics-bind-address=:%d", metricsPort)
+	switch {
+	case o.MetricsTokenSecret != "":
+		out = append(out, "--metrics-token-file="+path.Join(tokenFolder, tokenKey))
+	case !o.SecureMetrics:
 		out = append(out, "--metrics-secure=false")
+		metrics = fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metricsPort)
 	}
-	return append(out, "--log=json", fmt.Sprintf("--health-probe-bind-address=:%d", healthPort), fmt.Sprintf("--metrics-bind-address=:%d", metricsPort), "--state-dir=/state")
+	return append(out, "--log=json", fmt.Sprintf("--health-probe-bind-address=:%d", healthPort), metrics, "--state-dir=/state")
 }
 
 // volumes returns the volumes of packages and where they are mounted.
@@ -197,6 +224,11 @@ func (o Options) volumes(packages []Package) ([]corev1.Volume, []corev1.VolumeMo
 	for _, name := range []string{"tmp", "state"} {
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+	}
+	if o.MetricsTokenSecret != "" {
+		secret := corev1.SecretVolumeSource{SecretName: o.MetricsTokenSecret, Items: []corev1.KeyToPath{{Key: tokenKey, Path: tokenKey}}}
+		volumes = append(volumes, corev1.Volume{Name: "metrics-token", VolumeSource: corev1.VolumeSource{Secret: &secret}})
+		mounts = append(mounts, corev1.VolumeMount{Name: "metrics-token", MountPath: tokenFolder, ReadOnly: true})
 	}
 	more, at := o.webhookVolumes()
 	return append(volumes, more...), append(mounts, at...)

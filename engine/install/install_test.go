@@ -11,24 +11,29 @@ import (
 
 func TestArgumentsFollowFromOptions(t *testing.T) {
 	t.Parallel()
-	always := []string{"--metrics-secure=false", "--log=json", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--state-dir=/state"}
+	const address = "--metrics-bind-address="
+	always := []string{"--log=json", "--health-probe-bind-address=:8081", address + ":8080", "--state-dir=/state"}
+	alone := []string{"--metrics-secure=false", "--log=json", "--health-probe-bind-address=:8081", address + "127.0.0.1:8080", "--state-dir=/state"}
 	for name, tc := range map[string]struct {
 		reason   string
 		options  Options
 		packages []Package
 		want     []string
 	}{
-		"Plain":       {"a folder without a module is mounted as it is", Options{}, []Package{{Name: "shop", Dir: "."}}, []string{"run", "/packages/shop"}},
-		"Module":      {"a package runs in its folder of the module", Options{}, []Package{{Name: "shop", Dir: "cue/shop"}}, []string{"run", "/packages/shop/cue/shop"}},
-		"Namespace":   {"an operator of one namespace installs no definitions", Options{Options: rbac.Options{Namespace: "a"}, LeavesCRDs: true}, nil, []string{"run", "--namespace=a", "--crds=leave"}},
-		"Lease":       {"each operator of a namespace has its Lease", Options{Options: rbac.Options{LeaderElectionID: "x"}}, nil, []string{"run", "--leader-elect", "--leader-election-id=x"}},
-		"Webhooks":    {"the operator keeps its certificate", Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: Operator}, nil, []string{"run", "--webhook-bind-address=:9443", "--webhook-secret=home/op-webhooks", "--webhook-service=home/op-webhooks", "--webhook-configuration=op-webhooks.home"}},
-		"CertManager": {"somebody else keeps the certificate", Options{Webhooks: CertManager}, nil, []string{"run", "--webhook-bind-address=:9443", "--webhook-cert-dir=/webhook-certificate"}},
-		"Configuring": {"the configuration is that of the roles", Options{ConfigMapFlag: "a/b"}, nil, []string{"run", "--config-map=a/b"}},
+		"Plain":       {"a folder without a module is mounted as it is", Options{}, []Package{{Name: "shop", Dir: "."}}, append([]string{"run", "/packages/shop"}, alone...)},
+		"Module":      {"a package runs in its folder of the module", Options{}, []Package{{Name: "shop", Dir: "cue/shop"}}, append([]string{"run", "/packages/shop/cue/shop"}, alone...)},
+		"Namespace":   {"an operator of one namespace installs no definitions", Options{Options: rbac.Options{Namespace: "a"}, LeavesCRDs: true}, nil, append([]string{"run", "--namespace=a", "--crds=leave"}, alone...)},
+		"Lease":       {"each operator of a namespace has its Lease", Options{Options: rbac.Options{LeaderElectionID: "x"}}, nil, append([]string{"run", "--leader-elect", "--leader-election-id=x"}, alone...)},
+		"Configuring": {"the configuration is that of the roles", Options{ConfigMapFlag: "a/b"}, nil, append([]string{"run", "--config-map=a/b"}, alone...)},
+		"Asking":      {"the API server says who may read metrics", Options{Options: rbac.Options{SecureMetrics: true}}, nil, append([]string{"run"}, always...)},
+		"Token":       {"a token says it where the API server may not be asked", Options{MetricsTokenSecret: "x"}, nil, append([]string{"run", "--metrics-token-file=/metrics-token/token"}, always...)},
+		"Selecting":   {"another operator serves the other Packages", Options{Options: rbac.Options{PackageObjects: true}, PackageSelector: "a=b"}, nil, append([]string{"run", "--packages-from-cluster", "--package-selector=a=b"}, alone...)},
+		"Webhooks":    {"the operator keeps its certificate", Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: Operator}, nil, append([]string{"run", "--webhook-bind-address=:9443", "--webhook-secret=home/op-webhooks", "--webhook-service=home/op-webhooks", "--webhook-configuration=op-webhooks.home"}, alone...)},
+		"CertManager": {"somebody else keeps the certificate", Options{Webhooks: CertManager}, nil, append([]string{"run", "--webhook-bind-address=:9443", "--webhook-cert-dir=/webhook-certificate"}, alone...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(append(tc.want, always...), tc.options.Args(tc.packages)); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.options.Args(tc.packages)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 )
@@ -68,4 +70,33 @@ func (r *Reconciler) release(was, now schema.GroupKind) {
 	if was != now {
 		delete(r.claims, was)
 	}
+}
+
+// A KindHeldError says that the definition of a kind is that of a Package which another operator serves.
+type KindHeldError struct{ Definition, Package string }
+
+// Error names both.
+func (e *KindHeldError) Error() string {
+	return fmt.Sprintf("CustomResourceDefinition %s is that of Package %s, which another operator serves; delete that Package first", e.Definition, e.Package)
+}
+
+// install writes the definition of a Package. It errors with a KindHeldError if the present one is that of a
+// Package that this operator does not select: the operator of that Package knows nothing of claims here.
+func (r *Reconciler) install(ctx context.Context, p Package, definition *apiextensionsv1.CustomResourceDefinition) error {
+	return r.Examiner.InstallCRD(ctx, definition, func(ctx context.Context, owner string) error {
+		if owner == p.Name || owner == "" { // who has removed the label meanwhile has not replaced the definition
+			return nil
+		}
+		u, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: Kind, Name: owner})
+		if err != nil {
+			return fmt.Errorf("looking for Package %s: %w", owner, err)
+		}
+		if u == nil || r.Selector.Matches(labels.Set(u.GetLabels())) {
+			return nil // there is none, or its claim is known here
+		}
+		if served := servedKind(u); served.Kind != "" && served.GroupKind() != (schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}) {
+			return nil // it has gone over to another kind
+		}
+		return &KindHeldError{definition.Name, owner}
+	})
 }

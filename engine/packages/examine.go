@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"operetta.dev/engine/fault"
@@ -17,8 +16,9 @@ type examination struct {
 	cancel context.CancelFunc
 	// done is closed when candidate and err are set.
 	done chan struct{}
-	// began is when it began.
-	began     time.Time
+	// at is when it ended, and tries is how many examinations of the content were ended before it.
+	at        time.Time
+	tries     int
 	candidate Candidate
 	err       error
 }
@@ -35,34 +35,65 @@ func (e *examination) ended() bool {
 
 // outdated reports whether a check that was ended is to be repeated.
 func (e *examination) outdated(now time.Time) bool {
-	if !e.ended() || e.err == nil || now.Sub(e.began) < examineAgain {
+	if !e.ended() || e.err == nil || now.Sub(e.at) < e.again() {
 		return false
 	}
 	_, certain := errors.AsType[fault.Faults](e.err)
 	return !certain
 }
 
+// again returns after what time a check that was ended is repeated. One that is always ended takes ever less
+// of the time of others.
+func (e *examination) again() time.Duration {
+	delay := examineAgain
+	for range e.tries {
+		delay = min(2*delay, examineSeldom)
+	}
+	return delay
+}
+
 // examine returns the examination of a content, which it begins if there is none.
-func (r *Reconciler) examine(ctx context.Context, name string, s *state, snapshot *source.Snapshot) *examination {
+func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) (*examination, error) {
 	digest := snapshot.Digest()
-	if e := s.exams[digest]; e != nil && !e.outdated(r.Now()) {
-		return e
+	before := s.exams[digest]
+	if before != nil && !before.outdated(r.Now()) {
+		return before, nil
+	}
+	last, err := r.lastGood(ctx, p, s)
+	if err != nil {
+		return nil, err
 	}
 	wanted := []string{digest, s.content.digest()}
-	if len(s.revisions) > 0 {
-		wanted = append(wanted, s.revisions[0].digest)
+	urgent := changed
+	if last != nil {
+		wanted = append(wanted, last.digest)
+		if last.digest == digest {
+			urgent = accepted
+		}
+	}
+	e := &examination{done: make(chan struct{})}
+	if before != nil {
+		urgent, e.tries = repeated, before.tries+1
 	}
 	s.keepExams(wanted...)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
-	e := &examination{cancel: cancel, done: make(chan struct{}), began: r.Now()}
+	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
 	s.exams[digest] = e
-	go func() {
-		defer cancel()
-		e.candidate, e.err = r.Examiner.Examine(ctx, snapshot)
-		close(e.done)
-		r.Enqueue(name)
-	}()
-	return e
+	go r.runExamination(ctx, p.Name, e, r.exams.enter(urgent), snapshot)
+	r.first.came(p.Name)
+	return e, nil
+}
+
+// runExamination examines a content when it is its turn, and has the Package stepped then.
+func (r *Reconciler) runExamination(ctx context.Context, name string, e *examination, mine *queued, snapshot *source.Snapshot) {
+	defer e.cancel()
+	end, err := r.exams.take(ctx, mine, r.Examiner.Slots(), r.first.incomplete)
+	if err == nil {
+		e.candidate, err = r.Examiner.Examine(ctx, snapshot)
+		end()
+	}
+	e.err, e.at = err, r.Now()
+	close(e.done)
+	r.Enqueue(name)
 }
 
 // keepExams ends and forgets all examinations but those of some contents.
@@ -73,67 +104,4 @@ func (s *state) keepExams(digests ...string) {
 			delete(s.exams, digest)
 		}
 	}
-}
-
-// firstLoads knows the Packages that existed when the process began, until each has been tried.
-type firstLoads struct {
-	mu       sync.Mutex
-	expected map[string]bool
-	done     map[string]bool
-	all      chan struct{}
-}
-
-// Loaded returns a channel that is closed once each Package that existed at the start has been tried.
-func (r *Reconciler) Loaded() <-chan struct{} {
-	r.first.mu.Lock()
-	defer r.first.mu.Unlock()
-	return r.first.channel()
-}
-
-// Expect says which Packages exist at the start.
-func (r *Reconciler) Expect(names []string) {
-	f := &r.first
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.expected = map[string]bool{}
-	for _, name := range names {
-		if !f.done[name] {
-			f.expected[name] = true
-		}
-	}
-	f.closeIfEmpty()
-}
-
-// tried says that a Package has been tried.
-func (f *firstLoads) tried(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.expected == nil {
-		if f.done == nil {
-			f.done = map[string]bool{}
-		}
-		f.done[name] = true
-		return
-	}
-	delete(f.expected, name)
-	f.closeIfEmpty()
-}
-
-func (f *firstLoads) closeIfEmpty() {
-	f.done = nil
-	if len(f.expected) > 0 {
-		return
-	}
-	select {
-	case <-f.channel():
-	default:
-		close(f.channel())
-	}
-}
-
-func (f *firstLoads) channel() chan struct{} {
-	if f.all == nil {
-		f.all = make(chan struct{})
-	}
-	return f.all
 }

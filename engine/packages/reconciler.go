@@ -32,9 +32,15 @@ type Examiner interface {
 	// Examine checks a version of a package where it can do no harm, and compiles it. It errors with
 	// fault.Faults if the package is wrong.
 	Examine(ctx context.Context, s *source.Snapshot) (Candidate, error)
+	// Slots returns how many contents it examines at a time.
+	Slots() int
 	// InstallCRD makes the cluster serve a definition. It errors with a ForeignCRDError if the definition
-	// of the cluster is not that of a package.
-	InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error
+	// of the cluster is not that of a package. If it is that of another package, which its label names, it
+	// is replaced unless mayReplace errors.
+	InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(ctx context.Context, owner string) error) error
+	// Defined returns the kinds whose definitions have the label of a package. Only who may write
+	// CustomResourceDefinitions can forge that.
+	Defined(ctx context.Context, name string) ([]schema.GroupVersionKind, error)
 }
 
 // A Server runs the controllers of packages; controller.Manager is one.
@@ -105,6 +111,7 @@ type Reconciler struct {
 	// claims are the Packages that serve a kind, or are about to.
 	claims map[schema.GroupKind]string
 	first  firstLoads
+	exams  examQueue
 }
 
 // state is what is known of one Package between steps. Only one step of a Package runs at a time.
@@ -257,7 +264,7 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 	case same && s.outdated == "" && s.defined == s.served.Digest():
 		return
 	case same:
-		out.problem = r.mend(ctx, s)
+		out.problem = r.mend(ctx, p, s)
 		return
 	case p.deleted():
 		out.problem = &problem{stage: holding, reason: ReasonDeleting, message: "the Package is being deleted, and takes over no changes"}
@@ -266,12 +273,16 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		out.problem = &problem{stage: holding, reason: ReasonPaused, message: "the Package is paused, and takes over no changes"}
 		return
 	}
-	exam := r.examine(ctx, p.Name, s, s.content.snapshot)
+	exam, err := r.examine(ctx, p, s, s.content.snapshot)
+	if err != nil {
+		out.problem = &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
+		return
+	}
 	if out.pending = !exam.ended(); out.pending {
 		return
 	}
 	if exam.err != nil {
-		out.problem = broken(exam.err)
+		out.problem = broken(exam)
 		return
 	}
 	if out.problem = r.approval(ctx, p, s); out.problem == nil {
@@ -297,8 +308,8 @@ func (r *Reconciler) approval(ctx context.Context, p Package, s *state) *problem
 }
 
 // mend says that the content of the source is what is served, again.
-func (r *Reconciler) mend(ctx context.Context, s *state) *problem {
-	if err := r.define(ctx, s); err != nil {
+func (r *Reconciler) mend(ctx context.Context, p Package, s *state) *problem {
+	if err := r.define(ctx, p, s); err != nil {
 		return notInstalled(err)
 	}
 	if err := r.Server.Outdated(ctx, s.served, ""); err != nil {
@@ -310,11 +321,11 @@ func (r *Reconciler) mend(ctx context.Context, s *state) *problem {
 
 // define writes the definition of what is served again, if that of another content took its place: objects
 // would lose the fields that the other one lacks.
-func (r *Reconciler) define(ctx context.Context, s *state) error {
+func (r *Reconciler) define(ctx context.Context, p Package, s *state) error {
 	if s.defined == s.served.Digest() {
 		return nil
 	}
-	if err := r.Examiner.InstallCRD(ctx, s.crd); err != nil {
+	if err := r.install(ctx, p, s.crd); err != nil {
 		return err
 	}
 	s.defined = s.served.Digest()
@@ -322,12 +333,12 @@ func (r *Reconciler) define(ctx context.Context, s *state) error {
 }
 
 // broken returns why a package is not accepted.
-func broken(err error) *problem {
-	if faults, ok := errors.AsType[fault.Faults](err); ok {
+func broken(e *examination) *problem {
+	if faults, ok := errors.AsType[fault.Faults](e.err); ok {
 		return &problem{stage: loading, reason: ReasonBroken, message: faults.Error(), faults: faults}
 	}
 	// A worker has died. That may be due to the machine, so it is tried again.
-	return &problem{stage: loading, reason: ReasonCheckFailed, message: err.Error(), again: examineAgain}
+	return &problem{stage: loading, reason: ReasonCheckFailed, message: e.err.Error(), again: e.again()}
 }
 
 // accept serves a candidate, in place of the version that is served.
@@ -343,7 +354,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
-	if err := r.Examiner.InstallCRD(ctx, c.CRD); err != nil {
+	if err := r.install(ctx, p, c.CRD); err != nil {
 		return notInstalled(err)
 	}
 	if err := r.keep(ctx, p, s, c.Program.Snapshot()); err != nil {
@@ -392,7 +403,7 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 	told := out.problem.location(p.Name)
 	if s.served == nil {
 		r.restore(ctx, p, s, told, out)
-	} else if err := r.goOn(ctx, s, told); err != nil {
+	} else if err := r.goOn(ctx, p, s, told); err != nil {
 		out.problem.err = errors.Join(out.problem.err, err)
 		return
 	}
@@ -404,8 +415,8 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 
 // goOn keeps serving a version, with its own definition, and has the resources say what is wrong with the
 // present content.
-func (r *Reconciler) goOn(ctx context.Context, s *state, told string) error {
-	if err := r.define(ctx, s); err != nil {
+func (r *Reconciler) goOn(ctx context.Context, p Package, s *state, told string) error {
+	if err := r.define(ctx, p, s); err != nil {
 		return err
 	}
 	if s.outdated == told {
@@ -428,7 +439,11 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
 		return
 	}
-	exam := r.examine(ctx, p.Name, s, last.snapshot)
+	exam, err := r.examine(ctx, p, s, last.snapshot)
+	if err != nil {
+		out.problem.err = errors.Join(out.problem.err, err)
+		return
+	}
 	if out.pending = !exam.ended(); out.pending {
 		return
 	}
@@ -443,7 +458,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		return
 	}
 	if err = r.setFinalizer(ctx, p); err == nil {
-		err = r.Examiner.InstallCRD(ctx, exam.candidate.CRD)
+		err = r.install(ctx, p, exam.candidate.CRD)
 	}
 	if err == nil {
 		err = r.Server.ServeOutdated(next, told)

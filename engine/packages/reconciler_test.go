@@ -41,6 +41,12 @@ type site struct {
 	resources []Resource
 	installed error
 	refused   error
+	// owner is the package whose definition the cluster has, and defined are the kinds of definitions with
+	// the label of a Package.
+	owner   string
+	defined []schema.GroupVersionKind
+	// looping is the Package whose checks do not end.
+	looping string
 	// ended is why checks end without a result.
 	ended error
 	now   time.Time
@@ -161,7 +167,12 @@ func (s *site) callf(format string, args ...any) {
 }
 
 // Examine implements Examiner.
-func (s *site) Examine(_ context.Context, snapshot *source.Snapshot) (Candidate, error) {
+func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidate, error) {
+	if snapshot.Name() == s.looping {
+		s.callf("examine %s", snapshot.Name())
+		<-ctx.Done()
+		return Candidate{}, ctx.Err()
+	}
 	if s.ended != nil {
 		return Candidate{}, s.ended
 	}
@@ -172,12 +183,25 @@ func (s *site) Examine(_ context.Context, snapshot *source.Snapshot) (Candidate,
 	return Candidate{Program: p, CRD: &apiextensionsv1.CustomResourceDefinition{}}, nil
 }
 
+// Slots implements Examiner.
+func (s *site) Slots() int { return 1 }
+
 // InstallCRD implements Examiner.
-func (s *site) InstallCRD(context.Context, *apiextensionsv1.CustomResourceDefinition) error {
+func (s *site) InstallCRD(ctx context.Context, _ *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
+	if s.installed == nil && s.owner != "" {
+		if err := mayReplace(ctx, s.owner); err != nil {
+			return err
+		}
+	}
 	if s.installed == nil {
 		s.callf("install")
 	}
 	return s.installed
+}
+
+// Defined implements Examiner.
+func (s *site) Defined(context.Context, string) ([]schema.GroupVersionKind, error) {
+	return s.defined, nil
 }
 
 func (s *site) ServedBy(kind schema.GroupKind) string {
@@ -466,31 +490,5 @@ func TestOfTwoPackagesOfOneKindTheOneThatServedItServes(t *testing.T) {
 		if z, a := s.ready("z"), s.ready("a"); z != "True Served" || a != "False KindTaken" {
 			t.Errorf("after a restart %v: z is %s, and a is %s", again, z, a)
 		}
-	}
-}
-
-func TestDeletedPackageGoesOnceItsResourcesAreGone(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.apply("p", text("Thing", "a"))
-	_ = s.step("p")
-	s.resources = []Resource{{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "one"}}}
-	u := s.get("p")
-	if err := s.memory.Delete(t.Context(), cluster.RefOf(u), u.GetUID()); err != nil {
-		t.Fatal(err)
-	}
-	s.restart()
-	_ = s.take()
-	_ = s.step("p")
-	if diff := cmp.Diff([]string{"install", "serve Thing outdated: "}, s.take()); diff != "" || s.ready("p") != "False Deleting" {
-		t.Errorf("while there is one, Ready is %s; after a restart (-want +got):\n%s", s.ready("p"), diff)
-	}
-	s.resources = nil
-	_ = s.step("p")
-	if diff := cmp.Diff([]string{"withdraw Thing"}, s.take()); diff != "" {
-		t.Errorf("once it is gone (-want +got):\n%s", diff)
-	}
-	if u := s.get("p"); u != nil && len(u.GetFinalizers()) > 0 {
-		t.Errorf("it is held by %v", u.GetFinalizers())
 	}
 }

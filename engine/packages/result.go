@@ -128,7 +128,10 @@ func (p *problem) location(name string) string {
 func notInstalled(err error) *problem {
 	out := &problem{stage: defining, reason: ReasonCRDNotInstalled, message: err.Error(), err: err}
 	_, foreign := errors.AsType[*ForeignCRDError](err)
+	_, held := errors.AsType[*KindHeldError](err)
 	switch {
+	case held:
+		out.reason, out.err, out.again = ReasonKindTaken, nil, sourceAgain
 	case foreign:
 		out.reason, out.err, out.again = ReasonForeignCRD, nil, sourceAgain
 	case apierrors.IsInvalid(err):

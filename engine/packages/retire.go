@@ -65,18 +65,10 @@ func (r *Reconciler) left(ctx context.Context, s *state, kind schema.GroupVersio
 // retire lets a deleted Package go once it has no custom resources. Until then they are served: only the
 // package knows what has to happen before their objects are deleted.
 func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *result) {
-	kind := servedKind(p.object)
-	if s.served != nil {
-		kind = s.served.GroupVersionKind()
-	}
-	// The resources of a kind that somebody else serves by now are no longer this Package's.
-	if kind.Kind == "" || s.served == nil && r.Server.ServedBy(kind.GroupKind()) != "" {
-		r.letGo(ctx, p, out)
-		return
-	}
-	left, err := r.left(ctx, s, kind)
+	left, err := r.stranded(ctx, p, s)
 	if err == nil && len(left) == 0 && s.served != nil {
 		// One that is created from now on is not served, and has no objects.
+		kind := s.served.GroupVersionKind()
 		if err = r.withdraw(ctx, p.Name, s); err == nil {
 			left, err = r.Server.Remaining(ctx, kind)
 		}
@@ -89,6 +81,29 @@ func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *resul
 	default:
 		r.letGo(ctx, p, out)
 	}
+}
+
+// stranded returns the custom resources that a deleted Package still has. If it is not served, its status says
+// of which kind it was, and so do the definitions with its label: others may have written the status.
+func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resource, error) {
+	if s.served != nil {
+		return r.left(ctx, s, s.served.GroupVersionKind())
+	}
+	kinds, err := r.Examiner.Defined(ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	var out []Resource
+	for _, kind := range append(kinds, servedKind(p.object)) {
+		// The resources of a kind that somebody else serves by now are no longer this Package's.
+		if kind.Kind == "" || r.Server.ServedBy(kind.GroupKind()) != "" || len(out) > 0 {
+			continue
+		}
+		if out, err = r.Server.Remaining(ctx, kind); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // letGo removes the finalizer.

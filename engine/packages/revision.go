@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,26 +39,111 @@ func (r *Reconciler) lastGood(ctx context.Context, p Package, s *state) (*revisi
 	return &s.revisions[0], nil
 }
 
-// readRevisions reads the revisions of a Package, once.
+// readRevisions reads the revisions of a Package, once: the metadata of all of them, which has their numbers
+// and digests, and the files of the newest.
 func (r *Reconciler) readRevisions(ctx context.Context, p Package, s *state) error {
 	if s.revisionsRead {
 		return nil
 	}
-	found, err := r.Revisions.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{crd.PackageLabel: p.Name}})
+	found, err := r.Revisions.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{crd.PackageLabel: p.Name}, OnlyMetadata: true})
 	if err != nil {
 		return fmt.Errorf("package %s: %w", p.Name, err)
 	}
-	s.revisions = nil
+	var all []revision
 	for _, u := range found {
-		v, err := parseRevision(p, u)
+		v, err := numbered(p, u)
+		if errors.Is(err, errUnnumbered) {
+			v, err = r.readRevision(ctx, p, u.GetName())
+		}
+		if isOutage(err) {
+			return fmt.Errorf("package %s: %w", p.Name, err)
+		}
 		if err != nil {
-			r.Log.Info("a revision is not used", "package", p.Name, "revision", u.GetName(), "why", err.Error())
+			r.notUsed(p, u.GetName(), err)
 			continue
 		}
-		s.revisions = append(s.revisions, v)
+		all = append(all, v)
 	}
-	sortRevisions(s.revisions)
-	s.revisionsRead = true
+	sortRevisions(all)
+	for len(all) > 0 && all[0].snapshot == nil {
+		v, err := r.readRevision(ctx, p, all[0].name)
+		if isOutage(err) {
+			return fmt.Errorf("package %s: %w", p.Name, err)
+		}
+		if err == nil {
+			all[0] = v // what it contains counts, not what its annotations say
+			sortRevisions(all)
+			continue
+		}
+		r.notUsed(p, all[0].name, err)
+		all = all[1:]
+	}
+	s.revisions, s.revisionsRead = all, true
+	return nil
+}
+
+func (r *Reconciler) notUsed(p Package, name string, err error) {
+	r.Log.Info("a revision is not used", "package", p.Name, "revision", name, "why", err.Error())
+}
+
+// An unusableRevisionError says why a PackageRevision is none of a Package.
+type unusableRevisionError struct{ why string }
+
+func (e *unusableRevisionError) Error() string { return e.why }
+
+// isOutage reports whether a revision could not be read.
+func isOutage(err error) bool {
+	_, unusable := errors.AsType[*unusableRevisionError](err)
+	return err != nil && !unusable
+}
+
+// readRevision reads a revision with its files.
+func (r *Reconciler) readRevision(ctx context.Context, p Package, name string) (revision, error) {
+	u, err := r.Revisions.GetLive(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: name})
+	if err != nil {
+		return revision{}, err
+	}
+	if u == nil {
+		return revision{}, &unusableRevisionError{"it is gone"}
+	}
+	v, err := parseRevision(p, u)
+	if err != nil {
+		return revision{}, &unusableRevisionError{err.Error()}
+	}
+	return v, nil
+}
+
+// The annotations of a PackageRevision with its number and its digest, so that they are known without its
+// files.
+const (
+	numberAnnotation = "operetta.dev/revision"
+	digestAnnotation = "operetta.dev/digest"
+)
+
+// errUnnumbered says that a revision has no such annotations: an older operator has written it.
+var errUnnumbered = errors.New("it has no number in its annotations")
+
+// numbered reads the metadata of a revision. It errors if the revision belongs to another Package.
+func numbered(p Package, u *unstructured.Unstructured) (revision, error) {
+	if err := belongs(p, u); err != nil {
+		return revision{}, &unusableRevisionError{err.Error()}
+	}
+	number, err := strconv.ParseInt(u.GetAnnotations()[numberAnnotation], 10, 64)
+	digest := u.GetAnnotations()[digestAnnotation]
+	if err != nil || digest == "" {
+		return revision{}, errUnnumbered
+	}
+	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest}, nil
+}
+
+// belongs errors if a revision belongs to another Package, even of the same name, or is about to be deleted.
+func belongs(p Package, u *unstructured.Unstructured) error {
+	if u.GetDeletionTimestamp() != nil {
+		return errors.New("it is being deleted")
+	}
+	if owners := u.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != p.object.GetUID() {
+		return errors.New("it belongs to another Package")
+	}
 	return nil
 }
 
@@ -76,12 +162,8 @@ func sortRevisions(all []revision) {
 // parseRevision reads a revision of a Package. It errors if the revision belongs to another Package, even
 // of the same name, or its files do not match its digest.
 func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
-	if u.GetDeletionTimestamp() != nil {
-		return revision{}, errors.New("it is being deleted")
-	}
-	owners := u.GetOwnerReferences()
-	if len(owners) != 1 || owners[0].UID != p.object.GetUID() {
-		return revision{}, errors.New("it belongs to another Package")
+	if err := belongs(p, u); err != nil {
+		return revision{}, err
 	}
 	number, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision")
 	digest, _, _ := unstructured.NestedString(u.Object, "spec", "digest")
@@ -135,6 +217,7 @@ func newRevision(p Package, snapshot *source.Snapshot, number int64) *unstructur
 	u.SetGroupVersionKind(RevisionKind)
 	u.SetName(revisionName(p, number, digest))
 	u.SetLabels(map[string]string{crd.PackageLabel: p.Name})
+	u.SetAnnotations(map[string]string{numberAnnotation: strconv.FormatInt(number, 10), digestAnnotation: digest})
 	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{ //nolint:forcetypeassert // SetName has made it
 		"apiVersion": Kind.GroupVersion().String(), "kind": Kind.Kind, "name": p.Name, "uid": string(p.object.GetUID()), "controller": true,
 	}}

@@ -6,8 +6,10 @@ import "time"
 
 const (
 	// examineAgain is when a package is checked again whose check was ended, because it took too much
-	// time or memory: the machine may have been busy.
+	// time or memory: the machine may have been busy. It doubles with each time.
 	examineAgain = 5 * time.Minute
+	// examineSeldom is how long that takes at most.
+	examineSeldom = 6 * time.Hour
 	// claimAgain is how often a Package looks whether its kind, which another one serves, is free. It costs no request.
 	claimAgain = 3 * time.Second
 	// deletionAgain is how often a deleted Package looks whether its custom resources are gone. It costs no

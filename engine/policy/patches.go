@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -77,10 +78,39 @@ func Resources(known []Resource, others []schema.GroupKind) []Resource {
 const namedKinds = `object.spec.patches.map(p, !has(p.apiVersion) || !has(p.kind) || p.apiVersion.split("/").size() > 2 ? "" :
   (p.apiVersion.contains("/") ? p.apiVersion.split("/")[0] : "") + "/" + p.kind)`
 
-// Patches returns a policy by which the author of a Patch needs the permission to update the
-// kinds that it changes. The engine checks that the object has the kind that the Patch names. It
-// errors when an object cannot be converted.
-func Patches(patches schema.GroupResource, resources []Resource, o Options) ([]*unstructured.Unstructured, error) {
+// target is the CEL key of the kind that a Patch is for.
+const target = `(object.spec.target.apiVersion.contains("/") ? object.spec.target.apiVersion.split("/")[0] : "") + "/" + object.spec.target.kind`
+
+// of limits a rule about Patches to those for resources of one kind, unless it is nil. An operator of other
+// kinds has a policy of its own.
+func (r rule) of(kind *Resource) rule {
+	if kind == nil {
+		return r
+	}
+	r.name += "." + kind.name()
+	r.matchConditions = append(r.matchConditions, admissionregistrationv1.MatchCondition{Name: "for-its-kind", Expression: target + " == " + strconv.Quote(kind.key())})
+	return r
+}
+
+// PatchStatus returns a policy by which only the operator may write a field of the status of the Patches for
+// resources of a kind. Without a kind it is for all Patches, and lets others write that may write the status
+// of Patches in all namespaces: they are the operators of other kinds. It errors when an object cannot be
+// converted.
+func PatchStatus(patches schema.GroupResource, fields []string, kind *Resource, o Options) ([]*unstructured.Unstructured, error) {
+	r := o.status(patches, fields, nil)
+	if kind == nil {
+		r.matchConditions = append(r.matchConditions, admissionregistrationv1.MatchCondition{
+			Name:       "no-other-operator",
+			Expression: fmt.Sprintf(`!authorizer.group(%q).resource(%q).subresource("status").check("patch").allowed()`, patches.Group, patches.Resource),
+		})
+	}
+	return o.objects(r.of(kind))
+}
+
+// Patches returns a policy by which the author of a Patch for a resource of a kind, or of any kind if it is
+// nil, needs the permission to update the kinds that it changes. The engine checks that the object has the
+// kind that the Patch names. It errors when an object cannot be converted.
+func Patches(patches schema.GroupResource, kind *Resource, resources []Resource, o Options) ([]*unstructured.Unstructured, error) {
 	forbidden := metav1.StatusReasonForbidden
 	keys := make([]string, len(resources))
 	for i, r := range resources {
@@ -113,11 +143,11 @@ func Patches(patches schema.GroupResource, resources []Resource, o Options) ([]*
 		resource:   admissionregistrationv1.Rule{APIGroups: []string{patches.Group}, APIVersions: []string{"*"}, Resources: []string{patches.Resource}},
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 		// A change of only the labels or finalizers of a Patch has no effect on other objects.
-		matchCondition: admissionregistrationv1.MatchCondition{Name: "changes-the-spec", Expression: `request.operation == "CREATE" || object.spec != oldObject.spec`},
+		matchConditions: []admissionregistrationv1.MatchCondition{{Name: "changes-the-spec", Expression: `request.operation == "CREATE" || object.spec != oldObject.spec`}},
 		variables: []admissionregistrationv1.Variable{
 			{Name: "kinds", Expression: namedKinds},
 			{Name: "unknown", Expression: "variables.kinds.filter(k, k != \"\" && !(k in " + celList(keys) + "))"},
 		},
 		validations: validations,
-	})
+	}.of(kind))
 }

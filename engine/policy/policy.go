@@ -25,10 +25,11 @@ type rule struct {
 	name       string
 	resource   admissionregistrationv1.Rule
 	operations []admissionregistrationv1.OperationType
-	// matchCondition selects the requests that it applies to.
-	matchCondition admissionregistrationv1.MatchCondition
-	variables      []admissionregistrationv1.Variable
-	validations    []admissionregistrationv1.Validation
+	// matchConditions select the requests that it applies to, and objects their objects by labels.
+	matchConditions []admissionregistrationv1.MatchCondition
+	objects         *metav1.LabelSelector
+	variables       []admissionregistrationv1.Variable
+	validations     []admissionregistrationv1.Validation
 }
 
 // objects returns a policy and its binding.
@@ -53,7 +54,7 @@ func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 						RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: r.resource, Operations: r.operations},
 					}},
 				},
-				MatchConditions: []admissionregistrationv1.MatchCondition{r.matchCondition},
+				MatchConditions: r.matchConditions,
 				Variables:       r.variables,
 				Validations:     r.validations,
 			},
@@ -64,7 +65,7 @@ func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName:        name,
 				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: where},
+				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: where, ObjectSelector: r.objects},
 			},
 		},
 	)

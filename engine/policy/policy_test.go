@@ -40,7 +40,7 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 			return policy.Status(shops, []string{"phase"}, []string{"Ready"}, o)
 		},
 		"patches": func(o policy.Options) ([]*unstructured.Unstructured, error) {
-			return policy.Patches(patches, policy.Resources(nil, nil), o)
+			return policy.Patches(patches, nil, policy.Resources(nil, nil), o)
 		},
 	} {
 		for _, namespace := range []string{"", "team-a"} {
@@ -103,4 +103,56 @@ func isKubernetes(kind schema.GroupKind) bool {
 		}
 	}
 	return false
+}
+
+func TestPoliciesOfTwoOperatorsNeverHaveTheSameName(t *testing.T) {
+	t.Parallel()
+	shop := &policy.Resource{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
+	cart := &policy.Resource{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Cart"}, Plural: "carts"}
+	all := func(o policy.Options, kind *policy.Resource, selector string) map[string]bool {
+		out := map[string]bool{}
+		add := func(objects []*unstructured.Unstructured, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[objects[0].GetName()] = true
+		}
+		add(policy.PatchStatus(patches, []string{"conditions"}, kind, o))
+		add(policy.Patches(patches, kind, nil, o))
+		add(policy.PackageStatus(schema.GroupResource{Group: "operetta.dev", Resource: "packages"}, []string{"digest"}, selector, o))
+		return out
+	}
+	a, b := policy.Options{Operators: []string{"a"}}, policy.Options{Operators: []string{"b"}}
+	others := all(b, cart, "team=b")
+	for name := range all(a, shop, "team=a") {
+		if others[name] {
+			t.Errorf("two operators of different kinds and Packages both have %s", name)
+		}
+	}
+	if diff := cmp.Diff(all(a, shop, "team in (a),x"), all(b, shop, "x,team in (a)")); diff != "" {
+		t.Errorf("an operator that comes to run as another user leaves the policies of the first behind (-first +second):\n%s", diff)
+	}
+}
+
+func TestAPolicyAboutPatchesAppliesToTheKindsOfItsOperator(t *testing.T) {
+	t.Parallel()
+	shop := &policy.Resource{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
+	for name, tc := range map[string]struct {
+		reason string
+		kind   *policy.Resource
+		want   string
+	}{
+		"Kind":     {"the Patches for other kinds are those of other operators", shop, `== "example.com/Shop"`},
+		"AnyKind":  {"who serves Packages of the cluster does not know their kinds, and is not the only operator", nil, `!authorizer.group("operetta.dev").resource("patches").subresource("status").check("patch").allowed()`},
+		"TextKind": {"the name of a kind is no expression", &policy.Resource{GroupKind: schema.GroupKind{Kind: `" || true`}}, `== "/\" || true"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects, err := policy.PatchStatus(patches, []string{"conditions"}, tc.kind, policy.Options{Operators: []string{"a"}})
+			p, _ := read(t, objects, err)
+			if got := p.Spec.MatchConditions; len(got) != 2 || !strings.HasSuffix(got[1].Expression, tc.want) {
+				t.Errorf("%s: got %v, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
 }

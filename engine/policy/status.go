@@ -19,17 +19,24 @@ const conditions = "conditions"
 // empty. Other clients with permission may write the rest. Creation needs no policy, because
 // the API server drops a status on creation. It errors when an object cannot be converted.
 func Status(resource schema.GroupResource, fields, types []string, o Options) ([]*unstructured.Unstructured, error) {
+	return o.objects(o.status(resource, fields, types))
+}
+
+// status returns the rule of Status.
+func (o Options) status(resource schema.GroupResource, fields, types []string) rule {
 	whole := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == conditions && len(types) > 0 })
 	ours := func(status string) string {
 		return "has(variables." + status + "." + conditions + ") ? variables." + status + "." + conditions + ".filter(c, has(c.type) && c.type in " + celList(types) + ") : []"
 	}
-	return o.objects(rule{
+	return rule{
 		name: "operetta-status." + resource.String(),
 		resource: admissionregistrationv1.Rule{
 			APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource + "/status"},
 		},
-		operations:     []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-		matchCondition: admissionregistrationv1.MatchCondition{Name: "not-the-operator", Expression: "!(request.userInfo.username in " + celList(o.Operators) + ")"},
+		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+		matchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "not-the-operator", Expression: "!(request.userInfo.username in " + celList(o.Operators) + ")"},
+		},
 		variables: []admissionregistrationv1.Variable{
 			{Name: "before", Expression: "has(oldObject.status) ? oldObject.status : {}"},
 			{Name: "after", Expression: "has(object.status) ? object.status : {}"},
@@ -44,5 +51,5 @@ func Status(resource schema.GroupResource, fields, types []string, o Options) ([
 			Message:           "only the operator may write the engine's part of the status",
 			Reason:            new(metav1.StatusReasonForbidden),
 		}},
-	})
+	}
 }

@@ -81,10 +81,7 @@ var workloads = []schema.GroupKind{
 // ofPackage returns the permissions that a package takes.
 func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 	out := permissions{}
-	home := o.Namespace
-	if p.ClusterScoped {
-		home = ""
-	}
+	home := o.home(p)
 	own := Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}
 	out.allow(own, ownVerbs...)
 	own.Resource = p.Plural + "/status"
@@ -98,8 +95,41 @@ func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 			out.allowUse(use, Permission{Namespace: namespace, Group: use.Group, Resource: plurals.of(use.GroupKind)})
 		}
 	}
-	out.allowRules(home, p.Grants)
+	for _, g := range p.Grants {
+		out.allowRules(at(g.Place, home), g.Rules)
+	}
 	return out.minimal()
+}
+
+// at returns the namespace of a place; "" is all.
+func at(place vet.Place, home string) string {
+	switch {
+	case place.Everywhere, home == "":
+		return ""
+	case place.Namespace != "":
+		return place.Namespace
+	}
+	return home
+}
+
+// home is the namespace of the custom resources of a package; "" is all.
+func (o Options) home(p Package) string {
+	if p.ClusterScoped {
+		return ""
+	}
+	return o.Namespace
+}
+
+// A bound is a ClusterRole that the operator is bound to in a namespace; "" is all.
+type bound struct{ namespace, role string }
+
+// bounds returns the ClusterRoles that the operator is bound to because a package binds them.
+func (o Options) bounds(p Package) []bound {
+	var out []bound
+	for _, b := range p.Binds {
+		out = append(out, bound{at(b.Place, o.home(p)), b.Role})
+	}
+	return slices.Compact(out)
 }
 
 // allowUse adds the permissions that a kind takes at a place.
@@ -124,8 +154,7 @@ func (s permissions) allowUse(use vet.Use, at Permission) {
 // places returns the namespaces in which the operator uses a kind; "" is all of them. An operator of one
 // namespace uses a kind elsewhere only as far as the package reaches.
 func (o Options) places(use vet.Use, home string) []string {
-	open := func(namespace string) bool { return strings.HasSuffix(namespace, "*") }
-	if home == "" || use.Scope == cluster.ClusterScoped || slices.ContainsFunc(use.Elsewhere, open) {
+	if home == "" || use.Scope == cluster.ClusterScoped || slices.ContainsFunc(use.Elsewhere, vet.IsOpen) {
 		return []string{""}
 	}
 	return append([]string{home}, use.Elsewhere...)
@@ -177,10 +206,10 @@ func (o Options) ofEngine(crds []string) permissions {
 // Of returns the roles that an operator of some packages needs, and the bindings of these. crds are the
 // names of the CustomResourceDefinitions that the operator installs.
 func Of(packages []Package, plurals Plurals, crds []string, o Options) []any {
-	out := o.objects("operetta", o.ofEngine(crds), nil)
+	out := o.objects(o.roleName(), o.ofEngine(crds), nil)
 	for _, p := range packages {
-		name := "operetta-" + schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String()
-		out = append(out, o.objects(name, o.ofPackage(p, plurals), p.Binds)...)
+		name := o.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
+		out = append(out, o.objects(name, o.ofPackage(p, plurals), o.bounds(p))...)
 	}
 	return out
 }
@@ -193,8 +222,8 @@ func Permissions(packages []Package, plurals Plurals, crds []string, o Options) 
 		for one := range o.ofPackage(p, plurals) {
 			all[one] = true
 		}
-		for _, role := range p.Binds {
-			all[Permission{Namespace: o.Namespace, Group: rbacv1.GroupName, Resource: "clusterroles", Name: role, Verb: heldVerb}] = true
+		for _, b := range o.bounds(p) {
+			all[Permission{Namespace: b.namespace, Group: rbacv1.GroupName, Resource: "clusterroles", Name: b.role, Verb: heldVerb}] = true
 		}
 	}
 	return all.minimal().sorted()
@@ -204,17 +233,17 @@ func Permissions(packages []Package, plurals Plurals, crds []string, o Options) 
 const heldVerb = "(everything that is allowed by)"
 
 // objects returns the roles with some permissions, one for each place, and their bindings.
-func (o Options) objects(name string, all permissions, binds []string) []any {
+func (o Options) objects(name string, all permissions, binds []bound) []any {
 	var out []any
 	var places []string
 	for _, p := range all.sorted() {
 		places = append(places, p.Namespace)
 	}
 	for _, place := range slices.Compact(places) {
-		out = append(out, o.role(name, place, all.rules(place)), o.binding(name, place, roleKind(place), name))
+		out = append(out, role(name, place, all.rules(place)), o.binding(name, place, roleKind(place), name))
 	}
-	for _, role := range binds {
-		out = append(out, o.binding(name+"-"+role, o.Namespace, clusterRole, role))
+	for _, b := range binds {
+		out = append(out, o.binding(name+":"+b.role, b.namespace, clusterRole, b.role))
 	}
 	return out
 }
@@ -232,17 +261,20 @@ func roleKind(namespace string) string {
 // Labels are the labels of all objects of an installation.
 var Labels = map[string]string{"app.kubernetes.io/name": "operetta"}
 
-// scopedName returns the name of a cluster-scoped object. Operators of several namespaces have their own.
-func (o Options) scopedName(name, place string) string {
-	if place == "" && o.Namespace != "" {
-		return name + "-" + o.Namespace
+// roleName returns the name of a role. It names the service account and the namespace that is served, so
+// that no operator replaces the roles of another one. A colon separates the parts, because the other signs
+// that a name may have can be in any part.
+func (o Options) roleName(of ...string) string {
+	parts := []string{"operetta", o.OperatorNamespace, o.ServiceAccount}
+	if o.Namespace != "" {
+		parts = append(parts, o.Namespace)
 	}
-	return name
+	return strings.Join(append(parts, of...), ":")
 }
 
 // role returns a role of one namespace, or of the cluster.
-func (o Options) role(name, place string, rules []rbacv1.PolicyRule) any {
-	about := metav1.ObjectMeta{Name: o.scopedName(name, place), Namespace: place, Labels: Labels}
+func role(name, place string, rules []rbacv1.PolicyRule) any {
+	about := metav1.ObjectMeta{Name: name, Namespace: place, Labels: Labels}
 	kind := metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: roleKind(place)}
 	if place == "" {
 		return &rbacv1.ClusterRole{TypeMeta: kind, ObjectMeta: about, Rules: rules}
@@ -253,10 +285,7 @@ func (o Options) role(name, place string, rules []rbacv1.PolicyRule) any {
 // binding returns the binding of a role to the operator.
 func (o Options) binding(name, place, kind, role string) any {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: o.ServiceAccount, Namespace: o.OperatorNamespace}}
-	about := metav1.ObjectMeta{Name: o.scopedName(name, place), Namespace: place, Labels: Labels}
-	if role == name && place == "" {
-		role = about.Name
-	}
+	about := metav1.ObjectMeta{Name: name, Namespace: place, Labels: Labels}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
 	version := rbacv1.SchemeGroupVersion.String()
 	if place == "" {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Summary is what a status says in words that come from fixed lists, and in times, but for the texts of
-// components. Parts of a status may come from whoever wrote it last, so what is on no list is left out.
+// A Summary is what a status says in words that come from fixed lists, and in times. Parts of a status may
+// come from whoever wrote it last, so what is on no list is left out.
 type Summary struct {
 	// Phase is "" if the status has none.
 	Phase Phase
@@ -24,7 +24,11 @@ type ComponentSummary struct {
 	Reason Reason
 	// Since is when the component came into its state; the zero value if it is done.
 	Since time.Time
-	// Message and Blocks are texts, and whoever wrote the status last may have written them.
+}
+
+// A ComponentText is a ComponentSummary with its texts, which whoever wrote the status last may have written.
+type ComponentText struct {
+	ComponentSummary
 	Message, Blocks string
 }
 
@@ -46,6 +50,16 @@ func Summarize(s map[string]any) Summary {
 	if c := Condition(s, ConditionPaused); c != nil {
 		out.Paused = c.Status == "True"
 	}
+	for _, c := range ComponentTexts(s) {
+		out.Components = append(out.Components, c.ComponentSummary)
+	}
+	return out
+}
+
+// ComponentTexts returns what a status says of its components. An entry of another form is left out, and so
+// is one whose state is none.
+func ComponentTexts(s map[string]any) []ComponentText {
+	var out []ComponentText
 	for _, entry := range list(s, "components") {
 		c, ok := readEntry(entry)
 		if !ok || !slices.Contains(States, c.State) {
@@ -55,9 +69,8 @@ func Summarize(s map[string]any) Summary {
 		if err != nil {
 			since = time.Time{}
 		}
-		out.Components = append(out.Components, ComponentSummary{
-			Name: c.Name, State: c.State, Reason: c.Reason, Since: since, Message: c.Message, Blocks: c.Blocks,
-		})
+		summary := ComponentSummary{Name: c.Name, State: c.State, Reason: c.Reason, Since: since}
+		out = append(out, ComponentText{summary, c.Message, c.Blocks})
 	}
 	return out
 }

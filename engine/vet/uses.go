@@ -26,9 +26,9 @@ type Uses struct {
 	Kinds         []Use `json:"kinds,omitempty"`
 	// Grants are the rules of the roles that the package renders: Kubernetes lets nobody grant a
 	// permission that they lack.
-	Grants []rbacv1.PolicyRule `json:"grants,omitempty"`
+	Grants []Grant `json:"grants,omitempty"`
 	// Binds are the ClusterRoles that the package binds and does not render.
-	Binds []string `json:"binds,omitempty"`
+	Binds []Bind `json:"binds,omitempty"`
 }
 
 // A Use is one kind that a package renders or reads.
@@ -82,7 +82,7 @@ func UsesOf(p *program.Program, given Scopes) (Uses, fault.Faults) {
 		f.out.Kinds = append(f.out.Kinds, *use)
 	}
 	slices.SortFunc(f.out.Kinds, func(a, b Use) int { return strings.Compare(a.String(), b.String()) })
-	slices.Sort(f.out.Binds)
+	slices.SortFunc(f.out.Binds, Bind.compare)
 	f.out.Binds = slices.Compact(f.out.Binds)
 	faults := f.faults.Sorted()
 	return f.out, slices.Compact(faults)
@@ -215,7 +215,7 @@ func (f *usesFinder) grants(o placed) {
 			}
 		}
 	}
-	f.out.Grants = append(f.out.Grants, role.Rules...)
+	f.out.Grants = append(f.out.Grants, Grant{f.placeOf(o), role.Rules})
 }
 
 // boundless are the verbs by which one permission becomes any, beside the wildcard.
@@ -424,8 +424,15 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 				Hint:    "render the Role, or bind a ClusterRole",
 			})
 		default:
-			f.out.Binds = append(f.out.Binds, role)
+			f.binds(o, role)
 		}
+	}
+}
+
+// binds notes a ClusterRole at each place of a binding.
+func (f *usesFinder) binds(o syntax.SourceObject, role string) {
+	for _, at := range f.placesOf(o) {
+		f.out.Binds = append(f.out.Binds, Bind{at, role})
 	}
 }
 

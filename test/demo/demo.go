@@ -25,9 +25,11 @@ type demo struct {
 	plane    *controlplane.ControlPlane
 	operator *child
 	proxy    *child
-	cluster  *cluster
-	sampled  resource
-	stopping atomic.Bool
+	// processes are those of an installed operator, of which operator is one that has to live.
+	processes []*process
+	cluster   *cluster
+	sampled   resource
+	stopping  atomic.Bool
 }
 
 // How often the cluster is asked: often, but rarely enough to be polite when nothing is
@@ -60,10 +62,19 @@ func (d *demo) run(ctx context.Context) error {
 var errInterruptedByUser = errors.New("stayed until it was interrupted")
 
 func (d *demo) steps(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{d.prepare, d.startOperator, d.applySample, d.waitReady} {
+	steps := []func(context.Context) error{d.prepare, d.startOperator, d.applySample, d.waitReady}
+	if d.installed {
+		steps = d.installedSteps()
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
+	}
+	if d.installed {
+		d.screen.Keep()
+		d.screen.Print("", d.screen.Ink().Good("Done after "+screen.Seconds(time.Since(d.begin))))
+		return nil
 	}
 	if d.once {
 		d.screen.Keep()
@@ -276,7 +287,11 @@ func (d *demo) stop() error {
 	}
 	d.stopping.Store(true)
 	st := d.screen.Start("stop")
-	for _, c := range []*child{d.operator, d.proxy} {
+	children := []*child{d.operator, d.proxy}
+	for _, p := range d.processes {
+		children = append(children, p.child)
+	}
+	for _, c := range children {
 		if c != nil {
 			c.end()
 		}

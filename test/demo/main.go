@@ -44,6 +44,8 @@ type options struct {
 	kubeconfig string
 	// packages are the operators, sample the custom resource.
 	packages, sample string
+	// installed installs one operator of two processes instead, and ends after some steps.
+	installed bool
 	// once ends the demo as soon as the sample is Ready.
 	once bool
 	// timeout is how long the sample may take after the operator was started.
@@ -79,6 +81,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use this cluster instead of starting one")
 	flags.StringVar(&o.packages, "packages", "./cue/...", "the operator packages")
 	flags.StringVar(&o.sample, "sample", filepath.Join("config", "samples", "webapp.yaml"), "the custom resource to apply")
+	flags.BoolVar(&o.installed, "installed", false, "install an operator of two processes with the rights of its roles, and show how it lives")
 	flags.BoolVar(&o.once, "once", false, "end as soon as the sample is Ready, instead of on Ctrl-C")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the sample may take to become Ready")
 	if err := flags.Parse(args); err != nil {

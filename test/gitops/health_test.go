@@ -10,6 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/install"
 	own "operetta.dev/engine/status"
 	"sigs.k8s.io/yaml"
 )
@@ -152,5 +154,21 @@ func TestTheConfigMapOfArgoCDHasTheScript(t *testing.T) {
 		if diff := cmp.Diff(string(script), got); diff != "" {
 			t.Errorf("%s is not the script (-want +got):\n%s", key, diff)
 		}
+	}
+}
+
+func TestInstallPrintsTheHealthCheckOfEachKind(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(scriptFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := install.ArgoCD([]schema.GroupKind{{Group: "example.com", Kind: "WebApp"}, {Group: "shop.example.com", Kind: "Shop"}})
+	want := map[string]string{
+		"resource.customizations.health.example.com_WebApp":    string(script),
+		"resource.customizations.health.shop.example.com_Shop": string(script),
+	}
+	if diff := cmp.Diff(want, got.Data); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

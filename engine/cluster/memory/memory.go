@@ -209,8 +209,15 @@ func (m *Cluster) ListLive(_ context.Context, s cluster.Selection) ([]*unstructu
 		case u.GroupVersionKind().GroupKind() != s.Kind.GroupKind(), s.Namespace != "" && u.GetNamespace() != s.Namespace, s.Name != "" && u.GetName() != s.Name:
 		case s.Limit > 0 && int64(len(out)) >= s.Limit:
 		case labels.SelectorFromSet(s.Labels).Matches(labels.Set(u.GetLabels())):
-			out = append(out, u.DeepCopy())
+			found := u.DeepCopy()
+			if s.OnlyMetadata {
+				maps.DeleteFunc(found.Object, func(field string, _ any) bool { return !slices.Contains(metadataFields, field) })
+			}
+			out = append(out, found)
 		}
 	}
 	return out, nil
 }
+
+// metadataFields are the fields that a list of metadata has.
+var metadataFields = []string{"apiVersion", "kind", "metadata"}

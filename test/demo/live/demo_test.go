@@ -22,6 +22,23 @@ func TestDemoEndsWellWhenTheSampleIsReady(t *testing.T) {
 	s.expectNothingLeft()
 }
 
+func TestAnInstalledOperatorOutlivesTheProcessThatLeads(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--installed")
+	s.expectExit(0)
+	for _, want := range []string{
+		"Package webapp is served after ", "the other one leads after ", "Deployment/nginx-app  5/5 ready", "nothing is left after ", "Done after ",
+	} {
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("it did not say %q", want)
+		}
+	}
+	if strings.Contains(s.String(), "forbidden") {
+		t.Error("the roles lack a permission")
+	}
+	s.expectNothingLeft()
+}
+
 func TestRunStaysAndShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/install"
+)
+
+// checkChart errors if a flag says what the release of a chart decides.
+func (f *installFlags) checkChart(cmd *cobra.Command) error {
+	if f.chart == "" {
+		return nil
+	}
+	for _, name := range []string{"service-account", "leader-election-id", "operator-user", "output", "webhooks"} {
+		if cmd.Flags().Changed(name) {
+			return usageError{errors.New("--chart: it cannot be combined with --" + name)}
+		}
+	}
+	return nil
+}
+
+// prepareChart makes the options those of the templates of a chart. It returns those of the defaults.
+func (f *installFlags) prepareChart() install.Options {
+	defaults := f.run
+	if f.chart != "" {
+		f.run, f.options = f.run.ForChart(), install.ChartRights(f.options)
+	}
+	return defaults
+}
+
+// chartFile returns the template that has the objects of a kind.
+func chartFile(kind string) string {
+	switch kind {
+	case "CustomResourceDefinition":
+		return "crds.yaml"
+	case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+		return "policies.yaml"
+	case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
+		return "rbac.yaml"
+	}
+	return "manager.yaml"
+}
+
+// writeChart writes the chart into its folder. The namespace is that of the release, which Helm creates.
+func (f *installFlags) writeChart(all []manifest, defaults install.Options) error {
+	files := map[string][]string{}
+	for _, m := range all {
+		u := &unstructured.Unstructured{Object: m.object}
+		if u.GetKind() == "Namespace" {
+			continue
+		}
+		if u.GetKind() == "CustomResourceDefinition" {
+			annotations := maps.Clone(u.GetAnnotations())
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[install.KeepAnnotation] = "keep"
+			u.SetAnnotations(annotations)
+		}
+		text, err := yamlOf(m.object)
+		if err != nil {
+			return err
+		}
+		file := chartFile(u.GetKind())
+		files[file] = append(files[file], text)
+	}
+	chart := install.Chart(files, defaults)
+	for _, name := range slices.Sorted(maps.Keys(chart)) {
+		path := filepath.Join(f.chart, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("writing the chart: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(chart[name]), 0o644); err != nil {
+			return fmt.Errorf("writing the chart: %w", err)
+		}
+	}
+	return nil
+}
