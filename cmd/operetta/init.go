@@ -157,7 +157,10 @@ func refreshContract(s streams, root string) error {
 	if at := filepath.Join(root, "schemas", "schemas.go"); fileExists(at) {
 		return nil // this is the module with the contract itself
 	}
-	changed := 0
+	changed, err := removeStale(root, files)
+	if err != nil {
+		return err
+	}
 	for _, f := range files {
 		name := filepath.Join(root, filepath.FromSlash(f.Path))
 		if before, err := os.ReadFile(name); err == nil && bytes.Equal(before, f.Content) {
@@ -175,6 +178,27 @@ func refreshContract(s streams, root string) error {
 		printLinef(s.out, "made %s: the contract and the Kubernetes types, %d files", filepath.Join("cue.mod", "pkg", "operetta.dev"), changed)
 	}
 	return nil
+}
+
+// removeStale removes the files of the copy that the contract no longer has, which CUE would unify with the
+// others. It returns how many.
+func removeStale(root string, files []scaffold.File) (int, error) {
+	wanted := map[string]bool{}
+	for _, f := range files {
+		wanted[filepath.Join(root, filepath.FromSlash(f.Path))] = true
+	}
+	removed := 0
+	err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(scaffold.ContractFolder)), func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || entry.IsDir() || wanted[name] {
+			return err
+		}
+		removed++
+		return os.Remove(name)
+	})
+	return removed, err
 }
 
 func fileExists(name string) bool {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,8 +32,8 @@ const (
 	// maxReview is how many bytes a review has at most: two objects of 3 MiB each, which is what an API
 	// server accepts, and what is around them.
 	maxReview = 8 << 20
-	// maxReviews is how many reviews of a Handler are in memory at once.
-	maxReviews = 32
+	// maxReviewBytes is how many bytes of reviews a Handler has in memory at once.
+	maxReviewBytes = 4 * maxReview
 )
 
 // A Handler answers the reviews that API servers send to one path. What it cannot answer gets the
@@ -40,26 +41,26 @@ const (
 type Handler struct {
 	review Reviewer
 	log    logr.Logger
-	places chan struct{}
+	// memory has the bytes of the reviews that are in memory.
+	memory *semaphore.Weighted
 }
 
 // NewHandler returns a handler of a reviewer.
 func NewHandler(review Reviewer, log logr.Logger) *Handler {
-	return &Handler{review, log, make(chan struct{}, maxReviews)}
+	return &Handler{review, log, semaphore.NewWeighted(maxReviewBytes)}
 }
 
 // ServeHTTP answers a review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), timeoutOf(r))
 	defer cancel()
-	select {
-	case h.places <- struct{}{}:
-		defer func() { <-h.places }()
-	case <-ctx.Done():
-		http.Error(w, "too many requests are being reviewed", http.StatusServiceUnavailable)
-		return
-	}
-	request, err := readReview(w, r)
+	body := &body{from: http.MaxBytesReader(w, r.Body, maxReview), memory: h.memory}
+	defer body.release()
+	// Whoever can connect can send a body slowly, or never. It takes the memory of what has come, and no turn.
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetReadDeadline(time.Now().Add(readTime)) // a connection that has none has another end
+	request, err := readReview(r, body)
+	_ = deadline.SetReadDeadline(time.Time{})
 	if err != nil {
 		http.Error(w, err.Error(), err.code)
 		return
@@ -110,23 +111,50 @@ func requestErrorf(code int, format string, args ...any) *requestError {
 	return &requestError{code, fmt.Sprintf(format, args...)}
 }
 
+// errMemory is the error of a body for which there is no memory.
+var errMemory = errors.New("too many requests are being reviewed")
+
+// A body is that of a request. It takes memory of a Handler as it comes, and errors with errMemory if there is
+// none: who waits for memory would hold what it has.
+type body struct {
+	from   io.Reader
+	memory *semaphore.Weighted
+	taken  int64
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if !b.memory.TryAcquire(int64(n)) {
+		return 0, errMemory
+	}
+	b.taken += int64(n)
+	return n, err
+}
+
+// release returns the memory.
+func (b *body) release() { b.memory.Release(b.taken) }
+
 // readReview returns the request of a review. The error is nil if it is one.
-func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, *requestError) {
+func readReview(r *http.Request, body io.Reader) (*admissionv1.AdmissionRequest, *requestError) {
 	if r.Method != http.MethodPost {
 		return nil, requestErrorf(http.StatusMethodNotAllowed, "reviews are posted")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, requestErrorf(http.StatusUnsupportedMediaType, "a review is application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+	text, err := io.ReadAll(body)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, requestErrorf(http.StatusRequestEntityTooLarge, "a review has at most %d bytes", maxReview)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errMemory):
+		return nil, requestErrorf(http.StatusServiceUnavailable, "%v", err)
+	case err != nil:
 		return nil, requestErrorf(http.StatusBadRequest, "reading the review: %v", err)
 	}
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	if err := json.Unmarshal(text, &review); err != nil {
 		return nil, requestErrorf(http.StatusBadRequest, "the review is not JSON of an AdmissionReview")
 	}
 	if got, want := review.APIVersion, admissionv1.SchemeGroupVersion.String(); got != want || review.Kind != "AdmissionReview" {

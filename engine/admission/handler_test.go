@@ -5,15 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	"operetta.dev/engine/admission"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // post posts a body to a handler, and returns the response.
@@ -88,6 +92,70 @@ func TestWhatIsNoReviewGetsAStatusCode(t *testing.T) {
 				t.Errorf("%s: got %d %s", tc.reason, got.Code, got.Body)
 			}
 		})
+	}
+}
+
+// TestWhoSendsNothingKeepsNobodyWaiting opens many requests whose bodies never come. Whoever can connect
+// can do that.
+func TestWhoSendsNothingKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	handler := admission.NewHandler(func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+		return &admissionv1.AdmissionResponse{Allowed: true}, nil
+	}, logr.Discard())
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	for range 100 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /validate?timeout=10s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n{")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), machine.Limit(5*time.Second))
+	defer cancel()
+	body := reviewOf(t, &admissionv1.AdmissionRequest{UID: "1", Name: "a"})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/validate?timeout=5s", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatalf("nobody answers while others are silent: %v", err)
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		t.Errorf("got %s while others are silent", got.Status)
+	}
+}
+
+func TestReviewsHaveALimitOfMemoryTogether(t *testing.T) {
+	t.Parallel()
+	inside, finish := make(chan struct{}), make(chan struct{})
+	handler := admission.NewHandler(func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+		inside <- struct{}{}
+		<-finish
+		return &admissionv1.AdmissionResponse{Allowed: true}, nil
+	}, logr.Discard())
+	large := reviewOf(t, &admissionv1.AdmissionRequest{UID: "1", Name: strings.Repeat("a", 7<<20)})
+	codes := make(chan int)
+	for range 4 {
+		go func() { codes <- post(t, handler, nil, large).Code }()
+		<-inside
+	}
+	if got := post(t, handler, nil, large); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("a fifth one gets %d", got.Code)
+	}
+	close(finish)
+	for range 4 {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("one of the first gets %d", code)
+		}
+	}
+	go func() { <-inside }()
+	if got := post(t, handler, nil, large); got.Code != http.StatusOK {
+		t.Errorf("their memory is not returned: %d", got.Code)
 	}
 }
 

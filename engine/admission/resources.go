@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,8 +28,10 @@ type Package interface {
 	Version(s program.Session) string
 	// Review returns what Program.Review returns.
 	Review(ctx context.Context, s program.Session) (program.Review, error)
-	// Plan says in a line each what a reconcile of a resource would do to objects. It writes nothing.
-	Plan(ctx context.Context, resource *unstructured.Unstructured) ([]string, error)
+	// Plan says in a line each what a reconcile of a resource would do to objects. It writes nothing. before is
+	// the resource as it is, or nil if it does not exist yet; it errors if that is not so, because a request
+	// that no API server has sent says what it likes.
+	Plan(ctx context.Context, before, after *unstructured.Unstructured) ([]string, error)
 }
 
 // Resources reviews requests that create or change the custom resources of packages. It is safe for
@@ -75,7 +78,7 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 		return &admissionv1.AdmissionResponse{Allowed: true}, nil
 	}
 	if len(c.unreadable) > 0 {
-		return c.answer(c.unreadable, nil), nil
+		return c.ratchet(c.unreadable, c.unreadableBefore(ctx)), nil
 	}
 	review, faults, err := c.review(ctx, c.session)
 	if err != nil {
@@ -99,6 +102,16 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 	return c.ratchet(faults, known), nil
 }
 
+// unreadableBefore returns the faults that the resource had before, if it had no session.
+func (c *change) unreadableBefore(ctx context.Context) fault.Faults {
+	if c.before == nil {
+		return nil
+	}
+	_, err := c.Session(ctx, c.before)
+	faults, _ := err.(fault.Faults) //nolint:errorlint // a wrapped one is about something else
+	return faults
+}
+
 // plan returns what a reconcile of a changed resource would do, as warnings. A plan that is not made refuses
 // nothing.
 func (r *Resources) plan(ctx context.Context, c *change) []string {
@@ -112,7 +125,7 @@ func (r *Resources) plan(ctx context.Context, c *change) []string {
 	if resource.GetUID() == "" {
 		resource.SetUID(uuid.NewUUID()) // as the API server will
 	}
-	out, err := c.Plan(ctx, resource)
+	out, err := c.Plan(ctx, c.before, resource)
 	if err != nil {
 		return append(out, "what else it would do is not known: "+shortened(err.Error()))
 	}
@@ -156,22 +169,19 @@ func (r *Resources) begin(ctx context.Context, req *admissionv1.AdmissionRequest
 	if c.Package = r.packages(c.kind); c.Package == nil {
 		return nil, nothing, fmt.Errorf("no package serves %s here", c.kind)
 	}
-	if c.after, err = resourceOf(req, req.Object.Raw); err != nil {
-		return nil, nothing, err
-	}
-	if c.after.GetDeletionTimestamp() != nil {
+	if beingDeleted(req.Object.Raw) {
 		return nil, nothing, nil
 	}
-	if req.Operation == admissionv1.Update {
-		if c.before, err = resourceOf(req, req.OldObject.Raw); err != nil {
-			return nil, nothing, err
-		}
-	}
-	leave, err := r.shares.take(ctx, tenantOf(req))
+	leave, err := r.shares.take(ctx, tenantOf(req), int64(len(req.Object.Raw)+len(req.OldObject.Raw)))
 	if err != nil {
 		return nil, nothing, err
 	}
 	end = sync.OnceFunc(leave)
+	// An object takes many times the memory of its text, so nothing is decoded before the turn has come.
+	if err := c.decode(req); err != nil {
+		end()
+		return nil, nothing, err
+	}
 	c.session, err = c.Session(ctx, c.after)
 	switch faults, unreadable := err.(fault.Faults); { //nolint:errorlint // a wrapped one is about something else
 	case unreadable:
@@ -184,6 +194,27 @@ func (r *Resources) begin(ctx context.Context, req *admissionv1.AdmissionRequest
 		return nil, nothing, nil
 	}
 	return c, end, nil
+}
+
+// beingDeleted reports whether an object is being deleted, without decoding the rest of it.
+func beingDeleted(raw []byte) bool {
+	var head struct {
+		Metadata struct {
+			DeletionTimestamp *string `json:"deletionTimestamp"`
+		} `json:"metadata"`
+	}
+	return json.Unmarshal(raw, &head) == nil && head.Metadata.DeletionTimestamp != nil
+}
+
+// decode reads the resource that a request has, and the one before.
+func (c *change) decode(req *admissionv1.AdmissionRequest) (err error) {
+	if c.after, err = resourceOf(req, req.Object.Raw); err != nil {
+		return err
+	}
+	if req.Operation == admissionv1.Update {
+		c.before, err = resourceOf(req, req.OldObject.Raw)
+	}
+	return err
 }
 
 // unseen reports whether the package sees nothing of a change.

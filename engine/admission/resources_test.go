@@ -69,7 +69,7 @@ func (r *reviewer) Session(_ context.Context, u *unstructured.Unstructured) (pro
 	return s, nil
 }
 
-func (r *reviewer) Plan(ctx context.Context, u *unstructured.Unstructured) ([]string, error) {
+func (r *reviewer) Plan(ctx context.Context, _, u *unstructured.Unstructured) ([]string, error) {
 	if u.GetUID() == "" {
 		return nil, errors.New("a resource without a uid owns nothing")
 	}

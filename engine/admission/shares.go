@@ -19,6 +19,8 @@ type shares struct {
 	mu      sync.Mutex
 	busy    int
 	running map[string]int
+	// bytes has the size of the requests of each tenant that wait or are worked on.
+	bytes   map[string]int64
 	waiting []*turn
 	// turns says when each tenant had the last turn.
 	turns *lru.Cache
@@ -28,6 +30,7 @@ type shares struct {
 // A turn is that of one request.
 type turn struct {
 	tenant string
+	size   int64
 	// ready is closed when it has come.
 	ready chan struct{}
 }
@@ -36,6 +39,8 @@ const (
 	// maxPending is how many requests wait or are worked on, and maxTenantPending how many of one tenant.
 	maxPending       = 256
 	maxTenantPending = 32
+	// maxTenantBytes is how many bytes the requests of one tenant have, if it has several.
+	maxTenantBytes = maxReviewBytes / 4
 	// maxTenants is how many tenants are remembered.
 	maxTenants = 10_000
 )
@@ -44,13 +49,13 @@ const (
 var errTooMany = errors.New("too many requests are being reviewed")
 
 func newShares(slots int) *shares {
-	return &shares{slots: max(1, slots), running: map[string]int{}, turns: lru.New(maxTenants)}
+	return &shares{slots: max(1, slots), running: map[string]int{}, bytes: map[string]int64{}, turns: lru.New(maxTenants)}
 }
 
-// take waits for the turn of a request, and returns what ends it. It errors with errTooMany, or with the error
-// of the context.
-func (s *shares) take(ctx context.Context, tenant string) (end func(), err error) {
-	own := &turn{tenant: tenant, ready: make(chan struct{})}
+// take waits for the turn of a request of so many bytes, and returns what ends it. It errors with errTooMany, or
+// with the error of the context.
+func (s *shares) take(ctx context.Context, tenant string, size int64) (end func(), err error) {
+	own := &turn{tenant: tenant, size: size, ready: make(chan struct{})}
 	if !s.enter(own) {
 		return nil, errTooMany
 	}
@@ -76,6 +81,10 @@ func (s *shares) enter(own *turn) bool {
 	if pending >= maxTenantPending || len(s.waiting)+s.busy >= maxPending {
 		return false
 	}
+	if has := s.bytes[own.tenant]; has > 0 && has+own.size > maxTenantBytes {
+		return false
+	}
+	s.bytes[own.tenant] += own.size
 	s.waiting = append(s.waiting, own)
 	s.assign()
 	return true
@@ -85,6 +94,9 @@ func (s *shares) enter(own *turn) bool {
 func (s *shares) leave(own *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.bytes[own.tenant] -= own.size; s.bytes[own.tenant] == 0 {
+		delete(s.bytes, own.tenant)
+	}
 	if at := slices.Index(s.waiting, own); at >= 0 {
 		s.waiting = slices.Delete(s.waiting, at, at+1)
 		return

@@ -14,7 +14,7 @@ func TestNobodyWaitsForAllRequestsOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newShares(1)
-		end, err := s.take(t.Context(), "busy")
+		end, err := s.take(t.Context(), "busy", 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +22,7 @@ func TestNobodyWaitsForAllRequestsOfSomebodyElse(t *testing.T) {
 		ends := make(chan func())
 		wait := func(tenant string) {
 			go func() {
-				end, err := s.take(t.Context(), tenant)
+				end, err := s.take(t.Context(), tenant, 1)
 				if err != nil {
 					t.Error(err)
 				}
@@ -52,7 +52,7 @@ func TestWhoWaitsIsBounded(t *testing.T) {
 		refused := map[string]int{}
 		take := func(tenant string) {
 			go func() {
-				if _, err := s.take(ctx, tenant); errors.Is(err, errTooMany) {
+				if _, err := s.take(ctx, tenant, 1); errors.Is(err, errTooMany) {
 					refused[tenant]++ // one after the other
 				}
 			}()
@@ -77,4 +77,29 @@ func TestWhoWaitsIsBounded(t *testing.T) {
 			t.Errorf("%d wait although their requests have ended", len(s.waiting))
 		}
 	})
+}
+
+func TestATenantWithLargeRequestsLeavesMemoryToOthers(t *testing.T) {
+	t.Parallel()
+	s := newShares(4)
+	end, err := s.take(t.Context(), "large", maxReview)
+	if err != nil {
+		t.Fatalf("one request of the largest size is refused: %v", err)
+	}
+	if _, err := s.take(t.Context(), "large", 1); !errors.Is(err, errTooMany) {
+		t.Errorf("a tenant has more than its part of the memory: %v", err)
+	}
+	other, err := s.take(t.Context(), "other", maxReview)
+	if err != nil {
+		t.Fatalf("another tenant has none: %v", err)
+	}
+	other()
+	end()
+	if end, err = s.take(t.Context(), "large", 1); err != nil {
+		t.Fatalf("its memory is not returned: %v", err)
+	}
+	end()
+	if len(s.bytes) != 0 {
+		t.Errorf("bytes of requests that have ended are remembered: %v", s.bytes)
+	}
 }

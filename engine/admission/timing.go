@@ -12,4 +12,6 @@ const (
 	maxTimeout = 30 * time.Second
 	// answerTime is how much earlier than the API server gives up a review ends, so that there is an answer.
 	answerTime = 500 * time.Millisecond
+	// readTime is how long the body of a review may take to come.
+	readTime = 3 * time.Second
 )

@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,12 +109,29 @@ func (p reviewedPackage) Review(ctx context.Context, s program.Session) (program
 	return p.ReviewContext(ctx, s)
 }
 
-// Plan implements admission.Package. It reconciles the resource as a dry run of the API server.
-func (p reviewedPackage) Plan(ctx context.Context, resource *unstructured.Unstructured) ([]string, error) {
+// Plan implements admission.Package. It reconciles the resource as a dry run of the API server, with the
+// status that the cluster has: an inventory of somebody else would make it read what it names.
+func (p reviewedPackage) Plan(ctx context.Context, before, after *unstructured.Unstructured) ([]string, error) {
+	after = after.DeepCopy()
+	delete(after.Object, "status")
+	if before == nil {
+		after.SetFinalizers(nil)
+	} else {
+		live, err := p.reconciler.Cluster.GetLive(ctx, object.RefOf(before))
+		if err != nil {
+			return nil, err
+		}
+		if live == nil || live.GetUID() != before.GetUID() || live.GetResourceVersion() != before.GetResourceVersion() {
+			return nil, errors.New("the resource has changed meanwhile")
+		}
+		if status, ok := live.Object["status"]; ok {
+			after.Object["status"] = status
+		}
+	}
 	on := p.dryRun
 	plan := &planned{Evaluator: p.Evaluator, ctx: ctx}
 	on.Evaluates = plan
-	step := dryrun.NewServer(on, p.Program).Reconcile(ctx, resource)
+	step := dryrun.NewServer(on, p.Program).Reconcile(ctx, after)
 	return dryrun.Summary(step, plan.last), step.Err
 }
 

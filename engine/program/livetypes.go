@@ -13,6 +13,9 @@ import (
 // LiveFaults returns the fields that a package reads of live objects and of inputs, and that their kinds do not
 // have, by the complete types. The predicate that reads one waits for ever, and a default hides it.
 //
+// What definitions of other packages read of their arguments is none: health.#Ingress is written for several
+// kinds, some of which report conditions.
+//
 // If the author did not give the object a type, only what looks like a slip is a fault, because the author may
 // know a newer version of Kubernetes.
 func (p *Program) LiveFaults(kinds *Kinds) (out fault.Faults) {
@@ -20,7 +23,7 @@ func (p *Program) LiveFaults(kinds *Kinds) (out fault.Faults) {
 	seen := map[string]bool{}
 	for _, r := range p.index.Readings() {
 		kind, is, depth := kindRead(root, r.Path)
-		if depth == 0 || depth >= len(r.Path) {
+		if depth == 0 || depth >= len(r.Path) || r.Imported {
 			continue
 		}
 		at, known := kinds.Unknown(kind, r.Path[depth:])

@@ -84,8 +84,12 @@ type Module struct {
 	Path string
 }
 
-// vendored is the folder in which the cue command of any version finds packages that no registry has.
-const vendored = "cue.mod/pkg/operetta.dev"
+// vendored is the folder in which the cue command of any version finds packages that no registry has, and
+// ContractFolder the part of it that Contract fills.
+const (
+	vendored       = "cue.mod/pkg/operetta.dev"
+	ContractFolder = vendored + "/schemas"
+)
 
 // Files returns the file of the module. It errors if the path cannot name one.
 func (m Module) Files() ([]File, error) {

@@ -201,7 +201,11 @@ func (p *Package) askOnce(ctx context.Context, tenant string, r request, acquire
 	defer func() { p.pool.release(tenant, w) }()
 	shared := w.sharesMemory(p.number)
 	var out response
-	if err = w.load(ctx, p); err == nil {
+	loading := ctx
+	if r.Review {
+		loading = context.WithoutCancel(ctx) // else a package that loads slowly would never be loaded for reviews
+	}
+	if err = w.load(loading, p); err == nil {
 		out, err = w.ask(ctx, r)
 	}
 	if err != nil && shared && w.cmd.ProcessState.ExitCode() == ExitMemory {

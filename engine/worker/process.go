@@ -116,6 +116,10 @@ func (w *process) ask(ctx context.Context, r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	if r.Review {
+		// Whoever asked may be gone at any time, and a worker costs more than the rest of a review.
+		ctx = context.WithoutCancel(ctx)
+	}
 	timeoutCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	w.evaluations.Add(1)
@@ -133,6 +137,8 @@ func (w *process) ask(ctx context.Context, r request) (response, error) {
 		return response{}, ctx.Err()
 	case exceeded != nil:
 		return response{}, exceeded
+	case timeoutCtx.Err() != nil && r.Review:
+		return response{}, errLate // the machine may have been busy: processor time has a limit of its own
 	case timeoutCtx.Err() != nil:
 		text := fmt.Sprintf("its evaluation did not end within %s", limit.Round(time.Second))
 		return response{}, &program.LimitError{Evaluated: true, TooSlow: true, Text: text}

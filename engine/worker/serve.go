@@ -84,8 +84,11 @@ func readRequests(in *bufio.Reader, requests chan<- received) {
 // answer does what a request asks for.
 func (s *server) answer(r received) response {
 	limit := s.limits.Time
-	if r.Load {
+	switch {
+	case r.Load:
 		limit = loadTime
+	case r.Review:
+		limit *= 2 // it evaluates once as a reconcile does, and once for what only a request needs
 	}
 	began := processorTime()
 	s.guard.begin(limit)

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,16 +181,27 @@ components: web:`, 1)
 	s.ExpectResourceReady(calm)
 
 	const loud = 6
-	refusals := make(chan error, loud)
+	var pending sync.WaitGroup
+	refused := make(chan struct{}, loud)
 	for i := range loud {
-		go func() {
-			began := time.Now()
-			err := harness.Suite.Admin.Create(t.Context(), p.Thing(s.Env, fmt.Sprintf("hang-%d", i), map[string]any{"hang": int64(400)}))
-			if took := time.Since(began); took > machine.Limit(20*time.Second) {
-				err = fmt.Errorf("it took %s: %w", took, err)
+		pending.Go(func() {
+			// Who has no turn in time is asked nothing, and the failure policy ignores that. On a busy machine
+			// that may be all of them, so each asks until it is refused.
+			for name := range tries(t, fmt.Sprintf("hang-%d", i)) {
+				began := time.Now()
+				err := harness.Suite.Admin.Create(t.Context(), p.Thing(s.Env, name, map[string]any{"hang": int64(400)}))
+				if took := time.Since(began); took > machine.Limit(20*time.Second) {
+					t.Errorf("it took %s: %v", took, err)
+				}
+				switch {
+				case apierrors.IsInvalid(err):
+					refused <- struct{}{}
+					return
+				case err != nil:
+					t.Error(err)
+				}
 			}
-			refusals <- err
-		}()
+		})
 	}
 	// A reconcile goes on meanwhile. Its own requests wait for no review.
 	s.Patch(calm, harness.Annotation("operetta.dev/reconcile-at", "now"))
@@ -198,21 +211,25 @@ components: web:`, 1)
 		}
 		return nil
 	})
-	refused := 0
-	for range loud {
-		err := <-refusals
-		switch {
-		case apierrors.IsInvalid(err):
-			refused++
-		case err != nil: // it had no turn in time, and the policy would have ignored that
-			t.Error(err)
-		}
-	}
-	if refused == 0 {
+	pending.Wait()
+	if len(refused) == 0 {
 		t.Error("no expensive request is refused")
 	}
-	t.Logf("%d of %d refused", refused, loud)
+	t.Logf("%d of %d refused", len(refused), loud)
 	mustBeRefused(t, harness.Suite.Admin.Create(t.Context(), invalidThing(p, s, "after")), "components.web.objects.map.data.note", "forbidden")
+}
+
+// tries returns names for a few tries.
+func tries(t *testing.T, name string) iter.Seq[string] {
+	t.Helper()
+	const most = 4
+	return func(yield func(string) bool) {
+		for i := range most {
+			if !yield(fmt.Sprintf("%s-%d", name, i)) {
+				return
+			}
+		}
+	}
 }
 
 func TestW47AStandbyServesWebhooks(t *testing.T) {

@@ -32,6 +32,7 @@ func (u *uses) apply(x *Index, c chain) {
 	if !a.operand(x, c.base) {
 		return
 	}
+	imported := slices.ContainsFunc(a.definitions, func(s literalStruct) bool { return s.in != x })
 	for _, s := range a.arguments {
 		for _, d := range s.Elts {
 			f, ok := d.(*ast.Field)
@@ -44,6 +45,9 @@ func (u *uses) apply(x *Index, c chain) {
 				continue
 			}
 			if readings, ok := a.readings(name); ok {
+				for i := range readings {
+					readings[i].Imported = imported
+				}
 				u.parameters[root] = readings
 			}
 		}
@@ -225,7 +229,7 @@ func (s literalStruct) readings(names map[string][]string, declared map[*ast.Ide
 		switch {
 		case !known || root.Scope != s.StructLit:
 		case declared[root]:
-			out = append(out, Reading{path, Presence})
+			out = append(out, Reading{Path: path, Extent: Presence})
 		default:
 			out = append(out, s.in.uses().below(c, path)...)
 		}

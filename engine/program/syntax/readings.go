@@ -14,6 +14,9 @@ type Reading struct {
 	// Path leads there from the root. Each stands for any field of a struct or element of a list.
 	Path   []string
 	Extent Extent
+	// Imported is true if a definition of another package reads it of its argument. It may be written for
+	// several kinds.
+	Imported bool
 }
 
 // An Extent is how much of a value is read. A scalar is always read.
@@ -185,20 +188,20 @@ func isEmpty(e ast.Expr) bool {
 // below returns what is read of the value of a chain that is at a path.
 func (u *uses) below(c chain, at []string) []Reading {
 	if extent, ok := u.extents[c.root()]; ok {
-		return []Reading{{at, extent}}
+		return []Reading{{Path: at, Extent: extent}}
 	}
 	if parts, ok := u.parameters[c.root()]; ok {
-		out := []Reading{{at, Presence}}
+		out := []Reading{{Path: at, Extent: Presence}}
 		for _, p := range parts {
-			out = append(out, Reading{slices.Concat(at, p.Path), p.Extent})
+			out = append(out, Reading{slices.Concat(at, p.Path), p.Extent, p.Imported})
 		}
 		return out
 	}
 	clause, ok := u.sources[c.root()]
 	if !ok {
-		return []Reading{{at, Whole}}
+		return []Reading{{Path: at, Extent: Whole}}
 	}
-	out := []Reading{{at, Members}}
+	out := []Reading{{Path: at, Extent: Members}}
 	for _, e := range u.elements[clause] {
 		out = append(out, u.below(e, slices.Concat(at, []string{Each}, e.names()))...)
 	}

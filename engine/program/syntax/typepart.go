@@ -21,9 +21,9 @@ type typePart struct {
 // readings returns the readings of a part of a value that is at a path.
 func (p *typePart) readings(path []string) []Reading {
 	if p.whole || p.scalar && len(p.fields) == 0 && p.each == nil {
-		return []Reading{{path, Whole}}
+		return []Reading{{Path: path, Extent: Whole}}
 	}
-	out := []Reading{{path, Presence}}
+	out := []Reading{{Path: path, Extent: Presence}}
 	for _, name := range slices.Sorted(maps.Keys(p.fields)) {
 		out = append(out, p.fields[name].readings(slices.Concat(path, []string{name}))...)
 	}
