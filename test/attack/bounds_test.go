@@ -56,8 +56,8 @@ kind:  "Thing"
 versions: v1: spec: #Spec
 cr: spec: #Spec
 
-#Spec: n: NUMBER
-_numbers: list.Range(0, cr.spec.n, 1)
+#Spec: many: NUMBER
+_numbers: list.Range(0, cr.spec.many, 1)
 
 components: many: objects: map: {
 	apiVersion: "v1"
@@ -67,7 +67,7 @@ components: many: objects: map: {
 }
 `
 
-// TestAttackANumberThatDrivesAListIsWarnedOf: {n: 1000000000} ended the operator for all
+// TestAttackANumberThatDrivesAListIsWarnedOf: {many: 1000000000} ended the operator for all
 // kinds, and vet had nothing to say of the package.
 func TestAttackANumberThatDrivesAListIsWarnedOf(t *testing.T) {
 	t.Parallel()
@@ -75,8 +75,8 @@ func TestAttackANumberThatDrivesAListIsWarnedOf(t *testing.T) {
 		number, want string
 		code         int
 	}{
-		"unlimited": {"int & >=0", "fanout.cue:17: warning: cr.spec.n: list.Range(0, cr.spec.n, 1) grows with it, and it has no limit (", 1},
-		"huge":      {"int & >=0 & <=1000000000", "fanout.cue:17: warning: cr.spec.n: list.Range(0, cr.spec.n, 1) grows with it, up to 1000000000 steps (", 1},
+		"unlimited": {"int & >=0", "fanout.cue:17: warning: cr.spec.many: list.Range(0, cr.spec.many, 1) grows with it, and it has no limit (", 1},
+		"huge":      {"int & >=0 & <=1000000000", "fanout.cue:17: warning: cr.spec.many: list.Range(0, cr.spec.many, 1) grows with it, up to 1000000000 steps (", 1},
 		"limited":   {"int & >=0 & <=100", "", 0},
 	}
 	for name, c := range cases {
