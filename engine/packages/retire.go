@@ -83,8 +83,9 @@ func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *resul
 	}
 }
 
-// stranded returns the custom resources that a deleted Package still has. If it is not served, its status says
-// of which kind it was, and so do the definitions with its label: others may have written the status.
+// stranded returns custom resources that a deleted Package still has. If it is not served, the definitions with
+// its label say of which kind it was. Its status does not: others may have written it, and the kind in it could
+// be that of Secrets, whose names would be in the conditions.
 func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resource, error) {
 	if s.served != nil {
 		return r.left(ctx, s, s.served.GroupVersionKind())
@@ -94,9 +95,9 @@ func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resou
 		return nil, err
 	}
 	var out []Resource
-	for _, kind := range append(kinds, servedKind(p.object)) {
+	for _, kind := range kinds {
 		// The resources of a kind that somebody else serves by now are no longer this Package's.
-		if kind.Kind == "" || r.Server.ServedBy(kind.GroupKind()) != "" || len(out) > 0 {
+		if r.Server.ServedBy(kind.GroupKind()) != "" || len(out) > 0 {
 			continue
 		}
 		if out, err = r.Server.Remaining(ctx, kind); err != nil {

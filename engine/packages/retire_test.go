@@ -47,6 +47,7 @@ func TestADeletedPackageWaitsWhateverItsStatusSays(t *testing.T) {
 	}{
 		"Wiped":   {"whoever may write the status cannot strand resources", map[string]any{}, []schema.GroupVersionKind{thing}, true},
 		"Forged":  {"the kind in the status may be another one", map[string]any{"group": "example.com", "kind": "Other", "versions": []any{"v1"}, "resources": int64(0)}, []schema.GroupVersionKind{thing}, true},
+		"Secret":  {"who forges the kind in the status neither holds the Package nor reads names of other kinds in its conditions", map[string]any{"kind": "Secret", "versions": []any{"v1"}}, nil, false},
 		"Unknown": {"a Package that never served has no definition", map[string]any{}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
