@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/install"
 )
 
@@ -67,6 +68,9 @@ func (f *installFlags) writeChart(all []manifest, defaults install.Options) erro
 		text, err := yamlOf(m.object)
 		if err != nil {
 			return err
+		}
+		if u.GetKind() == "CustomResourceDefinition" && u.GetLabels()[crd.PackageLabel] == "" {
+			text = install.Optional(text)
 		}
 		file := chartFile(u.GetKind())
 		files[file] = append(files[file], text)

@@ -110,9 +110,9 @@ func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) (
 	return resources(ctx, m.manager.GetClient(), kind, m.options.CustomResourceNamespace, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 }
 
-// Remaining returns the custom resources of a kind that the API server has, in all namespaces that the
-// operator may list.
-func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind) ([]packages.Resource, error) {
+// Remaining returns at most limit of the custom resources of a kind that the API server has, in all namespaces
+// that the operator may list.
+func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, limit int) ([]packages.Resource, error) {
 	mapping, err := m.caches.Direct.RESTMapper().RESTMapping(kind.GroupKind())
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -120,9 +120,9 @@ func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind) (
 	if err != nil {
 		return nil, err
 	}
-	out, err := resources(ctx, m.caches.Direct, mapping.GroupVersionKind, "", client.Limit(page))
+	out, err := resources(ctx, m.caches.Direct, mapping.GroupVersionKind, "", client.Limit(limit))
 	if apierrors.IsForbidden(err) && m.options.CustomResourceNamespace != "" {
-		out, err = resources(ctx, m.caches.Direct, mapping.GroupVersionKind, m.options.CustomResourceNamespace, client.Limit(page))
+		out, err = resources(ctx, m.caches.Direct, mapping.GroupVersionKind, m.options.CustomResourceNamespace, client.Limit(limit))
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil

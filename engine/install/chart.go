@@ -35,6 +35,18 @@ func ChartRights(o rbac.Options) rbac.Options {
 // KeepAnnotation makes Helm leave an object behind: with the definition of a kind go all resources of it.
 const KeepAnnotation = "helm.sh/resource-policy"
 
+// Optional returns a document of a template that the release has only if its value crds is true. The engine's
+// own kinds are those of all releases, and Helm refuses what another release owns.
+func Optional(document string) string {
+	return optionalBegin + "\n" + document + optionalEnd + "\n"
+}
+
+// The lines around a document that is optional; template replaces them by expressions.
+const (
+	optionalBegin = "# operetta-chart-crds-begin"
+	optionalEnd   = "# operetta-chart-crds-end"
+)
+
 // alone is a value that is the whole of a YAML scalar. A name may be 123, so it is quoted.
 var alone = regexp.MustCompile(`(?m)(: |- )(` + releaseName + `|` + releaseNamespace + `|` + chartImage + `)$`)
 
@@ -53,6 +65,8 @@ func template(manifest string) string {
 	for value, reference := range references {
 		text = strings.ReplaceAll(text, value, "{{ "+reference+" }}")
 	}
+	text = strings.ReplaceAll(text, "\n"+optionalBegin+"\n", "\n{{- if .Values.crds }}\n")
+	text = strings.ReplaceAll(text, "\n"+optionalEnd+"\n", "\n{{- end }}\n")
 	return strings.ReplaceAll(text, strconv.Itoa(chartReplicas), "{{ .Values.replicas }}")
 }
 
@@ -71,10 +85,13 @@ kubeVersion: ">=1.30.0-0"
 image: %q
 # The number of processes; one acts, the others stand by.
 replicas: %d
+# Whether the definitions of the engine's own kinds, such as Patch, are part of the release.
+# One release of a cluster has them; set it to false for the others.
+crds: true
 `, o.Image, o.Replicas),
 	}
 	for name, documents := range manifests {
-		out["templates/"+name] = "# Printed by operetta install --chart; do not edit.\n" + template(strings.Join(documents, "---\n"))
+		out["templates/"+name] = "# Printed by operetta install --chart; do not edit.\n" + strings.TrimPrefix(template("\n"+strings.Join(documents, "---\n")), "\n")
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 )
@@ -16,6 +17,7 @@ func TestAPackageThatIsNotServedAfterARestartIsNotLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.resources = []Resource{{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "one"}}}
+	s.defined = []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "Thing"}}
 	s.restart()
 	s.ended = errors.New("the check took too much")
 	_ = s.step("p") // an error is in the status

@@ -63,9 +63,9 @@ type Server interface {
 	Mended(origin, kind string)
 	// Resources returns the custom resources of a package, from the cache of its controller.
 	Resources(ctx context.Context, kind schema.GroupVersionKind) ([]Resource, error)
-	// Remaining returns the custom resources of a kind that the API server has; there are none if it
-	// does not serve the kind.
-	Remaining(ctx context.Context, kind schema.GroupVersionKind) ([]Resource, error)
+	// Remaining returns at most limit of the custom resources of a kind that the API server has; there are
+	// none if it does not serve the kind.
+	Remaining(ctx context.Context, kind schema.GroupVersionKind, limit int) ([]Resource, error)
 }
 
 // A Resource is a custom resource of a package.

@@ -45,6 +45,8 @@ type site struct {
 	// the label of a Package.
 	owner   string
 	defined []schema.GroupVersionKind
+	// limits are those of the lists of resources.
+	limits []int
 	// looping is the Package whose checks do not end.
 	looping string
 	// ended is why checks end without a result.
@@ -249,8 +251,9 @@ func (s *site) Resources(context.Context, schema.GroupVersionKind) ([]Resource, 
 	return s.resources, nil
 }
 
-func (s *site) Remaining(context.Context, schema.GroupVersionKind) ([]Resource, error) {
-	return s.resources, nil
+func (s *site) Remaining(_ context.Context, _ schema.GroupVersionKind, limit int) ([]Resource, error) {
+	s.limits = append(s.limits, limit)
+	return s.resources[:min(len(s.resources), limit)], nil
 }
 
 func (s *site) Get(_ context.Context, _ string, ref ConfigMapReference) (*unstructured.Unstructured, error) {

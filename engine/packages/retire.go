@@ -52,6 +52,9 @@ func (r *Reconciler) leavesKind(ctx context.Context, s *state, next schema.Group
 		next.GroupKind(), was.GroupKind(), listed(left))}
 }
 
+// maxListed is how many custom resources are listed at most to count them.
+const maxListed = 500
+
 // left returns the custom resources of a kind. While the cache has some, the API server is not asked.
 func (r *Reconciler) left(ctx context.Context, s *state, kind schema.GroupVersionKind) ([]Resource, error) {
 	if s.served != nil {
@@ -59,7 +62,7 @@ func (r *Reconciler) left(ctx context.Context, s *state, kind schema.GroupVersio
 			return cached, err
 		}
 	}
-	return r.Server.Remaining(ctx, kind)
+	return r.Server.Remaining(ctx, kind, maxListed)
 }
 
 // retire lets a deleted Package go once it has no custom resources. Until then they are served: only the
@@ -70,21 +73,25 @@ func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *resul
 		// One that is created from now on is not served, and has no objects.
 		kind := s.served.GroupVersionKind()
 		if err = r.withdraw(ctx, p.Name, s); err == nil {
-			left, err = r.Server.Remaining(ctx, kind)
+			left, err = r.Server.Remaining(ctx, kind, 1)
 		}
 	}
 	switch {
 	case err != nil:
 		out.problem = &problem{stage: serving, reason: ReasonDeleting, message: err.Error(), err: err}
 	case len(left) > 0:
-		out.waits, out.waitAgain = fmt.Sprintf("the Package is deleted, and goes once its resources are gone; there is %s", listed(left)), deletionAgain
+		out.waits, out.waitAgain = fmt.Sprintf("the Package is deleted, and goes once its resources are gone; there is %s", listed(left)), countAgain
+		if s.served != nil {
+			out.waitAgain = deletionAgain
+		}
 	default:
 		r.letGo(ctx, p, out)
 	}
 }
 
-// stranded returns the custom resources that a deleted Package still has. If it is not served, its status says
-// of which kind it was, and so do the definitions with its label: others may have written the status.
+// stranded returns custom resources that a deleted Package still has. If it is not served, the definitions with
+// its label say of which kind it was. Its status does not: others may have written it, and the kind in it could
+// be that of Secrets, whose names would be in the conditions.
 func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resource, error) {
 	if s.served != nil {
 		return r.left(ctx, s, s.served.GroupVersionKind())
@@ -94,12 +101,12 @@ func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resou
 		return nil, err
 	}
 	var out []Resource
-	for _, kind := range append(kinds, servedKind(p.object)) {
+	for _, kind := range kinds {
 		// The resources of a kind that somebody else serves by now are no longer this Package's.
-		if kind.Kind == "" || r.Server.ServedBy(kind.GroupKind()) != "" || len(out) > 0 {
+		if r.Server.ServedBy(kind.GroupKind()) != "" || len(out) > 0 {
 			continue
 		}
-		if out, err = r.Server.Remaining(ctx, kind); err != nil {
+		if out, err = r.Server.Remaining(ctx, kind, 1); err != nil {
 			return nil, err
 		}
 	}

@@ -12,10 +12,11 @@ const (
 	examineSeldom = 6 * time.Hour
 	// claimAgain is how often a Package looks whether its kind, which another one serves, is free. It costs no request.
 	claimAgain = 3 * time.Second
-	// deletionAgain is how often a deleted Package looks whether its custom resources are gone. It costs no
-	// request as long as the cache has one.
+	// deletionAgain is how often a deleted Package that is served looks whether its custom resources are gone. It
+	// costs no request as long as the cache has one.
 	deletionAgain = time.Second
-	// countAgain is how often the custom resources of a Package are counted. It costs no request.
+	// countAgain is how often the custom resources of a Package are counted. It costs no request, but for a
+	// deleted Package that is not served: that one asks the API server for one resource.
 	countAgain = 10 * time.Second
 	// sourceAgain is how often a source is read again that cannot be read.
 	sourceAgain = 30 * time.Second

@@ -93,15 +93,17 @@ func (r rule) of(kind *Resource) rule {
 }
 
 // PatchStatus returns a policy by which only the operator may write a field of the status of the Patches for
-// resources of a kind. Without a kind it is for all Patches, and lets others write that may write the status
-// of Patches in all namespaces: they are the operators of other kinds. It errors when an object cannot be
-// converted.
+// resources of a kind. Without a kind it is for all Patches, and lets others write that may be the operators
+// of other kinds: who may write the status of Patches in all namespaces, and service accounts that may in the
+// namespace, as an operator of one namespace. It errors when an object cannot be converted.
 func PatchStatus(patches schema.GroupResource, fields []string, kind *Resource, o Options) ([]*unstructured.Unstructured, error) {
 	r := o.status(patches, fields, nil)
 	if kind == nil {
+		status := fmt.Sprintf(`authorizer.group(%q).resource(%q).subresource("status")`, patches.Group, patches.Resource)
 		r.matchConditions = append(r.matchConditions, admissionregistrationv1.MatchCondition{
-			Name:       "no-other-operator",
-			Expression: fmt.Sprintf(`!authorizer.group(%q).resource(%q).subresource("status").check("patch").allowed()`, patches.Group, patches.Resource),
+			Name: "no-other-operator",
+			Expression: fmt.Sprintf(`!(request.userInfo.username.startsWith("system:serviceaccount:") && %s.namespace(request.namespace).check("patch").allowed() ||
+  %s.check("patch").allowed())`, status, status),
 		})
 	}
 	return o.objects(r.of(kind))

@@ -86,6 +86,7 @@ var Left = map[string]string{
 	"kubectl wait --for=condition=Ready package/greeting":                                   "the same test waits for this condition",
 	"kubectl get packages":                                                                  "the columns are those of the definition, which the API server accepts in test/e2e",
 	"kubectl -n argocd patch configmap argocd-cm --patch-file config/argocd/argocd-cm.yaml": "there is no Argo CD; test/gitops runs the script",
-	"kubectl auth can-i create deployments --as system:serviceaccount:operetta-system:operetta": "its exit code is the answer, which is no until docs/install.md is played",
-	"kubectl -n operetta-system logs deployment/operetta":                                       "the nodes of the test run no containers",
+	"kubectl auth can-i create deployments --as system:serviceaccount:operetta-system:operetta":                                                                          "its exit code is the answer, which is no until docs/install.md is played",
+	"kubectl delete --ignore-not-found validatingadmissionpolicybindings,validatingadmissionpolicies operetta-patches.operetta.dev operetta-status.patches.operetta.dev": "they are policies of earlier versions, which nothing makes any more",
+	"kubectl -n operetta-system logs deployment/operetta":                                                                                                                "the nodes of the test run no containers",
 }
