@@ -98,9 +98,8 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 	if unmade != "" {
 		return Report{Unmade: unmade}, nil
 	}
-	selections, pairs, paired := cases(c.branches, o.Bound)
-	c.report.Branches, c.report.Pairs, c.report.Paired = len(c.branches), pairs, paired
-	c.report.countChoices(c.branches, selections)
+	cover := newCover(c.branches, c.placesOf())
+	selections := cases(cover, o.Bound)
 	for i, s := range selections {
 		if i > 0 && o.enough() {
 			c.report.Untried = len(selections) - i
@@ -113,21 +112,17 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 			o.Progress(i+1, len(selections))
 		}
 	}
+	c.report.count(cover, selections[:c.report.Cases])
 	return c.finish(ctx)
 }
 
-// countChoices counts the choices, and those that are in a selection.
-func (r *Report) countChoices(branches []*branch, selections []selection) {
-	seen := map[[2]int]bool{}
+// count counts the choices and pairs that there are, and those that are in a selection.
+func (r *Report) count(c *cover, selections []selection) {
+	c.ticked, c.chosen, c.paired = map[pair]bool{}, 0, 0 // there may have been no time for all that were planned
 	for _, s := range selections {
-		for i, choice := range s {
-			seen[[2]int{i, choice}] = true
-		}
+		c.tick(s)
 	}
-	r.Chosen = len(seen)
-	for _, b := range branches {
-		r.Choices += len(b.choices)
-	}
+	r.Branches, r.Choices, r.Chosen, r.Pairs, r.Paired = len(c.branches), c.choices, c.chosen, c.pairs, c.paired
 }
 
 // A checker checks one package.
