@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
+	"operetta.dev/engine/worker"
 )
 
 // A package is run for many resources by a worker of its own, so that what the other checks have found is
@@ -29,21 +30,29 @@ func (e *examiner) boundArgs() []string {
 }
 
 // cases tries a package with many resources in a worker process. It errors if the worker dies, or exceeds its
-// time, memory or output.
+// time, memory or output, and then returns what was found until then.
 func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, bound int, scopes vet.Scopes, progress func(done, all int)) (check.Report, error) {
 	with := e.withScopes(scopes)
-	with.bound, with.progress = bound, progress
+	done, all := 0, 0
+	with.bound, with.progress = bound, func(d, a int) {
+		done, all = d, a
+		progress(d, a)
+	}
 	with.limits.Time = max(e.limits.Time, time.Duration(bound)*timePerCase)
 	with.timeout = max(e.timeout, 2*with.limits.Time)
 	found, err := with.examine(ctx, snapshot, examineCases)
-	if err != nil || found.Check == nil {
-		return check.Report{}, err
+	if found.Check == nil {
+		found.Check = &check.Report{}
 	}
-	return *found.Check, nil
+	if err != nil {
+		found.Check.Cases, found.Check.Untried = done, all-done
+		err = fmt.Errorf("%w (%d of %d resources were tried)", err, done, all)
+	}
+	return *found.Check, err
 }
 
 // runCases is what the worker does.
-func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, args []string) error {
+func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits worker.Limits, args []string) error {
 	debug.SetGCPercent(casesGCPercent) // most of what an evaluation allocates is garbage at once
 	bound := check.DefaultBound
 	if len(args) == 1 {
@@ -57,13 +66,21 @@ func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, args []st
 	if err != nil {
 		return json.NewEncoder(s.out).Encode(finding{Digest: snapshot.Digest(), Faults: faultsOf(err)})
 	}
-	report, err := check.Run(context.Background(), p, check.Options{Bound: bound, Scopes: scopes, Progress: func(done, all int) {
-		_, _ = fmt.Fprintf(s.err, "%s%d %d\n", progressLine, done, all)
-	}})
+	began, answers := time.Now(), json.NewEncoder(s.out)
+	report, err := check.Run(context.Background(), p, check.Options{
+		Bound: bound, Scopes: scopes,
+		Progress: func(done, all int) { _, _ = fmt.Fprintf(s.err, "%s%d %d\n", progressLine, done, all) },
+		Found: func(f check.Counterexample) {
+			_ = answers.Encode(finding{Check: &check.Report{Counterexamples: []check.Counterexample{f}}}) // the last answer has it, too
+		},
+		Enough: func() bool {
+			return worker.ProcessorTime() > limits.Time/4*3 || time.Since(began) > limits.Time/2*3
+		},
+	})
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(s.out).Encode(finding{Digest: snapshot.Digest(), Check: &report})
+	return answers.Encode(finding{Digest: snapshot.Digest(), Check: &report})
 }
 
 // casesGCPercent trades memory for time: a worker has a limit for both.
@@ -146,5 +163,10 @@ func indented(text string) string {
 
 // unfinished returns the fault of a check with resources that did not end.
 func unfinished(err error) fault.Fault {
-	return fault.Fault{Message: "not checked with resources: " + err.Error(), Hint: "--bound 10 tries fewer resources"}
+	return fault.Fault{Message: "the check with resources did not end: " + err.Error(), Hint: "--bound 0 tries none"}
+}
+
+// untried returns the warning about resources for which there was no time.
+func untried(dir string, r check.Report) fault.Fault {
+	return fault.Fault{Message: fmt.Sprintf("%s: there was time for %d of %d resources", dir, r.Cases, r.Cases+r.Untried), Hint: "--bound tries fewer of them"}
 }

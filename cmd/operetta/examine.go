@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"operetta.dev/engine/check"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
@@ -70,11 +72,11 @@ func (e *examiner) withScopes(scopes vet.Scopes) *examiner {
 var commandExaminer = sync.OnceValues(func() (*examiner, error) { return newExaminer(0) })
 
 // examine examines a package in a worker process. It errors if the worker dies, or exceeds its time,
-// memory or output; faults of the package are in the finding.
+// memory or output, and then returns what it has found until then; faults of the package are in the finding.
 func (e *examiner) examine(ctx context.Context, snapshot *source.Snapshot, mode string) (finding, error) {
 	f, err := e.runWorker(ctx, snapshot, mode)
 	if err != nil {
-		return finding{}, fmt.Errorf("package %s: %w", snapshot.Name(), err)
+		return f, fmt.Errorf("package %s: %w", snapshot.Name(), err)
 	}
 	return f, nil
 }
@@ -124,16 +126,39 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 	stdout, stderr := &limitedBuffer{limit: maxWorkerOutput, onOverflow: cancel}, &limitedBuffer{limit: maxWorkerStderr}
 	cmd.Stdout, cmd.Stderr = stdout, e.withProgress(stderr)
 	if err := sendAndWait(cmd, snapshot); err != nil || stdout.truncated {
-		return finding{}, e.workerError(ctx, timeoutCtx, err, stdout.truncated, stderr.buf.String())
+		found, _ := lastFinding(&stdout.buf) // what it was writing when it ended is lost
+		return found, e.workerError(ctx, timeoutCtx, err, stdout.truncated, stderr.buf.String())
 	}
-	var f finding
-	if err := json.Unmarshal(stdout.buf.Bytes(), &f); err != nil {
+	f, err := lastFinding(&stdout.buf)
+	if err != nil {
 		return finding{}, fmt.Errorf("reading the worker's answer: %w", err)
 	}
 	if f.Digest != snapshot.Digest() {
 		return finding{}, fmt.Errorf("the worker has examined %s, not %s", shortDigest(f.Digest), shortDigest(snapshot.Digest()))
 	}
 	return f, nil
+}
+
+// lastFinding reads the answers of a worker. The last one says everything; without it, as the worker has died, it
+// returns the counterexamples of the others. It errors if there is none, or something else behind one.
+func lastFinding(answers io.Reader) (finding, error) {
+	read := json.NewDecoder(answers)
+	var last, told finding
+	for {
+		var f finding
+		switch err := read.Decode(&f); {
+		case errors.Is(err, io.EOF) && last.Digest != "":
+			return last, nil
+		case errors.Is(err, io.EOF):
+			return told, io.ErrUnexpectedEOF
+		case err != nil:
+			return told, err
+		}
+		last = f
+		if found := f.cases(); f.Digest == "" && len(found) > 0 {
+			told.Check = &check.Report{Counterexamples: slices.Concat(told.cases(), found)}
+		}
+	}
 }
 
 // sendAndWait runs a worker. It sends the package to its standard input, and keeps the pipe open

@@ -188,10 +188,11 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			findings[i].Warnings = append(findings[i].Warnings, unfinished(err))
-		default:
-			findings[i].Check = &report
+			findings[i].Faults = append(findings[i].Faults, unfinished(err))
+		case report.Untried > 0:
+			findings[i].Warnings = append(findings[i].Warnings, untried(dir, report))
 		}
+		findings[i].Check = &report
 	}
 	return nil
 }
@@ -218,7 +219,7 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 		if !v.quiet || v.strict {
 			printWarnings(s.err, slices.Concat(found.Warnings, found.Unknown))
 		}
-		if found.Check != nil && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
+		if found.Check != nil && len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
 			printLinef(s.out, "%s: %s", dirs[i], found.Check)
 		}
 	}

@@ -95,7 +95,7 @@ func newWorker(s streams) *cobra.Command {
 			}
 			go worker.ExitWithParent(s.in)
 			if args[0] == examineCases {
-				return runCases(s, snapshot, decodeScopes(args[3]), args[4:])
+				return runCases(s, snapshot, decodeScopes(args[3]), l, args[4:])
 			}
 			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3])))
 		},

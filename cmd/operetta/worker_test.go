@@ -129,7 +129,7 @@ func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
 		"Gulp":     {"what Go refuses at once it does not survive", "gulp", "CUE crashed, with a limit of 128 MiB: "},
 		"Chatter":  {"the answer is kept in memory", "chatter", "the result has more than 16 MiB"},
 		"Lie":      {"what was examined is what is loaded", "lie", "the worker has examined sha256:0123456789ab, not sha256:"},
-		"Silence":  {"no answer is no good one", "true", "reading the worker's answer: unexpected end of JSON input"},
+		"Silence":  {"no answer is no good one", "true", "reading the worker's answer: unexpected EOF"},
 		"Failure":  {"nor is an end without words", "false", "CUE crashed, with a limit of 128 MiB: exit status 1"},
 	} {
 		if raceEnabled && (c.program == "overflow" || c.program == "hoard") {

@@ -30,7 +30,15 @@ type Options struct {
 	Scopes vet.Scopes
 	// Progress is told how many of all cases are done, if it is not nil.
 	Progress func(done, all int)
+	// Found is told each finding as it is found, before its resource is made small, if it is not nil: a later
+	// case may end the process.
+	Found func(Counterexample)
+	// Enough says that the time is up: no more cases are tried, and no more resources made small. It may be nil.
+	Enough func() bool
 }
+
+// enough reports whether the time is up.
+func (o Options) enough() bool { return o.Enough != nil && o.Enough() }
 
 // A Report is what a check has found, and how much it has tried. It can cross a process boundary.
 type Report struct {
@@ -50,6 +58,8 @@ type Report struct {
 	// Undecided are the cases that did not, or that were rejected, for a reason that may be that something is
 	// made up here.
 	Undecided int `json:"undecided,omitempty"`
+	// Untried are the cases for which there was no time.
+	Untried int `json:"untried,omitempty"`
 	// Unmade says why there are no cases, or is "".
 	Unmade          string           `json:"unmade,omitempty"`
 	Counterexamples []Counterexample `json:"counterexamples,omitempty"`
@@ -58,7 +68,7 @@ type Report struct {
 // A Counterexample is a fault and a resource that shows it.
 type Counterexample struct {
 	Fault fault.Fault `json:"fault"`
-	// Resource is the smallest resource found that shows it.
+	// Resource is the smallest resource found that shows it; there may have been no time to look for a smaller one.
 	Resource map[string]any `json:"resource"`
 	// Live are the objects in the cluster with which it shows. There are none if it shows at once.
 	Live []map[string]any `json:"live,omitempty"`
@@ -73,6 +83,9 @@ func (r Report) String() string {
 	if r.Undecided > 0 {
 		text += fmt.Sprintf(", and %d depend on what only a cluster knows", r.Undecided)
 	}
+	if r.Untried > 0 {
+		text += fmt.Sprintf("; there was no time for %d more", r.Untried)
+	}
 	return text
 }
 
@@ -85,10 +98,13 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 	if unmade != "" {
 		return Report{Unmade: unmade}, nil
 	}
-	selections, pairs, paired := cases(c.branches, o.Bound)
-	c.report.Branches, c.report.Pairs, c.report.Paired = len(c.branches), pairs, paired
-	c.report.countChoices(c.branches, selections)
+	cover := newCover(c.branches, c.placesOf())
+	selections := cases(cover, o.Bound)
 	for i, s := range selections {
+		if i > 0 && o.enough() {
+			c.report.Untried = len(selections) - i
+			break
+		}
 		if err := c.add(ctx, s); err != nil {
 			return Report{}, err
 		}
@@ -96,21 +112,17 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 			o.Progress(i+1, len(selections))
 		}
 	}
+	c.report.count(cover, selections[:c.report.Cases])
 	return c.finish(ctx)
 }
 
-// countChoices counts the choices, and those that are in a selection.
-func (r *Report) countChoices(branches []*branch, selections []selection) {
-	seen := map[[2]int]bool{}
+// count counts the choices and pairs that there are, and those that are in a selection.
+func (r *Report) count(c *cover, selections []selection) {
+	c.ticked, c.chosen, c.paired = map[pair]bool{}, 0, 0 // there may have been no time for all that were planned
 	for _, s := range selections {
-		for i, choice := range s {
-			seen[[2]int{i, choice}] = true
-		}
+		c.tick(s)
 	}
-	r.Chosen = len(seen)
-	for _, b := range branches {
-		r.Choices += len(b.choices)
-	}
+	r.Branches, r.Choices, r.Chosen, r.Pairs, r.Paired = len(c.branches), c.choices, c.chosen, c.pairs, c.paired
 }
 
 // A checker checks one package.
@@ -212,9 +224,22 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		if !c.known[p.key()] {
 			c.known[p.key()] = true
 			c.found = append(c.found, found{p, s})
+			c.tell(found{p, s})
 		}
 	}
 	return nil
+}
+
+// tell tells a finding, unless another case may show that it is none, or there are too many.
+func (c *checker) tell(f found) {
+	if c.options.Found != nil && f.predicate == "" && len(c.found) <= maxCounterexamples {
+		c.options.Found(c.example(f.selection, f.problem))
+	}
+}
+
+// example returns a finding with the resource of a selection, as it is.
+func (c *checker) example(s selection, p problem) Counterexample {
+	return Counterexample{Fault: p.fault, Resource: c.make(s).resource, Live: p.live}
 }
 
 // finish makes what was found small, and returns the report.
@@ -236,11 +261,14 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 }
 
 // shrink returns the finding with the smallest resource that still shows it: as many branches as possible have
-// their simplest choice, and the others the simplest that shows it.
+// their simplest choice, and the others the simplest that shows it. It ends early when the time is up.
 func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 	s, p := slices.Clone(f.selection), f.problem
 	for i := range s {
 		for choice := range s[i] {
+			if c.options.enough() {
+				return c.example(s, p), nil
+			}
 			smaller := slices.Clone(s)
 			smaller[i] = choice
 			out, err := c.try(ctx, smaller, true)

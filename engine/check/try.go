@@ -20,15 +20,9 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// maxSteps ends a case whose objects change with every reconcile.
-const maxSteps = 200
-
 // maxLedBack is how many objects a case has at most that is changed and changed back: that takes seconds for
 // hundreds.
 const maxLedBack = 100
-
-// errRestless ends the run of a case that does not come to rest.
-var errRestless = errors.New("it does not come to rest")
 
 // A trial is one case on its cluster.
 type trial struct {
@@ -89,7 +83,6 @@ func (t *trial) run(ctx context.Context) error {
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	steps := 0
 	var failure error
 	err := t.world.Run(inner, func(s dryrun.Step) {
 		t.began = t.began || len(s.Changes) > 0
@@ -98,16 +91,13 @@ func (t *trial) run(ctx context.Context) error {
 				stop(failure)
 			}
 		}
-		if steps++; steps > maxSteps {
-			stop(errRestless)
-		}
 	})
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case failure != nil:
 		return failure
-	case err != nil:
+	case err != nil: // it has had as many rounds as a dry run has
 		t.report(fault.Fault{Position: t.restless(), Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as a resourceVersion"})
 	}
 	return t.look(ctx)

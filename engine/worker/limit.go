@@ -100,7 +100,7 @@ func guardMemory(bytes int64) (*guard, error) {
 
 // begin limits what is done from now on to a processor time.
 func (g *guard) begin(t time.Duration) {
-	g.deadline.Store(int64(processorTime() + t))
+	g.deadline.Store(int64(ProcessorTime() + t))
 	g.ticker.Reset(watchInterval)
 }
 
@@ -116,7 +116,7 @@ func (g *guard) watch() {
 			os.Exit(ExitStack)
 		case m.used > g.memory:
 			os.Exit(ExitMemory)
-		case int64(processorTime()) > g.deadline.Load():
+		case int64(ProcessorTime()) > g.deadline.Load():
 			os.Exit(ExitTime)
 		}
 	}

@@ -22,8 +22,8 @@ func limitDataSegment(bytes int64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_DATA, &l)
 }
 
-// processorTime returns how much processor time this process has used.
-func processorTime() time.Duration {
+// ProcessorTime returns how much processor time this process has used.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it errors only if its arguments are wrong
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())

@@ -13,8 +13,8 @@ func limitDataSegment(int64) error { return nil }
 // processStart is when this process started.
 var processStart = time.Now()
 
-// processorTime returns how long this process has run, as an upper bound of its processor time.
-func processorTime() time.Duration { return time.Since(processStart) }
+// ProcessorTime returns how long this process has run, as an upper bound of its processor time.
+func ProcessorTime() time.Duration { return time.Since(processStart) }
 
 // OwnProcessGroup does nothing: a worker starts no processes.
 func OwnProcessGroup(*exec.Cmd) {}

@@ -90,11 +90,11 @@ func (s *server) answer(r received) response {
 	case r.Review:
 		limit *= 2 // it evaluates once as a reconcile does, and once for what only a request needs
 	}
-	began := processorTime()
+	began := ProcessorTime()
 	s.guard.begin(limit)
 	out := s.do(r)
 	s.guard.end()
-	out.Used = max(0, processorTime()-began)
+	out.Used = max(0, ProcessorTime()-began)
 	out.Retire = s.evaluations >= maxEvaluations || len(s.packages) >= maxPackages || memoryNow().live > uint64(s.limits.Memory)/2 //nolint:gosec // it is positive
 	return out
 }
