@@ -176,7 +176,8 @@ components: hang: objects: {
 }
 components: web:`, 1)
 	p := &testPackage{&harness.TestPackage{T: t, Name: "expensive", Dir: harness.WritePackage(t, "expensive", strings.ReplaceAll(strings.Replace(harness.TestPackageHead, `import "operetta.dev/schemas/operator"`, "import (\n\t\"list\"\n\t\"operetta.dev/schemas/operator\"\n)", 1)+body, "NAME", "expensive"))}}
-	startHooked(t, s, p)
+	// So little processor time is used up before the API server gives up, however busy the machine is.
+	startHooked(t, s, p, "--evaluation-time", "200ms")
 	calm := s.Create(p.Thing(s.Env, "calm", nil))
 	s.ExpectResourceReady(calm)
 
