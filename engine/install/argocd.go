@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// healthCheck is a copy of the file in config/argocd.
+// healthCheck is the script by which Argo CD knows the health of a resource. config/argocd has it as an entry for one kind.
 //
 //go:embed health.lua
 var healthCheck string

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	scriptFile    = "../../config/argocd/health.lua"
+	scriptFile    = "../../engine/install/health.lua"
 	configMapFile = "../../config/argocd/argocd-cm.yaml"
 )
 
