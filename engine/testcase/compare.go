@@ -19,6 +19,8 @@ const maxShown = 200
 // A comparison finds where something is not as it is wanted.
 type comparison struct {
 	redactor *redact.Redactor
+	// prefix is what the paths of differences begin with.
+	prefix string
 	// secrets are the paths of the content of Secrets.
 	secrets map[string]bool
 	found   []Difference
@@ -26,7 +28,14 @@ type comparison struct {
 
 // addf adds a difference, with secrets masked.
 func (c *comparison) addf(at fault.Position, path, format string, args ...any) {
-	c.found = append(c.found, Difference{Position: at, Path: path, Message: c.redactor.Text(fmt.Sprintf(format, args...))})
+	text := c.redactor.Text(fmt.Sprintf(format, args...))
+	switch {
+	case path != "":
+		path = c.prefix + path
+	case c.prefix != "":
+		text = strings.TrimSuffix(c.prefix, ".") + ": " + text
+	}
+	c.found = append(c.found, Difference{Position: at, Path: path, Message: text})
 }
 
 // compare compares a value with what is wanted at a path. Of a struct, only the wanted fields have to be there.

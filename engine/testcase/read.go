@@ -2,7 +2,7 @@ package testcase
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -38,31 +38,53 @@ func Read(p *program.Program) []Test {
 	return out
 }
 
+// state is what people and controllers write, in given and in steps.
+type state struct {
+	CR     map[string]any                       `json:"cr"`
+	Live   map[string]map[string]map[string]any `json:"live"`
+	Others map[string]map[string]any            `json:"others"`
+	Config map[string]any                       `json:"config"`
+}
+
 // given returns what the operator finds. It errors with Faults where a value is not concrete.
 func (t Test) given(p *program.Program) (render.Input, error) {
-	var given struct {
-		CR     map[string]any                       `json:"cr"`
-		Live   map[string]map[string]map[string]any `json:"live"`
-		Others map[string]map[string]any            `json:"others"`
-		Config map[string]any                       `json:"config"`
-	}
-	v := t.value.LookupPath(cue.ParsePath("given"))
-	if err := v.Validate(cue.Concrete(true)); err != nil {
-		return render.Input{}, fault.Of(err, v)
-	}
-	data, err := v.MarshalJSON()
-	if err != nil {
-		return render.Input{}, fmt.Errorf("given: %w", err)
-	}
-	if err := json.Unmarshal(data, &given); err != nil {
-		return render.Input{}, fmt.Errorf("given: %w", err)
+	var given state
+	if err := decode("given", t.value.LookupPath(cue.ParsePath("given")), &given); err != nil {
+		return render.Input{}, err
 	}
 	in := render.Input{CR: completed(p, given.CR), Live: given.Live, Config: given.Config}
-	fields, err := t.value.LookupPath(cue.ParsePath("given.others")).Fields()
-	for err == nil && fields.Next() {
-		in.Manifests = append(in.Manifests, given.Others[fields.Selector().Unquoted()])
+	if steps, err := t.steps(); err == nil && slices.ContainsFunc(steps, func(s step) bool { return s.Config != nil }) && in.Config == nil {
+		in.Config = map[string]any{} // so that the operator looks for it
+	}
+	for _, name := range fieldNames(t.value.LookupPath(cue.ParsePath("given.others"))) {
+		in.Manifests = append(in.Manifests, given.Others[name])
 	}
 	return in, nil
+}
+
+// decode decodes a concrete value. It errors with Faults where it is not concrete.
+func decode(what string, v cue.Value, into any) error {
+	if err := v.Validate(cue.Concrete(true)); err != nil {
+		return fault.Of(err, v)
+	}
+	data, err := v.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// fieldNames returns the names of the fields of a struct in the order in which they are written.
+func fieldNames(v cue.Value) []string {
+	var out []string
+	fields, err := v.Fields()
+	for err == nil && fields.Next() {
+		out = append(out, fields.Selector().Unquoted())
+	}
+	return out
 }
 
 // completed returns a custom resource with what identifies it.
@@ -84,26 +106,4 @@ func setDefault(in map[string]any, key string, value any) {
 	if _, set := in[key]; !set {
 		in[key] = value
 	}
-}
-
-// wantedError returns the expression that a fault has to match, and nil if there may be none.
-func (t Test) wantedError() (*regexp.Regexp, error) {
-	v := t.want("error")
-	if !v.Exists() {
-		return nil, nil
-	}
-	text, err := v.String()
-	if err != nil {
-		return nil, fmt.Errorf("want.error: %w", err)
-	}
-	out, err := regexp.Compile(text)
-	if err != nil {
-		return nil, fmt.Errorf("want.error: %w", err)
-	}
-	return out, nil
-}
-
-// want returns a part of what is wanted.
-func (t Test) want(part string) cue.Value {
-	return t.value.LookupPath(cue.MakePath(cue.Str("want"), cue.Str(part)))
 }

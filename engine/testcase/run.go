@@ -3,6 +3,7 @@ package testcase
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -52,48 +53,38 @@ func (t Test) run(ctx context.Context, p *program.Program) []Difference {
 	if err != nil {
 		return t.wrong(err)
 	}
-	pattern, err := t.wantedError()
+	steps, err := t.steps()
 	if err != nil {
 		return t.wrong(err)
 	}
-	out, err := render.Render(ctx, p, in)
+	session, out, err := render.Open(ctx, p, in)
 	if err != nil {
 		return t.wrong(err)
 	}
 	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out)}
-	faults := slices.Concat(out.Invalid, out.Faults)
-	switch {
-	case pattern == nil:
-		for _, f := range faults {
-			c.addf(f.Position, "", "%s", f.Text())
-		}
-	case !slices.ContainsFunc(faults, func(f fault.Fault) bool { return pattern.MatchString(f.Error()) }):
-		c.addf(program.PositionOf(t.want("error")), "error", "want a fault that matches %q, got %s", pattern, listed(faults))
-	}
 	for _, text := range out.Unmatched {
 		c.addf(t.Position, "", "given: %s is neither an object of the resource nor an input", text)
 	}
-	t.compareParts(c, out)
-	c.compareAbsent(t.want("absent"), out)
-	return c.found
-}
-
-// compareParts compares what has the form of what is wanted.
-func (t Test) compareParts(c *comparison, out render.Output) {
-	for _, part := range []struct {
-		name string
-		got  map[string]any
-	}{
-		{"objects", objectsOf(out)},
-		{"edges", edgesOf(out)},
-		{"verdicts", verdictsOf(out)},
-		{"components", componentsOf(out)},
-		{"status", out.Status},
-	} {
-		if want := t.want(part.name); want.Exists() {
-			c.compare(cue.MakePath(cue.Str(part.name)), want, part.got)
+	if err := c.decision(t.want(), out); err != nil {
+		return t.wrong(err)
+	}
+	if len(c.found) > 0 {
+		return c.found // what follows would only follow from that
+	}
+	r := &run{session: session, program: p, others: map[string]map[string]any{}}
+	for i, name := range fieldNames(t.value.LookupPath(cue.ParsePath("given.others"))) {
+		r.others[name] = in.Manifests[i]
+	}
+	for _, s := range steps {
+		found, err := r.take(ctx, s)
+		if err != nil {
+			return t.wrong(fmt.Errorf("%s: %w", s, err))
+		}
+		if len(found) > 0 {
+			return found
 		}
 	}
+	return nil
 }
 
 // wrong returns an error as the only differences of a test.
@@ -122,12 +113,17 @@ func secretsOf(out render.Output) map[string]bool {
 	secrets := map[string]bool{}
 	for _, o := range out.Objects() {
 		if o.Identity.GroupVersionKind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-			for _, field := range []string{"data", "stringData"} {
-				secrets[cue.MakePath(cue.Str("objects"), cue.Str(o.Component), cue.Str(o.Name), cue.Str(field)).String()] = true
-			}
+			addSecret(secrets, "objects", o.Component, o.Name)
 		}
 	}
 	return secrets
+}
+
+// addSecret adds the paths of the content of a Secret.
+func addSecret(secrets map[string]bool, part, component, object string) {
+	for _, field := range []string{"data", "stringData"} {
+		secrets[cue.MakePath(cue.Str(part), cue.Str(component), cue.Str(object), cue.Str(field)).String()] = true
+	}
 }
 
 // edgesOf returns the dependencies by component.
