@@ -25,9 +25,19 @@ const (
 // SetControllers sets when the simulated controllers act from now on.
 func (w *World) SetControllers(c Controllers) {
 	w.controllers, w.settled = c, false
-	w.seen.AfterWrite(nil)
-	if c == ActAfterWrites {
-		w.seen.AfterWrite(w.play)
+}
+
+// AfterWrite sets what happens after each write of an operator that was carried out, within its reconcile; nil is
+// nothing.
+func (w *World) AfterWrite(do func()) { w.afterWrite = do }
+
+// wrote is called after each write.
+func (w *World) wrote() {
+	if w.controllers == ActAfterWrites {
+		w.play()
+	}
+	if w.afterWrite != nil {
+		w.afterWrite()
 	}
 }
 
@@ -50,9 +60,13 @@ func (w *World) Round(ctx context.Context, show func(Step)) error {
 	return ctx.Err()
 }
 
+// Restarts returns how many times the operators have been started anew because they had died.
+func (w *World) Restarts() int { return w.restarts }
+
 // restart replaces the operators by those of a new process, which remembers nothing.
 func (w *World) restart() {
 	w.seen.Restart()
+	w.restarts++
 	for i, o := range w.operators {
 		fresh := w.reconciler(o.ConfigMap)
 		complete(fresh, o.Kind, o.clock)

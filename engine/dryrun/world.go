@@ -51,6 +51,8 @@ type World struct {
 	seen *faulty.Cluster
 	// controllers says when the simulated controllers act.
 	controllers Controllers
+	afterWrite  func()
+	restarts    int
 	watch       *memory.Watch
 	// known are the custom resources that were reconciled before, by their kind.
 	known map[schema.GroupKind]sets.Set[types.NamespacedName]
@@ -71,6 +73,7 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w.Cluster.Namespaces(always...)
 	w.watch = w.Cluster.Watch()
 	w.seen = faulty.New(knownKinds{w.Cluster}, w.Cluster)
+	w.seen.AfterWrite(w.wrote)
 	w.Cluster.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
 		kind := p.GroupVersionKind().GroupKind()

@@ -71,10 +71,7 @@ func (t Test) run(ctx context.Context, p *program.Program) []Difference {
 	if len(c.found) > 0 {
 		return c.found // what follows would only follow from that
 	}
-	r := &run{session: session, program: p, others: map[string]map[string]any{}}
-	for i, name := range fieldNames(t.value.LookupPath(cue.ParsePath("given.others"))) {
-		r.others[name] = in.Manifests[i]
-	}
+	r := newRun(t, session, p, in)
 	for _, s := range steps {
 		found, err := r.take(ctx, s)
 		if err != nil {

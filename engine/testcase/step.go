@@ -111,6 +111,15 @@ type run struct {
 	writes map[cluster.Verb]int
 }
 
+// newRun returns a test before its first step.
+func newRun(t Test, session *render.Session, p *program.Program, in render.Input) *run {
+	r := &run{session: session, program: p, others: map[string]map[string]any{}}
+	for i, name := range fieldNames(t.value.LookupPath(cue.ParsePath("given.others"))) {
+		r.others[name] = in.Manifests[i]
+	}
+	return r
+}
+
 // take takes a step, and returns where its result is not as it is wanted.
 func (r *run) take(ctx context.Context, s step) ([]Difference, error) {
 	if s.Faults.FrozenCache {

@@ -144,10 +144,21 @@ func TestStepsAreTakenOneAfterTheOther(t *testing.T) {
 // run runs the tests of a file beside the package.
 func run(t *testing.T, tests string) []testcase.Result {
 	t.Helper()
+	p, read := loadTests(t, shop, tests)
+	results, err := testcase.Run(t.Context(), p, read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+// loadTests returns a package of one file, and the tests of another one beside it.
+func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.Test) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "shop")
 	err := errors.Join(
 		os.Mkdir(dir, 0o700),
-		os.WriteFile(filepath.Join(dir, "shop.cue"), []byte(shop), 0o600),
+		os.WriteFile(filepath.Join(dir, "shop.cue"), []byte(text), 0o600),
 		os.WriteFile(filepath.Join(dir, "shop_test.cue"), []byte(tests), 0o600),
 	)
 	if err != nil {
@@ -165,9 +176,5 @@ func run(t *testing.T, tests string) []testcase.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := testcase.Run(t.Context(), p, testcase.Read(withTests))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return results
+	return p, testcase.Read(withTests)
 }
