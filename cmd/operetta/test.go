@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/source"
@@ -46,6 +47,12 @@ after every write, a response is lost, a write is refused, its cache is behind, 
 too early, controllers are slow. Each has to end in the same state; the first that does not is
 printed with what happens in it, and --schedule plays it again.
 
+--coverage counts the components, objects, verdicts of conditions, hooks and choices of the spec that
+the tests have seen, and with -v names those that they have not.
+
+--update replaces the literals in the files of tests that want something else; constraints and the
+content of Secrets stay as they are.
+
 It is the decision that render prints and a reconcile makes. Nothing is written anywhere, and no
 cluster is needed.
 
@@ -60,6 +67,7 @@ func newTest(s streams) *cobra.Command {
 		Example: `  operetta test
   operetta test -v ./cue/webapp
   operetta test --run "ingress|autoscal" ./cue/...
+  operetta test --coverage -v ./cue/webapp
   operetta test --explore --run "rolled out" ./cue/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
@@ -67,6 +75,8 @@ func newTest(s streams) *cobra.Command {
 	cmd.Flags().StringVar(&o.pattern, "run", "", "run only the tests whose names match this regular expression")
 	cmd.Flags().StringVar(&o.junit, "junit", "", "file for the results in the format of JUnit, which CI systems read")
 	cmd.Flags().BoolVar(&o.explore, "explore", false, "let the operator crash, and its steps come too early, in every order, and see whether each test ends in the same state")
+	cmd.Flags().BoolVar(&o.coverage, "coverage", false, "print how much of the package the tests have seen, and with -v what they have not")
+	cmd.Flags().BoolVar(&o.update, "update", false, "write what is decided into the tests, where they want another literal")
 	cmd.Flags().IntVar(&o.bound, "bound", testcase.DefaultSchedules, "number of schedules that each test is explored with at most")
 	cmd.Flags().StringVar(&o.schedule, "schedule", "", "explore only the schedule of this name, as a failure prints it")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the tests that pass, too")
@@ -81,7 +91,8 @@ const formatText = "text"
 type testOptions struct {
 	pattern, output, junit string
 	verbose                bool
-	explore                bool
+	explore, coverage      bool
+	update                 bool
 	bound                  int
 	schedule               string
 }
@@ -92,6 +103,8 @@ type testedPackage struct {
 	// Error says why the package could not be tested, or is "".
 	Error string            `json:"error,omitempty"`
 	Tests []testcase.Result `json:"tests"`
+	// Covered are what the package can do, and whether the tests have seen it, if that was asked for.
+	Covered []testcase.Point `json:"covered,omitempty"`
 	// Explored are the tests under many schedules.
 	Explored []testcase.Exploration `json:"explored,omitempty"`
 
@@ -150,12 +163,15 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	if err != nil {
 		return testedPackage{}, err
 	}
-	found, err := e.examine(ctx, snapshot, examineTest)
-	if err == nil {
-		err = found.Faults.OrNil()
+	out, err := o.runTests(ctx, e, snapshot, pattern)
+	out.folder = dir
+	if err == nil && o.update && out.failed() {
+		if changed, err := updateTests(s, dir, out.Tests); err != nil || !changed {
+			return out, err
+		}
+		o.update = false // what fails now has no value that could be replaced
+		return o.testFolder(ctx, s, dir, pattern)
 	}
-	out := testedPackage{Package: snapshot.Name(), Tests: found.Tests, folder: dir}
-	out.Tests = slices.DeleteFunc(out.Tests, func(r testcase.Result) bool { return !pattern.MatchString(r.Name) })
 	if err != nil || !o.explore || out.failed() {
 		return out, err
 	}
@@ -163,6 +179,20 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	defer bar.end()
 	request := exploreRequest{Pattern: o.pattern, Bound: o.bound, Schedule: o.schedule}
 	out.Explored, err = e.explore(ctx, snapshot, request, len(out.Tests), bar.tell)
+	return out, err
+}
+
+// runTests runs the tests of a snapshot in a worker process. It errors with the faults of the package.
+func (o testOptions) runTests(ctx context.Context, e *examiner, snapshot *source.Snapshot, pattern *regexp.Regexp) (testedPackage, error) {
+	found, err := e.examine(ctx, snapshot, examineTest)
+	if err == nil {
+		err = found.Faults.OrNil()
+	}
+	out := testedPackage{Package: snapshot.Name(), Tests: found.Tests}
+	out.Tests = slices.DeleteFunc(out.Tests, func(r testcase.Result) bool { return !pattern.MatchString(r.Name) })
+	if o.coverage {
+		out.Covered = found.Covered
+	}
 	return out, err
 }
 
@@ -191,6 +221,7 @@ func (o testOptions) print(s streams, all []testedPackage) {
 			}
 		}
 		o.printExplored(s, p.folder, p)
+		o.printCovered(s, p)
 	}
 	printLinef(s.out, "%d passed, %d failed", passed, failed)
 	if o.explore {
@@ -199,6 +230,31 @@ func (o testOptions) print(s streams, all []testedPackage) {
 	if passed+failed == 0 && o.pattern != "" {
 		printLinef(s.err, "operetta: no test has a name that matches %q", o.pattern)
 	}
+}
+
+// printCovered prints how much of a package the tests have seen.
+func (o testOptions) printCovered(s streams, p testedPackage) {
+	if len(p.Covered) == 0 {
+		return
+	}
+	var shares []string
+	for _, kind := range testcase.PointKinds {
+		if covered, all := testcase.Share(p.Covered, kind); all > 0 {
+			shares = append(shares, fmt.Sprintf("%d of %d %s", covered, all, coveredNouns[kind]))
+		}
+	}
+	printLinef(s.out, "%s: %s", p.Package, strings.Join(shares, ", "))
+	for _, point := range p.Covered {
+		if !point.Covered && o.verbose {
+			printLinef(s.out, "never %s", testcase.Difference{Position: point.At, Message: point.String()})
+		}
+	}
+}
+
+// coveredNouns say what is counted of each kind.
+var coveredNouns = map[testcase.PointKind]string{
+	testcase.PointComponent: "components", testcase.PointObject: "objects", testcase.PointPredicate: "verdicts", testcase.PointHook: "hooks",
+	testcase.PointBranch: "choices of the spec",
 }
 
 // runTests runs the tests of a package in this process.
@@ -211,7 +267,7 @@ func runTests(snapshot *source.Snapshot) finding {
 	}
 	p, err := compile(snapshot.WithoutTests())
 	if err == nil {
-		f.Tests, err = testcase.Run(context.Background(), p, testcase.Read(withTests))
+		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, testcase.Read(withTests))
 	}
 	f.Faults = truncateFaults(faultsOf(err))
 	return f

@@ -59,6 +59,8 @@ type finding struct {
 	Untranslated fault.Faults `json:"untranslated,omitempty"`
 	// Tests are the results of the tests of the package.
 	Tests []testcase.Result `json:"tests,omitempty"`
+	// Covered are what the package can do, and whether the tests have seen it.
+	Covered []testcase.Point `json:"covered,omitempty"`
 	// Explored are the tests under many schedules, if the mode asks for it.
 	Explored []testcase.Exploration `json:"explored,omitempty"`
 	// Check is what the package does for many resources, if the mode asks for it.

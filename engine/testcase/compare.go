@@ -85,6 +85,7 @@ func (c *comparison) compareList(path cue.Path, want cue.Value, got any) {
 	open := want.LookupPath(cue.MakePath(cue.AnyIndex)).Exists()
 	if n > len(have) || n < len(have) && !open {
 		c.addf(program.PositionOf(want), path.String(), "want %d elements, got %d: %s", n, len(have), c.value(path, have))
+		c.found[len(c.found)-1].Got = c.replacement(path, have)
 	}
 }
 
@@ -107,6 +108,16 @@ func (c *comparison) compareScalar(path cue.Path, want cue.Value, got any) {
 // differs adds that a value is not as it is wanted.
 func (c *comparison) differs(path cue.Path, want cue.Value, got any) {
 	c.addf(program.PositionOf(want), path.String(), "want %s, got %s", c.wanted(path, want), c.value(path, got))
+	c.found[len(c.found)-1].Got = c.replacement(path, got)
+}
+
+// replacement returns a value that may be written into a test, or nil.
+func (c *comparison) replacement(path cue.Path, got any) []byte {
+	data, err := json.Marshal(got)
+	if err != nil || c.secret(path) || c.redactor.Text(string(data)) != string(data) {
+		return nil
+	}
+	return data
 }
 
 // wanted returns what is wanted as a text, without the content of Secrets.

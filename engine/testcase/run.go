@@ -2,6 +2,7 @@ package testcase
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,23 +33,26 @@ type Difference struct {
 	Path string `json:"path,omitempty"`
 	// Message says what differs, with secrets masked.
 	Message string `json:"message"`
+	// Got is the value that is decided, or nil if nothing takes its place in the test, or if it has a secret.
+	Got json.RawMessage `json:"got,omitempty"`
 }
 
-// Run runs tests of a package one after the other. It errors when the context ends; what is wrong with a
-// test is in its result.
-func Run(ctx context.Context, p *program.Program, tests []Test) ([]Result, error) {
+// Run runs tests of a package one after the other, and returns also what they have covered of it. It errors when the
+// context ends; what is wrong with a test is in its result.
+func Run(ctx context.Context, p *program.Program, tests []Test) ([]Result, []Point, error) {
 	out := make([]Result, 0, len(tests))
+	covered := newCoverage(p)
 	for _, t := range tests {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		out = append(out, Result{Name: t.Name, Position: t.Position, Differences: t.run(ctx, p)})
+		out = append(out, Result{Name: t.Name, Position: t.Position, Differences: t.run(ctx, p, covered)})
 	}
-	return out, nil
+	return out, covered.all(p), nil
 }
 
 // run returns what is decided otherwise than the test wants.
-func (t Test) run(ctx context.Context, p *program.Program) []Difference {
+func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []Difference {
 	in, err := t.given(p)
 	if err != nil {
 		return t.wrong(err)
@@ -61,6 +65,7 @@ func (t Test) run(ctx context.Context, p *program.Program) []Difference {
 	if err != nil {
 		return t.wrong(err)
 	}
+	covered.see(out)
 	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out)}
 	for _, text := range out.Unmatched {
 		c.addf(t.Position, "", "given: %s is neither an object of the resource nor an input", text)
@@ -72,6 +77,7 @@ func (t Test) run(ctx context.Context, p *program.Program) []Difference {
 		return c.found // what follows would only follow from that
 	}
 	r := newRun(t, session, p, in)
+	r.covered = covered
 	for _, s := range steps {
 		found, err := r.take(ctx, s)
 		if err != nil {

@@ -109,6 +109,8 @@ type run struct {
 	// others are the objects of others as they were written last, by their names in the test.
 	others map[string]map[string]any
 	writes map[cluster.Verb]int
+	// covered notes what the decisions show.
+	covered *coverage
 }
 
 // newRun returns a test before its first step.
@@ -136,6 +138,7 @@ func (r *run) take(ctx context.Context, s step) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.covered.see(out)
 	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out), prefix: s.String() + "."}
 	w := want{value: s.value.LookupPath(cue.ParsePath("want")), prefix: c.prefix}
 	if err := c.decision(w, out); err != nil {

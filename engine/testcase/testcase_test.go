@@ -145,7 +145,7 @@ func TestStepsAreTakenOneAfterTheOther(t *testing.T) {
 func run(t *testing.T, tests string) []testcase.Result {
 	t.Helper()
 	p, read := loadTests(t, shop, tests)
-	results, err := testcase.Run(t.Context(), p, read)
+	results, _, err := testcase.Run(t.Context(), p, read)
 	if err != nil {
 		t.Fatal(err)
 	}

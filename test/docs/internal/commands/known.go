@@ -22,6 +22,7 @@ var Played = []string{
 	"operetta test ./cue/webapp",
 	"operetta test -v ./cue/webapp",
 	`operetta test --run "ingress|autoscal" ./cue/...`,
+	"operetta test --coverage -v ./cue/webapp",
 	`operetta test --explore --run "rolled out" ./cue/webapp`,
 	"operetta explain webapp/nginx-app",
 	"operetta status",
