@@ -2,6 +2,7 @@ package testcase
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"cuelang.org/go/cue"
@@ -52,7 +53,7 @@ func (t Test) given(p *program.Program) (render.Input, error) {
 	if err := decode("given", t.value.LookupPath(cue.ParsePath("given")), &given); err != nil {
 		return render.Input{}, err
 	}
-	in := render.Input{CR: completed(p, given.CR), Live: given.Live, Config: given.Config}
+	in := render.Input{CR: Completed(p, given.CR), Live: given.Live, Config: given.Config}
 	if steps, err := t.steps(); err == nil && slices.ContainsFunc(steps, func(s step) bool { return s.Config != nil }) && in.Config == nil {
 		in.Config = map[string]any{} // so that the operator looks for it
 	}
@@ -87,19 +88,20 @@ func fieldNames(v cue.Value) []string {
 	return out
 }
 
-// completed returns a custom resource with what identifies it.
-func completed(p *program.Program, cr map[string]any) map[string]any {
-	if cr == nil {
-		cr = map[string]any{}
-	}
+// Completed returns a custom resource with what identifies it, where it has not. It does not change the argument.
+func Completed(p *program.Program, cr map[string]any) map[string]any {
+	out := map[string]any{}
+	maps.Copy(out, cr)
 	apiVersion, kind := p.GroupVersionKind().ToAPIVersionAndKind()
-	setDefault(cr, "apiVersion", apiVersion)
-	setDefault(cr, "kind", kind)
-	setDefault(cr, "metadata", map[string]any{})
-	if metadata, ok := cr["metadata"].(map[string]any); ok {
+	setDefault(out, "apiVersion", apiVersion)
+	setDefault(out, "kind", kind)
+	setDefault(out, "metadata", map[string]any{})
+	if metadata, ok := out["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
 		setDefault(metadata, "name", "example")
+		out["metadata"] = metadata
 	}
-	return cr
+	return out
 }
 
 func setDefault(in map[string]any, key string, value any) {
