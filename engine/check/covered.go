@@ -75,26 +75,33 @@ func choiceOf(choices []choice, value any, exists bool) int {
 	}
 	best, made := -1, -1
 	for i, c := range choices {
-		switch value := value.(type) {
-		case map[string]any:
-			if c.fields != nil || c.entries != nil && len(c.entries) <= len(value) {
-				best = i
-			}
-		case []any:
-			if c.elements != nil && len(c.elements) <= len(value) {
-				best = i
-			}
-		default:
-			if c.literal != nil && equal(c.literal(0), value) {
-				return i
-			}
-			if c.literal != nil && c.made && made < 0 {
-				made = i
-			}
+		switch {
+		case c.literal != nil && equal(c.literal(0), value):
+			return i
+		case c.literal != nil && c.made && made < 0 && !isCollection(value):
+			made = i
+		case c.holds(value):
+			best = i
 		}
 	}
-	if best < 0 {
-		return made
+	return max(best, made)
+}
+
+func isCollection(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
 	}
-	return best
+	return false
+}
+
+// holds reports whether a value is the struct of a choice, or a list or map with at least its elements.
+func (c choice) holds(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return c.fields != nil || c.entries != nil && len(c.entries) <= len(value)
+	case []any:
+		return c.elements != nil && len(c.elements) <= len(value)
+	}
+	return false
 }

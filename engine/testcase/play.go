@@ -57,7 +57,7 @@ func (p *played) take(ctx context.Context, i int) error {
 		world.SetControllers(dryrun.ActNever)
 	}
 	if !p.begun {
-		p.say("step %d begins", i)
+		p.sayf("step %d begins", i)
 		err := p.change(p.steps[i])
 		if err != nil && p.away && i == p.step+1 {
 			return errImpossible
@@ -92,7 +92,7 @@ func (p *played) beginNextAfter(i int) {
 			return
 		}
 		p.begun = true
-		p.say("step %d begins", i+1)
+		p.sayf("step %d begins", i+1)
 		p.impossible = p.change(p.steps[i+1])
 	})
 }
@@ -142,9 +142,9 @@ func (p *played) note(s dryrun.Step) {
 	if s.Err != nil {
 		text += "; it fails"
 	}
-	p.say("%s", text)
+	p.sayf("%s", text)
 }
 
-func (p *played) say(format string, args ...any) {
+func (p *played) sayf(format string, args ...any) {
 	p.trace = append(p.trace, fmt.Sprintf(format, args...))
 }

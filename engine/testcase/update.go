@@ -120,7 +120,7 @@ func sameEnd(at []string, wanted []cue.Selector) int {
 	for n < len(at) && n < len(wanted) {
 		s := wanted[len(wanted)-1-n]
 		name := s.String()
-		switch s.LabelType() { //nolint:exhaustive // other labels have their text
+		switch s.LabelType() {
 		case cue.StringLabel:
 			name = s.Unquoted()
 		case cue.IndexLabel:
