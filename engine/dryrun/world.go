@@ -55,13 +55,16 @@ type World struct {
 	settled bool
 	steps   int
 	clock   clock
+	config  types.NamespacedName
+	// mirror copies what is read from a cluster; nil means that there is none.
+	mirror *mirror
 }
 
 // New returns a world with an operator for each package, where objects are validated and
 // need their namespaces. The operators are configured by a ConfigMap, if it names one that
 // is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
-	w := &World{Cluster: memory.New(), clock: clock{time.Unix(0, 0).UTC()}, seen: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
+	w := &World{Cluster: memory.New(), config: config, clock: clock{time.Unix(0, 0).UTC()}, seen: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
 	w.Cluster.Refuse(w.definitions.refuse)
 	w.Cluster.Validate()
@@ -76,12 +79,21 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 		}
 		w.Cluster.Serve(kind, scope)
 		w.seen[kind] = sets.New[types.NamespacedName]()
-		w.operators = append(w.operators, newOperator(p, &w.clock, &reconcile.Reconciler{
-			Resources: w.Cluster, Cluster: knownKinds{w.Cluster}, Patches: w.Cluster, ConfigMap: config,
-			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return w.Serves(k), nil },
-		}))
+		w.operators = append(w.operators, w.newOperator(p))
 	}
 	return w
+}
+
+// newOperator returns an operator of a package that acts on the world.
+func (w *World) newOperator(p *program.Program) operator {
+	r := &reconcile.Reconciler{
+		Resources: w.Cluster, Cluster: knownKinds{w.Cluster}, Patches: w.Cluster, ConfigMap: w.config,
+		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return w.Serves(k), nil },
+	}
+	if w.mirror != nil {
+		w.mirror.connect(r)
+	}
+	return newOperator(p, &w.clock, r)
 }
 
 // EvaluateWith lets another evaluator of the same package evaluate its resources, such as one that remembers.
@@ -301,12 +313,12 @@ func (w *World) keys(o operator) []types.NamespacedName {
 // reports whether anything changed, and returns when to reconcile again without a change, or 0.
 func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) (step Step, changed bool, wait time.Duration) {
 	step.Resource = cluster.Ref{GroupVersionKind: o.Kind, Namespace: key.Namespace, Name: key.Name}
-	changes := w.watch.Next() // by a person
+	changes := w.next() // by a person
 	wait, step.Err = o.reconcile(ctx, key)
 	if step.Err != nil {
 		wait = max(wait, time.Second)
 	}
-	written := w.watch.Next()
+	written := w.next()
 	for _, e := range written {
 		if e.Ref.Identity() != step.Resource.Identity() || e.Verb == cluster.Deleted {
 			step.Changes = append(step.Changes, e)
@@ -315,7 +327,7 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 	w.settled = w.settled && len(changes)+len(written) == 0
 	if !w.settled {
 		w.play()
-		for _, e := range w.watch.Next() {
+		for _, e := range w.next() {
 			step.Played = append(step.Played, e.Ref)
 		}
 		w.settled = len(step.Played) == 0
