@@ -11,8 +11,9 @@ import (
 	"operetta.dev/engine/plan"
 )
 
-const dumpLong = `Write everything to a file that operetta plan reads of a cluster for a package: its custom resources,
-the objects in their inventories, the inputs, the Patches, the configuration and the definitions.
+const dumpLong = `Write everything to a file that operetta plan reads of a cluster for a package: its custom
+resources, the objects in their inventories, the inputs, the Patches, the configuration and the
+definitions.
 
 To plan a new version of a package away from the cluster, dump with the new version: it may read
 objects that the one before does not. A plan says what a dump does not have.
@@ -28,7 +29,7 @@ func newDump(s streams) *cobra.Command {
 		Short: "Write what a plan reads of a cluster to a file",
 		Long:  dumpLong,
 		Example: `  operetta dump ./cue/webapp -o webapp.tar.gz
-  operetta plan ./cue/webapp --from webapp.tar.gz`,
+  operetta plan ./cue/webapp --from webapp.tar.gz -o json`,
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: completeFolders,
 		PreRunE:           func(*cobra.Command, []string) error { return f.check() },

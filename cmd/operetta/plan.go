@@ -35,9 +35,9 @@ package would not do; this also shows the permissions that change.
 
 With -f, the custom resources in the files are planned as if they were applied, and no others.
 
-In memory there are no admission webhooks and no quotas, and fields that are no longer applied do not
-get the defaults of the API server: they are shown as removed. Values of Secrets are never shown, only
-that they differ.
+In memory there are no admission webhooks and no quotas, and fields that are no longer applied
+do not get the defaults of the API server: they are shown as removed. Values of Secrets are never
+shown, only that they differ.
 
 The exit code is 0 if nothing changes, 3 if something does or a resource becomes invalid, and 1 if
 there is no plan.`

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/plan"
-	"operetta.dev/engine/program"
 )
 
 func TestWithTheOldPackageOnlyTheDifferenceCounts(t *testing.T) {
@@ -111,18 +109,6 @@ func TestAGivenResourceIsPlannedAsIfItWereApplied(t *testing.T) {
 	}
 }
 
-// A counting package counts how often it is evaluated.
-type counting struct {
-	*program.Program
-
-	n *atomic.Int64
-}
-
-func (c counting) Evaluate(s program.Session) (program.Rollout, error) {
-	c.n.Add(1)
-	return c.Program.Evaluate(s)
-}
-
 func TestAnEndedPlanSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,32 +128,5 @@ func TestAnEndedPlanSaysSo(t *testing.T) {
 	}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
-	}
-}
-
-// What a resource costs does not grow with their number. The bounds are what it costs; less is welcome.
-func TestThousandResourcesTakeSoManyEvaluations(t *testing.T) {
-	t.Parallel()
-	before, after := load(t, body), load(t, strings.Replace(body, "web:1", "web:2", 1))
-	perResource := func(of *program.Program, n int) int64 {
-		var all []*unstructured.Unstructured
-		for i := range n {
-			all = append(all, shop(fmt.Sprint("s", i), map[string]any{"size": int64(1)}))
-		}
-		c := counting{of, new(atomic.Int64)}
-		make1(t, plan.Options{Cluster: serve(t, before, all...), New: plan.Version{Program: of, Evaluates: c}})
-		return c.n.Load() / int64(n)
-	}
-	for name, row := range map[string]struct {
-		of    *program.Program
-		bound int64
-	}{"unchanged": {before, 1}, "changed": {after, 4}} {
-		for _, n := range []int{1, 30} {
-			if got := perResource(row.of, n); got > row.bound {
-				t.Errorf("%s: %d evaluations for each of %d resources, and %d are the budget", name, got, n, row.bound)
-			} else {
-				t.Logf("%s: %d evaluations for each of %d resources", name, got, n)
-			}
-		}
 	}
 }

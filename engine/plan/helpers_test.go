@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,12 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/test/snapshot"
 )
 
 // head begins each package of these tests.
@@ -75,46 +73,20 @@ func object(kind, name string, content map[string]any) *unstructured.Unstructure
 	return u
 }
 
-// A served cluster is one in memory on which an operator has rolled resources out. It counts what is written to it
-// by anybody but the test.
-type served struct{ world *dryrun.World }
+// A served cluster is one in memory on which an operator has rolled resources out.
+type served struct{ snapshot.Served }
 
 // serve rolls resources out by a package, beside other objects.
 func serve(t testing.TB, p *program.Program, objects ...*unstructured.Unstructured) served {
 	t.Helper()
-	w := dryrun.New(types.NamespacedName{}, p)
-	for _, u := range objects {
-		if _, err := w.Put(u); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Run(t.Context(), func(dryrun.Step) {}); err != nil {
+	out, err := snapshot.Serve(t.Context(), p, objects...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return served{w}
+	return served{out}
 }
 
 var _ plan.Snapshot = served{}
-
-func (s served) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	return s.List(ctx, cluster.Selection{Kind: kind})
-}
-
-func (s served) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	return s.world.Cluster.GetLive(ctx, ref)
-}
-
-func (s served) List(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
-	return s.world.Cluster.ListLive(ctx, which)
-}
-
-func (s served) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
-	return s.world.Cluster.Owned(ctx, namespace, label, value)
-}
-
-func (s served) Scope(_ context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
-	return s.world.Scope(kind)
-}
 
 // edit changes an object as a person does.
 func (s served) edit(t *testing.T, kind, name string, change func(*unstructured.Unstructured)) {
@@ -126,12 +98,12 @@ func (s served) edit(t *testing.T, kind, name string, change func(*unstructured.
 	case "Deployment":
 		gvk.Group = "apps"
 	}
-	u := s.world.Get(cluster.Ref{GroupVersionKind: gvk, Namespace: "default", Name: name})
+	u := s.World.Get(cluster.Ref{GroupVersionKind: gvk, Namespace: "default", Name: name})
 	if u == nil {
 		t.Fatalf("there is no %s %s", kind, name)
 	}
 	change(u)
-	if _, err := s.world.Cluster.Put("person", u); err != nil {
+	if _, err := s.World.Cluster.Put("person", u); err != nil {
 		t.Fatal(err)
 	}
 }

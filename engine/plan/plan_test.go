@@ -112,7 +112,7 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 			reason: "the component is refused, and names the owner", before: body,
 			after: body + `components: more: objects: config: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "taken"}` + "\n",
 			edit: func(t *testing.T, s served) {
-				if _, err := s.world.Put(object("ConfigMap", "taken", map[string]any{"data": map[string]any{"x": "y"}})); err != nil {
+				if _, err := s.World.Put(object("ConfigMap", "taken", map[string]any{"data": map[string]any{"x": "y"}})); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -141,12 +141,12 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 			if row.edit != nil {
 				row.edit(t, on)
 			}
-			writes := len(on.world.Cluster.Changes())
+			writes := len(on.World.Cluster.Changes())
 			got := said(make1(t, plan.Options{Cluster: on, New: plan.Version{Program: load(t, row.after)}}))
 			if diff := cmp.Diff(row.want, shortened(got, row.want)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
 			}
-			if n := len(on.world.Cluster.Changes()); n != writes {
+			if n := len(on.World.Cluster.Changes()); n != writes {
 				t.Errorf("%d writes to the cluster", n-writes)
 			}
 		})

@@ -142,7 +142,7 @@ func (t *trial) change() []Problem {
 			admitted, err = t.world.Put(admitted)
 		}
 		if err != nil {
-			return []Problem{{Message: diff.Printable(err.Error())}}
+			return t.refused(next, err)
 		}
 		t.before = admitted
 		return nil
@@ -153,6 +153,20 @@ func (t *trial) change() []Problem {
 		}
 	}
 	return nil
+}
+
+// refused returns why an API server would refuse a resource: in the words of the package, which names the line, if
+// it says so as well.
+func (t *trial) refused(u *unstructured.Unstructured, err error) []Problem {
+	said, failed := t.New.evaluator().Evaluate(program.Session{CR: u.Object})
+	if failed != nil || len(said.Invalid) == 0 {
+		return []Problem{{Message: diff.Printable(err.Error())}}
+	}
+	var out []Problem
+	for _, f := range said.Invalid {
+		out = append(out, t.problem("", f))
+	}
+	return out
 }
 
 // replaced returns a live resource with the specification, labels and annotations of a given one.
@@ -323,51 +337,57 @@ func without(names, others []string) []string {
 
 // problems returns what is wrong with the resource afterwards and was not before, and whether it is invalid.
 func (t *trial) problems() (out []Problem, invalid bool) {
-	for _, f := range slices.Concat(t.last.Invalid, t.last.Misconfigured) {
-		out = append(out, t.problem("", f))
+	before, after := statusOf(t.before), statusOf(t.after)
+	was, _ := status.StalledBy(before)
+	for reason, faults := range map[status.Reason]fault.Faults{status.ReasonInvalidSpec: t.last.Invalid, status.ReasonInvalidConfig: t.last.Misconfigured} {
+		for _, f := range faults {
+			if was != reason {
+				out = append(out, t.problem("", f))
+			}
+		}
+		if len(faults) > 0 {
+			return out, len(out) > 0
+		}
 	}
-	if len(out) > 0 {
-		return t.fresh(out), len(t.fresh(out)) > 0
-	}
-	after, _, _ := unstructured.NestedMap(t.after.Object, "status")
 	invalidIn := map[string]fault.Faults{}
 	for _, c := range t.last.Components {
 		if c.Rendering == program.RenderedInvalid {
 			invalidIn[c.Name] = c.Faults
 		}
 	}
+	known := inState(before, status.Failed, status.Retrying)
 	for _, c := range inState(after, status.Failed, status.Retrying) {
-		faults := invalidIn[c.component]
-		for _, f := range faults {
-			out = append(out, t.problem(c.component, f))
+		if slices.ContainsFunc(known, c.is) {
+			continue
 		}
-		if len(faults) == 0 {
+		for _, f := range invalidIn[c.component] {
+			out, invalid = append(out, t.problem(c.component, f)), true
+		}
+		if len(invalidIn[c.component]) == 0 {
 			out = append(out, Problem{Component: t.mask.Text(c.component), Message: t.mask.Text(c.message)})
 		}
 	}
-	if reason, message := status.StalledBy(after); reason != "" && len(out) == 0 {
-		out = append(out, Problem{Message: t.mask.Text(string(reason) + ": " + message)})
-	}
-	if t.failure != nil && len(out) == 0 {
-		out = append(out, Problem{Message: t.mask.Text(t.failure.Error())})
-	}
-	out = t.fresh(out)
-	return out, slices.ContainsFunc(out, func(p Problem) bool { return len(invalidIn[p.Component]) > 0 })
+	return t.orStalled(out, was), invalid
 }
 
-// fresh returns the problems that the status does not report already.
-func (t *trial) fresh(all []Problem) []Problem {
-	before, _, _ := unstructured.NestedMap(t.before.Object, "status")
-	var known []string
-	for _, c := range inState(before, status.Failed, status.Retrying) {
-		known = append(known, c.message)
+// orStalled returns why the resource makes no progress as a whole, if no component says so.
+func (t *trial) orStalled(out []Problem, was status.Reason) []Problem {
+	reason, message := status.StalledBy(statusOf(t.after))
+	switch {
+	case len(out) > 0 || reason != "" && reason == was:
+		return out
+	case reason != "":
+		return []Problem{{Message: t.mask.Text(string(reason) + ": " + message)}}
+	case t.failure != nil:
+		return []Problem{{Message: t.mask.Text(t.failure.Error())}}
 	}
-	if _, message := status.StalledBy(before); message != "" {
-		known = append(known, message)
-	}
-	return slices.DeleteFunc(all, func(p Problem) bool {
-		return slices.ContainsFunc(known, func(text string) bool { return strings.Contains(t.mask.Text(text), p.Message) })
-	})
+	return nil
+}
+
+// statusOf returns the status of a resource.
+func statusOf(u *unstructured.Unstructured) map[string]any {
+	out, _, _ := unstructured.NestedMap(u.Object, "status")
+	return out
 }
 
 // problem returns a fault as a problem.
@@ -384,11 +404,9 @@ func (t *trial) problem(component string, f fault.Fault) Problem {
 
 // waits returns what components wait for that did not wait before.
 func (t *trial) waits() []Problem {
-	before, _, _ := unstructured.NestedMap(t.before.Object, "status")
-	after, _, _ := unstructured.NestedMap(t.after.Object, "status")
-	waited := inState(before, status.Waiting, status.Held)
+	waited := inState(statusOf(t.before), status.Waiting, status.Held)
 	var out []Problem
-	for _, c := range inState(after, status.Waiting, status.Held) {
+	for _, c := range inState(statusOf(t.after), status.Waiting, status.Held) {
 		if !slices.ContainsFunc(waited, func(w reported) bool { return w.component == c.component }) {
 			out = append(out, Problem{Component: t.mask.Text(c.component), Message: t.mask.Text(c.message)})
 		}
@@ -397,7 +415,10 @@ func (t *trial) waits() []Problem {
 }
 
 // A reported component is what a status says of one.
-type reported struct{ component, message string }
+type reported struct{ component, reason, message string }
+
+// is reports whether another status says the same of the component.
+func (r reported) is(o reported) bool { return r.component == o.component && r.reason == o.reason }
 
 // inState returns the components that a status reports in one of some states.
 func inState(of map[string]any, states ...status.State) []reported {
@@ -406,9 +427,10 @@ func inState(of map[string]any, states ...status.State) []reported {
 	for _, c := range components {
 		m, _ := c.(map[string]any)
 		name, _ := m["name"].(string)
+		reason, _ := m["reason"].(string)
 		message, _ := m["message"].(string)
 		if state, _ := m["state"].(string); slices.Contains(states, status.State(state)) {
-			out = append(out, reported{name, message})
+			out = append(out, reported{name, reason, message})
 		}
 	}
 	return out

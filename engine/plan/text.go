@@ -235,7 +235,7 @@ func (g group) text(ink Ink) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", counted(len(g.members), "resource"), g.names())
 	if g.class == Invalid {
-		fmt.Fprintf(&b, "  %s\n", paint(ink.Bad, "becomes invalid: nothing of it is written any more"))
+		fmt.Fprintf(&b, "  %s\n", paint(ink.Bad, "invalid: nothing of it is written any more"))
 	}
 	for _, p := range g.problems {
 		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Bad, "!"), p)
