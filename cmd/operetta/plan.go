@@ -138,7 +138,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
-	shown := newProgress(s.err, "plan")
+	shown := newProgress(s.err, "plan", "resources")
 	defer shown.end()
 	o.Progress = shown.tell
 	p, err := plan.Make(ctx, o)

@@ -32,7 +32,7 @@ type Source interface {
 
 // ReadThrough lets the operators read the objects of a cluster as it is at a time, and write them in
 // memory. An object counts as healthy if it is, or if a resource of the world owns it: then its
-// simulated controller finishes what it is doing. Objects of others stay as they are.
+// simulated controller finishes what it is doing. Objects of others stay as they are. Writes do not fail as Disturb plans.
 func (w *World) ReadThrough(from Source, at time.Time) {
 	w.mirror = &mirror{world: w, from: from, have: map[cluster.Ref]bool{}, listed: map[string]bool{}}
 	w.clock.now = at
@@ -47,7 +47,7 @@ func (w *World) Swap(p *program.Program, by reconcile.Package) {
 	kind := p.GroupVersionKind().GroupKind()
 	for i := range w.operators {
 		if w.operators[i].Kind.GroupKind() == kind {
-			w.operators[i] = w.newOperator(p)
+			w.operators[i] = newOperator(p, &w.clock, w.reconciler(w.operators[i].ConfigMap))
 			w.operators[i].evaluates = by
 		}
 	}
