@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,11 +169,11 @@ func (m *mirror) copy(u *unstructured.Unstructured) error {
 
 // SelectionKey returns a text that is the same for selections that select the same.
 func SelectionKey(s cluster.Selection) string {
-	text := s.Kind.GroupKind().String() + "|" + s.Namespace + "|" + s.Name
+	parts := []string{s.Kind.GroupKind().String(), s.Namespace, s.Name}
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-		text += "|" + k + "=" + s.Labels[k]
+		parts = append(parts, k+"="+s.Labels[k])
 	}
-	return text
+	return strings.Join(parts, "|")
 }
 
 // mirrored is the cluster of operators whose world has a mirror.

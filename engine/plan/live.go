@@ -55,22 +55,7 @@ func (l *Live) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]*
 // readInventories reads the objects that resources own, by lists of each of their kinds. What somebody may not
 // list is read one by one later.
 func (l *Live) readInventories(ctx context.Context, resources []*unstructured.Unstructured) error {
-	type place struct {
-		kind      schema.GroupVersionKind
-		namespace string
-	}
-	places := map[place]bool{}
-	for _, u := range resources {
-		for _, g := range inventoryOf(u) {
-			for _, e := range g.Objects {
-				at := place{e.Ref("").GroupVersionKind, l.namespace}
-				if e.ClusterScoped || e.Namespace != "" {
-					at.namespace = e.Namespace
-				}
-				places[at] = true
-			}
-		}
-	}
+	places := l.placesOf(resources)
 	for at := range places {
 		if places[place{at.kind, ""}] && at.namespace != "" {
 			continue
@@ -86,6 +71,29 @@ func (l *Live) readInventories(ctx context.Context, resources []*unstructured.Un
 		}
 	}
 	return nil
+}
+
+// A place is where objects of a kind are; the namespace "" stands for all.
+type place struct {
+	kind      schema.GroupVersionKind
+	namespace string
+}
+
+// placesOf returns where the objects are that resources own.
+func (l *Live) placesOf(resources []*unstructured.Unstructured) map[place]bool {
+	out := map[place]bool{}
+	for _, u := range resources {
+		for _, g := range inventoryOf(u) {
+			for _, e := range g.Objects {
+				at := place{e.Ref("").GroupVersionKind, l.namespace}
+				if e.ClusterScoped || e.Namespace != "" {
+					at.namespace = e.Namespace
+				}
+				out[at] = true
+			}
+		}
+	}
+	return out
 }
 
 // keep remembers what was read, and returns it.

@@ -1,11 +1,15 @@
 package plan_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
 )
 
@@ -75,6 +79,7 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 		"a bound": {
 			reason: "the resource becomes invalid, with the field, the bound and the line", before: body, after: strings.Replace(body, "<=5", "<=2", 1),
 			edit: func(t *testing.T, s served) {
+				t.Helper()
 				s.edit(t, "Shop", "a", func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"size": int64(4)} })
 				s.edit(t, "Deployment", "a", func(*unstructured.Unstructured) {})
 			},
@@ -88,6 +93,7 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 		"a paused resource": {
 			reason: "nothing is written until the pause ends", before: body, after: strings.Replace(body, "fast", "safe", 1),
 			edit: func(t *testing.T, s served) {
+				t.Helper()
 				s.edit(t, "Shop", "a", func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"operetta.dev/paused": "true"}) })
 			},
 			want: []string{"a paused"},
@@ -95,6 +101,7 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 		"what somebody has edited": {
 			reason: "the operator puts it right, whatever the package", before: body, after: body,
 			edit: func(t *testing.T, s served) {
+				t.Helper()
 				s.edit(t, "ConfigMap", "a-base", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"mode": "slow"} })
 			},
 			want: []string{"a changed", "  updated base: ConfigMap a-base", `    data.mode: "slow" → "fast"`},
@@ -102,6 +109,7 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 		"a field that somebody has added": {
 			reason: "the operator does not own it", before: body, after: body,
 			edit: func(t *testing.T, s served) {
+				t.Helper()
 				s.edit(t, "ConfigMap", "a-base", func(u *unstructured.Unstructured) {
 					u.Object["data"] = map[string]any{"mode": "fast", "note": "mine"}
 				})
@@ -112,6 +120,7 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 			reason: "the component is refused, and names the owner", before: body,
 			after: body + `components: more: objects: config: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "taken"}` + "\n",
 			edit: func(t *testing.T, s served) {
+				t.Helper()
 				if _, err := s.World.Put(object("ConfigMap", "taken", map[string]any{"data": map[string]any{"x": "y"}})); err != nil {
 					t.Fatal(err)
 				}
@@ -161,4 +170,102 @@ func shortened(got, want []string) []string {
 		}
 	}
 	return got
+}
+
+func TestAPlanCountsWhatElseDecides(t *testing.T) {
+	t.Parallel()
+	const configured = `
+#Spec: size: int | *1
+config: mode: string | *"fast"
+components: base: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "base", data: mode: config.mode}
+`
+	patched := object("Patch", "hotfix", map[string]any{"spec": map[string]any{
+		"target":  map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": "a"},
+		"patches": []any{map[string]any{"address": "base.settings", "strategicMerge": map[string]any{"data": map[string]any{"extra": "yes"}}}},
+	}})
+	patched.SetGroupVersionKind(patch.Kind)
+	p := load(t, configured)
+	on := serve(t, p, patched, shop("a", map[string]any{}))
+	for name, row := range map[string]struct {
+		reason string
+		o      plan.Options
+		want   []string
+	}{
+		"a Patch stays": {
+			"what it adds is no difference", plan.Options{New: plan.Version{Program: load(t, strings.Replace(configured, `"fast"`, `"safe"`, 1))}},
+			[]string{"a changed", "  updated base: ConfigMap base", `    data.mode: "fast" → "safe"`},
+		},
+		"a hook": {
+			"it runs once for its content", plan.Options{New: plan.Version{Program: load(t, configured+`
+hooks: afterDeploy: smoke: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "smoke", spec: template: spec: {restartPolicy: "Never", containers: [{name: "x", image: "x:1"}]}}
+`)}},
+			[]string{"a changed", "  created hooks.afterDeploy.smoke: Job smoke-"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row.o.Cluster = on
+			got := said(make1(t, row.o))
+			if diff := cmp.Diff(row.want, shortened(got, row.want)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAResourceThatIsBeingDeletedIsNotPlanned(t *testing.T) {
+	t.Parallel()
+	on := serve(t, load(t, body), shop("a", map[string]any{}))
+	leaving := deleting{on}
+	got := said(make1(t, plan.Options{Cluster: leaving, New: plan.Version{Program: load(t, strings.Replace(body, "fast", "safe", 1))}}))
+	if diff := cmp.Diff([]string{"a deleting"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// deleting is a cluster whose resources are being deleted.
+type deleting struct{ served }
+
+func (d deleting) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	all, err := d.served.Resources(ctx, kind)
+	for _, u := range all {
+		at := metav1.NewTime(now)
+		u.SetDeletionTimestamp(&at)
+	}
+	return all, err
+}
+
+// What somebody writes into a status or onto an object must not make a plan hang, crash, or show what is not so.
+func TestAForgedResourceIsPlannedAsItIsReconciled(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(*unstructured.Unstructured){
+		"an inventory that is none": func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"inventory": "x", "observedGeneration": int64(1)}
+		},
+		"an object of somebody else in the inventory": func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"observedGeneration": int64(1), "inventory": []any{map[string]any{"component": "gone", "objects": []any{
+				map[string]any{"object": "x", "apiVersion": "v1", "kind": "ConfigMap", "name": "taken"},
+			}}}}
+		},
+		"a status that is no map": func(u *unstructured.Unstructured) { u.Object["status"] = "x" },
+		"a spec that is no map":   func(u *unstructured.Unstructured) { u.Object["spec"] = "x" },
+		"a name in the status a million times as long": func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"components": []any{map[string]any{"name": strings.Repeat("x", 1<<20), "state": "Failed"}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on := serve(t, load(t, body), object("ConfigMap", "taken", map[string]any{"data": map[string]any{"a": "b"}}), shop("a", map[string]any{}))
+			on.edit(t, "Shop", "a", forge)
+			p := make1(t, plan.Options{Cluster: on, New: plan.Version{Program: load(t, body)}})
+			for _, o := range p.Resources[0].Objects {
+				if o.Name == "taken" && o.Outcome != plan.Orphaned {
+					t.Errorf("an object of somebody else is %s", o.Outcome)
+				}
+			}
+			if n := len(p.Text(plan.Ink{})); n > 10_000 {
+				t.Errorf("the text has %d bytes", n)
+			}
+		})
+	}
 }

@@ -255,7 +255,7 @@ func (t *trial) objects() []Object {
 			}
 		}
 		if e.Outcome == dryrun.Updated || e.Outcome == dryrun.Recreated {
-			for _, f := range t.mask.Fields(e.Before, comparable(e.Before, e.After)) {
+			for _, f := range t.mask.Fields(e.Before, knownAfter(e.Before, e.After)) {
 				if f.Path != orderPath { // Order says it
 					o.Fields = append(o.Fields, Field(f))
 				}

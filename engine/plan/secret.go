@@ -22,9 +22,10 @@ func standsIn(text string) bool {
 	return err == nil && strings.Contains(string(plain), standInPrefix)
 }
 
-// comparable returns the state of an object after a change with the values before it where nobody knows
-// whether they differ: a dump has a stand-in for the value before, and the value after it was not made of one.
-func comparable(before, after *unstructured.Unstructured) *unstructured.Unstructured {
+// knownAfter returns the state of an object after a change with the values before it where nobody knows
+// whether they differ: a dump has a stand-in for the value before, and the value after it was not made of one. Empty
+// fields that it did not have are left out, as an API server stores none.
+func knownAfter(before, after *unstructured.Unstructured) *unstructured.Unstructured {
 	if before == nil || after == nil {
 		return after
 	}
@@ -33,7 +34,7 @@ func comparable(before, after *unstructured.Unstructured) *unstructured.Unstruct
 	return out
 }
 
-// known is comparable for a value.
+// known is knownAfter for a value.
 func known(before, after any) any {
 	switch b := before.(type) {
 	case string:
@@ -48,6 +49,10 @@ func known(before, after any) any {
 		}
 		out := maps.Clone(a)
 		for k, v := range a {
+			if _, had := b[k]; !had && isEmpty(v) {
+				delete(out, k)
+				continue
+			}
 			out[k] = known(b[k], v)
 		}
 		return out
@@ -63,4 +68,15 @@ func known(before, after any) any {
 		return out
 	}
 	return after
+}
+
+// isEmpty reports whether a value is a map or a list with nothing in it.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
 }

@@ -250,7 +250,7 @@ func (g group) text(ink Ink) string {
 	return b.String()
 }
 
-// names names the members, or the first of them.
+// names returns the names of the members, or of the first of them.
 func (g group) names() string {
 	var out []string
 	for i, r := range g.members {
