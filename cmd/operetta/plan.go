@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,6 +139,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(casesGCPercent)) // the worlds of resources are garbage at once
 	shown := newProgress(s.err, "plan", "resources")
 	defer shown.end()
 	o.Progress = shown.tell

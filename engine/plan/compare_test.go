@@ -109,6 +109,16 @@ func TestAGivenResourceIsPlannedAsIfItWereApplied(t *testing.T) {
 	}
 }
 
+func TestAFieldThatTheDefinitionDropsMakesNoResourceInvalid(t *testing.T) {
+	t.Parallel()
+	before := load(t, strings.Replace(body, "#Spec: size: int & <=5 | *1", "#Spec: {size: int & <=5 | *1, note?: string}", 1))
+	on := serve(t, before, shop("a", map[string]any{"size": int64(1), "note": "x"}))
+	got := said(make1(t, plan.Options{Cluster: on, New: plan.Version{Program: load(t, body), CRD: definition()}}))
+	if diff := cmp.Diff([]string{"a unchanged"}, got); diff != "" {
+		t.Errorf("an API server leaves it out when it returns the resource (-want +got):\n%s", diff)
+	}
+}
+
 func TestAnEndedPlanSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

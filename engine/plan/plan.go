@@ -36,6 +36,9 @@ type Version struct {
 	Evaluates reconcile.Package
 	// CRD is its CustomResourceDefinition; nil means that resources get no defaults from it.
 	CRD *apiextensionsv1.CustomResourceDefinition
+
+	// admits does what an API server does that has the definition.
+	admits *admission
 }
 
 // evaluator returns what resources are evaluated by.
@@ -220,6 +223,12 @@ func Make(ctx context.Context, o Options) (Plan, error) {
 		if a, b := o.Old.Program.GroupVersionKind().GroupKind(), o.New.Program.GroupVersionKind().GroupKind(); a != b {
 			return out, fmt.Errorf("the old package is for the kind %s, and the new one for %s: a plan compares two versions of one package", a, b)
 		}
+	}
+	o.New.admits = &admission{crd: o.New.CRD}
+	if o.Old != nil {
+		old := *o.Old
+		old.admits = &admission{crd: old.CRD}
+		o.Old = &old
 	}
 	subjects, err := o.subjects(ctx)
 	if err != nil {

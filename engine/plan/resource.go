@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/fault"
@@ -90,40 +89,13 @@ func (t *trial) prepare(ctx context.Context) error {
 	if t.subject.live == nil {
 		return nil
 	}
-	if _, err := t.world.Put(servedAs(t.subject.live, served)); err != nil {
+	if _, err := t.world.Put(served.admits.read(t.subject.live)); err != nil {
 		return err
 	}
 	if t.Old == nil {
 		return nil
 	}
 	return t.world.Run(ctx, func(dryrun.Step) {})
-}
-
-// servedAs returns a resource in the version of a package, with the defaults of its definition.
-func servedAs(u *unstructured.Unstructured, v Version) *unstructured.Unstructured {
-	out := u.DeepCopy()
-	if admitted, err := admitted(out, out, v); err == nil {
-		admitted.SetManagedFields(u.GetManagedFields())
-		return admitted
-	}
-	return out // the package says what is wrong
-}
-
-// admitted returns a resource as an API server stores it that has the definition of a package.
-func admitted(u, before *unstructured.Unstructured, v Version) (*unstructured.Unstructured, error) {
-	if v.CRD == nil {
-		return u, nil
-	}
-	server, err := conform.NewServer(v.CRD, u.GroupVersionKind().Version)
-	if err != nil {
-		return nil, err
-	}
-	var old map[string]any
-	if before != nil {
-		old = before.Object
-	}
-	out, err := server.Admit(u.Object, old)
-	return &unstructured.Unstructured{Object: out}, err
 }
 
 // change puts the resource as it is to be, and returns why an API server would refuse it.
@@ -136,22 +108,20 @@ func (t *trial) change() []Problem {
 			next = replaced(t.before, given)
 		}
 	}
-	admitted, err := admitted(next, t.before, t.New)
-	if t.subject.given != nil {
-		if err == nil {
-			admitted, err = t.world.Put(admitted)
-		}
-		if err != nil {
-			return t.refused(next, err)
-		}
-		t.before = admitted
-		return nil
-	}
-	if err == nil {
-		if put, err := t.world.Put(admitted); err == nil {
+	if t.subject.given == nil {
+		if put, err := t.world.Put(t.New.admits.read(next)); err == nil {
 			t.before = put
 		}
+		return nil
 	}
+	admitted, err := t.New.admits.write(next, t.before)
+	if err == nil {
+		admitted, err = t.world.Put(admitted)
+	}
+	if err != nil {
+		return t.refused(next, err)
+	}
+	t.before = admitted
 	return nil
 }
 
