@@ -23,7 +23,7 @@ cluster='./test/e2e ./test/rights ./test/attack ./test/demo/live ./test/docs/pla
 plane='./test/controlplane/...'
 install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
-race='./cmd/operetta ./engine/admission ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/packages ./engine/program
+race='./cmd/operetta ./engine/admission ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/packages ./engine/plan ./engine/program
 	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval
 	./test/internal/child ./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
@@ -36,10 +36,10 @@ templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoVa
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
-serial='^Test(ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
+serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
 # about what is printed, and one that is in neither list runs with the race detector, too.
-printing='^TestScripts/(.+_.+|colour|crd|graph|install|render|resource|scope|secrets|usage|version|vet)$'
+printing='^TestScripts/(.+_.+|colour|crd|graph|install|plan|render|resource|scope|secrets|usage|version|vet)$'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more.
 fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
 # Packages that the stage unit tests and vets as well are not vetted again, which with the race detector would be from

@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"reference": copyReference,
 			"exits":     execExits,
+			"deployed":  dumpDeployed,
 		},
 	})
 }

@@ -250,27 +250,14 @@ func (f *rbacFlags) printDiff(ctx context.Context, s streams, args []string) err
 	if len(args) != 2 {
 		return usageError{errors.New("--diff: name the folder of the old version and that of the new one")}
 	}
-	var sides [2]map[rbac.Permission]bool
-	var order []rbac.Permission
+	var sides [2]rights
 	for i, arg := range args {
-		r, err := f.rights(ctx, s, []string{arg})
-		if err != nil {
+		var err error
+		if sides[i], err = f.rights(ctx, s, []string{arg}); err != nil {
 			return err
 		}
-		sides[i] = map[rbac.Permission]bool{}
-		for _, p := range rbac.Permissions(r.packages, r.plurals, r.crds, f.options) {
-			sides[i][p] = true
-		}
 	}
-	both := maps.Clone(sides[0])
-	maps.Copy(both, sides[1])
-	order = slices.SortedFunc(maps.Keys(both), rbac.Permission.Compare)
-	var changes []change
-	for _, p := range order {
-		if sides[0][p] != sides[1][p] {
-			changes = append(changes, change{Sign: map[bool]string{true: "+", false: "-"}[sides[1][p]], Permission: p.String()})
-		}
-	}
+	changes := f.changes(sides[0], sides[1])
 	if err := printChanges(s.out, f.output, changes); err != nil {
 		return err
 	}
@@ -278,6 +265,26 @@ func (f *rbacFlags) printDiff(ctx context.Context, s streams, args []string) err
 		return errDiffers
 	}
 	return nil
+}
+
+// changes returns the permissions that change between what two versions need.
+func (f *rbacFlags) changes(before, after rights) []change {
+	var sides [2]map[rbac.Permission]bool
+	for i, r := range []rights{before, after} {
+		sides[i] = map[rbac.Permission]bool{}
+		for _, p := range rbac.Permissions(r.packages, r.plurals, r.crds, f.options) {
+			sides[i][p] = true
+		}
+	}
+	both := maps.Clone(sides[0])
+	maps.Copy(both, sides[1])
+	var out []change
+	for _, p := range slices.SortedFunc(maps.Keys(both), rbac.Permission.Compare) {
+		if sides[0][p] != sides[1][p] {
+			out = append(out, change{Sign: map[bool]string{true: "+", false: "-"}[sides[1][p]], Permission: p.String()})
+		}
+	}
+	return out
 }
 
 // A change is a permission that is new, or no longer needed.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -73,4 +74,44 @@ func List(ctx context.Context, from client.Reader, s Selection, options ...clien
 	}
 	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return out, nil
+}
+
+// listPage is how many objects one request of ListPages returns.
+const listPage = 500
+
+// ListPages calls a function with the objects of a selection that have a label with any value, or all for "",
+// page by page as the API server has them now. A list that takes so long that the API server has forgotten it
+// begins anew, once: the function may see objects twice.
+func (l *Live) ListPages(ctx context.Context, s Selection, label string, each func([]*unstructured.Unstructured) error) error {
+	list, again := &unstructured.UnstructuredList{}, true
+	for {
+		list.SetGroupVersionKind(s.Kind.GroupVersion().WithKind(s.Kind.Kind + "List"))
+		options := []client.ListOption{client.InNamespace(s.Namespace), client.MatchingLabels(s.Labels), client.Limit(listPage), client.Continue(list.GetContinue())}
+		if label != "" {
+			options = append(options, client.HasLabels{label})
+		}
+		if s.Name != "" {
+			options = append(options, client.MatchingFields{"metadata.name": s.Name})
+		}
+		err := l.Direct.List(ctx, list, options...)
+		switch {
+		case apierrors.IsResourceExpired(err) && again:
+			list, again = &unstructured.UnstructuredList{}, false
+			continue
+		case unserved(err):
+			return &KindNotServedError{Kind: s.Kind}
+		case err != nil:
+			return fmt.Errorf("listing %s: %w", s.Kind.Kind, err)
+		}
+		page := make([]*unstructured.Unstructured, len(list.Items))
+		for i := range list.Items {
+			page[i] = list.Items[i].DeepCopy()
+		}
+		if err := each(page); err != nil {
+			return err
+		}
+		if list.GetContinue() == "" {
+			return nil
+		}
+	}
 }

@@ -78,7 +78,7 @@ func (w *World) restart() {
 func (w *World) playAll() []cluster.Ref {
 	w.play()
 	var out []cluster.Ref
-	for _, e := range w.watch.Next() {
+	for _, e := range w.next() {
 		out = append(out, e.Ref)
 	}
 	return out

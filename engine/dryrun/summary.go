@@ -15,33 +15,16 @@ const maxNamed = 5
 // Summary says in a line each what a step does to objects that exist, and what it creates. What somebody may
 // regret comes first. A deleted object that the last rollout of the step still has is made anew by the next step.
 func Summary(step Step, last program.Rollout) []string {
-	var deleted, created, updated []cluster.Ref
-	for _, c := range step.Changes {
-		switch c.Verb {
-		case cluster.Deleted:
-			deleted = append(deleted, c.Ref)
-		case cluster.Created:
-			created = append(created, c.Ref)
-		case cluster.Updated:
-			updated = append(updated, c.Ref)
-		}
+	byOutcome := map[Outcome][]cluster.Ref{}
+	for _, e := range Effects(step.Changes, wantedBy(step, last)) {
+		byOutcome[e.Outcome] = append(byOutcome[e.Outcome], e.Ref)
 	}
-	wanted := wantedBy(step, last)
-	is := func(in []cluster.Ref) func(cluster.Ref) bool {
-		return func(r cluster.Ref) bool {
-			return slices.ContainsFunc(in, func(o cluster.Ref) bool { return o.Identity() == r.Identity() })
-		}
+	verbs := map[Outcome]string{Recreated: "recreates", Deleted: "deletes", Updated: "updates", Created: "creates"}
+	var out []string
+	for _, outcome := range Outcomes {
+		out = append(out, lines(verbs[outcome], byOutcome[outcome])...)
 	}
-	var recreated []cluster.Ref
-	for _, ref := range deleted {
-		if is(created)(ref) || wanted(ref) {
-			recreated = append(recreated, ref)
-		}
-	}
-	return slices.Concat(
-		lines("recreates", recreated), lines("deletes", slices.DeleteFunc(deleted, is(recreated))),
-		lines("updates", updated), lines("creates", slices.DeleteFunc(created, is(recreated))),
-	)
+	return out
 }
 
 // wantedBy returns what reports whether a rollout has an object in a component that is not excluded.

@@ -60,6 +60,8 @@ type World struct {
 	settled bool
 	steps   int
 	clock   clock
+	// mirror copies what is read from a cluster; nil means that there is none.
+	mirror *mirror
 }
 
 // New returns a world with an operator for each package, where objects are validated and
@@ -90,10 +92,14 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 
 // reconciler returns the reconciler of a new process.
 func (w *World) reconciler(config types.NamespacedName) *reconcile.Reconciler {
-	return &reconcile.Reconciler{
+	r := &reconcile.Reconciler{
 		Resources: w.seen, Cluster: w.seen, Patches: w.seen, ConfigMap: config,
 		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return w.Serves(k), nil },
 	}
+	if w.mirror != nil {
+		w.mirror.connect(r)
+	}
+	return r
 }
 
 // EvaluateWith lets another evaluator of the same package evaluate its resources, such as one that remembers.
@@ -303,12 +309,12 @@ func (w *World) keys(o operator) []types.NamespacedName {
 // reports whether anything changed, and returns when to reconcile again without a change, or 0.
 func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) (step Step, changed bool, wait time.Duration) {
 	step.Resource = cluster.Ref{GroupVersionKind: o.Kind, Namespace: key.Namespace, Name: key.Name}
-	changes := w.watch.Next() // by a person
+	changes := w.next() // by a person
 	wait, step.Err = o.reconcile(ctx, key)
 	if step.Err != nil {
 		wait = max(wait, time.Second)
 	}
-	written := w.watch.Next()
+	written := w.next()
 	for _, e := range written {
 		if e.Ref.Identity() != step.Resource.Identity() || e.Verb == cluster.Deleted {
 			step.Changes = append(step.Changes, e)

@@ -14,7 +14,7 @@ import (
 var layers = [][]string{
 	{"importer"},
 	{"testcase", "check"},
-	{"controller", "render"},
+	{"controller", "render", "plan"},
 	{"dryrun", "worker"},
 	{"packages", "reconcile", "explain", "admission", "vet", "crd", "policy", "rbac", "install", "scaffold"},
 	{"rollout"},

@@ -52,6 +52,14 @@ func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructur
 	}
 }
 
+// Elsewhere makes the garbage collector take an object with a UID as one that exists, although this cluster does
+// not have it.
+func (m *Cluster) Elsewhere(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owners.there[uid] = true
+}
+
 // waits reports whether an object is being deleted in the foreground.
 func waits(u *unstructured.Unstructured) bool {
 	return u.GetDeletionTimestamp() != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents)

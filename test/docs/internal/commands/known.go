@@ -25,6 +25,10 @@ var Played = []string{
 	"operetta test --coverage -v ./cue/webapp",
 	`operetta test --explore --run "rolled out" ./cue/webapp`,
 	"operetta explain webapp/nginx-app",
+	"operetta plan ./cue/webapp",
+	"operetta plan ./cue/webapp -f cr.yaml",
+	"operetta dump ./cue/webapp -o webapp.tar.gz",
+	"operetta plan ./cue/webapp --from webapp.tar.gz -o json",
 	"operetta status",
 	"operetta status webapps -n default",
 	"operetta init",
@@ -96,6 +100,7 @@ var Left = map[string]string{
 	"kubectl get packages":                                                                                "the columns are those of the definition, which the API server accepts in test/e2e",
 	"kubectl -n argocd patch configmap argocd-cm --patch-file config/argocd/argocd-cm.yaml":               "there is no Argo CD; test/gitops runs the script",
 	"kubectl auth can-i create deployments --as system:serviceaccount:operetta-system:operetta":           "its exit code is the answer, which is no until docs/install.md is played",
+	"operetta plan new/webapp --old old/webapp":                                                           "the folders are the reader's own; the script plan of cmd/operetta has such commands",
 	"kubectl delete --ignore-not-found validatingadmissionpolicybindings,validatingadmissionpolicies operetta-patches.operetta.dev operetta-status.patches.operetta.dev": "they are policies of earlier versions, which nothing makes any more",
 	"kubectl -n operetta-system logs deployment/operetta": "the nodes of the test run no containers",
 }

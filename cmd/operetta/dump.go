@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/plan"
+)
+
+const dumpLong = `Write everything to a file that operetta plan reads of a cluster for a package: its custom
+resources, the objects in their inventories, the inputs, the Patches, the configuration and the
+definitions.
+
+To plan a new version of a package away from the cluster, dump with the new version: it may read
+objects that the one before does not. A plan says what a dump does not have.
+
+The file holds no value of a Secret. Each is replaced by another text, equal values by equal texts,
+and what other objects repeat of it by a mask. Everything else is as it is in the cluster, so only
+you may read the file. A file that exists is never overwritten.`
+
+func newDump(s streams) *cobra.Command {
+	var f planFlags
+	cmd := &cobra.Command{
+		Use:   "dump [package] [-o FILE]",
+		Short: "Write what a plan reads of a cluster to a file",
+		Long:  dumpLong,
+		Example: `  operetta dump ./cue/webapp -o webapp.tar.gz
+  operetta plan ./cue/webapp --from webapp.tar.gz -o json`,
+		Args:              usageArgs(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completeFolders,
+		PreRunE:           func(*cobra.Command, []string) error { return f.check() },
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.dump(cmd.Context(), s, args) },
+	}
+	f.addFlags(cmd)
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "file to write, which must not exist (default the name of the package and .tar.gz)")
+	must(cmd.MarkFlagFilename("output", "gz"))
+	return cmd
+}
+
+// dump writes a dump. What a plan reads is what it has read.
+func (f *planFlags) dump(ctx context.Context, s streams, args []string) (err error) {
+	o, end, err := f.options(ctx, s, args)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if f.output == "" {
+		f.output = o.New.Program.Name() + ".tar.gz"
+	}
+	file, err := os.OpenFile(f.output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists already, and a dump overwrites nothing: name another file with -o", f.output)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err != nil {
+			_ = os.Remove(f.output) // a part of a dump is of no use
+		}
+	}()
+	recorder := plan.NewRecorder(o.Cluster, o.New.Program.Name(), o.New.Program.GroupVersionKind(), o.Now)
+	o.Cluster = recorder
+	if _, err := makePlan(ctx, s, o); err != nil {
+		return err
+	}
+	if err := recorder.Dump().Write(file); err != nil {
+		return err
+	}
+	printLinef(s.err, "note: %s has %s", f.output, count(recorder.Dump().Len(), "object"))
+	return nil
+}

@@ -1,0 +1,142 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/plan"
+)
+
+func TestWithTheOldPackageOnlyTheDifferenceCounts(t *testing.T) {
+	t.Parallel()
+	next := strings.Replace(body, "web:1", "web:2", 1)
+	for name, row := range map[string]struct {
+		reason     string
+		old, after string
+		want       []string
+	}{
+		"the same package": {"what somebody has edited is undone by either", body, body, []string{"a unchanged"}},
+		"another value": {
+			"only what the new package does is shown", body, next,
+			[]string{"a changed", "  updated web: Deployment a", `    spec.template.spec.containers[name=web].image: "web:1" → "web:2"`},
+		},
+		"a fault of both": {
+			"a resource that was invalid does not become so",
+			strings.Replace(body, "<=5", "<=3", 1), strings.Replace(next, "<=5", "<=3", 1), []string{"a unchanged"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on := serve(t, load(t, body), shop("a", map[string]any{"size": int64(4)}))
+			on.edit(t, "ConfigMap", "a-base", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"mode": "slow"} })
+			got := said(make1(t, plan.Options{Cluster: on, New: plan.Version{Program: load(t, row.after)}, Old: &plan.Version{Program: load(t, row.old)}}))
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAPlanOfTwoPackagesIsRefused(t *testing.T) {
+	t.Parallel()
+	p := load(t, body)
+	other := load(t, body+"\nversions: v1: {}\n")
+	if _, err := plan.Make(t.Context(), plan.Options{Cluster: serve(t, p), New: plan.Version{Program: p}, Old: &plan.Version{Program: other}, Now: now}); err != nil {
+		t.Errorf("two versions of one package: %v", err)
+	}
+	if _, err := plan.Make(t.Context(), plan.Options{Cluster: serve(t, p), New: plan.Version{Program: p}, Old: &plan.Version{Program: loadKind(t, "Market", body)}, Now: now}); err == nil {
+		t.Error("the packages are for two kinds")
+	}
+}
+
+// definition returns the CustomResourceDefinition of the packages of these tests.
+func definition() *apiextensionsv1.CustomResourceDefinition {
+	most := 5.0
+	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"size": {Type: "integer", Maximum: &most, Default: &apiextensionsv1.JSON{Raw: []byte("1")}},
+	}}
+	status := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	return &apiextensionsv1.CustomResourceDefinition{
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Shop", ListKind: "ShopList", Plural: "shops", Singular: "shop"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "status": status},
+				}},
+			}},
+		},
+	}
+}
+
+func TestAGivenResourceIsPlannedAsIfItWereApplied(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		given  *unstructured.Unstructured
+		want   []string
+	}{
+		"another value": {
+			"what is there is updated", shop("a", map[string]any{"size": int64(3)}),
+			[]string{"a changed", "  updated web: Deployment a", "    spec.replicas: 1 → 3"},
+		},
+		"the same": {"nothing changes", shop("a", map[string]any{"size": int64(1)}), []string{"a unchanged"}},
+		"a new one": {
+			"all of its objects are created", shop("b", map[string]any{}),
+			[]string{"b created", "  created base: ConfigMap b-base", "  created web: Deployment b"},
+		},
+		"an invalid one": {
+			"the API server would refuse it by its definition", shop("a", map[string]any{"size": int64(7)}),
+			[]string{"a invalid", "  ! spec.size: "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := load(t, body)
+			on := serve(t, p, shop("a", map[string]any{"size": int64(1)}), shop("z", map[string]any{}))
+			got := said(make1(t, plan.Options{Cluster: on, New: plan.Version{Program: p, CRD: definition()}, Given: []*unstructured.Unstructured{row.given}}))
+			if diff := cmp.Diff(row.want, shortened(got, row.want)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAFieldThatTheDefinitionDropsMakesNoResourceInvalid(t *testing.T) {
+	t.Parallel()
+	before := load(t, strings.Replace(body, "#Spec: size: int & <=5 | *1", "#Spec: {size: int & <=5 | *1, note?: string}", 1))
+	on := serve(t, before, shop("a", map[string]any{"size": int64(1), "note": "x"}))
+	got := said(make1(t, plan.Options{Cluster: on, New: plan.Version{Program: load(t, body), CRD: definition()}}))
+	if diff := cmp.Diff([]string{"a unchanged"}, got); diff != "" {
+		t.Errorf("an API server leaves it out when it returns the resource (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnEndedPlanSaysSo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all []*unstructured.Unstructured
+	for i := range 20 {
+		all = append(all, shop(fmt.Sprint("s", i), map[string]any{}))
+	}
+	p := load(t, body)
+	on := serve(t, p, all...)
+	_, err := plan.Make(ctx, plan.Options{Cluster: on, New: plan.Version{Program: p}, Now: now, Progress: func(done, _ int) {
+		if done == 3 {
+			cancel()
+		}
+		if done > 4 {
+			t.Errorf("%d resources are planned although nobody waits for it any more", done)
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,407 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/status"
+)
+
+// A trial is the plan of one resource while it is made.
+type trial struct {
+	Options
+
+	subject subject
+	ref     cluster.Ref
+	world   *dryrun.World
+	// before and after are the states of the resource before and after the new version was run.
+	before, after *unstructured.Unstructured
+	changes       []cluster.Event
+	// last is what the new version has said last, and failure why its last reconcile failed.
+	last    program.Rollout
+	failure error
+	mask    *diff.Mask
+}
+
+// resource plans one resource.
+func (o Options) resource(ctx context.Context, s subject) (Resource, error) {
+	t := &trial{Options: o, subject: s, ref: s.ref()}
+	out := Resource{Kind: t.ref.Kind, Namespace: t.ref.Namespace, Name: t.ref.Name, Class: Unchanged}
+	if s.live != nil && s.live.GetDeletionTimestamp() != nil {
+		out.Class = Deleting
+		return out, nil
+	}
+	if err := t.prepare(ctx); err != nil {
+		return out, fmt.Errorf("%s: %w", t.ref, err)
+	}
+	if refused := t.change(); refused != nil {
+		out.Class, out.Problems = Invalid, refused
+		return out, nil
+	}
+	if t.before.GetAnnotations()[reconcile.AnnotationPaused] == "true" {
+		out.Class = Paused
+		return out, nil
+	}
+	if err := t.run(ctx); err != nil {
+		return out, fmt.Errorf("%s: %w", t.ref, err)
+	}
+	t.mask = maskOf(t.world)
+	for _, c := range t.changes {
+		t.mask.Learn(c.Before, c.Object)
+	}
+	out.Objects, out.Order = t.objects(), t.order()
+	var invalid bool
+	out.Problems, invalid = t.problems()
+	switch {
+	case invalid:
+		out.Class = Invalid
+	case len(out.Problems) > 0:
+		out.Class = Failing
+	case len(t.waits()) > 0:
+		out.Class, out.Problems = Waiting, t.waits()
+	case s.live == nil:
+		out.Class = New
+	case len(out.Objects)+len(out.Order) > 0:
+		out.Class = Changed
+	}
+	return out, nil
+}
+
+// prepare makes the world, and lets the old version do what it would do anyway.
+func (t *trial) prepare(ctx context.Context) error {
+	served := t.New
+	if t.Old != nil && t.subject.live != nil {
+		served = *t.Old
+	}
+	t.world = dryrun.New(t.ConfigMap, served.Program)
+	t.world.ReadThrough(t.Cluster, t.Now)
+	t.world.EvaluateWith(t.ref.GroupKind(), served.evaluator())
+	if t.subject.live == nil {
+		return nil
+	}
+	if _, err := t.world.Put(served.admits.read(t.subject.live)); err != nil {
+		return err
+	}
+	if t.Old == nil {
+		return nil
+	}
+	return t.world.Run(ctx, func(dryrun.Step) {})
+}
+
+// change puts the resource as it is to be, and returns why an API server would refuse it.
+func (t *trial) change() []Problem {
+	t.before = t.world.Get(t.ref)
+	next := t.before
+	if given := t.subject.given; given != nil {
+		next = given.DeepCopy()
+		if t.before != nil {
+			next = replaced(t.before, given)
+		}
+	}
+	if t.subject.given == nil {
+		if put, err := t.world.Put(t.New.admits.read(next)); err == nil {
+			t.before = put
+		}
+		return nil
+	}
+	admitted, err := t.New.admits.write(next, t.before)
+	if err == nil {
+		admitted, err = t.world.Put(admitted)
+	}
+	if err != nil {
+		return t.refused(next, err)
+	}
+	t.before = admitted
+	return nil
+}
+
+// refused returns why an API server would refuse a resource: in the words of the package, which names the line, if
+// it says so as well.
+func (t *trial) refused(u *unstructured.Unstructured, err error) []Problem {
+	said, failed := t.New.evaluator().Evaluate(program.Session{CR: u.Object})
+	if failed != nil || len(said.Invalid) == 0 {
+		return []Problem{{Message: diff.Printable(err.Error())}}
+	}
+	var out []Problem
+	for _, f := range said.Invalid {
+		out = append(out, t.problem("", f))
+	}
+	return out
+}
+
+// replaced returns a live resource with the specification, labels and annotations of a given one.
+func replaced(live, given *unstructured.Unstructured) *unstructured.Unstructured {
+	out := live.DeepCopy()
+	for field, value := range given.DeepCopy().Object {
+		if field != "metadata" && field != "status" {
+			out.Object[field] = value
+		}
+	}
+	annotations := out.GetAnnotations()
+	for k, v := range given.GetAnnotations() {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[k] = v
+	}
+	out.SetAnnotations(annotations)
+	labels := out.GetLabels()
+	for k, v := range given.GetLabels() {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[k] = v
+	}
+	out.SetLabels(labels)
+	return out
+}
+
+// run lets the new version act until nothing changes any more.
+func (t *trial) run(ctx context.Context) error {
+	t.world.Swap(t.New.Program, &remembering{Package: t.New.evaluator(), of: t.ref, last: &t.last})
+	err := t.world.Run(ctx, func(s dryrun.Step) {
+		t.changes = append(t.changes, s.Changes...)
+		if s.Resource.Identity() == t.ref.Identity() {
+			t.failure = s.Err
+		}
+	})
+	t.after = t.world.Get(t.ref)
+	if err != nil && ctx.Err() == nil {
+		t.failure, err = err, nil // it does not come to rest
+	}
+	return err
+}
+
+// remembering is a package that remembers what it has said last of a resource.
+type remembering struct {
+	reconcile.Package
+
+	of   cluster.Ref
+	last *program.Rollout
+}
+
+// Evaluate implements rollout.Evaluator.
+func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
+	out, err := r.Package.Evaluate(s)
+	u := &unstructured.Unstructured{Object: s.CR}
+	if u.GetName() == r.of.Name && u.GetNamespace() == r.of.Namespace {
+		*r.last = out
+	}
+	return out, err
+}
+
+// locates is what says where a value of a rollout comes from.
+type locates interface {
+	Locate(s program.Session, component, object, path string) fault.Position
+}
+
+// Locate implements rollout.Locator.
+func (r *remembering) Locate(s program.Session, component, object, path string) fault.Position {
+	if l, ok := r.Package.(locates); ok {
+		return l.Locate(s, component, object, path)
+	}
+	return fault.Position{}
+}
+
+// objects returns what happens to the objects, by component as far as it is known.
+func (t *trial) objects() []Object {
+	before, after := inventoryOf(t.before), inventoryOf(t.after)
+	var out []Object
+	for _, e := range dryrun.Effects(t.changes, nil) {
+		o := Object{Outcome: e.Outcome, Kind: t.mask.Text(e.Ref.Kind), Namespace: t.mask.Text(e.Ref.Namespace), Name: t.mask.Text(e.Ref.Name)}
+		for _, inventory := range []ownership.Inventory{after, before} {
+			if _, component, found := inventory.Find(e.Ref, t.ref.Namespace); found && o.Component == "" {
+				o.Component = t.mask.Text(component)
+			}
+		}
+		if e.Outcome == dryrun.Updated || e.Outcome == dryrun.Recreated {
+			for _, f := range t.mask.Fields(e.Before, knownAfter(e.Before, e.After)) {
+				if f.Path != orderPath { // Order says it
+					o.Fields = append(o.Fields, Field(f))
+				}
+			}
+		}
+		if e.Outcome == dryrun.Updated && len(o.Fields) == 0 {
+			continue // only the marks of the engine, the status, or what a dump does not hold
+		}
+		out = append(out, o)
+	}
+	return append(out, t.orphaned()...)
+}
+
+// orderPath is the path of the annotation that says in which order objects are deleted whose resource has lost its
+// status.
+const orderPath = `metadata.annotations["` + ownership.AfterMark + `"]`
+
+// orphaned returns the objects that are in the inventory before and not afterwards, and are still there.
+func (t *trial) orphaned() []Object {
+	after := inventoryOf(t.after)
+	var out []Object
+	for _, g := range inventoryOf(t.before) {
+		for _, e := range g.Objects {
+			ref := e.Ref(t.ref.Namespace)
+			if _, _, kept := after.Find(ref, t.ref.Namespace); !kept && t.world.Get(ref) != nil {
+				out = append(out, Object{
+					Component: t.mask.Text(g.Component), Outcome: Orphaned,
+					Kind: t.mask.Text(ref.Kind), Namespace: t.mask.Text(ref.Namespace), Name: t.mask.Text(ref.Name),
+				})
+			}
+		}
+	}
+	return out
+}
+
+// inventoryOf returns the inventory in the status of a resource, which is empty if it cannot be read.
+func inventoryOf(u *unstructured.Unstructured) ownership.Inventory {
+	if u == nil {
+		return nil
+	}
+	groups, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory")
+	inventory, err := ownership.Decode(groups)
+	if err != nil {
+		return nil
+	}
+	return inventory
+}
+
+// order returns the components that exist before and afterwards and depend on others than before.
+func (t *trial) order() []Order {
+	before, after := map[string][]string{}, map[string][]string{}
+	for _, g := range inventoryOf(t.before) {
+		before[g.Component] = g.DependsOn
+	}
+	groups := inventoryOf(t.after)
+	for _, g := range groups {
+		after[g.Component] = g.DependsOn
+	}
+	var out []Order
+	for _, g := range groups {
+		was, known := before[g.Component]
+		if !known {
+			continue
+		}
+		o := Order{Component: t.mask.Text(g.Component), After: without(g.DependsOn, was), NoMore: without(was, g.DependsOn)}
+		if len(o.After)+len(o.NoMore) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// without returns the names that are not among others, sorted.
+func without(names, others []string) []string {
+	out := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(others, n) })
+	slices.Sort(out)
+	return out
+}
+
+// problems returns what is wrong with the resource afterwards and was not before, and whether it is invalid.
+func (t *trial) problems() (out []Problem, invalid bool) {
+	before, after := statusOf(t.before), statusOf(t.after)
+	was, _ := status.StalledBy(before)
+	for reason, faults := range map[status.Reason]fault.Faults{status.ReasonInvalidSpec: t.last.Invalid, status.ReasonInvalidConfig: t.last.Misconfigured} {
+		for _, f := range faults {
+			if was != reason {
+				out = append(out, t.problem("", f))
+			}
+		}
+		if len(faults) > 0 {
+			return out, len(out) > 0
+		}
+	}
+	invalidIn := map[string]fault.Faults{}
+	for _, c := range t.last.Components {
+		if c.Rendering == program.RenderedInvalid {
+			invalidIn[c.Name] = c.Faults
+		}
+	}
+	known := inState(before, status.Failed, status.Retrying)
+	for _, c := range inState(after, status.Failed, status.Retrying) {
+		if slices.ContainsFunc(known, c.is) {
+			continue
+		}
+		for _, f := range invalidIn[c.component] {
+			out, invalid = append(out, t.problem(c.component, f)), true
+		}
+		if len(invalidIn[c.component]) == 0 {
+			out = append(out, Problem{Component: t.mask.Text(c.component), Message: t.mask.Text(c.message)})
+		}
+	}
+	return t.orStalled(out, was), invalid
+}
+
+// orStalled returns why the resource makes no progress as a whole, if no component says so.
+func (t *trial) orStalled(out []Problem, was status.Reason) []Problem {
+	reason, message := status.StalledBy(statusOf(t.after))
+	switch {
+	case len(out) > 0 || reason != "" && reason == was:
+		return out
+	case reason != "":
+		return []Problem{{Message: t.mask.Text(string(reason) + ": " + message)}}
+	case t.failure != nil:
+		return []Problem{{Message: t.mask.Text(t.failure.Error())}}
+	}
+	return nil
+}
+
+// statusOf returns the status of a resource.
+func statusOf(u *unstructured.Unstructured) map[string]any {
+	out, _, _ := unstructured.NestedMap(u.Object, "status")
+	return out
+}
+
+// problem returns a fault as a problem.
+func (t *trial) problem(component string, f fault.Fault) Problem {
+	message := strings.TrimPrefix(f.Message, f.Path+": ")
+	if f.Hint != "" {
+		message += " (" + f.Hint + ")"
+	}
+	return Problem{
+		Component: t.mask.Text(component), Path: t.mask.Text(f.Path), Message: t.mask.Text(message),
+		File: f.Position.File, Line: f.Position.Line,
+	}
+}
+
+// waits returns what components wait for that did not wait before.
+func (t *trial) waits() []Problem {
+	waited := inState(statusOf(t.before), status.Waiting, status.Held)
+	var out []Problem
+	for _, c := range inState(statusOf(t.after), status.Waiting, status.Held) {
+		if !slices.ContainsFunc(waited, func(w reported) bool { return w.component == c.component }) {
+			out = append(out, Problem{Component: t.mask.Text(c.component), Message: t.mask.Text(c.message)})
+		}
+	}
+	return out
+}
+
+// A reported component is what a status says of one.
+type reported struct{ component, reason, message string }
+
+// is reports whether another status says the same of the component.
+func (r reported) is(o reported) bool { return r.component == o.component && r.reason == o.reason }
+
+// inState returns the components that a status reports in one of some states.
+func inState(of map[string]any, states ...status.State) []reported {
+	components, _ := of["components"].([]any)
+	var out []reported
+	for _, c := range components {
+		m, _ := c.(map[string]any)
+		name, _ := m["name"].(string)
+		reason, _ := m["reason"].(string)
+		message, _ := m["message"].(string)
+		if state, _ := m["state"].(string); slices.Contains(states, status.State(state)) {
+			out = append(out, reported{name, reason, message})
+		}
+	}
+	return out
+}

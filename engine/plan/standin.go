@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/redact"
+)
+
+// lastApplied is the annotation in which kubectl keeps a copy of the manifest. No plan reads it.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// standIns replace the values of Secrets in a dump: equal values by equal texts, from which nobody learns the
+// values, because the key of a dump is thrown away. What other objects repeat of a Secret is replaced by a
+// mask, as in everything else that leaves the engine.
+type standIns struct {
+	key   []byte
+	known *redact.Redactor
+	// guessable are the digests of the manifests that repeat a value of a Secret: they have no key, and whoever
+	// knows the rest of a manifest could guess the value.
+	guessable map[string]bool
+}
+
+// newStandIns returns what replaces the values of the Secrets among objects.
+func newStandIns(objects []*unstructured.Unstructured) *standIns {
+	out := &standIns{key: make([]byte, sha256.Size), known: redact.New(), guessable: map[string]bool{}}
+	_, _ = rand.Read(out.key) // it never errors
+	for _, u := range objects {
+		out.known.Add(u.Object)
+	}
+	for _, u := range objects {
+		if digest := u.GetAnnotations()[ownership.AppliedMark]; digest != "" && u.GetKind() != "Secret" && out.repeats(u) {
+			out.guessable[digest] = true
+		}
+	}
+	return out
+}
+
+// repeats reports whether an object repeats a value of a Secret.
+func (s *standIns) repeats(u *unstructured.Unstructured) bool {
+	return !equality.Semantic.DeepEqual(u.Object, s.redacted(u.DeepCopy().Object))
+}
+
+// of returns what stands in for a value of a Secret.
+func (s *standIns) of(value string) string {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(value))
+	return standInPrefix + hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// object returns an object as a dump holds it.
+func (s *standIns) object(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := u.DeepCopy()
+	annotations := out.GetAnnotations()
+	delete(annotations, lastApplied)
+	delete(annotations, ownership.SaltMark) // with it, the digest of a Secret would tell a value that is guessed
+	if s.guessable[annotations[ownership.AppliedMark]] {
+		delete(annotations, ownership.AppliedMark)
+	}
+	out.SetAnnotations(annotations)
+	if out.GetKind() == "Secret" {
+		s.secret(out)
+	}
+	return &unstructured.Unstructured{Object: s.redacted(out.Object)}
+}
+
+// secret replaces the values of a Secret.
+func (s *standIns) secret(u *unstructured.Unstructured) {
+	data := map[string]any{}
+	switch all := u.Object["data"].(type) {
+	case nil:
+		data = nil
+	case map[string]any:
+		for name, value := range all {
+			text, isText := value.(string)
+			if plain, err := base64.StdEncoding.DecodeString(text); err == nil && isText {
+				text = string(plain)
+			}
+			data[name] = base64.StdEncoding.EncodeToString([]byte(s.of(text)))
+		}
+	}
+	if delete(u.Object, "data"); data != nil {
+		u.Object["data"] = data
+	}
+	texts, _ := u.Object["stringData"].(map[string]any)
+	for name, value := range texts {
+		text, _ := value.(string)
+		texts[name] = s.of(text)
+	}
+	if _, is := u.Object["stringData"]; is && texts == nil {
+		delete(u.Object, "stringData")
+	}
+}
+
+// identifying are the fields of the metadata by which an object and its owners are known. They are public, and a
+// value of a Secret may be the same word.
+var identifying = []string{"name", "namespace", "uid", "ownerReferences", "labels", "managedFields", "creationTimestamp", "deletionTimestamp", "finalizers", "resourceVersion"}
+
+// redacted returns an object in which a mask replaces what it repeats of Secrets.
+func (s *standIns) redacted(object map[string]any) map[string]any {
+	out := map[string]any{}
+	for field, value := range object {
+		switch field {
+		case "apiVersion", "kind":
+			out[field] = value
+		case "metadata":
+			out[field] = s.metadata(value)
+		case "status":
+			out[field] = s.status(value)
+		default:
+			out[field] = s.known.Data(value)
+		}
+	}
+	return out
+}
+
+// metadata is redacted for the metadata of an object.
+func (s *standIns) metadata(value any) any {
+	all, isMap := value.(map[string]any)
+	if !isMap {
+		return s.known.Data(value)
+	}
+	out := maps.Clone(all)
+	for _, field := range identifying {
+		delete(out, field)
+	}
+	out, _ = s.known.Data(out).(map[string]any)
+	for _, field := range identifying {
+		if v, has := all[field]; has {
+			out[field] = v
+		}
+	}
+	return out
+}
+
+// status is redacted for a status, whose inventory names objects.
+func (s *standIns) status(value any) any {
+	all, isMap := value.(map[string]any)
+	if !isMap {
+		return s.known.Data(value)
+	}
+	out, _ := s.known.Data(all).(map[string]any)
+	if inventory, has := all["inventory"]; has {
+		out["inventory"] = s.inventory(inventory)
+	}
+	return out
+}
+
+// inventory is redacted for an inventory: its names and digests are public, and the last states of finished objects
+// are not.
+func (s *standIns) inventory(value any) any {
+	groups, isList := value.([]any)
+	if !isList {
+		return s.known.Data(value)
+	}
+	for _, g := range groups {
+		group, _ := g.(map[string]any)
+		objects, _ := group["objects"].([]any)
+		for _, o := range objects {
+			entry, _ := o.(map[string]any)
+			if last, has := entry["last"]; has {
+				entry["last"] = s.known.Data(last)
+			}
+			if digest, _ := entry["digest"].(string); s.guessable[digest] {
+				delete(entry, "digest")
+				delete(entry, "content") // it is the digest of a part of the manifest
+			}
+		}
+	}
+	return groups
+}
