@@ -152,7 +152,7 @@ func (o *operator) loadAll(ctx context.Context, dirs []string) <-chan firstLoad 
 	for _, dir := range dirs {
 		go func() {
 			a := firstLoad{dir: dir}
-			snapshot, err := source.Folder(dir)
+			snapshot, err := loader.Folder(dir)
 			a.state = source.Fingerprint(snapshot, err)
 			if err != nil {
 				a.err = folderFault(dir, err)

@@ -110,7 +110,7 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 
 // testFolder runs the tests of the package in a folder, in a worker process. It errors with the faults of the package.
 func testFolder(ctx context.Context, dir string) (testedPackage, error) {
-	snapshot, err := source.FolderWithTests(dir)
+	snapshot, err := loader.FolderWithTests(dir)
 	if err != nil {
 		return testedPackage{}, folderFault(dir, err)
 	}
