@@ -145,6 +145,8 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.otlp, "otlp-endpoint", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "URL of an OpenTelemetry collector that gets a trace of each rollout by gRPC, such as http://127.0.0.1:4317; by default the value of OTEL_EXPORTER_OTLP_ENDPOINT, and off without it")
 	flags.BoolVar(&f.packages.fromCluster, "packages-from-cluster", false, "serve the Packages of the cluster, besides those of folders")
 	flags.StringVar(&f.packages.selector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
+	flags.StringVar(&f.packages.pullSecretNamespace, "pull-secret-namespace", "", "namespace of the Secrets with credentials for the registries of Packages; by default the namespace of the pod")
+	flags.StringArrayVar(&f.packages.insecure, "insecure-registry", nil, "host of a registry that is reached by plain HTTP, such as registry.test:5000; repeat the flag for more")
 }
 
 // check errors if the flags contradict each other.

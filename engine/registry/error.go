@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"syscall"
@@ -94,8 +95,10 @@ func of(host string, err error) *Error {
 		out.Code, out.Problem = NotFound, "it has no such module, or does not show it"
 	case status != 0:
 		out.Code, out.Problem = Failed, fmt.Sprintf("it has failed (HTTP %d)", status)
-	default:
+	case isNet, errors.Is(err, io.ErrUnexpectedEOF):
 		out.Code, out.Problem = Unreachable, causeOf(err)
+	default:
+		out.Code, out.Problem = Failed, "it answers what no registry of modules does"
 	}
 	return out
 }

@@ -32,8 +32,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Modules has the modules that packages depend on, from registries, through CUE's cache on disk.
-type Modules struct {
+// A Client fetches modules from registries. It has those that packages depend on, through CUE's cache on disk.
+type Client struct {
 	options Options
 
 	mu sync.Mutex
@@ -58,47 +58,47 @@ type inMemory struct {
 // maxInMemory is how many modules are held in memory at most.
 const maxInMemory = 16
 
-// New returns the modules that the registries have. It reads no setting before a module is needed.
-func New(o Options) *Modules {
+// New returns a client. It reads no setting before a module is needed.
+func New(o Options) *Client {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Modules{options: o, failures: map[module.Version]failure{}}
+	return &Client{options: o, failures: map[module.Version]failure{}}
 }
 
 // Module returns the files of a version of a module. path has the major version. It errors with an Error. A
 // module that could not be fetched is not asked for again at once, however often it is wanted.
-func (m *Modules) Module(path, version string) (fs.FS, error) {
+func (c *Client) Module(path, version string) (fs.FS, error) {
 	v, err := module.NewVersion(path, version)
 	if err != nil || !v.IsCanonical() {
 		return nil, errorf(Invalid, "%s %s is not an exact version of a module", path, version)
 	}
-	m.mu.Lock()
-	failed, again := m.failures[v]
-	m.mu.Unlock()
-	if again && m.options.Now().Before(failed.until) {
+	c.mu.Lock()
+	failed, again := c.failures[v]
+	c.mu.Unlock()
+	if again && c.options.Now().Before(failed.until) {
 		return nil, failed.err
 	}
-	files, err := m.fetch(v)
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	files, err := c.fetch(v)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err == nil {
-		delete(m.failures, v)
+		delete(c.failures, v)
 		return files, nil
 	}
 	delay := failureAgain
 	if again {
 		delay = min(2*failed.delay, failureSeldom)
 	}
-	m.failures[v] = failure{err, m.options.Now().Add(delay), delay}
+	c.failures[v] = failure{err, c.options.Now().Add(delay), delay}
 	return nil, err
 }
 
 // fetch returns the files of a module: from the cache, or from its registry.
-func (m *Modules) fetch(v module.Version) (fs.FS, error) {
+func (c *Client) fetch(v module.Version) (fs.FS, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
-	resolver, err := m.resolver()
+	resolver, err := c.resolver()
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,9 @@ func (m *Modules) fetch(v module.Version) (fs.FS, error) {
 		host = location.Host
 	}
 	client := modregistry.NewClientWithResolver(checkedResolver{resolver})
-	dir, err := m.cacheDir()
+	dir, err := c.cacheDir()
 	if err != nil {
-		return m.fetchToMemory(ctx, client, v, host)
+		return c.fetchToMemory(ctx, client, v, host)
 	}
 	// A cache remembers errors, so each attempt has its own. What it has is on disk.
 	cache, err := modcache.New(client, dir)
@@ -132,8 +132,8 @@ func causedBy(ctx context.Context, err error) error {
 }
 
 // fetchToMemory is fetch without a folder for the cache.
-func (m *Modules) fetchToMemory(ctx context.Context, client *modregistry.Client, v module.Version, host string) (fs.FS, error) {
-	if files := m.inMemory(v); files != nil {
+func (c *Client) fetchToMemory(ctx context.Context, client *modregistry.Client, v module.Version, host string) (fs.FS, error) {
+	if files := c.inMemory(v); files != nil {
 		return files, nil
 	}
 	data, err := download(ctx, client, v)
@@ -144,18 +144,18 @@ func (m *Modules) fetchToMemory(ctx context.Context, client *modregistry.Client,
 	if err != nil {
 		return nil, of(host, err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.memory = append(m.memory, inMemory{v, files})
-	m.memory = m.memory[max(0, len(m.memory)-maxInMemory):]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory = append(c.memory, inMemory{v, files})
+	c.memory = c.memory[max(0, len(c.memory)-maxInMemory):]
 	return files, nil
 }
 
 // inMemory returns the files of a module that is held in memory, or nil.
-func (m *Modules) inMemory(v module.Version) fs.FS {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, known := range m.memory {
+func (c *Client) inMemory(v module.Version) fs.FS {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, known := range c.memory {
 		if known.version == v {
 			return known.files
 		}
@@ -177,7 +177,7 @@ func download(ctx context.Context, client *modregistry.Client, v module.Version)
 }
 
 // resolver returns which registry has which module, as the cue command decides it.
-func (m *Modules) resolver() (*modconfig.Resolver, error) {
+func (c *Client) resolver() (*modconfig.Resolver, error) {
 	// Which hosts are reached by plain HTTP is known only once the settings are read.
 	var hosts []modconfig.Host
 	plain := func(host string) bool {
@@ -185,7 +185,7 @@ func (m *Modules) resolver() (*modconfig.Resolver, error) {
 			return h.Insecure && (h.Name == host || IsLoopback(h.Name) && IsLoopback(host))
 		})
 	}
-	out, err := modconfig.NewResolver(&modconfig.Config{Env: m.options.Env, Transport: newTransport(m.options.Transport, plain), ClientType: "operetta"})
+	out, err := modconfig.NewResolver(&modconfig.Config{Env: c.options.Env, Transport: newTransport(c.options.Transport, plain), ClientType: "operetta"})
 	if err != nil {
 		return nil, errorf(Invalid, "CUE_REGISTRY: %v", err)
 	}
@@ -194,8 +194,8 @@ func (m *Modules) resolver() (*modconfig.Resolver, error) {
 }
 
 // cacheDir returns the folder of CUE's cache, which it makes if there is none. It errors if it cannot.
-func (m *Modules) cacheDir() (string, error) {
-	dir := m.getenv("CUE_CACHE_DIR")
+func (c *Client) cacheDir() (string, error) {
+	dir := c.getenv("CUE_CACHE_DIR")
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
@@ -209,11 +209,11 @@ func (m *Modules) cacheDir() (string, error) {
 	return dir, nil
 }
 
-func (m *Modules) getenv(key string) string {
-	if m.options.Env == nil {
+func (c *Client) getenv(key string) string {
+	if c.options.Env == nil {
 		return os.Getenv(key)
 	}
-	for _, e := range slices.Backward(m.options.Env) {
+	for _, e := range slices.Backward(c.options.Env) {
 		if name, value, _ := strings.Cut(e, "="); name == key {
 			return value
 		}
