@@ -223,7 +223,7 @@ func reasonOf(code registry.Code) Reason {
 	case registry.TooLarge:
 		return ReasonSourceTooLarge
 	case registry.Invalid:
-		return ReasonInvalid
+		return ReasonInvalidReference
 	}
 	panic(fmt.Sprintf("engine/packages: unknown code %d", code))
 }

@@ -39,6 +39,8 @@ const (
 	ReasonNotModule Reason = "NotAModule"
 	// ReasonSourceTooLarge: the module exceeds a limit.
 	ReasonSourceTooLarge Reason = "SourceTooLarge"
+	// ReasonInvalidReference: the reference or the configuration of registries is wrong, or the registry leads to plain HTTP.
+	ReasonInvalidReference Reason = "InvalidReference"
 	// ReasonBroken: the content has faults.
 	ReasonBroken Reason = "PackageBroken"
 	// ReasonCheckFailed: the check was ended, because it took too much time or memory.
