@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
@@ -315,4 +316,14 @@ func TestTheFilesOfDependenciesCountForTheLimits(t *testing.T) {
 	if limit, ok := errors.AsType[*source.LimitError](err); !ok || !strings.HasPrefix(limit.Name, "cue.mod/pkg/example.com/lib/names/n") {
 		t.Errorf("%v", err)
 	}
+}
+
+// archive returns the files of a txtar archive.
+func archive(t *testing.T, text string) fs.FS {
+	t.Helper()
+	out, err := txtar.FS(txtar.Parse([]byte(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

@@ -89,6 +89,13 @@ func (r *Reader) unchanged() bool {
 	return true
 }
 
+// ModuleOf returns the folder of the module that the package in a folder belongs to, and the package's folder in
+// it, with slashes. It errors if the folder has no absolute path.
+func ModuleOf(dir string) (root, rel string, err error) {
+	_, root, rel, err = locate(dir)
+	return root, rel, err
+}
+
 // locate returns the absolute path of a package's folder, the folder of its module, and the
 // path of the former relative to the latter.
 func locate(dir string) (abs, root, rel string, err error) {
