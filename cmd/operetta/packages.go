@@ -34,7 +34,7 @@ type packageFlags struct {
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // options returns how Packages are served.
-func (f packageFlags) options(selector labels.Selector) controller.PackageOptions {
+func (f packageFlags) options(selector labels.Selector, registries *registry.Client) controller.PackageOptions {
 	namespace := f.pullSecretNamespace
 	if namespace == "" {
 		if data, err := os.ReadFile(podNamespaceFile); err == nil {
@@ -43,7 +43,7 @@ func (f packageFlags) options(selector labels.Selector) controller.PackageOption
 	}
 	return controller.PackageOptions{
 		Selector: selector, PullSecretNamespace: namespace,
-		Registries: registry.New(registry.Options{Insecure: f.insecure}),
+		Registries: registries,
 	}
 }
 
@@ -69,7 +69,7 @@ func (o *operator) servePackages() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.manager.ServePackages(objectExaminer{o}, o.flags.packages.options(selector))
+	r, err := o.manager.ServePackages(objectExaminer{o}, o.flags.packages.options(selector, o.registries))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -13,6 +14,7 @@ import (
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -197,7 +199,8 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	}
 	defer stopTracing()
 	f.options.Tracer = tracer
-	o := &operator{log: log, config: config, flags: f}
+	registries := f.registries()
+	o := &operator{log: log, config: config, flags: f, registries: registries, loader: source.Loader{Modules: registries}}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
 		return err
 	}
@@ -221,6 +224,16 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		}
 	}
 	return o.run(ctx, dirs)
+}
+
+// registries returns the client of registries. Modules are cached in the state folder, which may be the only one
+// that the process can write to.
+func (f runFlags) registries() *registry.Client {
+	o := registry.Options{Insecure: f.packages.insecure}
+	if f.stateDir != "" {
+		o.CacheDir = filepath.Join(f.stateDir, "modules")
+	}
+	return registry.New(o)
 }
 
 // ownCRDs returns the definitions of the engine's own kinds.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -24,6 +25,8 @@ type Options struct {
 	// Env has the settings that the cue command reads from its environment: CUE_REGISTRY, CUE_CACHE_DIR, and
 	// where the credentials are. nil is the environment of the process.
 	Env []string
+	// CacheDir is the folder of the cache if Env does not name one; "" is that of the cue command.
+	CacheDir string
 	// Insecure are hosts that are reached by plain HTTP, besides those of this machine.
 	Insecure []string
 	// Transport makes the requests; nil is one as net/http has it.
@@ -195,7 +198,7 @@ func (c *Client) resolver() (*modconfig.Resolver, error) {
 
 // cacheDir returns the folder of CUE's cache, which it makes if there is none. It errors if it cannot.
 func (c *Client) cacheDir() (string, error) {
-	dir := c.getenv("CUE_CACHE_DIR")
+	dir := cmp.Or(c.getenv("CUE_CACHE_DIR"), c.options.CacheDir)
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
