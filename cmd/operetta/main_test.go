@@ -74,6 +74,7 @@ func copyReference(ts *testscript.TestScript, _ bool, _ []string) {
 // startRegistry starts a registry with modules, which the cue command and operetta use from then on: registry
 // VERSION FOLDER .... With "stop", it ends that one.
 func startRegistry(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	t.Helper()
 	if neg {
 		ts.Fatalf("usage: registry {VERSION FOLDER ... | stop}")
 	}

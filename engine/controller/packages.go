@@ -135,7 +135,7 @@ func (p pullSecrets) PullSecret(ctx context.Context, name string) ([]byte, error
 	case err != nil:
 		return nil, fmt.Errorf("getting Secret %s/%s: %w", p.namespace, name, err)
 	case secret.Type != corev1.SecretTypeDockerConfigJson:
-		return nil, fmt.Errorf("Secret %s/%s has the type %q, not %s", p.namespace, name, secret.Type, corev1.SecretTypeDockerConfigJson)
+		return nil, fmt.Errorf("the Secret %s/%s has the type %q, not %s", p.namespace, name, secret.Type, corev1.SecretTypeDockerConfigJson)
 	}
 	return secret.Data[corev1.DockerConfigJsonKey], nil
 }

@@ -233,6 +233,7 @@ func badRegistries() map[string]badRegistry {
 	}
 	put := func(zip func(*testing.T) []byte) func(*testing.T, *fetchingSite) map[string]any {
 		return func(t *testing.T, f *fetchingSite) map[string]any {
+			t.Helper()
 			f.putRaw(t, zip(t))
 			return f.spec(":v0.2.0")
 		}
@@ -267,6 +268,7 @@ func badRegistries() map[string]badRegistry {
 			return f.spec("", "reference", f.registry.Host+"/example.com/p@"+string(digest.FromString("other")))
 		}, "DigestMismatch", "it has sent sha256:", true},
 		"NotAModule": {"the tag is that of an image", func(t *testing.T, f *fetchingSite) map[string]any {
+			t.Helper()
 			config := []byte("{}")
 			desc := f.registry.Blob(t, "example.com/p", ociregistry.Descriptor{Digest: digest.FromBytes(config), MediaType: ocispec.MediaTypeImageConfig, Size: 2}, config)
 			f.registry.Manifest(t, "example.com/p", "v0.2.0", ocispec.MediaTypeImageManifest, ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: desc, Layers: []ocispec.Descriptor{}})
@@ -281,7 +283,7 @@ func badRegistries() map[string]badRegistry {
 		"Escape": {"the folder is not one of the module", func(_ *testing.T, f *fetchingSite) map[string]any {
 			return f.spec(":v0.1.0", "path", "../../etc")
 		}, "PackageBroken", "it is not a folder of the module", true},
-		"Redirects": {"another host gets no credentials, and no plain HTTP leads to it", func(t *testing.T, f *fetchingSite) map[string]any {
+		"Redirects": {"another host gets no credentials, and no plain HTTP leads to it", func(_ *testing.T, f *fetchingSite) map[string]any {
 			f.registry.Fail(http.RedirectHandler("http://registry.invalid/v2/example.com/p/manifests/v0.2.0", http.StatusTemporaryRedirect))
 			return f.spec(":v0.2.0")
 		}, "InvalidReference", "only loopback addresses are", true},
@@ -360,12 +362,11 @@ func TestARegistryThatHangsHoldsNothingUp(t *testing.T) {
 	served := f.status("digest")
 	f.registry.Fail(http.HandlerFunc(registrytest.Hang))
 	f.restart()
-	begin := time.Now()
 	if err := f.site.step("p"); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begin); took > 20*time.Second {
-		t.Errorf("a step has taken %s", took)
+	if f.states["p"].fetch == nil || f.states["p"].fetch.ended() {
+		t.Error("the step has waited for the registry")
 	}
 	if got := f.ready("p"); got != "False Fetching" || f.status("digest") != served {
 		t.Errorf("%s, %q is served: %s", got, f.status("digest"), f.message())

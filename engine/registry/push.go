@@ -109,7 +109,7 @@ func packGit(ctx context.Context, w io.Writer, v module.Version, root string) (*
 	} else if license != "" {
 		files = append(files, gitFile{"LICENSE", license})
 	}
-	if err := modzip.Create(w, v, files, gitFiles{}); err != nil {
+	if err := modzip.Create(w, v, files, gitFiles{}); err != nil { //nolint:staticcheck // cue mod publish makes the zip file by it
 		return nil, err
 	}
 	commit, seconds, err := lastCommit(ctx, top)

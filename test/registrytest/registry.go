@@ -61,7 +61,7 @@ func New(tb testing.TB, anonymous bool) *Registry {
 		case fail != nil:
 			fail.ServeHTTP(w, req)
 		case !anonymous && (user != User || password != Password):
-			w.Header().Set("Www-Authenticate", `Basic realm="registry"`)
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
 			http.Error(w, "who are you", http.StatusUnauthorized)
 		default:
 			serve.ServeHTTP(w, req)
@@ -114,11 +114,11 @@ func (r *Registry) DockerConfig() string {
 // Env returns the environment in which the cue command uses the registry, with an empty cache.
 func (r *Registry) Env(tb testing.TB) []string {
 	tb.Helper()
-	home, err := os.MkdirTemp("", "registrytest-")
+	home, err := os.MkdirTemp("", "registrytest-") //nolint:usetesting // the folders of the cache are read-only, so that the test could not remove them
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = modcache.RemoveAll(home) }) // the folders of the cache are read-only
+	tb.Cleanup(func() { _ = modcache.RemoveAll(home) })
 	docker := filepath.Join(home, "docker")
 	if err := os.MkdirAll(docker, 0o700); err != nil {
 		tb.Fatal(err)
