@@ -6,8 +6,6 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
@@ -120,26 +118,8 @@ func inNamespace(manifest map[string]any, namespace string) map[string]any {
 // Render decides about one custom resource as a reconcile would. Faults of the resource and of the
 // package are in the Output; it errors only if the decision itself fails.
 func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
-	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}}
-	if err := v.configure(p); err != nil {
-		return Output{}, err
-	}
-	if err := v.fill(p); err != nil {
-		return Output{}, err
-	}
-	for {
-		d, err := v.world.Decide(ctx, v.resource)
-		if err != nil {
-			return Output{}, err
-		}
-		again, err := v.place(d)
-		if err != nil {
-			return Output{}, d.Redactor.Error(err)
-		}
-		if !again {
-			return v.output(d), nil
-		}
-	}
+	_, out, err := Open(ctx, p, in)
+	return out, err
 }
 
 // output returns the last decision.
