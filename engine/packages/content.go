@@ -58,8 +58,8 @@ func (r *Reconciler) read(ctx context.Context, p Package, s *state) *problem {
 	}
 	snapshot, err := load(later{})
 	if errors.Is(err, errLater) {
-		return r.readFetched(ctx, p, s, version, func(context.Context, *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
-			snapshot, err := load(r.Registries)
+		return r.readFetched(ctx, p, s, version, func(ctx context.Context, _ *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
+			snapshot, err := load(within{ctx, r.Registries})
 			return nil, snapshot, err
 		})
 	}

@@ -99,7 +99,9 @@ func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, versio
 		defer f.cancel()
 		end, err := r.fetches.take(ctx)
 		if err == nil {
-			f.artifact, f.snapshot, err = protected(ctx, get, known)
+			limited, cancel := context.WithTimeout(ctx, fetchLimit)
+			f.artifact, f.snapshot, err = protected(limited, get, known)
+			cancel()
 			end()
 		}
 		f.err = err
@@ -174,7 +176,7 @@ func (r *Reconciler) fetchModule(ctx context.Context, p Package, known *registry
 	if dir == "" {
 		dir = "."
 	}
-	snapshot, err := source.Loader{Modules: r.Registries}.Module(p.Name, p.origin(), dir, artifact.Files)
+	snapshot, err := source.Loader{Modules: within{ctx, r.Registries}}.Module(p.Name, p.origin(), dir, artifact.Files)
 	return artifact, snapshot, err
 }
 
@@ -226,6 +228,20 @@ func reasonOf(code registry.Code) Reason {
 		return ReasonInvalidReference
 	}
 	panic(fmt.Sprintf("engine/packages: unknown code %d", code))
+}
+
+// within has modules until a context ends: there may be many of them, and each has its own time.
+type within struct {
+	ctx     context.Context //nolint:containedctx // a Loader knows no contexts
+	modules source.Modules
+}
+
+// Module implements source.Modules.
+func (w within) Module(path, version string) (fs.FS, error) {
+	if w.ctx.Err() != nil {
+		return nil, &registry.Error{Code: registry.TimedOut, Problem: "the modules of the package have taken too long together"}
+	}
+	return w.modules.Module(path, version)
 }
 
 // later has no modules: what needs one is fetched beside the steps.

@@ -3,6 +3,7 @@ package packages
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"context"
 	"encoding/json"
 	"errors"
@@ -202,6 +203,35 @@ func bomb(t *testing.T, size int) []byte {
 	return b.Bytes()
 }
 
+// lyingBomb returns a module as a zip file with a file that is larger than it says.
+func lyingBomb(t *testing.T) []byte {
+	t.Helper()
+	var packed, b bytes.Buffer
+	w := zip.NewWriter(&b)
+	deflate, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err == nil {
+		_, err = io.Copy(deflate, io.LimitReader(zeros{}, 100<<20))
+	}
+	if err = errors.Join(err, deflate.Close()); err != nil {
+		t.Fatal(err)
+	}
+	module, err := w.Create("cue.mod/module.cue")
+	if err == nil {
+		_, err = io.WriteString(module, "module: \"example.com/p@v0\"\nlanguage: version: \"v0.17.0\"\n")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.CreateRaw(&zip.FileHeader{Name: "ops/p/bomb.cue", Method: zip.Deflate, CompressedSize64: uint64(packed.Len()), UncompressedSize64: 10})
+	if err == nil {
+		_, err = f.Write(packed.Bytes())
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
@@ -274,9 +304,10 @@ func badRegistries() map[string]badRegistry {
 			f.registry.Manifest(t, "example.com/p", "v0.2.0", ocispec.MediaTypeImageManifest, ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: desc, Layers: []ocispec.Descriptor{}})
 			return f.spec(":v0.2.0")
 		}, "NotAModule", "is not a CUE module", true},
-		"NotAZip":  {"the module is not a zip file", put(func(*testing.T) []byte { return []byte("no zip") }), "NotAModule", "not a zip file", true},
-		"ZipBomb":  {"a small file is a large one", put(func(t *testing.T) []byte { t.Helper(); return bomb(t, 100<<20) }), "SourceTooLarge", "more than 33554432 bytes", true},
-		"TooLarge": {"the registry does not stop sending", put(func(*testing.T) []byte { return bytes.Repeat([]byte("x"), 9<<20) }), "SourceTooLarge", "more than 8388608 bytes", true},
+		"NotAZip":   {"the module is not a zip file", put(func(*testing.T) []byte { return []byte("no zip") }), "NotAModule", "not a zip file", true},
+		"ZipBomb":   {"a small file is a large one", put(func(t *testing.T) []byte { t.Helper(); return bomb(t, 100<<20) }), "SourceTooLarge", "more than 33554432 bytes", true},
+		"LyingBomb": {"a zip file says that it is small", put(lyingBomb), "NotAModule", "its zip file is broken", true},
+		"TooLarge":  {"the registry does not stop sending", put(func(*testing.T) []byte { return bytes.Repeat([]byte("x"), 9<<20) }), "SourceTooLarge", "more than 8388608 bytes", true},
 		"NoPackage": {"the folder is not in the module", func(_ *testing.T, f *fetchingSite) map[string]any {
 			return f.spec(":v0.1.0", "path", "elsewhere")
 		}, "PackageBroken", "elsewhere", true},
@@ -431,6 +462,21 @@ func TestAnotherHostGetsNoCredentials(t *testing.T) {
 	f.step()
 	if diff := cmp.Diff([]string{"", ""}, got); diff != "" || f.ready("p") != "True Served" {
 		t.Errorf("%s: %s; credentials (-want +got):\n%s", f.ready("p"), f.message(), diff)
+	}
+}
+
+func TestAModuleBeyondTheTimeOfItsPackageIsNotFetched(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := newFetchingSite(t)
+	modules := within{ctx, f.Registries}
+	if _, err := modules.Module("example.com/p@v0", "v0.1.0"); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_, err := modules.Module("example.com/p@v0", "v0.1.0")
+	if wrong := notFetched(err); wrong.reason != ReasonRegistryUnavailable || !wrong.passes {
+		t.Errorf("%v: %+v", err, wrong)
 	}
 }
 

@@ -25,6 +25,8 @@ const (
 	tagAgain = 5 * time.Minute
 	// fetchAgain is when a content is fetched again that could not be fetched. It doubles with each time.
 	fetchAgain = 10 * time.Second
+	// fetchLimit is how long it may take to fetch a content with all that it depends on.
+	fetchLimit = 2 * time.Minute
 	// fetchSeldom is how long that takes at most, more or less.
 	fetchSeldom = 10 * time.Minute
 	// refusedAgain is when a definition is installed again that the API server has refused for what it says.

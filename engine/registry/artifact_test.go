@@ -3,8 +3,10 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -46,6 +48,37 @@ func TestAnArtifactIsFetchedByTagAndByDigest(t *testing.T) {
 				t.Errorf("what is known was fetched again: %v", err)
 			}
 		})
+	}
+}
+
+func TestARegistryWithATokenServerIsFetchedFrom(t *testing.T) {
+	t.Parallel()
+	r := published(t)
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if user, password, _ := req.BasicAuth(); user != registrytest.User || password != registrytest.Password {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, `{"token": "one-time"}`)
+	}))
+	t.Cleanup(tokens.Close)
+	r.Fail(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Authorization") != "Bearer one-time" {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="`+tokens.URL+`",service="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		r.Serve(w, req)
+	}))
+	c := registry.New(registry.Options{Env: []string{"HOME=" + t.TempDir()}})
+	s := registry.Source{Reference: r.Host + "/example.com/lib:v0.1.2", Credentials: []byte(r.DockerConfig())}
+	if _, err := c.Fetch(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	s.Credentials = nil
+	_, err := c.Fetch(t.Context(), s)
+	if got, ok := errors.AsType[*registry.Error](err); !ok || got.Code != registry.Unauthorized {
+		t.Errorf("without credentials: %v", err)
 	}
 }
 
