@@ -25,7 +25,11 @@ their default. A test and a sample are made, too, and the CUE module if there is
 
 With --release the name of a release stands for the name of the custom resource wherever it is a word
 of its own, so that there can be several resources in a namespace. Secrets are refused, because their
-content would stand in the package; --secrets imports them nevertheless.`
+content would stand in the package; --secrets imports them nevertheless.
+
+With --api a CustomResourceDefinition among the objects, such as that of a kubebuilder project, becomes
+the kind of the package: its schema is written as CUE, and the definition that the package generates is
+compared with it.`
 
 // importFlags are the settings of `operetta import`.
 type importFlags struct {
@@ -34,6 +38,7 @@ type importFlags struct {
 	files   []string
 	release string
 	secrets bool
+	api     string
 }
 
 func newImport(s streams) *cobra.Command {
@@ -45,6 +50,7 @@ func newImport(s streams) *cobra.Command {
 		Example: `  helm template shop ./chart | operetta import shop --release shop -f -
   kubectl kustomize ./overlays/production | operetta import shop -f -
   operetta import shop -f ./manifests
+  operetta import memcached --api Memcached -f ./config/crd/bases
   operetta vet ./shop && operetta test ./shop`,
 		Args:              usageArgs(cobra.ExactArgs(1)),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -54,6 +60,7 @@ func newImport(s streams) *cobra.Command {
 	cmd.Flags().StringVar(&f.group, "group", "example.com", "API group of the custom resource")
 	cmd.Flags().StringVar(&f.kind, "kind", "", "kind of the custom resource; by default the name with a capital letter")
 	cmd.Flags().StringVar(&f.module, "module", "", "path of the CUE module, if one is made; by default the group and /operators")
+	cmd.Flags().StringVar(&f.api, "api", "", "kind of a CustomResourceDefinition among the objects that becomes the kind of the package, with its schema")
 	cmd.Flags().StringVar(&f.release, "release", "", "name in the objects that stands for the name of the custom resource")
 	cmd.Flags().BoolVar(&f.secrets, "secrets", false, "import Secrets with their content, for everybody who may read the package")
 	return cmd
@@ -71,7 +78,7 @@ func (f importFlags) run(ctx context.Context, s streams, name string) error {
 	if err != nil {
 		return err
 	}
-	result, err := importer.Import(ctx, objects, importer.Options{Package: p, Release: f.release, Secrets: f.secrets})
+	result, err := importer.Import(ctx, objects, importer.Options{Package: p, Release: f.release, API: f.api, Secrets: f.secrets})
 	if refused, ok := errors.AsType[*importer.RefusedError](err); ok {
 		for _, reason := range refused.Reasons {
 			printLinef(s.err, "%s", reason)

@@ -105,3 +105,13 @@ func (c choice) holds(value any) bool {
 	}
 	return false
 }
+
+// Simplest returns the simplest resource that satisfies the schema of a package, with what is required and nothing
+// else, or says why none can be made up.
+func Simplest(p *program.Program) (resource map[string]any, unmade string) {
+	c, unmade := newChecker(p, Options{})
+	if unmade != "" {
+		return nil, unmade
+	}
+	return c.make(make(selection, len(c.branches))).resource, ""
+}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/check"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/program"
@@ -32,6 +33,16 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 	p, err := program.Load(snapshot)
 	if err != nil {
 		return fmt.Errorf("the package that was made is wrong: %w", err)
+	}
+	if i.api != nil {
+		if err := i.api.compare(p); err != nil {
+			return err
+		}
+		simplest, unmade := check.Simplest(p)
+		if unmade != "" {
+			return &RefusedError{[]string{i.api.at + ": " + unmade}}
+		}
+		i.simplest = simplest["spec"]
 	}
 	var definitions []map[string]any
 	for _, w := range i.wanted {

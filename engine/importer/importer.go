@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/format"
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/scaffold"
+	"operetta.dev/engine/source"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,6 +21,9 @@ type Options struct {
 	// Release is a name in the objects that stands for the name of the custom resource, such as that of a release of
 	// Helm, so that there can be several resources in a namespace. It is replaced where it is a word of its own.
 	Release string
+	// API is the kind of a CustomResourceDefinition among the objects that becomes the kind of the package, or "". The
+	// group and kind of Package then count for nothing.
+	API string
 	// Secrets are imported with their content, which then stands in the package for everybody to read.
 	Secrets bool
 }
@@ -44,17 +48,22 @@ func Import(ctx context.Context, given []Object, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if len(objects) == 0 {
+	i := &importing{Options: o, emitter: newEmitter(o.Release), notes: notes, version: "v1"}
+	if objects, err = i.takeAPI(objects); err != nil {
+		return Result{}, err
+	}
+	if len(objects) == 0 && i.api == nil {
 		return Result{}, &RefusedError{[]string{"there is no object to import"}}
 	}
-	i := &importing{Options: o, emitter: newEmitter(o.Release), notes: notes}
 	if err := i.secrets(objects); err != nil {
 		return Result{}, err
 	}
 	objects = i.namespace(objects)
 	i.wanted = snapshotOf(objects)
 	i.components = components(objects, i.short)
-	i.parameters = lift(i.components, i.short)
+	if i.api == nil { // a schema that was imported stays as it is
+		i.parameters = lift(i.components, i.short)
+	}
 	files, err := i.files(objects)
 	if err != nil {
 		return Result{}, err
@@ -62,6 +71,11 @@ func Import(ctx context.Context, given []Object, o Options) (Result, error) {
 	if err := i.compare(ctx, files); err != nil {
 		return Result{}, err
 	}
+	sample, err := yaml.Marshal(i.sample())
+	if err != nil {
+		return Result{}, err
+	}
+	files = append(files, scaffold.File{Path: path.Join(o.Package.Name, "sample.yaml"), Content: sample})
 	return Result{Files: files, Notes: i.notes, Objects: len(objects), Components: len(i.components)}, nil
 }
 
@@ -69,14 +83,35 @@ func Import(ctx context.Context, given []Object, o Options) (Result, error) {
 type importing struct {
 	Options
 
-	emitter    *emitter
+	emitter *emitter
+	// api is the definition that becomes the kind of the package, or nil, and version the version of the kind.
+	api        *api
+	version    string
 	components []component
 	parameters []parameter
 	notes      []string
-	// sampleNamespace is the namespace of the sample resource.
+	// sampleNamespace is the namespace of the sample resource, and simplest its spec if the schema was imported.
 	sampleNamespace string
+	simplest        any
 	// wanted are the objects as they have to be rendered.
 	wanted []map[string]any
+}
+
+// takeAPI takes the definition that becomes the kind of the package out of the objects, if one does.
+func (i *importing) takeAPI(objects []*object) ([]*object, error) {
+	if i.API == "" {
+		return objects, nil
+	}
+	a, rest, err := takeAPI(objects, i.API)
+	if err != nil {
+		return nil, err
+	}
+	i.api, i.version = a, a.version.Name
+	i.Package.Group, i.Package.Kind = a.definition.Spec.Group, a.definition.Spec.Names.Kind
+	if _, has := a.version.Schema.OpenAPIV3Schema.Properties["status"]; has {
+		i.notes = append(i.notes, a.at+": the schema of the status is left out: the package has one of its own")
+	}
+	return rest, nil
 }
 
 // secrets refuses Secrets with content, unless they were asked for: who may read the package could read them.
@@ -147,7 +182,10 @@ func (i *importing) sampleName() string {
 // files returns the files of the package.
 func (i *importing) files(objects []*object) ([]scaffold.File, error) {
 	name := i.Package.Name
-	texts := map[string]string{name + ".cue": i.header(objects), name + "_test.cue": i.tests()}
+	texts := map[string]string{name + ".cue": i.header(objects)}
+	if i.api == nil { // nobody knows what a resource of an imported schema has to have
+		texts[name+source.TestSuffix] = i.tests()
+	}
 	for _, c := range i.components {
 		texts[fileOf(c, texts)] = i.component(c)
 	}
@@ -159,8 +197,7 @@ func (i *importing) files(objects []*object) ([]scaffold.File, error) {
 		}
 		out = append(out, scaffold.File{Path: path.Join(name, file), Content: text})
 	}
-	sample, err := yaml.Marshal(i.sample())
-	return append(out, scaffold.File{Path: path.Join(name, "sample.yaml"), Content: sample}), err
+	return out, nil
 }
 
 // fileOf returns the name of the file of a component, which is not that of another one, nor one that CUE reads as
@@ -175,9 +212,21 @@ func fileOf(c component, taken map[string]string) string {
 
 // header returns the file with the schema.
 func (i *importing) header(objects []*object) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "// Package %s was imported from objects in YAML, which it renders as they were.\npackage %[1]s\n\nimport \"operetta.dev/schemas/operator\"\n\noperator.#Controller\n\n", i.Package.Name)
-	fmt.Fprintf(&b, "group: %q\nkind: %q\nversions: v1: spec: #Spec\ncr: spec: #Spec\nlive: _\n\n", i.Package.Group, i.Package.Kind)
+	var b, body strings.Builder
+	imports := []string{"operetta.dev/schemas/operator"}
+	if i.api != nil {
+		imports = append(i.api.header(&body), imports...)
+	} else {
+		fmt.Fprintf(&body, "group: %q\nkind: %q\nversions: v1: spec: #Spec\ncr: spec: #Spec\nlive: _\n\n", i.Package.Group, i.Package.Kind)
+		fmt.Fprintf(&body, "// A %s is what was imported. Without any field it is as it was.\n#Spec: {\n", i.Package.Kind)
+		i.spec(&body, nil)
+		body.WriteString("}\n")
+	}
+	fmt.Fprintf(&b, "// Package %s was imported from objects in YAML, which it renders as they were.\npackage %[1]s\n\nimport (\n", i.Package.Name)
+	for _, path := range imports {
+		fmt.Fprintf(&b, "\t%q\n", path)
+	}
+	b.WriteString(")\n\noperator.#Controller\n\n")
 	if reach := reachOf(objects); len(reach) > 0 {
 		b.WriteString("// reach are the objects that are not in the namespace of the resource.\nreach: {\n")
 		for _, kind := range slices.Sorted(maps.Keys(reach)) {
@@ -192,10 +241,7 @@ func (i *importing) header(objects []*object) string {
 		}
 		b.WriteString("}\n\n")
 	}
-	fmt.Fprintf(&b, "// A %s is what was imported. Without any field it is as it was.\n#Spec: {\n", i.Package.Kind)
-	i.spec(&b, nil)
-	b.WriteString("}\n")
-	return b.String()
+	return b.String() + body.String()
 }
 
 // spec writes the fields of the spec below a path.
@@ -263,10 +309,14 @@ func (i *importing) tests() string {
 
 // sample returns a custom resource that renders what was imported.
 func (i *importing) sample() map[string]any {
+	spec := i.simplest
+	if spec == nil {
+		spec = map[string]any{}
+	}
 	return map[string]any{
-		"apiVersion": i.Package.Group + "/v1", "kind": i.Package.Kind,
+		"apiVersion": i.Package.Group + "/" + i.version, "kind": i.Package.Kind,
 		"metadata": map[string]any{"name": i.sampleName(), "namespace": i.sampleNamespace},
-		"spec":     map[string]any{},
+		"spec":     spec,
 	}
 }
 
