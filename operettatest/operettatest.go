@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/testcase"
@@ -29,10 +30,13 @@ import (
 // A Package is an operator package. It may be used by several tests at once.
 type Package struct{ program *program.Program }
 
+// loader reads packages, and the modules that they depend on from registries, as the commands do.
+var loader = source.Loader{Modules: registry.New(registry.Options{})}
+
 // Load loads the package in a folder. It fails the test with the faults of the package.
 func Load(t testing.TB, dir string) *Package {
 	t.Helper()
-	snapshot, err := source.Folder(dir)
+	snapshot, err := loader.Folder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +164,7 @@ func (c *Cluster) Delete(t testing.TB) {
 // Run runs the tests that stand in CUE beside the package in a folder, each as a subtest.
 func Run(t *testing.T, dir string) {
 	t.Helper()
-	snapshot, err := source.FolderWithTests(dir)
+	snapshot, err := loader.FolderWithTests(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,13 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 )
+
+// loader reads packages, and what they depend on from the registries that CUE_REGISTRY names.
+var loader = source.Loader{Modules: registry.New(registry.Options{})}
 
 // loadOne checks and loads the one package that a folder or pattern names. A worker checks it first,
 // so that loading it here is safe. The snapshot that was checked is the one that is loaded, even if
@@ -51,7 +55,7 @@ func loadAll(ctx context.Context, dirs []string) ([]*program.Program, error) {
 
 // readPackage returns a snapshot of the package in a folder.
 func readPackage(dir string) (*source.Snapshot, error) {
-	snapshot, err := source.Folder(dir)
+	snapshot, err := loader.Folder(dir)
 	if err != nil {
 		return nil, folderFault(dir, err)
 	}
@@ -105,6 +109,9 @@ func expand(args []string, fallback string) ([]string, error) {
 func folderFault(dir string, err error) error {
 	if limit, ok := errors.AsType[*source.LimitError](err); ok {
 		return fault.Faults{{Message: fmt.Sprintf("package %s: %v", dir, limit)}}
+	}
+	if d, ok := errors.AsType[*source.DependencyError](err); ok {
+		return fault.Faults{{Position: fault.Position{File: d.File, Line: d.Line}, Message: d.Error()}}
 	}
 	return noPackageFault(fmt.Errorf("package %s: %w", dir, withoutFolderName(err)))
 }

@@ -8,9 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"operetta.dev/test/registrytest"
 )
 
 var update = flag.Bool("update", false, "write the outputs of the commands into the scripts")
@@ -35,11 +38,16 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               func(e *testscript.Env) error { e.Setenv("NO_COLOR", "1"); return nil },
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("NO_COLOR", "1")
+			e.Values[registryKey{}] = &startedRegistry{}
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"reference": copyReference,
 			"exits":     execExits,
 			"deployed":  dumpDeployed,
+			"registry":  func(ts *testscript.TestScript, neg bool, args []string) { startRegistry(t, ts, neg, args) },
 		},
 	})
 }
@@ -63,6 +71,36 @@ func copyReference(ts *testscript.TestScript, _ bool, _ []string) {
 		}))
 	}
 }
+
+// startRegistry starts a registry with modules, which the cue command and operetta use from then on: registry
+// VERSION FOLDER .... With "stop", it ends that one.
+func startRegistry(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	t.Helper()
+	if neg {
+		ts.Fatalf("usage: registry {VERSION FOLDER ... | stop}")
+	}
+	if len(args) == 1 && args[0] == "stop" {
+		ts.Value(registryKey{}).(*startedRegistry).Stop()
+		return
+	}
+	r := registrytest.New(t, false)
+	ts.Value(registryKey{}).(*startedRegistry).Registry = r
+	for ; len(args) > 1; args = args[2:] {
+		r.PublishTree(t, args[0], os.DirFS(ts.MkAbs(args[1])))
+	}
+	for _, e := range r.Env(t) {
+		if name, value, _ := strings.Cut(e, "="); name != "PATH" {
+			ts.Setenv(name, value)
+		}
+	}
+	ts.Setenv("REGISTRY", r.Host)
+}
+
+// registryKey is the key of the registry of a script.
+type registryKey struct{}
+
+// startedRegistry is the registry of a script, once it was started.
+type startedRegistry struct{ *registrytest.Registry }
 
 // execExits runs a program that must end with an exit code: exits 1 operetta vet. The
 // built-in ! exec accepts any code but 0.

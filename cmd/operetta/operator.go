@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
 )
 
@@ -28,6 +29,9 @@ type operator struct {
 	manager *controller.Manager
 	// examiner checks packages in worker processes before they are loaded.
 	examiner *examiner
+	// loader reads packages, and registries has the modules that they depend on.
+	loader     source.Loader
+	registries *registry.Client
 	// store holds the last good version of each package; nil stores none.
 	store *source.LastGood
 
@@ -152,7 +156,7 @@ func (o *operator) loadAll(ctx context.Context, dirs []string) <-chan firstLoad 
 	for _, dir := range dirs {
 		go func() {
 			a := firstLoad{dir: dir}
-			snapshot, err := source.Folder(dir)
+			snapshot, err := o.loader.Folder(dir)
 			a.state = source.Fingerprint(snapshot, err)
 			if err != nil {
 				a.err = folderFault(dir, err)

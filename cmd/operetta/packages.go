@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
@@ -11,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/packages"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
 )
 
@@ -20,6 +24,27 @@ import (
 type packageFlags struct {
 	fromCluster bool
 	selector    string
+	// pullSecretNamespace is where the Secrets with credentials for registries are; "" is the namespace of the pod.
+	pullSecretNamespace string
+	// insecure are registries that are reached by plain HTTP.
+	insecure []string
+}
+
+// podNamespaceFile has the namespace of the pod that a process runs in.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// options returns how Packages are served.
+func (f packageFlags) options(selector labels.Selector, registries *registry.Client) controller.PackageOptions {
+	namespace := f.pullSecretNamespace
+	if namespace == "" {
+		if data, err := os.ReadFile(podNamespaceFile); err == nil {
+			namespace = strings.TrimSpace(string(data))
+		}
+	}
+	return controller.PackageOptions{
+		Selector: selector, PullSecretNamespace: namespace,
+		Registries: registries,
+	}
 }
 
 // check errors if the flags contradict each other. It returns the selector.
@@ -44,7 +69,7 @@ func (o *operator) servePackages() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.manager.ServePackages(objectExaminer{o}, selector)
+	r, err := o.manager.ServePackages(objectExaminer{o}, o.flags.packages.options(selector, o.registries))
 	if err != nil {
 		return nil, err
 	}

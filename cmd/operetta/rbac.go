@@ -112,6 +112,7 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&choice{value: &f.crds, values: installs}, "crds", "whether the operator applies CustomResourceDefinitions; by default it does unless it serves one namespace")
 	completeFlag(cmd, "crds", installs)
 	cmd.Flags().BoolVar(&f.options.PackageObjects, "packages-from-cluster", false, "also print what operetta run --packages-from-cluster needs; then no package needs to be named")
+	cmd.Flags().StringArrayVar(&f.options.PullSecrets, "pull-secret", nil, "name of a Secret in the operator's namespace with credentials for the registries of Packages; repeat the flag for more")
 	cmd.Flags().StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
 	cmd.Flags().StringVar(&f.metricsToken, "metrics-token-secret", "", "name of a Secret in the operator's namespace whose key token has the token of those who may read metrics; by default the API server is asked who may, and an operator of one namespace serves metrics inside its pod alone")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")

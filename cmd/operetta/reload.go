@@ -11,7 +11,7 @@ import (
 // is broken, the version that is served keeps running; there may be none yet.
 func (o *operator) watchFolder(ctx context.Context, load firstLoad, served *program.Program) {
 	var outdatedReport delayedCall
-	source.Watch(ctx, load.state, source.NewReader(load.dir).Read, func(snapshot *source.Snapshot, err error) {
+	source.Watch(ctx, load.state, o.loader.NewReader(load.dir).Read, func(snapshot *source.Snapshot, err error) {
 		outdatedReport.cancel()
 		var next checkedPackage
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -13,6 +14,7 @@ import (
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -145,6 +147,8 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.otlp, "otlp-endpoint", os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "URL of an OpenTelemetry collector that gets a trace of each rollout by gRPC, such as http://127.0.0.1:4317; by default the value of OTEL_EXPORTER_OTLP_ENDPOINT, and off without it")
 	flags.BoolVar(&f.packages.fromCluster, "packages-from-cluster", false, "serve the Packages of the cluster, besides those of folders")
 	flags.StringVar(&f.packages.selector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
+	flags.StringVar(&f.packages.pullSecretNamespace, "pull-secret-namespace", "", "namespace of the Secrets with credentials for the registries of Packages; by default the namespace of the pod")
+	flags.StringArrayVar(&f.packages.insecure, "insecure-registry", nil, "host of a registry that is reached by plain HTTP, such as registry.test:5000; repeat the flag for more")
 }
 
 // check errors if the flags contradict each other.
@@ -195,7 +199,8 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	}
 	defer stopTracing()
 	f.options.Tracer = tracer
-	o := &operator{log: log, config: config, flags: f}
+	registries := f.registries()
+	o := &operator{log: log, config: config, flags: f, registries: registries, loader: source.Loader{Modules: registries}}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
 		return err
 	}
@@ -219,6 +224,16 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		}
 	}
 	return o.run(ctx, dirs)
+}
+
+// registries returns the client of registries. Modules are cached in the state folder, which may be the only one
+// that the process can write to.
+func (f runFlags) registries() *registry.Client {
+	o := registry.Options{Insecure: f.packages.insecure}
+	if f.stateDir != "" {
+		o.CacheDir = filepath.Join(f.stateDir, "modules")
+	}
+	return registry.New(o)
 }
 
 // ownCRDs returns the definitions of the engine's own kinds.

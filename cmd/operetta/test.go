@@ -155,7 +155,7 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 // testFolder runs the tests of the package in a folder, in a worker process, and explores them if they pass. It errors
 // with the faults of the package.
 func (o testOptions) testFolder(ctx context.Context, s streams, dir string, pattern *regexp.Regexp) (testedPackage, error) {
-	snapshot, err := source.FolderWithTests(dir)
+	snapshot, err := loader.FolderWithTests(dir)
 	if err != nil {
 		return testedPackage{}, folderFault(dir, err)
 	}

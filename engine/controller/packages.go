@@ -2,9 +2,11 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,9 +26,20 @@ import (
 
 var _ packages.Server = (*Manager)(nil)
 
-// ServePackages makes the manager serve the Packages of the cluster that a selector selects. It returns
-// the reconciler of Packages.
-func (m *Manager) ServePackages(e packages.Examiner, selector labels.Selector) (*packages.Reconciler, error) {
+// PackageOptions are how Packages are served.
+type PackageOptions struct {
+	// Selector selects them by labels.
+	Selector labels.Selector
+	// Registries has the modules of their sources, and those that they depend on.
+	Registries packages.Registries
+	// PullSecretNamespace is the namespace of the Secrets with credentials for sources, which should be that of
+	// the operator; "" has none read.
+	PullSecretNamespace string
+}
+
+// ServePackages makes the manager serve the Packages of the cluster. It returns their reconciler.
+func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*packages.Reconciler, error) {
+	selector := o.Selector
 	of, err := watch.NewCache(m.manager, "", cache.Options{
 		DefaultLabelSelector: selector, DefaultTransform: watch.TransformResource(m.options.Log), SyncPeriod: new(watch.Resync),
 	})
@@ -42,7 +55,8 @@ func (m *Manager) ServePackages(e packages.Examiner, selector labels.Selector) (
 	})
 	r := &packages.Reconciler{
 		Cluster: m.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct},
-		ConfigMaps: sourceConfigMaps{inputs}, Examiner: e, Server: m, Recorder: m.recorder(), Selector: selector,
+		ConfigMaps: sourceConfigMaps{inputs}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
+		Examiner: e, Server: m, Recorder: m.recorder(), Selector: selector,
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
 	r.Await()
@@ -99,6 +113,32 @@ func (c sourceConfigMaps) Get(ctx context.Context, name string, ref packages.Con
 
 // Forget implements packages.ConfigMaps.
 func (c sourceConfigMaps) Forget(name string) { c.inputs.Refer(types.NamespacedName{Name: name}, nil) }
+
+// pullSecrets reads Secrets of one namespace, each when it is needed: no Secret is held in memory.
+type pullSecrets struct {
+	direct    client.Reader
+	namespace string
+}
+
+// PullSecret implements packages.Secrets.
+func (p pullSecrets) PullSecret(ctx context.Context, name string) ([]byte, error) {
+	if p.namespace == "" {
+		return nil, errors.New("the namespace of the operator is not known; --pull-secret-namespace names it")
+	}
+	secret := &corev1.Secret{}
+	err := p.direct.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no Secret %s/%s", p.namespace, name)
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("the operator may not get Secret %s/%s; operetta rbac --pull-secret %s prints the role", p.namespace, name, name)
+	case err != nil:
+		return nil, fmt.Errorf("getting Secret %s/%s: %w", p.namespace, name, err)
+	case secret.Type != corev1.SecretTypeDockerConfigJson:
+		return nil, fmt.Errorf("the Secret %s/%s has the type %q, not %s", p.namespace, name, secret.Type, corev1.SecretTypeDockerConfigJson)
+	}
+	return secret.Data[corev1.DockerConfigJsonKey], nil
+}
 
 // Resources returns the custom resources of a kind that is served, from the cache.
 func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]packages.Resource, error) {

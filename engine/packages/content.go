@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
 )
 
@@ -18,6 +20,11 @@ type content struct {
 	version  string
 	snapshot *source.Snapshot
 	problem  *problem
+	// artifact is what was fetched, or nil.
+	artifact *registry.Artifact
+	// askAgain is when it is fetched again, and tries is how often that has failed.
+	askAgain time.Time
+	tries    int
 }
 
 // digest returns the digest of the content, or "".
@@ -28,18 +35,36 @@ func (c content) digest() string {
 	return c.snapshot.Digest()
 }
 
-// read reads the content of the source of a Package. It is read once for each version of the object.
+// read reads the content of the source of a Package. It is read once for each version of the object. What takes
+// a registry is fetched beside the steps; see fetch.
 func (r *Reconciler) read(ctx context.Context, p Package, s *state) *problem {
+	if p.Source.OCI != nil {
+		r.ConfigMaps.Forget(p.Name)
+		return r.readFetched(ctx, p, s, "oci "+fmt.Sprintf("%+v", *p.Source.OCI), func(ctx context.Context, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
+			return r.fetchModule(ctx, p, known)
+		})
+	}
 	version, files, wrong := r.files(ctx, p)
 	if wrong != nil {
+		s.endFetch()
 		s.content = content{problem: wrong}
 		return wrong
 	}
-	if s.content.version == version {
+	if s.content.version == version && s.content.askAgain.IsZero() {
 		return s.content.problem.fresh()
 	}
+	load := func(modules source.Modules) (*source.Snapshot, error) {
+		return source.Loader{Modules: modules}.Files(p.Name, p.origin(), ".", files)
+	}
+	snapshot, err := load(later{})
+	if errors.Is(err, errLater) {
+		return r.readFetched(ctx, p, s, version, func(ctx context.Context, _ *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
+			snapshot, err := load(within{ctx, r.Registries})
+			return nil, snapshot, err
+		})
+	}
+	s.endFetch()
 	s.content = content{version: version}
-	snapshot, err := source.Files(p.Name, p.origin(), files)
 	if err != nil {
 		s.content.problem = unusable(err)
 		return s.content.problem.fresh()
@@ -78,5 +103,10 @@ func unusable(err error) *problem {
 	if errors.Is(err, source.ErrNoFiles) {
 		message = "the source has no CUE files"
 	}
-	return &problem{stage: loading, reason: ReasonBroken, message: message, faults: fault.Faults{{Message: message}}}
+	out := &problem{stage: loading, reason: ReasonBroken, message: message, faults: fault.Faults{{Message: message}}}
+	if d, ok := errors.AsType[*source.DependencyError](err); ok {
+		at := fault.Position{File: d.File, Line: d.Line}
+		out.message, out.faults = at.String()+": "+d.Error(), fault.Faults{{Position: at, Message: d.Error()}}
+	}
+	return out
 }

@@ -32,6 +32,19 @@ type Source struct {
 	// Inline has the files by their names.
 	Inline    map[string]string   `json:"inline,omitempty"`
 	ConfigMap *ConfigMapReference `json:"configMap,omitempty"`
+	OCI       *OCIReference       `json:"oci,omitempty"`
+}
+
+// An OCIReference names a CUE module in a registry.
+type OCIReference struct {
+	// Reference has a tag, a digest, or both.
+	Reference string `json:"reference"`
+	// Digest pins the content.
+	Digest string `json:"digest,omitempty"`
+	// Path is the folder of the package in the module; "" is its root.
+	Path string `json:"path,omitempty"`
+	// PullSecret is the name of a Secret with credentials, in the namespace of the operator.
+	PullSecret string `json:"pullSecret,omitempty"`
 }
 
 // A ConfigMapReference names a ConfigMap whose data are the files.

@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 )
@@ -84,6 +85,19 @@ type ConfigMaps interface {
 	Forget(name string)
 }
 
+// Registries fetches modules.
+type Registries interface {
+	source.Modules
+	// Fetch returns what a source names. It errors with a registry.Error.
+	Fetch(ctx context.Context, s registry.Source) (*registry.Artifact, error)
+}
+
+// Secrets reads the Secrets with the credentials for registries.
+type Secrets interface {
+	// PullSecret returns the credentials in a Secret of the operator's namespace.
+	PullSecret(ctx context.Context, name string) ([]byte, error)
+}
+
 // A Recorder records events.
 type Recorder interface {
 	// Record records one event of an object.
@@ -98,6 +112,9 @@ type Reconciler struct {
 	Selector labels.Selector
 
 	ConfigMaps ConfigMaps
+	// Registries has modules, and Secrets the credentials for those of sources.
+	Registries Registries
+	Secrets    Secrets
 	Examiner   Examiner
 	Server     Server
 	Recorder   Recorder
@@ -112,6 +129,8 @@ type Reconciler struct {
 	claims map[schema.GroupKind]string
 	first  firstLoads
 	exams  examQueue
+	// fetches has a place for each fetch that runs.
+	fetches fetchSlots
 }
 
 // state is what is known of one Package between steps. Only one step of a Package runs at a time.
@@ -121,6 +140,8 @@ type state struct {
 	exams map[string]*examination
 	// content is the content of the source that was read last.
 	content content
+	// fetch is what is being fetched, or nil.
+	fetch *fetch
 	// served is the version that the Server serves, or nil.
 	served *program.Program
 	// crd is the definition of what is served, and defined the digest of the content whose definition was
@@ -176,7 +197,7 @@ func (r *Reconciler) Step(ctx context.Context, key types.NamespacedName) (time.D
 	if err := r.report(ctx, p, s, out); err != nil {
 		return 0, err
 	}
-	return out.again(s), out.err()
+	return out.again(s, r.Now()), out.err()
 }
 
 // stateOf returns the state of a Package. One that was deleted and created again begins anew.
@@ -209,6 +230,7 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 		return nil
 	}
 	s.keepExams()
+	s.endFetch()
 	if err := r.withdraw(ctx, name, s); err != nil {
 		return err
 	}

@@ -27,6 +27,20 @@ const (
 	ReasonSourceNotFound Reason = "SourceNotFound"
 	// ReasonSourceUnreadable: the object with the files cannot be read.
 	ReasonSourceUnreadable Reason = "SourceUnreadable"
+	// ReasonFetching: the content is being fetched for the first time.
+	ReasonFetching Reason = "Fetching"
+	// ReasonRegistryUnavailable: a registry does not answer, or has failed.
+	ReasonRegistryUnavailable Reason = "RegistryUnavailable"
+	// ReasonRegistryUnauthorized: a registry wants other credentials.
+	ReasonRegistryUnauthorized Reason = "RegistryUnauthorized"
+	// ReasonDigestMismatch: a registry has sent another content than the digest names.
+	ReasonDigestMismatch Reason = "DigestMismatch"
+	// ReasonNotModule: what the reference names is not a CUE module.
+	ReasonNotModule Reason = "NotAModule"
+	// ReasonSourceTooLarge: the module exceeds a limit.
+	ReasonSourceTooLarge Reason = "SourceTooLarge"
+	// ReasonInvalidReference: the reference or the configuration of registries is wrong, or the registry leads to plain HTTP.
+	ReasonInvalidReference Reason = "InvalidReference"
 	// ReasonBroken: the content has faults.
 	ReasonBroken Reason = "PackageBroken"
 	// ReasonCheckFailed: the check was ended, because it took too much time or memory.
@@ -84,6 +98,8 @@ type problem struct {
 	reason  Reason
 	message string
 	faults  fault.Faults
+	// passes says that it passes by itself, and is nothing about the content.
+	passes bool
 	// again is when it is tried again although nothing has changed, 0 for never.
 	again time.Duration
 	// err is what is tried again with a growing delay.
@@ -103,12 +119,12 @@ func (p *problem) fresh() *problem {
 func (p *problem) addMessage(text string) { p.message += "; " + text }
 
 // needsPerson reports whether a problem does not pass by itself.
-func (p *problem) needsPerson() bool { return p.err == nil && p.stage != holding }
+func (p *problem) needsPerson() bool { return p.err == nil && p.stage != holding && !p.passes }
 
 // location says in one line what is wrong, for the status of custom resources. It leaves out messages: CUE
 // quotes values, and people who may read the resources need not be allowed to read the Package.
 func (p *problem) location(name string) string {
-	if p.stage == holding {
+	if p.stage == holding || p.passes {
 		return ""
 	}
 	where := string(p.reason)
@@ -163,8 +179,11 @@ func (o *result) err() error {
 }
 
 // again returns when the next step is due, 0 for never.
-func (o *result) again(s *state) time.Duration {
+func (o *result) again(s *state, now time.Time) time.Duration {
 	var all []time.Duration
+	if at := s.content.askAgain; !at.IsZero() {
+		all = append(all, max(time.Second, at.Sub(now)))
+	}
 	if s.served != nil {
 		all = append(all, countAgain)
 	}

@@ -171,7 +171,11 @@ func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
 	if err != nil {
 		return revision{}, err
 	}
-	snapshot, err := source.Files(p.Name, p.origin(), files)
+	dir, _, _ := unstructured.NestedString(u.Object, "spec", "path")
+	if dir == "" {
+		dir = "."
+	}
+	snapshot, err := source.Loader{}.Files(p.Name, p.origin(), dir, files)
 	if err != nil {
 		return revision{}, err
 	}
@@ -214,6 +218,9 @@ func newRevision(p Package, snapshot *source.Snapshot, number int64) *unstructur
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"package": p.Name, "revision": number, "digest": digest, "files": files,
 	}}}
+	if dir := snapshot.Dir(); dir != "." {
+		u.Object["spec"].(map[string]any)["path"] = dir //nolint:forcetypeassert // it was made above
+	}
 	u.SetGroupVersionKind(RevisionKind)
 	u.SetName(revisionName(p, number, digest))
 	u.SetLabels(map[string]string{crd.PackageLabel: p.Name})

@@ -58,7 +58,7 @@ func (r *Reconciler) report(ctx context.Context, p Package, s *state, out *resul
 // announce logs and records a problem when it begins.
 func (r *Reconciler) announce(p Package, wrong *problem, before, after map[string]any) {
 	was, is := status.Condition(before, status.ConditionReady), status.Condition(after, status.ConditionReady)
-	if wrong == nil || was != nil && is != nil && was.Reason == is.Reason && was.Message == is.Message {
+	if wrong == nil || wrong.reason == ReasonFetching || was != nil && is != nil && was.Reason == is.Reason && was.Message == is.Message {
 		return
 	}
 	r.Log.Info("the content of a Package is not served", "package", p.Name, "reason", string(wrong.reason), "message", wrong.message)
@@ -73,6 +73,9 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 	}
 	if digest := s.content.digest(); digest != "" {
 		after["sourceDigest"] = digest
+	}
+	if a := s.content.artifact; a != nil {
+		after["artifact"] = map[string]any{"digest": a.Digest, "module": a.Module}
 	}
 	if len(s.revisions) > 0 {
 		after["lastGoodDigest"] = s.revisions[0].digest

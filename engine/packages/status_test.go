@@ -121,7 +121,7 @@ func TestStepIsDueAtTheEarliestOfItsReasons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := row.result.again(&state{}); got != row.want {
+			if got := row.result.again(&state{}, time.Time{}); got != row.want {
 				t.Errorf("%s: it is %s, want %s", row.reason, got, row.want)
 			}
 		})

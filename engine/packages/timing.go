@@ -20,6 +20,15 @@ const (
 	countAgain = 10 * time.Second
 	// sourceAgain is how often a source is read again that cannot be read.
 	sourceAgain = 30 * time.Second
+	// tagAgain is how often a registry is asked what a tag means by now, more or less: Packages that were made at
+	// once ask at different times. A digest is not asked for again.
+	tagAgain = 5 * time.Minute
+	// fetchAgain is when a content is fetched again that could not be fetched. It doubles with each time.
+	fetchAgain = 10 * time.Second
+	// fetchLimit is how long it may take to fetch a content with all that it depends on.
+	fetchLimit = 2 * time.Minute
+	// fetchSeldom is how long that takes at most, more or less.
+	fetchSeldom = 10 * time.Minute
 	// refusedAgain is when a definition is installed again that the API server has refused for what it says.
 	refusedAgain = 5 * time.Minute
 )

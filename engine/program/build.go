@@ -161,7 +161,7 @@ func (b *builder) parse(name string) (*ast.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parser.ParseFile(b.snapshot.Display(name), data, parser.ParseComments, parser.Version(b.snapshot.Language()))
+	return parser.ParseFile(b.snapshot.Display(name), data, parser.ParseComments, parser.Version(b.snapshot.LanguageOf(name)))
 }
 
 // withoutTexts returns the errors of a file that does not parse without the texts and

@@ -27,6 +27,8 @@ type Options struct {
 	// PackageObjects says that the operator serves Packages of the cluster. Which kinds these render is
 	// not known beforehand, so the roles of each are beside these.
 	PackageObjects bool
+	// PullSecrets are the Secrets in OperatorNamespace with credentials for the registries of Packages.
+	PullSecrets []string
 	// SecureMetrics says that the API server is asked who may read metrics, which nobody may ask it in one
 	// namespace.
 	SecureMetrics bool
@@ -183,6 +185,9 @@ func (o Options) ofEngine(crds []string) permissions {
 			definitions.Name = "" // those of Packages that are not there yet
 			out.allow(definitions, "create", "patch")
 		}
+	}
+	for _, name := range o.PullSecrets {
+		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "secrets", Name: name}, "get")
 	}
 	if o.SecureMetrics {
 		out.allow(Permission{Group: "authentication.k8s.io", Resource: "tokenreviews"}, "create")

@@ -64,7 +64,7 @@ func (a archive) snapshot() (*Snapshot, error) {
 		}
 		files[name] = &fstest.MapFile{Data: []byte(a.Files[name])}
 	}
-	s, err := newSnapshot(files, a.Dir, a.Tested, nil)
+	s, err := Loader{}.snapshot(files, a.Dir, a.Tested, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -36,10 +36,15 @@ var ErrNoFiles = errors.New("no CUE files in this folder")
 
 // collector gathers the files that one package of a module needs.
 type collector struct {
-	fsys     fs.FS
+	fsys     *overlay
+	modules  Modules
 	module   string
 	language string
 	files    fstest.MapFS
+	// dependencies are the modules that the module depends on.
+	dependencies []*dependency
+	// languages are the versions of CUE of the other modules that are used, by their folders.
+	languages map[string]string
 	// tested is the folder whose tests are read, too, or "".
 	tested string
 	seen   map[string]bool
@@ -57,8 +62,8 @@ type collector struct {
 // that does not exist: the compiler reports both better, and with positions.
 //
 // tested is the folder whose tests are gathered, too, or "".
-func collect(fsys fs.FS, dir, tested string) (*collector, error) {
-	c := &collector{fsys: fsys, tested: tested, files: fstest.MapFS{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
+func collect(fsys fs.FS, modules Modules, dir, tested string) (*collector, error) {
+	c := &collector{fsys: &overlay{FS: fsys}, modules: modules, tested: tested, files: fstest.MapFS{}, languages: map[string]string{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
 	if err := c.readModule(); err != nil {
 		return nil, err
 	}
@@ -90,11 +95,17 @@ func (c *collector) readModule() error {
 	if err != nil {
 		return fmt.Errorf("reading the module: %w", err)
 	}
-	c.module, c.language = ast.ParseImportPath(f.QualifiedModule()).Path, defaultLanguage
-	if f.Language != nil && f.Language.Version != "" {
-		c.language = f.Language.Version
-	}
+	c.module, c.language = ast.ParseImportPath(f.QualifiedModule()).Path, languageOf(f)
+	c.dependencies = dependencies(f, data)
 	return c.addFile(moduleFile, data)
+}
+
+// languageOf returns the version of CUE that a module is written in.
+func languageOf(f *modfile.File) string {
+	if f.Language == nil || f.Language.Version == "" {
+		return defaultLanguage
+	}
+	return f.Language.Version
 }
 
 // addFile adds a file. It errors with a LimitError when the file exceeds a limit.
@@ -127,6 +138,9 @@ func (c *collector) addPackage(dir string) error {
 		return err
 	}
 	for at := dir; at != "." && !slices.Contains(vendorRoots, at); {
+		if end, err := c.addModuleFile(at); end || err != nil {
+			return err
+		}
 		at = path.Dir(at)
 		if err := c.addFolder(at, func(name string) bool { return packages[name] }); err != nil {
 			return err
@@ -204,13 +218,14 @@ func (c *collector) addImports(file string, f *ast.File) error {
 		if err != nil {
 			continue
 		}
-		for _, dir := range foldersOf(c.module, imp) {
-			if strings.HasPrefix(imp, contractPrefix) {
-				continue // the schemas are part of the engine
-			}
-			if _, err := fs.Stat(c.fsys, dir); err != nil {
-				continue
-			}
+		if strings.HasPrefix(imp, contractPrefix) {
+			continue // the schemas are part of the engine
+		}
+		dirs, err := c.foldersOf(imp)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
 			if err := c.addPackage(dir); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 )
@@ -14,7 +15,8 @@ import (
 type Reader struct {
 	dir string
 	// tests is true if the tests of the package are read, too.
-	tests bool
+	tests  bool
+	loader Loader
 
 	last *Snapshot
 	err  error
@@ -26,7 +28,7 @@ type Reader struct {
 }
 
 // NewReader returns a Reader of a folder.
-func NewReader(dir string) *Reader { return &Reader{dir: dir} }
+func NewReader(dir string) *Reader { return Loader{}.NewReader(dir) }
 
 // Read returns and errors like Folder.
 func (r *Reader) Read() (*Snapshot, error) {
@@ -47,11 +49,14 @@ func (r *Reader) Read() (*Snapshot, error) {
 	if r.tests {
 		tested = cleanPath(rel)
 	}
-	s, err := newSnapshot(d, rel, tested, nil)
+	s, err := r.loader.snapshot(d, rel, tested, nil)
 	if err == nil {
 		s.name = filepath.Base(abs) // a package may be the root of its module
 		s.origin = "folder " + r.dir
 		s.setDisplayPrefix(displayPrefix(root))
+	}
+	if wrong, ok := errors.AsType[*DependencyError](err); ok {
+		wrong.File = path.Join(displayPrefix(root), wrong.File)
 	}
 	r.last, r.err, r.root, r.stats, r.readAt = s, err, root, d.stats, now
 	return s, err
@@ -82,6 +87,13 @@ func (r *Reader) unchanged() bool {
 		}
 	}
 	return true
+}
+
+// ModuleOf returns the folder of the module that the package in a folder belongs to, and the package's folder in
+// it, with slashes. It errors if the folder has no absolute path.
+func ModuleOf(dir string) (root, rel string, err error) {
+	_, root, rel, err = locate(dir)
+	return root, rel, err
 }
 
 // locate returns the absolute path of a package's folder, the folder of its module, and the

@@ -21,9 +21,11 @@ type Snapshot struct {
 	dir      string
 	module   string
 	language string
-	digest   string
-	origin   string
-	display  func(string) string
+	// languages are the versions of CUE of other modules, by their folders.
+	languages map[string]string
+	digest    string
+	origin    string
+	display   func(string) string
 	// prefix is the prefix with which messages show the names of files.
 	prefix string
 	// tested is the folder whose tests belong to the snapshot, or "".
@@ -40,6 +42,16 @@ func (s *Snapshot) Dir() string { return s.dir }
 
 // Language returns the version of CUE that the package's module is written in.
 func (s *Snapshot) Language() string { return s.language }
+
+// LanguageOf returns the version of CUE that a file of FS is written in: that of its module.
+func (s *Snapshot) LanguageOf(name string) string {
+	for at := path.Dir(name); at != "."; at = path.Dir(at) {
+		if v := s.languages[at]; v != "" {
+			return v
+		}
+	}
+	return s.language
+}
 
 // Origin says where the files are from, such as "folder ./cue/shop", or is "". It tells two packages of
 // one name apart.
@@ -118,7 +130,7 @@ func (s *Snapshot) Files(dir string) []string {
 			return nil
 		}
 		out = append(names, out...)
-		if at == "." || slices.Contains(vendorRoots, at) {
+		if at == "." || slices.Contains(vendorRoots, at) || s.languages[at] != "" {
 			return out
 		}
 	}

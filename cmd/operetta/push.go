@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/registry"
+	"operetta.dev/engine/source"
+)
+
+const pushLong = `Push the module of a package to a registry, for Packages and for whoever imports it.
+
+The artifact is the one that cue mod publish makes of the module, byte by byte, so that the cue command
+can fetch it as well, if the repository ends with the path of the module. The tag of the reference is
+the version: v0.1.2 for a module of major version v0. The package is checked first, as operetta vet
+checks it. What is pushed has to be what was checked: a module whose source is git has everything
+committed.
+
+The credentials are those of the cue command: cue login, or the configuration of Docker. A registry on
+this machine is reached by plain HTTP, and so are those that --insecure-registry names.
+
+The command prints the source of a Package, with the digest that pins the content.`
+
+// pushFlags are the settings of `operetta push`.
+type pushFlags struct {
+	quiet    bool
+	insecure []string
+}
+
+func newPush(s streams) *cobra.Command {
+	var f pushFlags
+	cmd := &cobra.Command{
+		Use:   "push PACKAGE REFERENCE",
+		Short: "Push a package to a registry",
+		Long:  pushLong,
+		Example: `  operetta push ./shop registry.example.com/example.com/operators:v0.1.2
+
+  # Only the digest, for scripts
+  operetta push -q ./shop registry.example.com/example.com/operators:v0.1.2`,
+		Args:              usageArgs(cobra.ExactArgs(2)),
+		ValidArgsFunction: completeFolders,
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args[0], args[1]) },
+	}
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only the digest")
+	cmd.Flags().StringArrayVar(&f.insecure, "insecure-registry", nil, "host of a registry that is reached by plain HTTP, such as registry.test:5000; repeat the flag for more")
+	return cmd
+}
+
+func (f pushFlags) run(ctx context.Context, s streams, dir, reference string) error {
+	to, err := registry.ParseTarget(reference)
+	if err != nil {
+		return usageError{err}
+	}
+	dirs, err := expand([]string{dir}, ".")
+	if err != nil {
+		return err
+	}
+	if len(dirs) != 1 {
+		return usageError{fmt.Errorf("%d packages: %s; name one", len(dirs), strings.Join(dirs, ", "))}
+	}
+	checked, err := checkedForPush(ctx, dirs[0])
+	if err != nil {
+		return err
+	}
+	root, rel, err := source.ModuleOf(dirs[0])
+	if err != nil {
+		return err
+	}
+	packed, err := registry.Pack(ctx, root, to.Tag)
+	if err == nil {
+		err = samePackage(checked, packed, rel)
+	}
+	if err != nil {
+		return fmt.Errorf("package %s: %w", dirs[0], err)
+	}
+	digest, err := registry.New(registry.Options{Insecure: f.insecure}).Push(ctx, packed, to)
+	if err != nil {
+		return err
+	}
+	if f.quiet {
+		printLinef(s.out, "%s", digest)
+		return nil
+	}
+	printLinef(s.err, "pushed %s", packed.Version)
+	printLinef(s.out, "source:")
+	printLinef(s.out, "  oci:")
+	printLinef(s.out, "    reference: %s", to)
+	printLinef(s.out, "    digest: %s", digest)
+	if rel != "." {
+		printLinef(s.out, "    path: %s", rel)
+	}
+	return nil
+}
+
+// checkedForPush returns the package in a folder once it has passed its checks.
+func checkedForPush(ctx context.Context, dir string) (*source.Snapshot, error) {
+	snapshot, err := readPackage(dir)
+	if err != nil {
+		return nil, err
+	}
+	e, err := commandExaminer()
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.examine(ctx, snapshot, examineAll)
+	if err != nil {
+		return nil, err
+	}
+	return snapshot, found.Faults.OrNil()
+}
+
+// samePackage errors if what is pushed is not the package that was checked.
+func samePackage(checked *source.Snapshot, packed *registry.Package, dir string) error {
+	files, err := packed.Files()
+	if err != nil {
+		return err
+	}
+	pushed, err := loader.Module(checked.Name(), "", dir, files)
+	if err != nil {
+		return err
+	}
+	if pushed.Digest() != checked.Digest() {
+		return errors.New("what would be pushed is not what was checked: files have changed meanwhile, or are not committed")
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"operetta.dev/engine/registry"
+	"operetta.dev/engine/source"
+)
+
+// A fetch gets a content from registries. It runs beside the steps, because a registry may hang: what is served
+// goes on, and so do the steps of other Packages.
+type fetch struct {
+	version string
+	cancel  context.CancelFunc
+	// done is closed when the rest is set.
+	done     chan struct{}
+	artifact *registry.Artifact
+	snapshot *source.Snapshot
+	err      error
+}
+
+// ended reports whether the result is known.
+func (f *fetch) ended() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// endFetch ends and forgets what is being fetched.
+func (s *state) endFetch() {
+	if s.fetch != nil {
+		s.fetch.cancel()
+		s.fetch = nil
+	}
+}
+
+// maxFetches is how many contents are fetched at a time: a registry that hangs must not keep all of them, and
+// each may take some megabytes.
+const maxFetches = 4
+
+// fetchSlots has a place for each fetch that runs.
+type fetchSlots struct {
+	once  sync.Once
+	slots chan struct{}
+}
+
+// take waits for a place, and returns a function that gives it back.
+func (f *fetchSlots) take(ctx context.Context) (func(), error) {
+	f.once.Do(func() { f.slots = make(chan struct{}, maxFetches) })
+	select {
+	case f.slots <- struct{}{}:
+		return func() { <-f.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A fetcher gets a content. known is what was fetched last; if it is still that, there is no snapshot.
+type fetcher func(ctx context.Context, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error)
+
+// readFetched is read for what takes a registry. A step never waits for it: until the first fetch has ended,
+// the Package has the reason Fetching, and what was accepted last is served.
+func (r *Reconciler) readFetched(ctx context.Context, p Package, s *state, version string, get fetcher) *problem {
+	if s.content.version != version {
+		s.content = content{version: version, problem: fetching(), askAgain: r.Now()}
+	}
+	if s.fetch != nil && s.fetch.version != version {
+		s.endFetch()
+	}
+	if s.fetch != nil && s.fetch.ended() {
+		r.endOfFetch(p, s)
+	}
+	if s.fetch == nil && !s.content.askAgain.IsZero() && !r.Now().Before(s.content.askAgain) {
+		r.beginFetch(ctx, p, s, version, get)
+	}
+	return s.content.problem.fresh()
+}
+
+func fetching() *problem {
+	return &problem{stage: reading, reason: ReasonFetching, message: "the content is being fetched", passes: true}
+}
+
+// beginFetch begins a fetch, whose end is an event.
+func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, version string, get fetcher) {
+	f := &fetch{version: version, done: make(chan struct{})}
+	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its fetches
+	s.fetch = f
+	known := s.content.artifact
+	go func() {
+		defer f.cancel()
+		end, err := r.fetches.take(ctx)
+		if err == nil {
+			limited, cancel := context.WithTimeout(ctx, fetchLimit)
+			f.artifact, f.snapshot, err = protected(limited, get, known)
+			cancel()
+			end()
+		}
+		f.err = err
+		close(f.done)
+		r.Enqueue(p.Name)
+	}()
+}
+
+// protected calls a fetcher. A panic of the parser, over what a registry has sent, is an error.
+func protected(ctx context.Context, get fetcher, known *registry.Artifact) (a *registry.Artifact, s *source.Snapshot, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("reading the content: %v", cause)
+		}
+	}()
+	return get(ctx, known)
+}
+
+// endOfFetch takes over the result of a fetch.
+func (r *Reconciler) endOfFetch(p Package, s *state) {
+	f := s.fetch
+	s.fetch = nil
+	if f.err != nil {
+		delay := fetchAgain
+		for range s.content.tries {
+			delay = min(2*delay, fetchSeldom)
+		}
+		s.content.tries++
+		s.content.problem, s.content.askAgain = notFetched(f.err), r.Now().Add(jitter(delay))
+		return
+	}
+	s.content.problem, s.content.tries, s.content.askAgain = nil, 0, time.Time{}
+	if f.artifact != nil && !ociSource(p).Pinned() {
+		s.content.askAgain = r.Now().Add(jitter(tagAgain))
+	}
+	if f.snapshot != nil {
+		s.content.artifact, s.content.snapshot = f.artifact, f.snapshot
+	}
+}
+
+// jitter returns a delay that is up to a tenth shorter or longer.
+func jitter(d time.Duration) time.Duration {
+	const part = 10
+	return d - d/part + rand.N(2*d/part) //nolint:gosec // nobody gains by guessing it
+}
+
+// ociSource returns what a Package fetches.
+func ociSource(p Package) registry.Source {
+	if p.Source.OCI == nil {
+		return registry.Source{}
+	}
+	return registry.Source{Reference: p.Source.OCI.Reference, Digest: p.Source.OCI.Digest}
+}
+
+// fetchModule fetches the module of a Package, and what that depends on.
+func (r *Reconciler) fetchModule(ctx context.Context, p Package, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
+	from := ociSource(p)
+	if known != nil {
+		from.Known = known.Digest
+	}
+	if name := p.Source.OCI.PullSecret; name != "" {
+		var err error
+		if from.Credentials, err = r.Secrets.PullSecret(ctx, name); err != nil {
+			return nil, nil, &PullSecretError{name, err}
+		}
+	}
+	artifact, err := r.Registries.Fetch(ctx, from)
+	if err != nil || artifact.Files == nil {
+		return artifact, nil, err
+	}
+	dir := p.Source.OCI.Path
+	if dir == "" {
+		dir = "."
+	}
+	snapshot, err := source.Loader{Modules: within{ctx, r.Registries}}.Module(p.Name, p.origin(), dir, artifact.Files)
+	return artifact, snapshot, err
+}
+
+// A PullSecretError says why a Secret with credentials cannot be used.
+type PullSecretError struct {
+	Name string
+	Err  error
+}
+
+// Error names the Secret.
+func (e *PullSecretError) Error() string { return fmt.Sprintf("pullSecret %s: %v", e.Name, e.Err) }
+
+// Unwrap returns why.
+func (e *PullSecretError) Unwrap() error { return e.Err }
+
+// notFetched returns why a content could not be fetched.
+func notFetched(err error) *problem {
+	out := unusable(err)
+	if _, secret := errors.AsType[*PullSecretError](err); secret {
+		return &problem{stage: reading, reason: ReasonSourceUnreadable, message: err.Error()}
+	}
+	of, ok := errors.AsType[*registry.Error](err)
+	if !ok {
+		return out
+	}
+	out.stage, out.reason, out.passes = reading, reasonOf(of.Code), of.Transient()
+	if _, dependency := errors.AsType[*source.DependencyError](err); !dependency {
+		out.message, out.faults = of.Error(), nil
+	}
+	return out
+}
+
+// reasonOf returns the reason for a failure of a registry.
+func reasonOf(code registry.Code) Reason {
+	switch code {
+	case registry.Unreachable, registry.TimedOut, registry.Failed:
+		return ReasonRegistryUnavailable
+	case registry.Unauthorized:
+		return ReasonRegistryUnauthorized
+	case registry.NotFound:
+		return ReasonSourceNotFound
+	case registry.DigestMismatch:
+		return ReasonDigestMismatch
+	case registry.NotModule:
+		return ReasonNotModule
+	case registry.TooLarge:
+		return ReasonSourceTooLarge
+	case registry.Invalid:
+		return ReasonInvalidReference
+	}
+	panic(fmt.Sprintf("engine/packages: unknown code %d", code))
+}
+
+// within has modules until a context ends: there may be many of them, and each has its own time.
+type within struct {
+	ctx     context.Context //nolint:containedctx // a Loader knows no contexts
+	modules source.Modules
+}
+
+// Module implements source.Modules.
+func (w within) Module(path, version string) (fs.FS, error) {
+	if w.ctx.Err() != nil {
+		return nil, &registry.Error{Code: registry.TimedOut, Problem: "the modules of the package have taken too long together"}
+	}
+	return w.modules.Module(path, version)
+}
+
+// later has no modules: what needs one is fetched beside the steps.
+type later struct{}
+
+var errLater = errors.New("it is fetched later")
+
+// Module implements source.Modules.
+func (later) Module(string, string) (fs.FS, error) { return nil, errLater }

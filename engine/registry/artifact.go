@@ -1,0 +1,173 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"io/fs"
+
+	"cuelabs.dev/go/oci/ociregistry"
+	"cuelabs.dev/go/oci/ociregistry/ociauth"
+	"cuelabs.dev/go/oci/ociregistry/ociclient"
+	"cuelabs.dev/go/oci/ociregistry/ociref"
+)
+
+// A Source is what is to be fetched.
+type Source struct {
+	// Reference names the module: registry.example.com/operators/shop:v0.1.2, or @sha256:... in place of the tag.
+	Reference string
+	// Digest pins the content, whatever the tag means by now; "" does not.
+	Digest string
+	// Credentials are a configuration of Docker, as a Secret of type kubernetes.io/dockerconfigjson has it. Only
+	// the registry that an entry names gets it. Helpers that it names are not run.
+	Credentials []byte
+	// Known is the digest of the content that the caller has; if it is the one, there are no Files.
+	Known string
+}
+
+// An Artifact is a module that was fetched.
+type Artifact struct {
+	// Digest is the digest of its manifest.
+	Digest string
+	// Module is the module with its version. A module without a tag that is one has the lowest version.
+	Module string
+	// Files are its CUE files, or nil if the Source knows them.
+	Files fs.FS
+}
+
+// The media types of the artifacts that the cue command publishes.
+const (
+	moduleType     = "application/vnd.cue.module.v1+json"
+	moduleFileType = "application/vnd.cue.modulefile.v1"
+)
+
+// CheckReference errors if a reference or a digest is not one.
+func CheckReference(reference, digest string) error {
+	_, err := parse(reference, digest)
+	return err
+}
+
+// parse reads a reference and the digest that pins it.
+func parse(reference, digest string) (ociref.Reference, error) {
+	ref, err := ociref.Parse(reference)
+	if err != nil {
+		return ref, errorf(Invalid, "%q is not a reference, such as registry.example.com/operators/shop:v0.1.2", reference)
+	}
+	if digest != "" && !ociref.IsValidDigest(digest) {
+		return ref, errorf(Invalid, "%q is not a digest", digest)
+	}
+	switch {
+	case digest != "" && ref.Digest != "" && string(ref.Digest) != digest:
+		return ref, errorf(Invalid, "the reference has another digest than %s", digest)
+	case digest != "":
+		ref.Digest = ociref.Digest(digest)
+	case ref.Digest == "" && ref.Tag == "":
+		return ref, errorf(Invalid, "%q has neither a tag nor a digest", reference)
+	}
+	return ref, nil
+}
+
+// Pinned reports whether a source means the same content forever.
+func (s Source) Pinned() bool {
+	ref, err := parse(s.Reference, s.Digest)
+	return err == nil && ref.Digest != ""
+}
+
+// Fetch returns what a source names. It errors with an Error.
+func (c *Client) Fetch(ctx context.Context, s Source) (*Artifact, error) {
+	ref, err := parse(s.Reference, s.Digest)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	from, err := c.open(ref.Host, s.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	out, err := fetch(ctx, from, ref, s.Known)
+	if err != nil {
+		return nil, of(ref.Host, causedBy(ctx, err))
+	}
+	return out, nil
+}
+
+// open returns the registry of a host.
+func (c *Client) open(host string, credentials []byte) (ociregistry.Interface, error) {
+	transport := newTransport(c.options.Transport, plainHosts(host, c.options.Insecure))
+	if len(credentials) > 0 {
+		config, err := credentialsOf(credentials)
+		if err != nil {
+			return nil, err
+		}
+		transport = ociauth.NewStdTransport(ociauth.StdTransportParams{Config: config, Transport: transport})
+	} else {
+		transport = ociauth.NewStdTransport(ociauth.StdTransportParams{Transport: transport}) // some want a token that everybody gets
+	}
+	plain := plainHosts(host, c.options.Insecure)(host)
+	out, err := ociclient.New(host, &ociclient.Options{Transport: transport, Insecure: plain})
+	if err != nil {
+		return nil, errorf(Invalid, "%q is not the name of a host", host)
+	}
+	return checked{out}, nil
+}
+
+// credentialsOf reads a configuration of Docker. No other configuration is read, and no helper is run: whoever
+// writes a Secret must not start programs.
+func credentialsOf(data []byte) (ociauth.Config, error) {
+	runner := func(string, string) (ociauth.ConfigEntry, error) {
+		return ociauth.ConfigEntry{}, ociauth.ErrHelperNotFound
+	}
+	config, err := ociauth.LoadWithEnv(runner, []string{"DOCKER_AUTH_CONFIG=" + string(data)})
+	if err != nil {
+		return nil, errorf(Invalid, "the credentials are not a configuration of Docker") // the cause would quote them
+	}
+	return config, nil
+}
+
+func fetch(ctx context.Context, from ociregistry.Interface, ref ociref.Reference, known string) (*Artifact, error) {
+	if ref.Digest != "" && string(ref.Digest) == known {
+		return &Artifact{Digest: known}, nil
+	}
+	r, err := manifestOf(ctx, from, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	out := &Artifact{Digest: string(r.Descriptor().Digest)}
+	if out.Digest == known {
+		return out, nil
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	var m ociregistry.Manifest
+	if err := json.Unmarshal(data, &m); err != nil || m.Config.MediaType != moduleType || len(m.Layers) != 2 || m.Layers[1].MediaType != moduleFileType && m.Layers[1].ArtifactType != moduleFileType {
+		return nil, errorf(NotModule, "%s is not a CUE module; operetta push and cue mod publish make one", ref)
+	}
+	if m.Layers[0].Size > maxBlob {
+		return nil, tooLarge(maxBlob)
+	}
+	blob, err := from.GetBlob(ctx, ref.Repository, m.Layers[0].Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	if data, err = io.ReadAll(blob); err != nil {
+		return nil, err
+	}
+	files, version, err := unpack(data, ref.Tag)
+	if err != nil {
+		return nil, err
+	}
+	out.Files, out.Module = files, version.String()
+	return out, nil
+}
+
+func manifestOf(ctx context.Context, from ociregistry.Interface, ref ociref.Reference) (ociregistry.BlobReader, error) {
+	if ref.Digest != "" {
+		return from.GetManifest(ctx, ref.Repository, ref.Digest)
+	}
+	return from.GetTag(ctx, ref.Repository, ref.Tag)
+}

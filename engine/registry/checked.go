@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"cuelabs.dev/go/oci/ociregistry"
+	"github.com/opencontainers/go-digest"
+)
+
+// checked is a registry whose contents are read at once, within the limits, and checked against the digests
+// under which they were asked for: a client believes the digest that the registry says it has sent.
+type checked struct {
+	ociregistry.Interface
+}
+
+// GetBlob implements ociregistry.Interface.
+func (c checked) GetBlob(ctx context.Context, repo string, d ociregistry.Digest) (ociregistry.BlobReader, error) {
+	r, err := c.Interface.GetBlob(ctx, repo, d)
+	if err != nil {
+		return nil, err
+	}
+	out, err := readChecked(r, d)
+	if err != nil {
+		return nil, err
+	}
+	return out, checkZip(out.data)
+}
+
+// GetManifest implements ociregistry.Interface.
+func (c checked) GetManifest(ctx context.Context, repo string, d ociregistry.Digest) (ociregistry.BlobReader, error) {
+	r, err := c.Interface.GetManifest(ctx, repo, d)
+	if err != nil {
+		return nil, err
+	}
+	return readChecked(r, d)
+}
+
+// GetTag implements ociregistry.Interface.
+func (c checked) GetTag(ctx context.Context, repo, tag string) (ociregistry.BlobReader, error) {
+	r, err := c.Interface.GetTag(ctx, repo, tag)
+	if err != nil {
+		return nil, err
+	}
+	return readChecked(r, "")
+}
+
+// readChecked reads a content. It errors if it is not the one that a digest names, unless that is "".
+func readChecked(r ociregistry.BlobReader, want ociregistry.Digest) (*content, error) {
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	got := digest.FromBytes(data)
+	if want != "" && want.Algorithm().Available() {
+		got = want.Algorithm().FromBytes(data)
+	}
+	// The client errors as well if the digest is wrong, with an error like any other.
+	if err == nil || isComplete(r, data) {
+		if want == "" {
+			want = r.Descriptor().Digest
+		}
+		if want != "" && got != want {
+			return nil, errorf(DigestMismatch, "it has sent %s in place of %s", got, want)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	desc := r.Descriptor()
+	desc.Digest, desc.Size = got, int64(len(data))
+	return &content{Reader: bytes.NewReader(data), desc: desc, data: data}, nil
+}
+
+// isComplete reports whether everything was read, as far as the registry has said how much there is.
+func isComplete(r ociregistry.BlobReader, data []byte) bool {
+	return int64(len(data)) == r.Descriptor().Size
+}
+
+// content is a content that was read.
+type content struct {
+	*bytes.Reader
+
+	desc ociregistry.Descriptor
+	data []byte
+}
+
+// Descriptor implements ociregistry.BlobReader.
+func (c *content) Descriptor() ociregistry.Descriptor { return c.desc }
+
+// Close implements io.Closer.
+func (c *content) Close() error { return nil }
