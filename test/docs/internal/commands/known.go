@@ -23,6 +23,8 @@ var Played = []string{
 	"operetta test -v ./cue/webapp",
 	`operetta test --run "ingress|autoscal" ./cue/...`,
 	"operetta explain webapp/nginx-app",
+	"operetta why ./cue/webapp webapp/nginx-app deployment/nginx-app .spec.replicas",
+	"operetta why ./cue/webapp -f config/samples/webapp.yaml deployment/nginx-app .spec.replicas",
 	"operetta status",
 	"operetta status webapps -n default",
 	"operetta init",
