@@ -166,12 +166,12 @@ func (o origins) source(ref syntax.Reference) Source {
 	}
 	switch names[0] {
 	case "cr":
-		_, out.Given = at(o.session.CR, names[1:])
+		out.Given = has(o.session.CR, names[1:])
 		out.Schema, out.Default = o.declared(names)
 		out.Secret = slices.ContainsFunc(o.secret, func(s []string) bool { return within(names, s) || within(s, names) })
 	case "config":
 		for _, l := range o.session.Config {
-			if _, ok := at(l.Values, names[1:]); ok {
+			if has(l.Values, names[1:]) {
 				out.Given, out.By = true, l.Origin
 			}
 		}
@@ -203,7 +203,7 @@ func (o origins) observed(out *Source, names []string) {
 	u := unstructured.Unstructured{Object: object}
 	if object != nil {
 		out.Object = u.GetKind() + "/" + u.GetName()
-		_, out.Given = at(object, below)
+		out.Given = has(object, below)
 	}
 	out.Secret = isSecret(object) && (len(below) == 0 || slices.Contains(secretFields, below[0]))
 }
@@ -237,10 +237,10 @@ func (o origins) declared(names []string) ([]fault.Position, any) {
 	return authored(v), byDefault
 }
 
-// at returns what is at a path of data.
-func at(object map[string]any, path []string) (any, bool) {
-	value, ok, err := unstructured.NestedFieldNoCopy(object, path...)
-	return value, ok && err == nil
+// has reports whether data has something at a path.
+func has(object map[string]any, path []string) bool {
+	_, ok, err := unstructured.NestedFieldNoCopy(object, path...)
+	return ok && err == nil
 }
 
 // within reports whether one path begins with another.

@@ -177,7 +177,7 @@ func (a *asking) answer() (Answer, error) {
 	if rendered {
 		out.Written, out.Value = true, a.shown(value)
 	}
-	if live != nil && !(len(a.path) > 0 && a.path[0].Name() == "stringData") { // a Secret is never read with that
+	if live != nil && (len(a.path) == 0 || a.path[0].Name() != "stringData") { // a Secret is never read with that
 		out.Namespace = live.GetNamespace()
 		out.Live = a.inCluster(live, value, rendered)
 	}
@@ -250,7 +250,8 @@ func (a *asking) inCluster(live *unstructured.Unstructured, wanted any, written 
 		out.Value = a.shown(value)
 	}
 	own := slices.ContainsFunc(out.Owners, func(o Owner) bool { return o.Manager == cluster.FieldManager && o.Operation == "Apply" && !o.Parts })
-	out.Differs = written && !(exists && (covers(value, wanted) || own && sameQuantity(value, wanted)))
+	same := exists && (covers(value, wanted) || own && sameQuantity(value, wanted))
+	out.Differs = written && !same
 	return out
 }
 

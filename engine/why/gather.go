@@ -14,8 +14,11 @@ import (
 
 // A Reader reads the objects of a cluster, and never writes one.
 type Reader interface {
+	// GetLive returns an object, or nil.
 	GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error)
+	// ListLive returns the objects of a selection.
 	ListLive(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error)
+	// Scope says whether the objects of a kind have a namespace.
 	Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error)
 }
 

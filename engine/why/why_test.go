@@ -287,12 +287,12 @@ func TestAnAnswerIsBounded(t *testing.T) {
 
 func TestTextFromAClusterCannotActOnATerminal(t *testing.T) {
 	t.Parallel()
-	object := live(nil, map[string]map[string]any{"other": {"f:spec": map[string]any{"f:replicas": map[string]any{}}}})
-	(&unstructured.Unstructured{Object: object}).SetManagedFields(nil)
-	u := &unstructured.Unstructured{Object: object}
-	unstructured.SetNestedField(u.Object, []any{map[string]any{"manager": "x\x1b[31m\n", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}}}}, "metadata", "managedFields")
+	object := live(nil, nil)
+	object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{
+		"manager": "x\x1b[31m\n", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}},
+	}}
 	p := inline.Program(t, header+deployment)
-	a, err := why.Ask(t.Context(), p, render.Input{CR: site(map[string]any{}), Manifests: []map[string]any{u.Object}}, why.Question{Object: "c", Path: ".spec.replicas"})
+	a, err := why.Ask(t.Context(), p, render.Input{CR: site(map[string]any{}), Manifests: []map[string]any{object}}, why.Question{Object: "c", Path: ".spec.replicas"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,15 @@ func TestWhySaysWhereAValueComesFromAndWhoOwnsItNow(t *testing.T) {
 		t.Errorf("a default of the API server is explained as %+v", a)
 	}
 
+	// The picture of what is live has states, and with the package the kinds of dependencies.
+	for _, args := range [][]string{{"graph", resource, "-o", "svg"}, {"graph", p.Dir, resource, "-o", "svg"}} {
+		picture, code := s.operettaAs(s.Kubeconfig, args...)
+		if code != 0 {
+			t.Errorf("%v ends with %d:\n%s", args, code, picture)
+		}
+		s.expectParts(picture, "<svg ", ": Ready, 2/2 components", ">web</text>", ">Verified</text>", ">Deployment/one</text>")
+	}
+
 	// While a resource is paused, somebody else may take a field over.
 	s.Patch(cr, harness.Annotation("operetta.dev/paused", "true"))
 	s.Kubectl("patch", "deployment/one", "--field-manager=somebody", "-p", `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:other"}]}}}}`)
