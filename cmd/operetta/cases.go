@@ -21,20 +21,12 @@ import (
 // A package is run for many resources by a worker of its own, so that what the other checks have found is
 // printed even if one of the resources makes the package loop.
 
-// boundArgs are the arguments of a worker that tries cases.
-func (e *examiner) boundArgs() []string {
-	if e.bound == 0 {
-		return nil
-	}
-	return []string{strconv.Itoa(e.bound)}
-}
-
 // cases tries a package with many resources in a worker process. It errors if the worker dies, or exceeds its
 // time, memory or output, and then returns what was found until then.
 func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, bound int, scopes vet.Scopes, progress func(done, all int)) (check.Report, error) {
 	with := e.withScopes(scopes)
 	done, all := 0, 0
-	with.bound, with.progress = bound, func(d, a int) {
+	with.extra, with.progress = []string{strconv.Itoa(bound)}, func(d, a int) {
 		done, all = d, a
 		progress(d, a)
 	}
@@ -66,21 +58,32 @@ func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits wo
 	if err != nil {
 		return json.NewEncoder(s.out).Encode(finding{Digest: snapshot.Digest(), Faults: faultsOf(err)})
 	}
-	began, answers := time.Now(), json.NewEncoder(s.out)
+	answers := json.NewEncoder(s.out)
 	report, err := check.Run(context.Background(), p, check.Options{
 		Bound: bound, Scopes: scopes,
-		Progress: func(done, all int) { _, _ = fmt.Fprintf(s.err, "%s%d %d\n", progressLine, done, all) },
+		Progress: tellProgress(s),
 		Found: func(f check.Counterexample) {
 			_ = answers.Encode(finding{Check: &check.Report{Counterexamples: []check.Counterexample{f}}}) // the last answer has it, too
 		},
-		Enough: func() bool {
-			return worker.ProcessorTime() > limits.Time/4*3 || time.Since(began) > limits.Time/2*3
-		},
+		Enough: enough(limits),
 	})
 	if err != nil {
 		return err
 	}
 	return answers.Encode(finding{Digest: snapshot.Digest(), Check: &report})
+}
+
+// tellProgress returns what tells the parent of a worker its progress.
+func tellProgress(s streams) func(done, all int) {
+	return func(done, all int) { _, _ = fmt.Fprintf(s.err, "%s%d %d\n", progressLine, done, all) }
+}
+
+// enough returns what reports whether a worker should end soon, because it has used most of its time.
+func enough(limits worker.Limits) func() bool {
+	began := time.Now()
+	return func() bool {
+		return worker.ProcessorTime() > limits.Time/4*3 || time.Since(began) > limits.Time/2*3
+	}
 }
 
 // casesGCPercent trades memory for time: a worker has a limit for both.

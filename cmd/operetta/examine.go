@@ -45,8 +45,8 @@ type examiner struct {
 	room func(context.Context) (func(), error)
 	// scopes are the scopes of kinds whose CustomResourceDefinitions were given.
 	scopes vet.Scopes
-	// bound is how many cases of a package are tried, and progress is told how many are done; see cases.
-	bound    int
+	// extra are more arguments of a worker, and progress is told how much it has done of all; see cases and explore.
+	extra    []string
 	progress func(done, all int)
 }
 
@@ -121,7 +121,7 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 	}
 	timeoutCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(timeoutCtx, e.program, slices.Concat([]string{"worker"}, workerArgs(mode, e.limits, e.scopes), e.boundArgs())...)
+	cmd := exec.CommandContext(timeoutCtx, e.program, slices.Concat([]string{"worker"}, workerArgs(mode, e.limits, e.scopes), e.extra)...)
 	worker.OwnProcessGroup(cmd)
 	stdout, stderr := &limitedBuffer{limit: maxWorkerOutput, onOverflow: cancel}, &limitedBuffer{limit: maxWorkerStderr}
 	cmd.Stdout, cmd.Stderr = stdout, e.withProgress(stderr)

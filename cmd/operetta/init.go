@@ -49,15 +49,20 @@ func newInit(s streams) *cobra.Command {
 }
 
 func (f initFlags) run(s streams, args []string) error {
+	made, err := f.packageFiles(args)
+	if err != nil {
+		return usageError{err}
+	}
+	return f.write(s, made)
+}
+
+// write writes the files of a package, and makes the folder a module if it is in none. It changes no file that exists.
+func (f initFlags) write(s streams, made []scaffold.File) error {
 	root, known, err := moduleRoot()
 	if err != nil {
 		return err
 	}
 	module, err := f.moduleFiles(root, known)
-	if err != nil {
-		return usageError{err}
-	}
-	made, err := f.packageFiles(args)
 	if err != nil {
 		return usageError{err}
 	}

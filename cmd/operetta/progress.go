@@ -11,18 +11,20 @@ import (
 
 // A progress shows on a terminal how far a check is that takes long. Elsewhere it shows nothing.
 type progress struct {
-	w     io.Writer
-	name  string
+	w    io.Writer
+	name string
+	// unit is what is counted, such as "resources".
+	unit  string
 	began time.Time
 	shown bool
 }
 
-func newProgress(w io.Writer, name string) *progress {
+func newProgress(w io.Writer, name, unit string) *progress {
 	w = unwrapWriter(w) // it writes only what it makes itself, and the name of a folder
 	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		w = nil
 	}
-	return &progress{w: w, name: escapeControls(name), began: time.Now()}
+	return &progress{w: w, name: escapeControls(name), unit: unit, began: time.Now()}
 }
 
 // tell shows how many cases are done, once that has taken a while.
@@ -31,7 +33,7 @@ func (p *progress) tell(done, all int) {
 		return
 	}
 	p.shown = true
-	_, _ = fmt.Fprintf(p.w, "\r%s: %d of %d resources", p.name, done, all)
+	_, _ = fmt.Fprintf(p.w, "\r%s: %d of %d %s", p.name, done, all, p.unit)
 }
 
 // end clears the line.

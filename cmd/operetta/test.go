@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/source"
@@ -31,6 +33,26 @@ components with state, reason and message, fields of the status, and a pattern f
 Only what is written is compared. A value has to be the same, a constraint such as >=3 has to
 hold, and of a list each element is compared.
 
+A test may go on in steps: somebody changes the resource, an object or an input, the operator acts
+in a cluster in memory, and want says what is there then. faults lets it die, or lose a response.
+
+  	steps: [
+  		{want: ready: true},
+  		{cr: spec: replicas: 5, want: {live: web: deployment: spec: replicas: 5, writes: updated: 1}},
+  		{delete: true, want: gone: true},
+  	]
+
+With --explore each test that passes is taken once more under many schedules: the operator dies
+after every write, a response is lost, a write is refused, its cache is behind, the next step comes
+too early, controllers are slow. Each has to end in the same state; the first that does not is
+printed with what happens in it, and --schedule plays it again.
+
+--coverage counts the components, objects, verdicts of conditions, hooks and choices of the spec that
+the tests have seen, and with -v names those that they have not.
+
+--update replaces the literals in the files of tests that want something else; constraints and the
+content of Secrets stay as they are.
+
 It is the decision that render prints and a reconcile makes. Nothing is written anywhere, and no
 cluster is needed.
 
@@ -44,12 +66,19 @@ func newTest(s streams) *cobra.Command {
 		Long:  testLong,
 		Example: `  operetta test
   operetta test -v ./cue/webapp
-  operetta test --run "ingress|autoscal" ./cue/...`,
+  operetta test --run "ingress|autoscal" ./cue/...
+  operetta test --coverage -v ./cue/webapp
+  operetta test --explore --run "rolled out" ./cue/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
 	}
 	cmd.Flags().StringVar(&o.pattern, "run", "", "run only the tests whose names match this regular expression")
 	cmd.Flags().StringVar(&o.junit, "junit", "", "file for the results in the format of JUnit, which CI systems read")
+	cmd.Flags().BoolVar(&o.explore, "explore", false, "let the operator crash, and its steps come too early, in every order, and see whether each test ends in the same state")
+	cmd.Flags().BoolVar(&o.coverage, "coverage", false, "print how much of the package the tests have seen, and with -v what they have not")
+	cmd.Flags().BoolVar(&o.update, "update", false, "write what is decided into the tests, where they want another literal")
+	cmd.Flags().IntVar(&o.bound, "bound", testcase.DefaultSchedules, "number of schedules that each test is explored with at most")
+	cmd.Flags().StringVar(&o.schedule, "schedule", "", "explore only the schedule of this name, as a failure prints it")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the tests that pass, too")
 	outputFlag(cmd, &o.output, formatText, formatJSON)
 	return cmd
@@ -62,6 +91,10 @@ const formatText = "text"
 type testOptions struct {
 	pattern, output, junit string
 	verbose                bool
+	explore, coverage      bool
+	update                 bool
+	bound                  int
+	schedule               string
 }
 
 // testedPackage is the results of the tests of one package.
@@ -70,6 +103,12 @@ type testedPackage struct {
 	// Error says why the package could not be tested, or is "".
 	Error string            `json:"error,omitempty"`
 	Tests []testcase.Result `json:"tests"`
+	// Covered are what the package can do, and whether the tests have seen it, if that was asked for.
+	Covered []testcase.Point `json:"covered,omitempty"`
+	// Explored are the tests under many schedules.
+	Explored []testcase.Exploration `json:"explored,omitempty"`
+
+	folder string
 }
 
 // run runs the tests of packages and prints what has failed.
@@ -78,18 +117,23 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--run: %w", err)}
 	}
+	if o.bound < 1 {
+		return usageError{fmt.Errorf("--bound %d is not a number of schedules", o.bound)}
+	}
+	if o.schedule != "" && !o.explore {
+		return usageError{errors.New("--schedule needs --explore")}
+	}
 	dirs, err := expand(args, "./...")
 	if err != nil {
 		return err
 	}
 	var all []testedPackage
 	for _, dir := range dirs {
-		tested, err := testFolder(ctx, dir)
+		tested, err := o.testFolder(ctx, s, dir, pattern)
 		if err != nil {
 			printLinef(s.err, "%v", err)
 			tested = testedPackage{Package: dir, Error: err.Error()}
 		}
-		tested.Tests = slices.DeleteFunc(tested.Tests, func(r testcase.Result) bool { return !pattern.MatchString(r.Name) })
 		all = append(all, tested)
 	}
 	if o.junit != "" {
@@ -108,8 +152,9 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 	return err
 }
 
-// testFolder runs the tests of the package in a folder, in a worker process. It errors with the faults of the package.
-func testFolder(ctx context.Context, dir string) (testedPackage, error) {
+// testFolder runs the tests of the package in a folder, in a worker process, and explores them if they pass. It errors
+// with the faults of the package.
+func (o testOptions) testFolder(ctx context.Context, s streams, dir string, pattern *regexp.Regexp) (testedPackage, error) {
 	snapshot, err := source.FolderWithTests(dir)
 	if err != nil {
 		return testedPackage{}, folderFault(dir, err)
@@ -118,16 +163,43 @@ func testFolder(ctx context.Context, dir string) (testedPackage, error) {
 	if err != nil {
 		return testedPackage{}, err
 	}
+	out, err := o.runTests(ctx, e, snapshot, pattern)
+	out.folder = dir
+	if err == nil && o.update && out.failed() {
+		if changed, err := updateTests(s, dir, out.Tests); err != nil || !changed {
+			return out, err
+		}
+		o.update = false // what fails now has no value that could be replaced
+		return o.testFolder(ctx, s, dir, pattern)
+	}
+	if err != nil || !o.explore || out.failed() {
+		return out, err
+	}
+	bar := newProgress(s.err, dir, "tests explored")
+	defer bar.end()
+	request := exploreRequest{Pattern: o.pattern, Bound: o.bound, Schedule: o.schedule}
+	out.Explored, err = e.explore(ctx, snapshot, request, len(out.Tests), bar.tell)
+	return out, err
+}
+
+// runTests runs the tests of a snapshot in a worker process. It errors with the faults of the package.
+func (o testOptions) runTests(ctx context.Context, e *examiner, snapshot *source.Snapshot, pattern *regexp.Regexp) (testedPackage, error) {
 	found, err := e.examine(ctx, snapshot, examineTest)
 	if err == nil {
 		err = found.Faults.OrNil()
 	}
-	return testedPackage{Package: snapshot.Name(), Tests: found.Tests}, err
+	out := testedPackage{Package: snapshot.Name(), Tests: found.Tests}
+	out.Tests = slices.DeleteFunc(out.Tests, func(r testcase.Result) bool { return !pattern.MatchString(r.Name) })
+	if o.coverage {
+		out.Covered = found.Covered
+	}
+	return out, err
 }
 
 // failed reports whether a test of the package has failed, or the package itself.
 func (p testedPackage) failed() bool {
-	return p.Error != "" || slices.ContainsFunc(p.Tests, func(r testcase.Result) bool { return len(r.Differences) > 0 })
+	return p.Error != "" || slices.ContainsFunc(p.Tests, func(r testcase.Result) bool { return len(r.Differences) > 0 }) ||
+		slices.ContainsFunc(p.Explored, failedExploration)
 }
 
 // print prints the tests that have failed, and how many there are.
@@ -148,11 +220,41 @@ func (o testOptions) print(s streams, all []testedPackage) {
 				printLinef(s.out, "      %s", d)
 			}
 		}
+		o.printExplored(s, p.folder, p)
+		o.printCovered(s, p)
 	}
 	printLinef(s.out, "%d passed, %d failed", passed, failed)
+	if o.explore {
+		printLinef(s.out, "%s", exploredSummary(all))
+	}
 	if passed+failed == 0 && o.pattern != "" {
 		printLinef(s.err, "operetta: no test has a name that matches %q", o.pattern)
 	}
+}
+
+// printCovered prints how much of a package the tests have seen.
+func (o testOptions) printCovered(s streams, p testedPackage) {
+	if len(p.Covered) == 0 {
+		return
+	}
+	var shares []string
+	for _, kind := range testcase.PointKinds {
+		if covered, all := testcase.Share(p.Covered, kind); all > 0 {
+			shares = append(shares, fmt.Sprintf("%d of %d %s", covered, all, coveredNouns[kind]))
+		}
+	}
+	printLinef(s.out, "%s: %s", p.Package, strings.Join(shares, ", "))
+	for _, point := range p.Covered {
+		if !point.Covered && o.verbose {
+			printLinef(s.out, "never %s", testcase.Difference{Position: point.At, Message: point.String()})
+		}
+	}
+}
+
+// coveredNouns say what is counted of each kind.
+var coveredNouns = map[testcase.PointKind]string{
+	testcase.PointComponent: "components", testcase.PointObject: "objects", testcase.PointPredicate: "verdicts", testcase.PointHook: "hooks",
+	testcase.PointBranch: "choices of the spec",
 }
 
 // runTests runs the tests of a package in this process.
@@ -165,7 +267,7 @@ func runTests(snapshot *source.Snapshot) finding {
 	}
 	p, err := compile(snapshot.WithoutTests())
 	if err == nil {
-		f.Tests, err = testcase.Run(context.Background(), p, testcase.Read(withTests))
+		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, testcase.Read(withTests))
 	}
 	f.Faults = truncateFaults(faultsOf(err))
 	return f

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/xml"
+	"slices"
 	"strings"
 )
 
@@ -48,6 +50,15 @@ func junitOf(all []testedPackage) []byte {
 			}
 			if len(lines) > 0 {
 				c.Failure = &junitFailure{Message: lines[0], Text: strings.Join(lines, "\n")}
+				suite.Failures++
+			}
+			suite.Cases = append(suite.Cases, c)
+		}
+		for _, e := range p.Explored {
+			suite.Tests++
+			c := junitCase{Package: p.Package, Name: e.Name + " (explored)", File: e.Position.File, Line: e.Position.Line}
+			if failedExploration(e) {
+				c.Failure = &junitFailure{Message: cmp.Or(e.Error, e.Schedule), Text: strings.Join(slices.Concat(e.Differences, e.Trace), "\n")}
 				suite.Failures++
 			}
 			suite.Cases = append(suite.Cases, c)

@@ -181,7 +181,7 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 		if err != nil {
 			return err
 		}
-		bar := newProgress(s.err, dir)
+		bar := newProgress(s.err, dir, "resources")
 		report, err := e.cases(ctx, snapshot, v.bound, scopes, bar.tell)
 		bar.end()
 		switch {

@@ -24,7 +24,7 @@ import (
 
 // A package can drive the CUE evaluator into endless recursion or an endless loop. A Go program
 // cannot survive the first and cannot interrupt the second, so a new package is first examined by a
-// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY TIME SCOPES BOUND`. The
+// worker process, which may die: this binary, started again as `operetta worker MODE MEMORY TIME SCOPES EXTRA`. The
 // worker gets the files of the package on its standard input, reads no files itself, and answers
 // with one finding in JSON. The parent then loads the same snapshot that the worker examined.
 
@@ -41,6 +41,8 @@ const (
 	examineTest = "test"
 	// examineCases runs the package for many resources in memory.
 	examineCases = "cases"
+	// examineExplore takes the steps of tests under many schedules.
+	examineExplore = "explore"
 )
 
 // A finding is the result of examining one package.
@@ -57,6 +59,10 @@ type finding struct {
 	Untranslated fault.Faults `json:"untranslated,omitempty"`
 	// Tests are the results of the tests of the package.
 	Tests []testcase.Result `json:"tests,omitempty"`
+	// Covered are what the package can do, and whether the tests have seen it.
+	Covered []testcase.Point `json:"covered,omitempty"`
+	// Explored are the tests under many schedules, if the mode asks for it.
+	Explored []testcase.Exploration `json:"explored,omitempty"`
 	// Check is what the package does for many resources, if the mode asks for it.
 	Check *check.Report `json:"check,omitempty"`
 	// Unknown are questions about kinds that only a cluster knows.
@@ -77,7 +83,7 @@ const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:    "worker {check|crd|all|report|rights|test|cases} MEMORY TIME SCOPES [BOUND]",
+		Use:    "worker {check|crd|all|report|rights|test|cases|explore} MEMORY TIME SCOPES [EXTRA]",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
 		Args:   usageArgs(cobra.RangeArgs(4, 5)),
@@ -94,8 +100,11 @@ func newWorker(s streams) *cobra.Command {
 				return err
 			}
 			go worker.ExitWithParent(s.in)
-			if args[0] == examineCases {
+			switch args[0] {
+			case examineCases:
 				return runCases(s, snapshot, decodeScopes(args[3]), l, args[4:])
+			case examineExplore:
+				return runExplore(s, snapshot, l, args[4:])
 			}
 			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3])))
 		},

@@ -10,6 +10,7 @@ import (
 
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
+	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
@@ -129,7 +130,7 @@ func (r *Report) count(c *cover, selections []selection) {
 type checker struct {
 	program *program.Program
 	// evaluator evaluates the program.
-	evaluator *remembering
+	evaluator *dryrun.Remembering
 	server    *conform.Server
 	options   Options
 	*maker
@@ -170,7 +171,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if n == nil {
 		return nil, "no value can be made up for a required field of the spec"
 	}
-	c = &checker{program: p, evaluator: newRemembering(p), server: server, options: o, maker: newMaker(p, n, s.branches), known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}}
+	c = &checker{program: p, evaluator: dryrun.NewRemembering(p), server: server, options: o, maker: newMaker(p, n, s.branches), known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}}
 	if _, err := c.server.Admit(c.make(make(selection, len(s.branches))).resource, nil); err != nil {
 		return nil, "the simplest resource that could be made up does not satisfy the schema: " + err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
@@ -46,10 +47,15 @@ type operator struct {
 // prints the same each time: one component after another, the time of a clock, and no random
 // salts. Nothing records events.
 func newOperator(p *program.Program, c *clock, r *reconcile.Reconciler) operator {
-	r.Kind, r.Recorder, r.Parallel = p.GroupVersionKind(), noEvents{}, 1
+	complete(r, p.GroupVersionKind(), c)
+	return operator{r, p, c}
+}
+
+// complete completes a reconciler of a kind.
+func complete(r *reconcile.Reconciler, kind schema.GroupVersionKind, c *clock) {
+	r.Kind, r.Recorder, r.Parallel = kind, noEvents{}, 1
 	r.Now = func() time.Time { return c.now }
 	r.NewSalt = func() string { return program.FixedSalt }
-	return operator{r, p, c}
 }
 
 // reconcile reconciles a resource once. It returns when to do so again without a change, or 0.

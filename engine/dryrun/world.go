@@ -26,19 +26,18 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/faulty"
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
-	"operetta.dev/engine/status"
 )
 
 // World is a cluster in memory with operators. It is for one goroutine.
@@ -48,9 +47,15 @@ type World struct {
 
 	operators   []operator
 	definitions *definitions
+	// operators read and write through seen, where their writes can fail.
+	seen *faulty.Cluster
+	// controllers says when the simulated controllers act.
+	controllers Controllers
+	afterWrite  func()
+	restarts    int
 	watch       *memory.Watch
-	// seen are the custom resources that were reconciled before, by their kind.
-	seen map[schema.GroupKind]sets.Set[types.NamespacedName]
+	// known are the custom resources that were reconciled before, by their kind.
+	known map[schema.GroupKind]sets.Set[types.NamespacedName]
 	// settled says that the simulated controllers have nothing to do until something is written.
 	settled bool
 	steps   int
@@ -61,12 +66,14 @@ type World struct {
 // need their namespaces. The operators are configured by a ConfigMap, if it names one that
 // is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
-	w := &World{Cluster: memory.New(), clock: clock{time.Unix(0, 0).UTC()}, seen: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
+	w := &World{Cluster: memory.New(), clock: clock{time.Unix(0, 0).UTC()}, known: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
 	w.Cluster.Refuse(w.definitions.refuse)
 	w.Cluster.Validate()
 	w.Cluster.Namespaces(always...)
 	w.watch = w.Cluster.Watch()
+	w.seen = faulty.New(knownKinds{w.Cluster}, w.Cluster)
+	w.seen.AfterWrite(w.wrote)
 	w.Cluster.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 	for _, p := range programs {
 		kind := p.GroupVersionKind().GroupKind()
@@ -75,13 +82,18 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 			scope = cluster.ClusterScoped
 		}
 		w.Cluster.Serve(kind, scope)
-		w.seen[kind] = sets.New[types.NamespacedName]()
-		w.operators = append(w.operators, newOperator(p, &w.clock, &reconcile.Reconciler{
-			Resources: w.Cluster, Cluster: knownKinds{w.Cluster}, Patches: w.Cluster, ConfigMap: config,
-			Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return w.Serves(k), nil },
-		}))
+		w.known[kind] = sets.New[types.NamespacedName]()
+		w.operators = append(w.operators, newOperator(p, &w.clock, w.reconciler(config)))
 	}
 	return w
+}
+
+// reconciler returns the reconciler of a new process.
+func (w *World) reconciler(config types.NamespacedName) *reconcile.Reconciler {
+	return &reconcile.Reconciler{
+		Resources: w.seen, Cluster: w.seen, Patches: w.seen, ConfigMap: config,
+		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return w.Serves(k), nil },
+	}
 }
 
 // EvaluateWith lets another evaluator of the same package evaluate its resources, such as one that remembers.
@@ -201,19 +213,6 @@ func (w *World) Delete(ref cluster.Ref) error {
 	return w.Cluster.Remove(ref, u.GetUID())
 }
 
-// Ready reports whether a resource is ready, and returns the reason and message of the condition.
-func (w *World) Ready(ref cluster.Ref) (bool, string) {
-	u := w.Get(ref)
-	if u == nil {
-		return false, "it does not exist"
-	}
-	reported, _, _ := unstructured.NestedMap(u.Object, "status")
-	if c := status.Condition(reported, status.ConditionReady); c != nil {
-		return c.Status == metav1.ConditionTrue, c.Reason + ": " + c.Message
-	}
-	return false, "nothing is known of it"
-}
-
 const (
 	// maxRounds ends the run of a package whose objects change with every reconcile.
 	maxRounds = 500
@@ -233,6 +232,9 @@ func (w *World) Run(ctx context.Context, show func(Step)) error {
 		moved, next := w.round(ctx, show)
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if !moved && w.controllers == ActAtRest {
+			moved = len(w.playAll()) > 0
 		}
 		switch {
 		case moved:
@@ -282,19 +284,19 @@ func (w *World) round(ctx context.Context, show func(Step)) (moved bool, next ti
 // that are gone or that only a patch names, because their reconcile tells the patches.
 func (w *World) keys(o operator) []types.NamespacedName {
 	kind := o.Kind.GroupKind()
-	seen := w.seen[kind]
+	known := w.known[kind]
 	for _, ref := range w.Cluster.Refs() {
 		if ref.GroupKind() == kind {
-			seen.Insert(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+			known.Insert(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		}
 	}
 	patches, _ := w.Cluster.ListLive(context.Background(), cluster.Selection{Kind: patch.Kind}) // it never errors
 	for _, u := range patches {
 		if p := patch.Parse(u); p.Target.GroupKind == kind {
-			seen.Insert(types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name})
+			known.Insert(types.NamespacedName{Namespace: p.Namespace, Name: p.Target.Name})
 		}
 	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(known), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // step reconciles one resource, and lets the simulated controllers act on what was written. It
@@ -313,59 +315,17 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 		}
 	}
 	w.settled = w.settled && len(changes)+len(written) == 0
-	if !w.settled {
-		w.play()
-		for _, e := range w.watch.Next() {
-			step.Played = append(step.Played, e.Ref)
-		}
+	if !w.settled && w.controllers != ActAtRest && w.controllers != ActNever {
+		step.Played = w.playAll()
 		w.settled = len(step.Played) == 0
+	}
+	if w.seen.Dead() {
+		w.restart()
 	}
 	if u := w.Get(step.Resource); u != nil {
 		step.Status, _, _ = unstructured.NestedMap(u.Object, "status")
 	}
 	return step, len(written)+len(step.Played) > 0, wait
-}
-
-// allReady reports whether every resource is ready.
-func (w *World) allReady() bool {
-	for _, ref := range w.Cluster.Refs() {
-		if ready, _ := w.Ready(ref); w.Serves(ref.GroupKind()) && !ready {
-			return false
-		}
-	}
-	return true
-}
-
-// A Part is one component of a resource, with those of its objects that exist.
-type Part struct {
-	Name    string
-	Objects []cluster.Ref
-}
-
-// Owned returns the objects in the inventory of a resource that exist, by component.
-func (w *World) Owned(ref cluster.Ref) []Part {
-	u := w.Get(ref)
-	if u == nil {
-		return nil
-	}
-	groups, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory")
-	inventory, err := ownership.Decode(groups)
-	if err != nil {
-		return nil
-	}
-	var out []Part
-	for _, g := range inventory {
-		p := Part{Name: g.Component}
-		for _, e := range g.Objects {
-			if r := e.Ref(ref.Namespace); w.Get(r) != nil {
-				p.Objects = append(p.Objects, r)
-			}
-		}
-		if len(p.Objects) > 0 {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // Serves reports whether a kind is that of one of the packages.

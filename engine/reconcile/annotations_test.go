@@ -23,14 +23,14 @@ func annotate(t *testing.T, m *memory.Cluster, key, value string) {
 }
 
 // settled is a resource that has become ready.
-func settled(t *testing.T) *faulty {
+func settled(t *testing.T) *disturbed {
 	t.Helper()
 	_, c := liveThrough(t, loadShop(t), workload{{}}, fault{})
 	return c
 }
 
 // crStatus returns the resource's status.
-func crStatus(t *testing.T, c *faulty) map[string]any {
+func crStatus(t *testing.T, c *disturbed) map[string]any {
 	t.Helper()
 	cr := read(t, c.Cluster, cluster.Ref{GroupVersionKind: shopKind, Namespace: shopKey.Namespace, Name: shopKey.Name})
 	s, _, _ := unstructured.NestedMap(cr.Object, "status")

@@ -1,43 +1,11 @@
 package reconcile_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/cluster"
 )
-
-// frozen is a cluster and store whose cache stands still for some steps: Get
-// answers what was there when the freeze began, Read and writes are live.
-type frozen struct {
-	*faulty
-	view map[cluster.Ref]*unstructured.Unstructured
-}
-
-// freeze makes the cache stand still.
-func (f *frozen) freeze(t *testing.T) {
-	t.Helper()
-	f.view = map[cluster.Ref]*unstructured.Unstructured{}
-	for _, ref := range f.Refs() {
-		f.view[ref.Identity()] = read(t, f.Cluster, ref)
-	}
-}
-
-// thaw lets the cache catch up.
-func (f *frozen) thaw() { f.view = nil }
-
-func (f *frozen) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
-	if f.view == nil {
-		return f.faulty.GetCached(ctx, ref)
-	}
-	if u := f.view[ref.Identity()]; u != nil {
-		return u.DeepCopy(), nil
-	}
-	return nil, nil
-}
 
 // TestB1ReadsOfAFrozenCacheDoNoHarm is B1: the cache stands still for 1, 3 or 10
 // steps, from each step of a workload on, and each object is created and deleted as
@@ -80,17 +48,15 @@ func (s scene) sweepFrozen(t *testing.T, all map[string]workload) {
 func (s scene) liveFrozen(t *testing.T, w workload, from, steps int) outcome {
 	t.Helper()
 	c := s.open(t, fault{})
-	f := &frozen{faulty: c}
 	process := s.start(c)
-	process.shops.Cluster, process.shops.Resources = f, f
 	for _, spec := range w {
 		act(t, c.Cluster, spec)
 		for i := range 40 {
 			if i == from {
-				f.freeze(t)
+				c.seen.FreezeCache()
 			}
 			if i == from+steps {
-				f.thaw()
+				c.seen.ThawCache()
 			}
 			before := len(c.Changes())
 			err := process.step(t)

@@ -169,7 +169,7 @@ func TestA1A2HooksSurviveACrashAfterEveryWrite(t *testing.T) {
 	if left, _ := s.liveThrough(t, hookedWorkloads["W4 delete"], fault{}); len(left.State) != 0 {
 		t.Fatalf("left behind without any fault: %v", left.State)
 	}
-	s.sweep(t, hookedWorkloads, func(t *testing.T, c *faulty) {
+	s.sweep(t, hookedWorkloads, func(t *testing.T, c *disturbed) {
 		t.Helper()
 		backupComesFirst(t, c.Changes())
 	})

@@ -68,7 +68,7 @@ func expectPatch(t *testing.T, m *memory.Cluster, name, reason string) {
 }
 
 // patchable is a settled resource whose cluster serves patches.
-func patchable(t *testing.T) (*evaluate.Evaluator, *faulty, *reconcile.Reconciler) {
+func patchable(t *testing.T) (*evaluate.Evaluator, *disturbed, *reconcile.Reconciler) {
 	t.Helper()
 	p, c := loadShop(t), settled(t)
 	c.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
@@ -78,7 +78,7 @@ func patchable(t *testing.T) (*evaluate.Evaluator, *faulty, *reconcile.Reconcile
 }
 
 // step takes the resource so many steps, and returns what was written by them.
-func step(t *testing.T, p *evaluate.Evaluator, c *faulty, l *reconcile.Reconciler, times int) []string {
+func step(t *testing.T, p *evaluate.Evaluator, c *disturbed, l *reconcile.Reconciler, times int) []string {
 	t.Helper()
 	before := len(c.Changes())
 	for range times {
@@ -95,7 +95,7 @@ func step(t *testing.T, p *evaluate.Evaluator, c *faulty, l *reconcile.Reconcile
 
 var threeReplicas = map[string]any{"spec": map[string]any{"replicas": int64(3)}}
 
-func replicas(t *testing.T, c *faulty) int64 {
+func replicas(t *testing.T, c *disturbed) int64 {
 	t.Helper()
 	n, _, _ := unstructured.NestedInt64(objects(t, c.Cluster, "Deployment")[0].Object, "spec", "replicas")
 	return n
@@ -157,19 +157,19 @@ func TestANewPatchOfAResourceThatIsNotRolledOut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		why    string
-		stop   func(*testing.T, *faulty)
+		stop   func(*testing.T, *disturbed)
 		reason string
 	}{
 		"paused": {
 			"a person has said that nothing is to be changed",
-			func(t *testing.T, c *faulty) {
+			func(t *testing.T, c *disturbed) {
 				t.Helper()
 				annotate(t, c.Cluster, reconcile.AnnotationPaused, "true")
 			}, "TargetPaused",
 		},
 		"invalid": {
 			"nothing is rendered for a spec that is wrong",
-			func(t *testing.T, c *faulty) {
+			func(t *testing.T, c *disturbed) {
 				t.Helper()
 				act(t, c.Cluster, map[string]any{"size": "many"})
 			}, "NotRendered",

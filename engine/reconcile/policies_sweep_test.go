@@ -154,15 +154,15 @@ func TestA1A2PoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
 	if want := []string{"ConfigMap default/boss", "ConfigMap default/shop-kept", "ConfigMap default/store-kept"}; !slices.Equal(names, want) {
 		t.Fatalf("left behind without any fault: %v, want %v", names, want)
 	}
-	for verb, n := range c.verbs {
+	for verb, n := range c.seen.Verbs() {
 		t.Logf("%s: %d", verb, n)
 	}
 	for _, verb := range []string{"apply", "replace", "delete", "status", "finalizers"} {
-		if c.verbs[verb] == 0 {
+		if c.seen.Verbs()[verb] == 0 {
 			t.Errorf("nothing is written by %s: the sweep shows nothing", verb)
 		}
 	}
-	if _, c := s.liveThrough(t, treatedWorkloads["W2 hand over"], fault{}); c.verbs["relinquish"] == 0 {
+	if _, c := s.liveThrough(t, treatedWorkloads["W2 hand over"], fault{}); c.seen.Verbs()["hand over"] == 0 {
 		t.Error("nothing is relinquished: the sweep shows nothing")
 	}
 	s.sweep(t, treatedWorkloads)

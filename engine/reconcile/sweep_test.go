@@ -143,12 +143,12 @@ type scene struct {
 }
 
 // liveThrough lives through a workload with a fault, and returns what came of it.
-func liveThrough(t *testing.T, p *evaluate.Evaluator, w workload, f fault) (outcome, *faulty) {
+func liveThrough(t *testing.T, p *evaluate.Evaluator, w workload, f fault) (outcome, *disturbed) {
 	t.Helper()
 	return scene{program: p}.liveThrough(t, w, f)
 }
 
-func (s scene) liveThrough(t *testing.T, w workload, f fault) (outcome, *faulty) {
+func (s scene) liveThrough(t *testing.T, w workload, f fault) (outcome, *disturbed) {
 	t.Helper()
 	c := s.open(t, f)
 	for i, spec := range w {
@@ -167,9 +167,9 @@ func (s scene) decided(o outcome) map[string]any {
 }
 
 // open returns the cluster of a scene.
-func (s scene) open(t *testing.T, f fault) *faulty {
+func (s scene) open(t *testing.T, f fault) *disturbed {
 	t.Helper()
-	c := &faulty{Cluster: memory.New(), fault: f, verbs: map[string]int{}}
+	c := newDisturbed(f)
 	c.Serve(shopKind.GroupKind(), cluster.Namespaced)
 	c.Serve(partKind.GroupKind(), cluster.Namespaced)
 	if s.set != nil {
@@ -179,7 +179,7 @@ func (s scene) open(t *testing.T, f fault) *faulty {
 }
 
 // settle lives through a scene of one package alone.
-func settle(t *testing.T, c *faulty, p *evaluate.Evaluator, last bool) {
+func settle(t *testing.T, c *disturbed, p *evaluate.Evaluator, last bool) {
 	t.Helper()
 	scene{program: p}.settle(t, c, last)
 }
@@ -187,20 +187,20 @@ func settle(t *testing.T, c *faulty, p *evaluate.Evaluator, last bool) {
 // settle steps until nothing changes any more, as the queue does: an error is
 // tried again, and a dead process is started anew, at once or for the next thing
 // that the person does.
-func (s scene) settle(t *testing.T, c *faulty, last bool) {
+func (s scene) settle(t *testing.T, c *disturbed, last bool) {
 	t.Helper()
-	if c.dead {
-		c.restart()
+	if c.seen.Dead() {
+		c.seen.Restart()
 	}
 	process := s.start(c)
 	for range 80 {
 		before := len(c.Changes())
 		err := process.step(t)
-		if c.dead && c.fault.away && !last {
+		if c.seen.Dead() && c.fault.away && !last {
 			return
 		}
-		if c.dead {
-			c.restart()
+		if c.seen.Dead() {
+			c.seen.Restart()
 			process = s.start(c)
 			continue
 		}
@@ -225,12 +225,12 @@ func (s scene) control(t *testing.T, m *memory.Cluster) {
 // A process runs the operators of a scene.
 type process struct {
 	scene
-	cluster      *faulty
+	cluster      *disturbed
 	shops, parts *reconcile.Reconciler
 }
 
 // start starts a new process.
-func (s scene) start(c *faulty) *process {
+func (s scene) start(c *disturbed) *process {
 	p := &process{scene: s, cluster: c, shops: newLife(c), parts: newLife(c)}
 	p.parts.Kind = partKind
 	return p
@@ -253,10 +253,10 @@ func (p *process) step(t *testing.T) error {
 
 // newLife is the engine of a new process. Its clock jumps, so that no progress is
 // held back, and its writes have the same order every time.
-func newLife(c *faulty) *reconcile.Reconciler {
+func newLife(c *disturbed) *reconcile.Reconciler {
 	now := time.Unix(0, 0)
 	return &reconcile.Reconciler{
-		Kind: shopKind, Resources: c, Cluster: c, Recorder: quiet{}, Parallel: 1,
+		Kind: shopKind, Resources: c.seen, Cluster: c.seen, Recorder: quiet{}, Parallel: 1,
 		Subsystem: func(_ context.Context, k schema.GroupKind) (bool, error) { return k == partKind.GroupKind(), nil },
 		Now: func() time.Time {
 			now = now.Add(time.Minute)
@@ -333,15 +333,15 @@ func TestA1A2SurvivesACrashAfterEveryWrite(t *testing.T) {
 
 // sweep lives through workloads with a crash after each write, and with the response
 // of each write lost.
-func (s scene) sweep(t *testing.T, all map[string]workload, oracles ...func(t *testing.T, c *faulty)) {
+func (s scene) sweep(t *testing.T, all map[string]workload, oracles ...func(t *testing.T, c *disturbed)) {
 	t.Helper()
 	for name, w := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want, undisturbed := s.liveThrough(t, w, fault{})
-			t.Logf("%d writes, %d plans", undisturbed.total, 2*undisturbed.total)
-			for k := 1; k <= undisturbed.total; k += stride {
-				for _, f := range []fault{{crashAfter: []int{k}}, {loseAt: k}} {
+			t.Logf("%d writes, %d plans", undisturbed.seen.Writes(), 2*undisturbed.seen.Writes())
+			for k := 1; k <= undisturbed.seen.Writes(); k += stride {
+				for _, f := range []fault{crashAfter(k), loseAt(k)} {
 					t.Run(f.String(), func(t *testing.T) {
 						got, c := s.liveThrough(t, w, f)
 						if diff := cmp.Diff(want, got); diff != "" {
@@ -376,8 +376,9 @@ func (s scene) sweepAway(t *testing.T, all map[string]workload) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want, undisturbed := s.liveThrough(t, w, fault{})
-			for k := 1; k <= undisturbed.total; k += stride {
-				f := fault{crashAfter: []int{k}, away: true}
+			for k := 1; k <= undisturbed.seen.Writes(); k += stride {
+				f := crashAfter(k)
+				f.away = true
 				t.Run(f.String(), func(t *testing.T) {
 					got, _ := s.liveThrough(t, w, f)
 					if diff := cmp.Diff(s.decided(want), s.decided(got)); diff != "" {
@@ -395,9 +396,9 @@ func TestA4SurvivesASecondCrash(t *testing.T) {
 	p := loadShop(t)
 	w := workloads["W4 delete while it rolls out"]
 	want, undisturbed := liveThrough(t, p, w, fault{})
-	for k := 1; k <= undisturbed.total; k += stride {
+	for k := 1; k <= undisturbed.seen.Writes(); k += stride {
 		for j := 1; j <= 6; j++ {
-			f := fault{crashAfter: []int{k, j}}
+			f := crashAfter(k, j)
 			t.Run(f.String(), func(t *testing.T) {
 				t.Parallel()
 				got, _ := liveThrough(t, p, w, f)

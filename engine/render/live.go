@@ -67,11 +67,11 @@ func configured(in Input) types.NamespacedName {
 }
 
 // configure puts the operator's configuration into the cluster, as an administrator writes it.
-func (v *view) configure(p *program.Program) error {
-	if v.in.Config == nil {
+func (v *view) configure(p *program.Program, config map[string]any) error {
+	if config == nil {
 		return nil
 	}
-	text, err := json.Marshal(v.in.Config) // JSON is YAML
+	text, err := json.Marshal(config) // JSON is YAML
 	if err != nil {
 		return fmt.Errorf("the configuration: %w", err)
 	}

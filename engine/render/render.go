@@ -6,8 +6,6 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
@@ -60,9 +58,9 @@ type Output struct {
 	Status map[string]any
 	// Redactor knows the Secrets that were read, for whatever else the caller prints.
 	Redactor *redact.Redactor
-	// Session is what the package was evaluated with last, and Rollout what that came to.
-	Session program.Session
-	Rollout program.Rollout
+	// Evaluated is what the package was evaluated with last, and Rollout what that came to.
+	Evaluated program.Session
+	Rollout   program.Rollout
 }
 
 // Object is a rendered object and the component that it belongs to.
@@ -123,32 +121,13 @@ func inNamespace(manifest map[string]any, namespace string) map[string]any {
 // Render decides about one custom resource as a reconcile would. Faults of the resource and of the
 // package are in the Output; it errors only if the decision itself fails.
 func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
-	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}, evaluates: &recorder{Program: p}}
-	v.world.EvaluateWith(p.GroupVersionKind().GroupKind(), v.evaluates)
-	if err := v.configure(p); err != nil {
-		return Output{}, err
-	}
-	if err := v.fill(p); err != nil {
-		return Output{}, err
-	}
-	for {
-		d, err := v.world.Decide(ctx, v.resource)
-		if err != nil {
-			return Output{}, err
-		}
-		again, err := v.place(d)
-		if err != nil {
-			return Output{}, d.Redactor.Error(err)
-		}
-		if !again {
-			return v.output(d), nil
-		}
-	}
+	_, out, err := Open(ctx, p, in)
+	return out, err
 }
 
 // output returns the last decision.
 func (v *view) output(d reconcile.Decision) Output {
-	out := Output{CR: v.cr.Object, Redactor: d.Redactor, Session: v.evaluates.last, Rollout: d.Rollout}
+	out := Output{CR: v.cr.Object, Redactor: d.Redactor, Evaluated: v.evaluates.last, Rollout: d.Rollout}
 	if invalid := d.Rollout.Invalid; len(invalid) > 0 {
 		out.Invalid = redacted(d, invalid)
 		return out

@@ -19,6 +19,8 @@ const maxShown = 200
 // A comparison finds where something is not as it is wanted.
 type comparison struct {
 	redactor *redact.Redactor
+	// prefix is what the paths of differences begin with.
+	prefix string
 	// secrets are the paths of the content of Secrets.
 	secrets map[string]bool
 	found   []Difference
@@ -26,7 +28,14 @@ type comparison struct {
 
 // addf adds a difference, with secrets masked.
 func (c *comparison) addf(at fault.Position, path, format string, args ...any) {
-	c.found = append(c.found, Difference{Position: at, Path: path, Message: c.redactor.Text(fmt.Sprintf(format, args...))})
+	text := c.redactor.Text(fmt.Sprintf(format, args...))
+	switch {
+	case path != "":
+		path = c.prefix + path
+	case c.prefix != "":
+		text = strings.TrimSuffix(c.prefix, ".") + ": " + text
+	}
+	c.found = append(c.found, Difference{Position: at, Path: path, Message: text})
 }
 
 // compare compares a value with what is wanted at a path. Of a struct, only the wanted fields have to be there.
@@ -76,6 +85,7 @@ func (c *comparison) compareList(path cue.Path, want cue.Value, got any) {
 	open := want.LookupPath(cue.MakePath(cue.AnyIndex)).Exists()
 	if n > len(have) || n < len(have) && !open {
 		c.addf(program.PositionOf(want), path.String(), "want %d elements, got %d: %s", n, len(have), c.value(path, have))
+		c.found[len(c.found)-1].Got = c.replacement(path, have)
 	}
 }
 
@@ -98,6 +108,16 @@ func (c *comparison) compareScalar(path cue.Path, want cue.Value, got any) {
 // differs adds that a value is not as it is wanted.
 func (c *comparison) differs(path cue.Path, want cue.Value, got any) {
 	c.addf(program.PositionOf(want), path.String(), "want %s, got %s", c.wanted(path, want), c.value(path, got))
+	c.found[len(c.found)-1].Got = c.replacement(path, got)
+}
+
+// replacement returns a value that may be written into a test, or nil.
+func (c *comparison) replacement(path cue.Path, got any) []byte {
+	data, err := json.Marshal(got)
+	if err != nil || c.secret(path) || c.redactor.Text(string(data)) != string(data) {
+		return nil
+	}
+	return data
 }
 
 // wanted returns what is wanted as a text, without the content of Secrets.

@@ -2,7 +2,8 @@ package testcase
 
 import (
 	"fmt"
-	"regexp"
+	"maps"
+	"slices"
 
 	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -38,72 +39,73 @@ func Read(p *program.Program) []Test {
 	return out
 }
 
+// state is what people and controllers write, in given and in steps.
+type state struct {
+	CR     map[string]any                       `json:"cr"`
+	Live   map[string]map[string]map[string]any `json:"live"`
+	Others map[string]map[string]any            `json:"others"`
+	Config map[string]any                       `json:"config"`
+}
+
 // given returns what the operator finds. It errors with Faults where a value is not concrete.
 func (t Test) given(p *program.Program) (render.Input, error) {
-	var given struct {
-		CR     map[string]any                       `json:"cr"`
-		Live   map[string]map[string]map[string]any `json:"live"`
-		Others map[string]map[string]any            `json:"others"`
-		Config map[string]any                       `json:"config"`
+	var given state
+	if err := decode("given", t.value.LookupPath(cue.ParsePath("given")), &given); err != nil {
+		return render.Input{}, err
 	}
-	v := t.value.LookupPath(cue.ParsePath("given"))
-	if err := v.Validate(cue.Concrete(true)); err != nil {
-		return render.Input{}, fault.Of(err, v)
+	in := render.Input{CR: Completed(p, given.CR), Live: given.Live, Config: given.Config}
+	if steps, err := t.steps(); err == nil && slices.ContainsFunc(steps, func(s step) bool { return s.Config != nil }) && in.Config == nil {
+		in.Config = map[string]any{} // so that the operator looks for it
 	}
-	data, err := v.MarshalJSON()
-	if err != nil {
-		return render.Input{}, fmt.Errorf("given: %w", err)
-	}
-	if err := json.Unmarshal(data, &given); err != nil {
-		return render.Input{}, fmt.Errorf("given: %w", err)
-	}
-	in := render.Input{CR: completed(p, given.CR), Live: given.Live, Config: given.Config}
-	fields, err := t.value.LookupPath(cue.ParsePath("given.others")).Fields()
-	for err == nil && fields.Next() {
-		in.Manifests = append(in.Manifests, given.Others[fields.Selector().Unquoted()])
+	for _, name := range fieldNames(t.value.LookupPath(cue.ParsePath("given.others"))) {
+		in.Manifests = append(in.Manifests, given.Others[name])
 	}
 	return in, nil
 }
 
-// completed returns a custom resource with what identifies it.
-func completed(p *program.Program, cr map[string]any) map[string]any {
-	if cr == nil {
-		cr = map[string]any{}
+// decode decodes a concrete value. It errors with Faults where it is not concrete.
+func decode(what string, v cue.Value, into any) error {
+	if err := v.Validate(cue.Concrete(true)); err != nil {
+		return fault.Of(err, v)
 	}
+	data, err := v.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// fieldNames returns the names of the fields of a struct in the order in which they are written.
+func fieldNames(v cue.Value) []string {
+	var out []string
+	fields, err := v.Fields()
+	for err == nil && fields.Next() {
+		out = append(out, fields.Selector().Unquoted())
+	}
+	return out
+}
+
+// Completed returns a custom resource with what identifies it, where it has not. It does not change the argument.
+func Completed(p *program.Program, cr map[string]any) map[string]any {
+	out := map[string]any{}
+	maps.Copy(out, cr)
 	apiVersion, kind := p.GroupVersionKind().ToAPIVersionAndKind()
-	setDefault(cr, "apiVersion", apiVersion)
-	setDefault(cr, "kind", kind)
-	setDefault(cr, "metadata", map[string]any{})
-	if metadata, ok := cr["metadata"].(map[string]any); ok {
+	setDefault(out, "apiVersion", apiVersion)
+	setDefault(out, "kind", kind)
+	setDefault(out, "metadata", map[string]any{})
+	if metadata, ok := out["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
 		setDefault(metadata, "name", "example")
+		out["metadata"] = metadata
 	}
-	return cr
+	return out
 }
 
 func setDefault(in map[string]any, key string, value any) {
 	if _, set := in[key]; !set {
 		in[key] = value
 	}
-}
-
-// wantedError returns the expression that a fault has to match, and nil if there may be none.
-func (t Test) wantedError() (*regexp.Regexp, error) {
-	v := t.want("error")
-	if !v.Exists() {
-		return nil, nil
-	}
-	text, err := v.String()
-	if err != nil {
-		return nil, fmt.Errorf("want.error: %w", err)
-	}
-	out, err := regexp.Compile(text)
-	if err != nil {
-		return nil, fmt.Errorf("want.error: %w", err)
-	}
-	return out, nil
-}
-
-// want returns a part of what is wanted.
-func (t Test) want(part string) cue.Value {
-	return t.value.LookupPath(cue.MakePath(cue.Str("want"), cue.Str(part)))
 }

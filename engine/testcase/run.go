@@ -2,7 +2,9 @@ package testcase
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -31,69 +33,61 @@ type Difference struct {
 	Path string `json:"path,omitempty"`
 	// Message says what differs, with secrets masked.
 	Message string `json:"message"`
+	// Got is the value that is decided, or nil if nothing takes its place in the test, or if it has a secret.
+	Got json.RawMessage `json:"got,omitempty"`
 }
 
-// Run runs tests of a package one after the other. It errors when the context ends; what is wrong with a
-// test is in its result.
-func Run(ctx context.Context, p *program.Program, tests []Test) ([]Result, error) {
+// Run runs tests of a package one after the other, and returns also what they have covered of it. It errors when the
+// context ends; what is wrong with a test is in its result.
+func Run(ctx context.Context, p *program.Program, tests []Test) ([]Result, []Point, error) {
 	out := make([]Result, 0, len(tests))
+	covered := newCoverage(p)
 	for _, t := range tests {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		out = append(out, Result{Name: t.Name, Position: t.Position, Differences: t.run(ctx, p)})
+		out = append(out, Result{Name: t.Name, Position: t.Position, Differences: t.run(ctx, p, covered)})
 	}
-	return out, nil
+	return out, covered.all(p), nil
 }
 
 // run returns what is decided otherwise than the test wants.
-func (t Test) run(ctx context.Context, p *program.Program) []Difference {
+func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []Difference {
 	in, err := t.given(p)
 	if err != nil {
 		return t.wrong(err)
 	}
-	pattern, err := t.wantedError()
+	steps, err := t.steps()
 	if err != nil {
 		return t.wrong(err)
 	}
-	out, err := render.Render(ctx, p, in)
+	session, out, err := render.Open(ctx, p, in)
 	if err != nil {
 		return t.wrong(err)
 	}
+	covered.see(out)
 	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out)}
-	faults := slices.Concat(out.Invalid, out.Faults)
-	switch {
-	case pattern == nil:
-		for _, f := range faults {
-			c.addf(f.Position, "", "%s", f.Text())
-		}
-	case !slices.ContainsFunc(faults, func(f fault.Fault) bool { return pattern.MatchString(f.Error()) }):
-		c.addf(program.PositionOf(t.want("error")), "error", "want a fault that matches %q, got %s", pattern, listed(faults))
-	}
 	for _, text := range out.Unmatched {
 		c.addf(t.Position, "", "given: %s is neither an object of the resource nor an input", text)
 	}
-	t.compareParts(c, out)
-	c.compareAbsent(t.want("absent"), out)
-	return c.found
-}
-
-// compareParts compares what has the form of what is wanted.
-func (t Test) compareParts(c *comparison, out render.Output) {
-	for _, part := range []struct {
-		name string
-		got  map[string]any
-	}{
-		{"objects", objectsOf(out)},
-		{"edges", edgesOf(out)},
-		{"verdicts", verdictsOf(out)},
-		{"components", componentsOf(out)},
-		{"status", out.Status},
-	} {
-		if want := t.want(part.name); want.Exists() {
-			c.compare(cue.MakePath(cue.Str(part.name)), want, part.got)
+	if err := c.decision(t.want(), out); err != nil {
+		return t.wrong(err)
+	}
+	if len(c.found) > 0 {
+		return c.found // what follows would only follow from that
+	}
+	r := newRun(t, session, p, in)
+	r.covered = covered
+	for _, s := range steps {
+		found, err := r.take(ctx, s)
+		if err != nil {
+			return t.wrong(fmt.Errorf("%s: %w", s, err))
+		}
+		if len(found) > 0 {
+			return found
 		}
 	}
+	return nil
 }
 
 // wrong returns an error as the only differences of a test.
@@ -122,12 +116,17 @@ func secretsOf(out render.Output) map[string]bool {
 	secrets := map[string]bool{}
 	for _, o := range out.Objects() {
 		if o.Identity.GroupVersionKind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-			for _, field := range []string{"data", "stringData"} {
-				secrets[cue.MakePath(cue.Str("objects"), cue.Str(o.Component), cue.Str(o.Name), cue.Str(field)).String()] = true
-			}
+			addSecret(secrets, "objects", o.Component, o.Name)
 		}
 	}
 	return secrets
+}
+
+// addSecret adds the paths of the content of a Secret.
+func addSecret(secrets map[string]bool, part, component, object string) {
+	for _, field := range []string{"data", "stringData"} {
+		secrets[cue.MakePath(cue.Str(part), cue.Str(component), cue.Str(object), cue.Str(field)).String()] = true
+	}
 }
 
 // edgesOf returns the dependencies by component.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/testcase"
@@ -91,13 +92,73 @@ func TestATestSaysWhatIsDecidedOtherwise(t *testing.T) {
 	}
 }
 
+// TestStepsAreTakenOneAfterTheOther has each part of a step, by its fields, with what it says.
+func TestStepsAreTakenOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	const given = `given: {cr: spec: {name: "ann", size: 3}, others: t: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "token", data: token: "T"}}` + "\n" + "want: {}\n"
+	for name, c := range map[string]struct {
+		steps string
+		want  []string
+	}{
+		"the operator rolls out until it is done": {`{want: {ready: true, writes: {created: 4, updated: 0, deleted: 0}, live: door: cm: data: token: "T"}}`, nil},
+		"what is wanted of a step has its number": {`{}, {want: ready: false}`, []string{`shop_test.cue:6: steps[1].ready: want false, got true`}},
+		"one reconcile":                             {`{run: "once", want: {live: data: cm: {}, writes: created: 4}}`, nil},
+		"nobody acts":                               {`{run: "never", want: {ready: false, live: data: cm: null}}`, []string{}},
+		"a change of the resource":                  {`{}, {cr: spec: size: 4, want: {live: data: cm: data: size: "4", writes: {created: 0, updated: 1}}}`, nil},
+		"a field that is removed":                   {`{}, {cr: spec: size: null, want: live: data: cm: data: size: "1"}`, nil},
+		"a change that is invalid":                  {`{}, {cr: spec: size: 10, want: {error: "size.*<=9", live: data: cm: data: size: "3"}}`, nil},
+		"a change that is invalid, and not wanted":  {`{}, {cr: spec: size: 10}`, []string{`shop.cue:6: steps[1]: spec.size: invalid value 10 (out of bound <=9)`}},
+		"an object that somebody changes is mended": {`{}, {live: data: cm: data: name: "bob", want: {live: data: cm: data: name: "ann", writes: updated: 1}}`, nil},
+		"an object that somebody deletes is made":   {`{}, {live: data: cm: null, want: {live: data: cm: data: name: "ann", writes: created: 1}}`, nil},
+		"an object that was never rendered":         {`{live: data: pod: null}`, []string{`shop_test.cue:3: steps[0]: live.data.pod: the package has not rendered such an object`}},
+		"an object that does not exist":             {`{live: data: cm: data: x: "y"}`, []string{`shop_test.cue:3: steps[0]: live.data.cm: there is no ConfigMap default/shop`}},
+		"a component that is excluded is deleted":   {`{}, {cr: spec: open: false, want: {live: door: cm: null, writes: deleted: 1, absent: door: true}}`, nil},
+		"an input that changes":                     {`{}, {others: t: data: token: "U", want: live: door: cm: data: token: "U"}`, nil},
+		"an input that goes":                        {`{}, {others: t: null, want: {ready: false, components: door: state: "Waiting"}}`, nil},
+		"an input that comes back":                  {`{others: t: null}, {others: t: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "token", data: token: "V"}, want: live: door: cm: data: token: "V"}`, nil},
+		"a configuration that changes":              {`{}, {config: greeting: "hi", want: live: data: cm: data: greeting: "hi"}`, nil},
+		"the resource is deleted":                   {`{}, {delete: true, want: {gone: true, live: data: cm: null, writes: deleted: 4}}`, nil},
+		"the resource is gone before":               {`{delete: true}, {cr: spec: size: 4}`, []string{`shop_test.cue:3: steps[1]: cr: there is no Shop default/example`}},
+		"the content of a Secret is not shown":      {`{want: live: data: secret: data: password: "hunter2"}`, []string{`shop_test.cue:6: steps[0].live.data.secret.data.password: want other content, got content that is not shown`}},
+		"the operator dies after its third write":   {`{faults: crashAfter: [3], want: {ready: true, writes: {created: 4, updated: 0, deleted: 0}}}`, nil},
+		"it dies again and again":                   {`{faults: crashAfter: [2, 1, 1, 2], want: {ready: true, writes: created: 4}}`, nil},
+		"the response of a write is lost":           {`{faults: loseAt: 3, want: {ready: true, writes: created: 4}}`, nil},
+		"a write is refused":                        {`{faults: refuseAt: 3, want: {ready: true, writes: created: 4}}`, nil},
+		"its cache is behind":                       {`{}, {cr: spec: size: 4, run: "once", faults: frozenCache: true, want: live: data: cm: data: size: "3"}, {want: live: data: cm: data: size: "4"}`, nil},
+		"no controller acts":                        {`{controllers: "never", want: {ready: true}}`, nil},
+		"a step that is not concrete":               {`{cr: spec: size: int}`, []string{`shop_test.cue:6: tests.t.steps[0].cr.spec.size: required, but not set (must be int)`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, d := range run(t, "package shop\n\ntests: t: {"+given+"steps: [\n"+c.steps+"\n]}\n")[0].Differences {
+				got = append(got, d.String())
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // run runs the tests of a file beside the package.
 func run(t *testing.T, tests string) []testcase.Result {
+	t.Helper()
+	p, read := loadTests(t, shop, tests)
+	results, _, err := testcase.Run(t.Context(), p, read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+// loadTests returns a package of one file, and the tests of another one beside it.
+func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.Test) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "shop")
 	err := errors.Join(
 		os.Mkdir(dir, 0o700),
-		os.WriteFile(filepath.Join(dir, "shop.cue"), []byte(shop), 0o600),
+		os.WriteFile(filepath.Join(dir, "shop.cue"), []byte(text), 0o600),
 		os.WriteFile(filepath.Join(dir, "shop_test.cue"), []byte(tests), 0o600),
 	)
 	if err != nil {
@@ -115,9 +176,5 @@ func run(t *testing.T, tests string) []testcase.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := testcase.Run(t.Context(), p, testcase.Read(withTests))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return results
+	return p, testcase.Read(withTests)
 }

@@ -146,7 +146,7 @@ func (a *asking) learn() {
 	for _, m := range a.in.Manifests {
 		a.mask.Learn(&unstructured.Unstructured{Object: m})
 	}
-	for _, objects := range a.out.Session.Live {
+	for _, objects := range a.out.Evaluated.Live {
 		for _, o := range objects {
 			a.mask.Learn(&unstructured.Unstructured{Object: o})
 		}
@@ -161,7 +161,7 @@ func (a *asking) learn() {
 func (a *asking) answer() (Answer, error) {
 	c, o := a.of.component, a.of.object
 	ref := o.Identity
-	origins, err := a.program.Origins(a.out.Session, a.out.Rollout, c.Name, o.Name, a.path)
+	origins, err := a.program.Origins(a.out.Evaluated, a.out.Rollout, c.Name, o.Name, a.path)
 	if err != nil {
 		return Answer{}, err
 	}

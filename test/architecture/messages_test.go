@@ -16,7 +16,7 @@ var comparing = []string{
 // mayReadMessages are the files that ask what a message is, each with the reason.
 var mayReadMessages = map[string]string{
 	"cmd/operetta/documents.go": "the reader of YAML says the line in its text alone; only where a person is sent rests on it",
-	"engine/testcase/run.go":    "the author of a test wrote the pattern that the message has to match",
+	"engine/testcase/want.go":   "the author of a test wrote the pattern that the message has to match",
 }
 
 // A message is for people. What is decided by one changes with the next version of whatever

@@ -22,6 +22,8 @@ var Played = []string{
 	"operetta test ./cue/webapp",
 	"operetta test -v ./cue/webapp",
 	`operetta test --run "ingress|autoscal" ./cue/...`,
+	"operetta test --coverage -v ./cue/webapp",
+	`operetta test --explore --run "rolled out" ./cue/webapp`,
 	"operetta explain webapp/nginx-app",
 	"operetta graph ./cue/webapp",
 	"operetta graph ./cue/webapp -f config/samples/webapp.yaml -o svg --output-file webapp.svg",

@@ -1,4 +1,4 @@
-package check
+package dryrun
 
 import (
 	"operetta.dev/engine/program"
@@ -8,20 +8,21 @@ import (
 // maxRemembered bounds how many evaluations are remembered.
 const maxRemembered = 2000
 
-// A remembering is a program that evaluates what it has evaluated before from memory: the cases of a package
+// A Remembering is a program that evaluates what it has evaluated before from memory, for many runs of a package that
 // meet the same states again and again. It is for one goroutine.
-type remembering struct {
+type Remembering struct {
 	*program.Program
 
 	rollouts map[template.Key]program.Rollout
 }
 
-func newRemembering(p *program.Program) *remembering {
-	return &remembering{p, map[template.Key]program.Rollout{}}
+// NewRemembering returns a Remembering that has evaluated nothing yet.
+func NewRemembering(p *program.Program) *Remembering {
+	return &Remembering{p, map[template.Key]program.Rollout{}}
 }
 
 // Evaluate returns what Program.Evaluate returns. It must not be changed.
-func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
+func (r *Remembering) Evaluate(s program.Session) (program.Rollout, error) {
 	key := r.View(s).Whole()
 	if known, ok := r.rollouts[key]; ok {
 		return known, nil

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/importer"
+	"operetta.dev/engine/scaffold"
+)
+
+const importLong = `Make an operator package of objects that exist as YAML: what kustomize and helm template print, or
+what kubectl has read from a cluster.
+
+The package renders the same objects, and this is checked before anything is written: an import that
+would lose or change something is refused with the reason. The objects are divided into components:
+what others need (definitions, namespaces, access, config), each workload with its Services, budgets
+and autoscaler, and the rest. Replicas and images become fields of the spec, with what was imported as
+their default. A test and a sample are made, too, and the CUE module if there is none.
+
+With --release the name of a release stands for the name of the custom resource wherever it is a word
+of its own, so that there can be several resources in a namespace. Secrets are refused, because their
+content would stand in the package; --secrets imports them nevertheless.
+
+With --api a CustomResourceDefinition among the objects, such as that of a kubebuilder project, becomes
+the kind of the package: its schema is written as CUE, and the definition that the package generates is
+compared with it.`
+
+// importFlags are the settings of `operetta import`.
+type importFlags struct {
+	initFlags
+
+	files   []string
+	release string
+	secrets bool
+	api     string
+}
+
+func newImport(s streams) *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import NAME -f FILE",
+		Short: "Make a package of objects in YAML",
+		Long:  importLong,
+		Example: `  helm template shop ./chart | operetta import shop --release shop -f -
+  kubectl kustomize ./overlays/production | operetta import shop -f -
+  operetta import shop -f ./manifests
+  operetta import memcached --api Memcached -f ./config/crd/bases
+  operetta vet ./shop && operetta test ./shop`,
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args[0]) },
+	}
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or folder with the objects; - is the standard input; may be repeated")
+	cmd.Flags().StringVar(&f.group, "group", "example.com", "API group of the custom resource")
+	cmd.Flags().StringVar(&f.kind, "kind", "", "kind of the custom resource; by default the name with a capital letter")
+	cmd.Flags().StringVar(&f.module, "module", "", "path of the CUE module, if one is made; by default the group and /operators")
+	cmd.Flags().StringVar(&f.api, "api", "", "kind of a CustomResourceDefinition among the objects that becomes the kind of the package, with its schema")
+	cmd.Flags().StringVar(&f.release, "release", "", "name in the objects that stands for the name of the custom resource")
+	cmd.Flags().BoolVar(&f.secrets, "secrets", false, "import Secrets with their content, for everybody who may read the package")
+	return cmd
+}
+
+func (f importFlags) run(ctx context.Context, s streams, name string) error {
+	if len(f.files) == 0 {
+		return usageError{errors.New("-f FILE is missing: what is to be imported")}
+	}
+	p := scaffold.Package{Name: name, Group: f.group, Kind: cmp.Or(f.kind, scaffold.KindOf(name))}
+	if err := p.Check(); err != nil {
+		return usageError{err}
+	}
+	objects, err := f.objects(ctx, s)
+	if err != nil {
+		return err
+	}
+	result, err := importer.Import(ctx, objects, importer.Options{Package: p, Release: f.release, API: f.api, Secrets: f.secrets})
+	if refused, ok := errors.AsType[*importer.RefusedError](err); ok {
+		for _, reason := range refused.Reasons {
+			printLinef(s.err, "%s", reason)
+		}
+		return fmt.Errorf("%d objects are not imported, and nothing was written", len(objects))
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.write(s, result.Files); err != nil {
+		return err
+	}
+	for _, note := range result.Notes {
+		printLinef(s.err, "note: %s", note)
+	}
+	printLinef(s.out, "%d objects in %d components; next: operetta vet ./%s && operetta test ./%s", result.Objects, result.Components, name, name)
+	return nil
+}
+
+// objects reads the objects of all files.
+func (f importFlags) objects(ctx context.Context, s streams) ([]importer.Object, error) {
+	var out []importer.Object
+	for _, file := range f.files {
+		all, err := manifestFiles(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range all {
+			documents, err := readDocuments(ctx, one, s.in)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range documents {
+				out = append(out, importer.Object{Manifest: d.object, At: d.position().String()})
+			}
+		}
+	}
+	return out, nil
+}
+
+// manifestFiles returns a file, or the files of a folder that kubectl would read, sorted.
+func manifestFiles(file string) ([]string, error) {
+	if info, err := os.Stat(file); file == "-" || err != nil || !info.IsDir() {
+		return []string{file}, nil //nolint:nilerr // who reads the file says why it cannot
+	}
+	var out []string
+	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
+		found, err := filepath.Glob(filepath.Join(file, pattern))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json", file)
+	}
+	return out, nil
+}

@@ -1,0 +1,85 @@
+package dryrun
+
+import (
+	"context"
+
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/faulty"
+)
+
+// Controllers say when the simulated controllers of Kubernetes act.
+type Controllers string
+
+// When controllers act.
+const (
+	// ActPromptly is after each reconcile.
+	ActPromptly Controllers = ""
+	// ActAtRest is when no operator has anything to do.
+	ActAtRest Controllers = "at rest"
+	// ActAfterWrites is after each write of an operator, and so within reconciles.
+	ActAfterWrites Controllers = "after writes"
+	// ActNever is never.
+	ActNever Controllers = "never"
+)
+
+// SetControllers sets when the simulated controllers act from now on.
+func (w *World) SetControllers(c Controllers) {
+	w.controllers, w.settled = c, false
+}
+
+// AfterWrite sets what happens after each write of an operator that was carried out, within its reconcile; nil is
+// nothing.
+func (w *World) AfterWrite(do func()) { w.afterWrite = do }
+
+// wrote is called after each write.
+func (w *World) wrote() {
+	if w.controllers == ActAfterWrites {
+		w.play()
+	}
+	if w.afterWrite != nil {
+		w.afterWrite()
+	}
+}
+
+// Disturb lets writes of the operators fail as planned from now on. An operator that dies is started anew after the
+// reconcile. The zero Plan ends that.
+func (w *World) Disturb(p faulty.Plan) { w.seen.Disturb(p) }
+
+// Writes returns how many writes the operators have made since Disturb was called, with those that failed as planned.
+func (w *World) Writes() int { return w.seen.Writes() }
+
+// FreezeCaches lets cached reads of the operators return the present state until ThawCaches.
+func (w *World) FreezeCaches() { w.seen.FreezeCache() }
+
+// ThawCaches ends FreezeCaches.
+func (w *World) ThawCaches() { w.seen.ThawCache() }
+
+// Round reconciles every resource once, and shows each step in which something changed. It errors if the context ends.
+func (w *World) Round(ctx context.Context, show func(Step)) error {
+	w.round(ctx, show)
+	return ctx.Err()
+}
+
+// Restarts returns how many times the operators have been started anew because they had died.
+func (w *World) Restarts() int { return w.restarts }
+
+// restart replaces the operators by those of a new process, which remembers nothing.
+func (w *World) restart() {
+	w.seen.Restart()
+	w.restarts++
+	for i, o := range w.operators {
+		fresh := w.reconciler(o.ConfigMap)
+		complete(fresh, o.Kind, o.clock)
+		w.operators[i].Reconciler = fresh
+	}
+}
+
+// playAll lets the simulated controllers act, and returns the objects that they have changed.
+func (w *World) playAll() []cluster.Ref {
+	w.play()
+	var out []cluster.Ref
+	for _, e := range w.watch.Next() {
+		out = append(out, e.Ref)
+	}
+	return out
+}

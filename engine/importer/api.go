@@ -1,0 +1,124 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/program"
+)
+
+// An api is a CustomResourceDefinition whose kind becomes that of the package, with the version that is stored.
+type api struct {
+	definition apiextensionsv1.CustomResourceDefinition
+	version    apiextensionsv1.CustomResourceDefinitionVersion
+	at         string
+}
+
+// definitionKind is the kind of definitions, as the contract writes it.
+const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
+
+// takeAPI takes the definition of a kind out of the objects. It errors if there is none, or if it has what a package
+// cannot have.
+func takeAPI(objects []*object, kind string) (*api, []*object, error) {
+	at := slices.IndexFunc(objects, func(o *object) bool {
+		spec, _ := o.Object["spec"].(map[string]any)
+		names, _ := spec["names"].(map[string]any)
+		return o.groupKind() == definitionKind && names["kind"] == kind
+	})
+	if at < 0 {
+		return nil, nil, &RefusedError{[]string{fmt.Sprintf("none of the objects is the CustomResourceDefinition of %s", kind)}}
+	}
+	a := &api{at: objects[at].at}
+	data, err := json.Marshal(objects[at].Object)
+	if err == nil {
+		err = json.Unmarshal(data, &a.definition)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", a.at, err)
+	}
+	var reasons []string
+	for _, v := range a.definition.Spec.Versions {
+		if v.Storage {
+			a.version = v
+		} else if v.Served {
+			reasons = append(reasons, fmt.Sprintf("%s: version %s is served beside the one that is stored, which a package cannot do yet", a.at, v.Name))
+		}
+	}
+	if a.version.Schema == nil || a.version.Schema.OpenAPIV3Schema == nil {
+		reasons = append(reasons, a.at+": the version that is stored has no schema")
+	}
+	if len(reasons) > 0 {
+		return nil, nil, &RefusedError{reasons}
+	}
+	return a, slices.Delete(slices.Clone(objects), at, at+1), nil
+}
+
+// spec returns the schema of the spec.
+func (a *api) spec() *apiextensionsv1.JSONSchemaProps {
+	spec := a.version.Schema.OpenAPIV3Schema.Properties["spec"]
+	return &spec
+}
+
+// header writes the kind of the package, and its schema.
+func (a *api) header(b *strings.Builder) (imports []string) {
+	names := a.definition.Spec.Names
+	fmt.Fprintf(b, "group: %q\nkind: %q\nplural: %q\n", a.definition.Spec.Group, names.Kind, names.Plural)
+	if names.Singular != "" {
+		fmt.Fprintf(b, "singular: %q\n", names.Singular)
+	}
+	for _, n := range names.ShortNames {
+		fmt.Fprintf(b, "shortNames: %s: true\n", label(n))
+	}
+	for _, c := range names.Categories {
+		fmt.Fprintf(b, "categories: %s: true\n", label(c))
+	}
+	if a.definition.Spec.Scope == apiextensionsv1.ClusterScoped {
+		b.WriteString("scope: \"Cluster\"\n")
+	}
+	fmt.Fprintf(b, "versions: %s: {\nspec: #Spec\n", a.version.Name)
+	for _, c := range a.version.AdditionalPrinterColumns {
+		fmt.Fprintf(b, "printerColumns: %s: {jsonPath: %q, type: %q, priority: %d", label(c.Name), c.JSONPath, c.Type, c.Priority)
+		if c.Description != "" {
+			fmt.Fprintf(b, ", description: %q", c.Description)
+		}
+		b.WriteString("}\n")
+	}
+	b.WriteString("}\n")
+	w := &schemaWriter{imports: map[string]bool{}}
+	w.fields(a.spec())
+	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// A %s is as in the definition that was imported.\n#Spec: {\n%s", names.Kind, w.b.String())
+	for _, text := range attributesOf(a.spec()) {
+		b.WriteString(text + "\n")
+	}
+	b.WriteString("}\n")
+	return slices.Sorted(maps.Keys(w.imports))
+}
+
+// compare errors with a RefusedError if the definition that a package generates is another one.
+func (a *api) compare(p *program.Program) error {
+	m := p.Meta()
+	d := crd.Definition{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}
+	if m.ClusterScoped {
+		d.Scope = apiextensionsv1.ClusterScoped
+	}
+	for _, v := range m.Versions {
+		d.Versions = append(d.Versions, crd.Version{Name: v.Name, Spec: v.Spec, Served: true, Storage: true})
+	}
+	generated, err := crd.Generate(d)
+	if err != nil {
+		return fmt.Errorf("the schema that was made: %w", err)
+	}
+	got := generated.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	if reasons := differences("spec", a.spec(), &got); len(reasons) > 0 {
+		for i := range reasons {
+			reasons[i] = a.at + ": " + reasons[i]
+		}
+		return &RefusedError{reasons[:min(len(reasons), maxReasons)]}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package testcase
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/render"
+)
+
+// A played is a test that is taken under a schedule.
+type played struct {
+	*run
+	schedule
+
+	steps []step
+	// begun says that the step has begun already.
+	begun bool
+	// impossible says why the next step could not begin, or is nil.
+	impossible error
+	trace      []string
+}
+
+// play takes the steps under a schedule, and returns the end and what has happened. It tells how many writes each step
+// has had, if count is not nil. It errors with errImpossible if a step could not begin.
+func (e *explorer) play(ctx context.Context, s schedule, count func(step, writes int)) (ending, []string, error) {
+	session, _, err := render.Open(ctx, e.program, e.input)
+	if err != nil {
+		return ending{}, nil, err
+	}
+	session.World().EvaluateWith(e.program.GroupVersionKind().GroupKind(), e.evaluator)
+	session.World().SetControllers(s.controllers)
+	r := newRun(e.test, session, e.program, e.input)
+	p := &played{run: r, schedule: s, steps: e.steps}
+	for i := range e.steps {
+		if err := p.take(ctx, i); err != nil {
+			return ending{}, p.trace, err
+		}
+		if count != nil {
+			count(i, session.World().Writes())
+		}
+	}
+	end, err := p.end(ctx)
+	return end, p.trace, err
+}
+
+// take takes one step: somebody changes something, and the operator acts until it rests, or has died.
+func (p *played) take(ctx context.Context, i int) error {
+	world := p.session.World()
+	disturbed := i == p.step
+	if disturbed && p.frozen > 0 {
+		world.FreezeCaches()
+	}
+	world.SetControllers(p.controllers)
+	if p.steps[i].controllers() == dryrun.ActNever {
+		world.SetControllers(dryrun.ActNever)
+	}
+	if !p.begun {
+		p.sayf("step %d begins", i)
+		err := p.change(p.steps[i])
+		if err != nil && p.away && i == p.step+1 {
+			return errImpossible
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.steps[i], err)
+		}
+	}
+	p.begun = false
+	if disturbed {
+		world.Disturb(p.plan)
+		p.beginNextAfter(i)
+	} else {
+		world.Disturb(schedule{}.plan)
+	}
+	err := p.rest(ctx, disturbed)
+	world.AfterWrite(nil)
+	world.ThawCaches()
+	if p.impossible != nil {
+		return errImpossible
+	}
+	return err
+}
+
+// beginNextAfter lets the next step begin after the planned write of this one.
+func (p *played) beginNextAfter(i int) {
+	if p.early == 0 {
+		return
+	}
+	p.session.World().AfterWrite(func() {
+		if p.begun || p.session.World().Writes() != p.early {
+			return
+		}
+		p.begun = true
+		p.sayf("step %d begins", i+1)
+		p.impossible = p.change(p.steps[i+1])
+	})
+}
+
+// rest lets the operator act until it rests. If it dies and stays away, that is the end of the step.
+func (p *played) rest(ctx context.Context, disturbed bool) error {
+	world := p.session.World()
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	restarts, gone := world.Restarts(), false
+	for range p.frozenRounds(disturbed) {
+		if err := world.Round(ctx, p.note); err != nil {
+			return err
+		}
+	}
+	world.ThawCaches()
+	err := world.Run(inner, func(s dryrun.Step) {
+		p.note(s)
+		if disturbed && p.away && world.Restarts() > restarts {
+			gone = true
+			stop()
+		}
+	})
+	if gone && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+func (p *played) frozenRounds(disturbed bool) int {
+	if !disturbed {
+		return 0
+	}
+	return p.frozen
+}
+
+// note adds a reconcile to the trace.
+func (p *played) note(s dryrun.Step) {
+	var what []string
+	for _, c := range s.Changes {
+		what = append(what, c.Change.String())
+	}
+	text := "reconcile: " + strings.Join(what, ", ")
+	if len(what) == 0 {
+		text = "reconcile: no object"
+	}
+	if s.Err != nil {
+		text += "; it fails"
+	}
+	p.sayf("%s", text)
+}
+
+func (p *played) sayf(format string, args ...any) {
+	p.trace = append(p.trace, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,207 @@
+// Package operettatest tests operator packages from Go, where a table in Go is better than one in CUE: with values
+// that a program makes, or beside other Go code. It evaluates packages in the process of the test, as a reconcile
+// does, and needs no cluster.
+//
+//	p := operettatest.Load(t, "./webapp")
+//	d := p.Decide(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx"}}})
+//	d.Object("web", "deployment")  // the manifest
+//	d.Components["web"].State      // "Waiting"
+//
+//	c := p.Open(t, given)          // a cluster in memory
+//	c.Run(t)                       // until nothing changes any more
+//	c.Live(t, "web", "deployment") // the object in the cluster
+//
+//	operettatest.Run(t, "./webapp") // the tests in CUE beside the package, each as a subtest
+package operettatest
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
+	"operetta.dev/engine/source"
+	"operetta.dev/engine/testcase"
+)
+
+// A Package is an operator package. It may be used by several tests at once.
+type Package struct{ program *program.Program }
+
+// Load loads the package in a folder. It fails the test with the faults of the package.
+func Load(t testing.TB, dir string) *Package {
+	t.Helper()
+	snapshot, err := source.Folder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Load(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Package{p}
+}
+
+// Given is what the operator finds.
+type Given struct {
+	// CR is the custom resource. Its apiVersion, kind and name ("example") are added if it has none.
+	CR map[string]any
+	// Live are its objects by component and name: each stands for what the operator has applied, with these fields
+	// over that.
+	Live map[string]map[string]map[string]any
+	// Others are objects of others, such as inputs and definitions of kinds.
+	Others []map[string]any
+	// Config is what an administrator has configured.
+	Config map[string]any
+}
+
+// A Component is what the status says of a component.
+type Component struct{ State, Reason, Message string }
+
+// A Decision is what the next reconcile decides.
+type Decision struct {
+	// Objects are the manifests that are applied, or wait to be applied, by component and name.
+	Objects map[string]map[string]map[string]any
+	// Components are all components by name.
+	Components map[string]Component
+	// Status are the fields that the package writes to the status.
+	Status map[string]any
+	// Faults are those of the resource and the package, with file:line.
+	Faults []string
+}
+
+// Object returns a manifest, or nil.
+func (d Decision) Object(component, name string) map[string]any { return d.Objects[component][name] }
+
+// Decide returns the decision about what is given. It fails the test if no decision can be made; faults of the resource
+// and the package are in the decision.
+func (p *Package) Decide(t testing.TB, given Given) Decision {
+	t.Helper()
+	_, out := p.open(t, given)
+	return decisionOf(out)
+}
+
+// A Cluster is a cluster in memory in which the operator acts. It is for one goroutine.
+type Cluster struct{ session *render.Session }
+
+// Open returns a cluster with what is given.
+func (p *Package) Open(t testing.TB, given Given) *Cluster {
+	t.Helper()
+	session, _ := p.open(t, given)
+	return &Cluster{session}
+}
+
+func (p *Package) open(t testing.TB, given Given) (*render.Session, render.Output) {
+	t.Helper()
+	session, out, err := render.Open(t.Context(), p.program, render.Input{
+		CR: testcase.Completed(p.program, given.CR), Live: given.Live, Manifests: given.Others, Config: given.Config,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session, out
+}
+
+// Run lets the operator and the simulated controllers of Kubernetes act until nothing changes any more. It fails the
+// test if that does not happen.
+func (c *Cluster) Run(t testing.TB) {
+	t.Helper()
+	if err := c.session.World().Run(t.Context(), func(dryrun.Step) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Decide returns the present decision. It is empty if the custom resource does not exist any more.
+func (c *Cluster) Decide(t testing.TB) Decision {
+	t.Helper()
+	out, err := c.session.Decide(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decisionOf(out)
+}
+
+// Ready reports whether the custom resource is ready, and returns the reason and message of the condition.
+func (c *Cluster) Ready() (bool, string) {
+	return c.session.World().Ready(c.session.Resource())
+}
+
+// CR returns the custom resource, or nil.
+func (c *Cluster) CR() map[string]any { return contentOf(c.session.World().Get(c.session.Resource())) }
+
+// Live returns an object of a component in the cluster, or nil. It fails the test if the package has never rendered it.
+func (c *Cluster) Live(t testing.TB, component, name string) map[string]any {
+	t.Helper()
+	ref, known := c.session.Ref(component, name)
+	if !known {
+		t.Fatalf("the package has not rendered %s of component %s", name, component)
+	}
+	return contentOf(c.session.World().Get(ref))
+}
+
+// Put writes an object as somebody else does: the custom resource, an object of it, or another one. It fails the test
+// if the object is refused.
+func (c *Cluster) Put(t testing.TB, object map[string]any) {
+	t.Helper()
+	if _, err := c.session.World().Put(&unstructured.Unstructured{Object: object}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Delete deletes the custom resource. It fails the test if there is none.
+func (c *Cluster) Delete(t testing.TB) {
+	t.Helper()
+	if err := c.session.World().Delete(c.session.Resource()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Run runs the tests that stand in CUE beside the package in a folder, each as a subtest.
+func Run(t *testing.T, dir string) {
+	t.Helper()
+	snapshot, err := source.FolderWithTests(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withTests, err := program.Load(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Load(t, dir)
+	for _, test := range testcase.Read(withTests) {
+		t.Run(test.Name, func(t *testing.T) {
+			results, _, err := testcase.Run(t.Context(), p.program, []testcase.Test{test})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range results[0].Differences {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func contentOf(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return nil
+	}
+	return u.Object
+}
+
+func decisionOf(out render.Output) Decision {
+	d := Decision{Objects: map[string]map[string]map[string]any{}, Components: map[string]Component{}, Status: out.Status}
+	for _, o := range out.Objects() {
+		if d.Objects[o.Component] == nil {
+			d.Objects[o.Component] = map[string]map[string]any{}
+		}
+		d.Objects[o.Component][o.Name] = o.Manifest
+	}
+	for _, c := range out.Components {
+		d.Components[c.Name] = Component{State: string(c.State), Reason: string(c.Reason), Message: c.Message}
+	}
+	for _, f := range slices.Concat(out.Invalid, out.Faults) {
+		d.Faults = append(d.Faults, f.Error())
+	}
+	return d
+}

@@ -1,0 +1,69 @@
+package operettatest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/operettatest"
+)
+
+const webapp = "../cue/webapp"
+
+// TestATableInGoDecidesAsTheOperatorDoes is a table as an author writes one.
+func TestATableInGoDecidesAsTheOperatorDoes(t *testing.T) {
+	t.Parallel()
+	p := operettatest.Load(t, webapp)
+	for replicas, fault := range map[int64]string{1: "", 3: "", 100: "", 101: "spec.replicas"} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			t.Parallel()
+			d := p.Decide(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx:1.25", "replicas": replicas}}})
+			if fault != "" {
+				if len(d.Faults) != 1 || !strings.Contains(d.Faults[0], fault) {
+					t.Errorf("faults %q, want one of %s", d.Faults, fault)
+				}
+				return
+			}
+			spec, _ := d.Object("web", "deployment")["spec"].(map[string]any)
+			if diff := cmp.Diff(any(replicas), spec["replicas"]); diff != "" {
+				t.Errorf("replicas (-want +got):\n%s", diff)
+			}
+			if got := d.Components["web"].State; got != "Waiting" {
+				t.Errorf("web is %s, want it to wait for its configuration", got)
+			}
+		})
+	}
+}
+
+// TestAClusterInMemoryLivesAsARealOne rolls a resource out, changes it, mends it and deletes it.
+func TestAClusterInMemoryLivesAsARealOne(t *testing.T) {
+	t.Parallel()
+	c := operettatest.Load(t, webapp).Open(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx:1.25"}}})
+	c.Run(t)
+	if ready, why := c.Ready(); !ready {
+		t.Fatal(why)
+	}
+	cr := c.CR()
+	cr["spec"] = map[string]any{"image": "nginx:1.25", "replicas": int64(5)}
+	c.Put(t, cr)
+	c.Run(t)
+	spec, _ := c.Live(t, "web", "deployment")["spec"].(map[string]any)
+	if diff := cmp.Diff(any(int64(5)), spec["replicas"]); diff != "" {
+		t.Errorf("replicas (-want +got):\n%s", diff)
+	}
+	if state := c.Decide(t).Components["web"].State; state != "Verified" {
+		t.Errorf("web is %s", state)
+	}
+	c.Delete(t)
+	c.Run(t)
+	if c.CR() != nil || c.Live(t, "web", "deployment") != nil {
+		t.Error("something is left of a deleted resource")
+	}
+}
+
+// TestTestsInCUEAreSubtests runs the tests of the reference package.
+func TestTestsInCUEAreSubtests(t *testing.T) {
+	t.Parallel()
+	operettatest.Run(t, webapp)
+}
