@@ -155,7 +155,7 @@ func (f graphFlags) rendered(ctx context.Context, packages []string, s streams) 
 		}
 		title = p.GroupVersionKind().Kind + "/" + cr.name()
 	}
-	return drawable{func() (string, error) { return out.Tree() }, out.Picture(title), out.Faults.OrNil()}, nil
+	return drawable{out.Tree, out.Picture(title), out.Faults.OrNil()}, nil
 }
 
 // fromCluster returns a custom resource of the cluster as it is.
@@ -219,7 +219,7 @@ func (f graphFlags) write(s streams, d drawable) error {
 		return err
 	}
 	if f.outputFile != "" {
-		return os.WriteFile(f.outputFile, out, 0o644) //nolint:gosec // a picture is for others, too
+		return os.WriteFile(f.outputFile, out, 0o644)
 	}
 	w := s.out
 	if f.output == formatPNG {

@@ -137,7 +137,7 @@ func (f whyFlags) input(ctx context.Context, s streams, p *program.Program, reso
 // fromCluster reads the custom resource, its objects and its inputs.
 func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource string) (render.Input, []string, error) {
 	var none render.Input
-	word, name, err := resourceArgument([]string{resource})
+	word, name, err := kindAndName(resource)
 	if err != nil {
 		return none, nil, err
 	}

@@ -1,7 +1,6 @@
 package layout_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -141,7 +140,7 @@ func TestALargeGraphTakesBoundedTimeAndSpace(t *testing.T) {
 			began := time.Now()
 			l := layout.Of(boxes(many), edges)
 			took := time.Since(began)
-			t.Log(fmt.Sprintf("%s for %gx%g", took, l.Width, l.Height))
+			t.Logf("%s for %gx%g", took, l.Width, l.Height)
 			if took > machine.Patience {
 				t.Errorf("it took %s", took)
 			}

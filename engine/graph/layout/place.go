@@ -25,7 +25,7 @@ func (d *drawing) place() {
 		for i := range d.layers {
 			d.move(i, d.above)
 		}
-		for i := len(d.layers) - 1; i >= 0; i-- {
+		for i := range slices.Backward(d.layers) {
 			d.move(i, d.below)
 		}
 	}

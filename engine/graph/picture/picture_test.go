@@ -158,7 +158,7 @@ func FuzzNoTextBreaksAPicture(f *testing.F) {
 		if got, want := strings.Count(p.Mermaid(), "\n"), strings.Count(plain.Mermaid(), "\n"); got != want {
 			t.Errorf("Mermaid has %d lines instead of %d:\n%s", got, want, p.Mermaid())
 		}
-		for _, l := range strings.Split(p.Mermaid(), "\n") {
+		for l := range strings.SplitSeq(p.Mermaid(), "\n") {
 			if n := strings.Count(l, `"`); n != 0 && n != 2 {
 				t.Errorf("Mermaid has an open label: %s", l)
 			}
@@ -166,7 +166,7 @@ func FuzzNoTextBreaksAPicture(f *testing.F) {
 				t.Errorf("Mermaid has an element: %s", l)
 			}
 		}
-		for _, l := range strings.Split(p.DOT(), "\n") {
+		for l := range strings.SplitSeq(p.DOT(), "\n") {
 			if !closed(l) {
 				t.Errorf("DOT has an open string: %s", l)
 			}
