@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,14 +64,14 @@ func (s *state) lookAtPods(ctx context.Context, namespace string, labels map[str
 	if pod == nil {
 		return ""
 	}
-	why := verify.PodNotReadyReason(pod)
+	why := []string{verify.PodNotReadyReason(pod)}
 	for _, name := range verify.MountedClaims(pod) {
 		claim, err := s.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
 		if err == nil {
-			why += unbound(name, claim)
+			why = append(why, unbound(name, claim))
 		}
 	}
-	return fmt.Sprintf("Pod %s: %s", pod.GetName(), why)
+	return fmt.Sprintf("Pod %s: %s", pod.GetName(), strings.Join(why, ""))
 }
 
 // unbound says how far a claim is that has no volume; it is "" for one that has.

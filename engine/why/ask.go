@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/status"
 )
@@ -212,10 +214,26 @@ func (a *asking) live(ref object.Ref) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: m}
 		if u.GetResourceVersion() != "" && u.GroupVersionKind().GroupKind() == ref.GroupKind() && u.GetName() == ref.Name &&
 			(ref.Namespace == "" || u.GetNamespace() == ref.Namespace) {
-			return u
+			return withoutCopies(u)
 		}
 	}
 	return nil
+}
+
+// withoutCopies returns an object without the annotations that hold content of a Secret, or its key.
+func withoutCopies(u *unstructured.Unstructured) *unstructured.Unstructured {
+	annotations := u.GetAnnotations()
+	if u.GetKind() != syntax.SecretKind || len(annotations) == 0 {
+		return u
+	}
+	for _, name := range []string{corev1.LastAppliedConfigAnnotation, program.SaltAnnotation} {
+		if _, has := annotations[name]; has {
+			annotations[name] = redact.Mask
+		}
+	}
+	out := u.DeepCopy()
+	out.SetAnnotations(annotations)
+	return out
 }
 
 // notes say how far the component is, if it is not applied.

@@ -40,7 +40,7 @@ func (a Answer) Text(ink explain.Ink, now time.Time) string {
 		}
 	}
 	if a.Live != nil {
-		a.Live.text(&b, ink, now)
+		a.Live.text(&b, ink, a.Written, now)
 	}
 	for _, n := range a.Notes {
 		fmt.Fprintf(&b, "%s %s\n", ink.Warn("note:"), oneLine(n))
@@ -93,16 +93,16 @@ func (s Source) origin() string {
 }
 
 // text writes what the cluster has.
-func (l *Live) text(b *strings.Builder, ink explain.Ink, now time.Time) {
+func (l *Live) text(b *strings.Builder, ink explain.Ink, written bool, now time.Time) {
+	heading(b, ink, "in the cluster")
+	value := strings.TrimPrefix(equals(true, l.Value), " =")
 	switch {
 	case !l.Exists:
-		heading(b, ink, "in the cluster")
 		fmt.Fprintf(b, "  %s\n", ink.Bad("the object has no such field"))
 	case l.Differs:
-		heading(b, ink, "in the cluster")
-		fmt.Fprintf(b, "  %s%s\n", ink.Bad("differs:"), strings.TrimPrefix(equals(true, l.Value), " ="))
-	default:
-		heading(b, ink, "in the cluster")
+		fmt.Fprintf(b, "  %s%s\n", ink.Bad("differs:"), value)
+	case !written:
+		fmt.Fprintf(b, " %s\n", value)
 	}
 	if l.Exists && len(l.Owners) == 0 {
 		fmt.Fprintf(b, "  %s\n", "no manager owns it: the API server has set it")

@@ -79,14 +79,21 @@ const (
 	Absent
 )
 
-// maxText bounds the characters of a line, and maxLines the lines of a box.
+// maxText bounds the characters of a line of a box, maxLines its lines, and maxTitle the title of a picture.
 const (
 	maxText  = 60
 	maxLines = 12
+	maxTitle = 200
 )
 
 // oneLine returns a text as a line that fits into a box.
-func oneLine(text string) string {
+func oneLine(text string) string { return shortened(text, maxText) }
+
+// title returns the title of a picture as a line.
+func (p Picture) title() string { return shortened(p.Title, maxTitle) }
+
+// shortened returns a text on one line, with a limited number of characters.
+func shortened(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == '\u2028' || r == '\u2029' {
 			return ' '
@@ -97,8 +104,8 @@ func oneLine(text string) string {
 		return r
 	}, text)
 	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > maxText {
-		return string(runes[:maxText-1]) + "…"
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
 	}
 	return text
 }
@@ -244,7 +251,7 @@ func (p Picture) drawing() drawing {
 	if p.Title != "" {
 		d.top += titleSize + 18
 	}
-	d.width = max(d.layout.Width, textWidth(oneLine(p.Title), titleSize, true), d.legendWidth()) + 2*margin
+	d.width = max(d.layout.Width, textWidth(p.title(), titleSize, true), d.legendWidth()) + 2*margin
 	d.height = d.top + d.layout.Height + margin
 	if len(p.Edges) > 0 {
 		d.height += legendRow
@@ -255,7 +262,7 @@ func (p Picture) drawing() drawing {
 // draw draws a picture.
 func (d drawing) draw(on canvas) {
 	if d.Title != "" {
-		on.text(margin, margin+titleSize-2, oneLine(d.Title), titleSize, true, ink)
+		on.text(margin, margin+titleSize-2, d.title(), titleSize, true, ink)
 	}
 	left := (d.width - d.layout.Width) / 2
 	drawn := map[segment]bool{}

@@ -16,7 +16,7 @@ func (p Picture) SVG() []byte {
 	c := &svg{}
 	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img" font-family="Go, Helvetica, Arial, sans-serif">`+"\n",
 		number(d.width), number(d.height), number(d.width), number(d.height))
-	fmt.Fprintf(&c.b, "<title>%s</title>\n", escaped(oneLine(p.Title)))
+	fmt.Fprintf(&c.b, "<title>%s</title>\n", escaped(p.title()))
 	fmt.Fprintf(&c.b, `<rect width="100%%" height="100%%" fill="%s"/>`+"\n", paper)
 	d.draw(c)
 	c.b.WriteString("</svg>\n")

@@ -21,7 +21,7 @@ func (p Picture) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph {\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n")
 	if p.Title != "" {
-		fmt.Fprintf(&b, "  label=\"%s\"; labelloc=t;\n", dotText(oneLine(p.Title)))
+		fmt.Fprintf(&b, "  label=\"%s\"; labelloc=t;\n", dotText(p.title()))
 	}
 	for i, n := range p.Nodes {
 		strong, light := n.Tone.colours()
