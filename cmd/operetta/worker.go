@@ -41,6 +41,8 @@ const (
 	examineTest = "test"
 	// examineCases runs the package for many resources in memory.
 	examineCases = "cases"
+	// examineSample is examineCRD and the simplest custom resource.
+	examineSample = "sample"
 	// examineExplore takes the steps of tests under many schedules.
 	examineExplore = "explore"
 )
@@ -74,6 +76,9 @@ type finding struct {
 	Uses vet.Uses `json:"uses,omitzero"`
 	// CRD is the CustomResourceDefinition, if the mode asks for it and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
+	// Sample is the simplest custom resource, or Unmade why none can be made up, if the mode asks for it.
+	Sample map[string]any `json:"sample,omitempty"`
+	Unmade string         `json:"unmade,omitempty"`
 	// Admission is what it says in general about requests.
 	Admission program.Admission `json:"admission,omitzero"`
 }
@@ -83,7 +88,7 @@ const maxFaults = 1000
 
 func newWorker(s streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:    "worker {check|crd|all|report|rights|test|cases|explore} MEMORY TIME SCOPES [EXTRA]",
+		Use:    "worker {check|crd|all|report|rights|test|sample|cases|explore} MEMORY TIME SCOPES [EXTRA]",
 		Short:  "Examine one package for another operetta process",
 		Hidden: true,
 		Args:   usageArgs(cobra.RangeArgs(4, 5)),
@@ -159,7 +164,7 @@ func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes)
 		return runTests(snapshot)
 	}
 	f := examineLight(mode, snapshot, scopes)
-	if mode != examineCheck && mode != examineCRD {
+	if mode != examineCheck && mode != examineCRD && mode != examineSample {
 		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()
 	}
 	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), truncateFaults(f.Faults), truncateFaults(f.Warnings)
@@ -173,7 +178,7 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 		return finding{Faults: faultsOf(err)}
 	}
 	f := finding{Admission: p.Admission()}
-	if mode != examineCRD {
+	if mode != examineCRD && mode != examineSample {
 		f.Faults, f.Warnings, f.Unknown = vet.All(p, scopes)
 		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)
 	}
@@ -181,7 +186,7 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 		var err error
 		definition := crdDefinition(p.Name(), p.Reach(), p.Meta())
 		f.CRD, err = crd.Generate(definition)
-		if err == nil && mode != examineCRD {
+		if err == nil && mode != examineCRD && mode != examineSample {
 			err = conformanceFault(definition, f.CRD)
 		}
 		f.Faults = append(f.Faults, faultsOf(err)...)
@@ -195,6 +200,8 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 		f.Untranslated = truncateFaults(vet.Report(p))
 	case examineRights:
 		f.Uses, f.Faults = vet.UsesOf(p, scopes)
+	case examineSample:
+		f.Sample, f.Unmade = check.Simplest(p)
 	}
 	return f
 }
