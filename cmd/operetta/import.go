@@ -29,7 +29,8 @@ content would stand in the package; --secrets imports them nevertheless.
 
 With --api a CustomResourceDefinition among the objects, such as that of a kubebuilder project, becomes
 the kind of the package: its schema is written as CUE, and the definition that the package generates is
-compared with it.`
+compared with it. A single ResourceGraphDefinition of kro becomes a package, too: its expressions are
+written as CUE, and what has no counterpart is refused.`
 
 // importFlags are the settings of `operetta import`.
 type importFlags struct {

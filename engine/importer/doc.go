@@ -1,5 +1,6 @@
 // Package importer turns objects that exist as YAML into an operator package that renders the same objects: what
-// kustomize and helm template print, or what kubectl has read from a cluster.
+// kustomize and helm template print, or what kubectl has read from a cluster. A CustomResourceDefinition can become the
+// kind of the package, and a ResourceGraphDefinition of kro a package.
 //
 //	result, err := importer.Import(ctx, objects, importer.Options{Package: scaffold.Package{Name: "shop", ...}})
 //	result.Files  // the package, its tests and a sample resource

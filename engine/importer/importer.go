@@ -44,6 +44,9 @@ func Import(ctx context.Context, given []Object, o Options) (Result, error) {
 	if err := o.Package.Check(); err != nil {
 		return Result{}, err
 	}
+	if len(given) == 1 && isGraph(given[0]) {
+		return importGraph(ctx, given[0], o)
+	}
 	objects, notes, err := read(given)
 	if err != nil {
 		return Result{}, err

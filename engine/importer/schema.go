@@ -164,11 +164,11 @@ func attributesOf(s *apiextensionsv1.JSONSchemaProps) []string {
 		out = append(out, "@crd(preserveUnknownFields)")
 	}
 	if s.XListType != nil && *s.XListType != "atomic" {
-		text := "listType=" + *s.XListType
+		parts := []string{"listType=" + *s.XListType}
 		for _, key := range s.XListMapKeys {
-			text += ", listMapKey=" + key
+			parts = append(parts, "listMapKey="+key)
 		}
-		out = append(out, "@crd("+text+")")
+		out = append(out, "@crd("+strings.Join(parts, ", ")+")")
 	}
 	for _, v := range s.XValidations {
 		text := "rule=" + literal.String.Quote(v.Rule)
