@@ -139,9 +139,14 @@ func resourceArgument(args []string) (word, name string, err error) {
 	if len(args) == 2 {
 		return args[0], args[1], nil
 	}
-	word, name, ok := strings.Cut(args[0], "/")
+	return kindAndName(args[0])
+}
+
+// kindAndName returns the kind and the name in KIND/NAME.
+func kindAndName(resource string) (word, name string, err error) {
+	word, name, ok := strings.Cut(resource, "/")
 	if !ok || word == "" || name == "" {
-		return "", "", usageError{fmt.Errorf("%q is not KIND/NAME, such as webapp/nginx-app; operetta status lists all", args[0])}
+		return "", "", usageError{fmt.Errorf("%q is not KIND/NAME, such as webapp/nginx-app; operetta status lists all", resource)}
 	}
 	return word, name, nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/verify"
 )
 
 // containerProblem returns what Kubernetes says of the first container of a pod that does not run, or why
@@ -51,10 +52,8 @@ func references(live *unstructured.Unstructured) []object.Ref {
 			out = append(out, ref)
 		}
 	}
-	for _, v := range pod.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			add("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName, nil)
-		}
+	for _, name := range verify.MountedClaims(live) {
+		add("PersistentVolumeClaim", name, nil)
 	}
 	for _, v := range pod.Spec.Volumes {
 		volumeReferences(v, add)

@@ -109,13 +109,11 @@ func (r Reader) causes(ctx context.Context, live *unstructured.Unstructured) []O
 		return nil
 	}
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	// A selector may have many pods, of which one that is not ready is enough.
-	const enough = 50
-	pods, err := r.Cluster.ListLive(ctx, cluster.Selection{Kind: kind, Namespace: live.GetNamespace(), Labels: labels, Limit: enough})
+	pods, err := r.Cluster.ListLive(ctx, cluster.Selection{Kind: kind, Namespace: live.GetNamespace(), Labels: labels, Limit: verify.PodsOfWorkload})
 	if err != nil {
 		return []Object{objectOf(object.Ref{GroupVersionKind: kind, Namespace: live.GetNamespace()}, Unreadable, err.Error())}
 	}
-	pod := newestNotReady(pods)
+	pod := verify.NewestNotReadyPod(pods)
 	if pod == nil {
 		return nil
 	}
@@ -136,18 +134,6 @@ func hasPods(kind schema.GroupKind) bool {
 		return true
 	}
 	return false
-}
-
-// newestNotReady returns the newest pod that is not ready, or nil.
-func newestNotReady(pods []*unstructured.Unstructured) *unstructured.Unstructured {
-	var out *unstructured.Unstructured
-	for _, pod := range pods {
-		newer := out == nil || pod.GetCreationTimestamp().After(out.GetCreationTimestamp().Time)
-		if newer && verify.PodNotReadyReason(pod) != "" {
-			out = pod
-		}
-	}
-	return out
 }
 
 // missing returns what a pod refers to and does not have: claims without a volume, and Secrets and

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,29 +53,25 @@ func (s *state) podProblem(ctx context.Context, workload *unstructured.Unstructu
 }
 
 // lookAtPods asks the API server what the pods of a workload wait for: one list, and a read for each
-// claim of the first pod that is not ready. It leaves out what the operator may not read.
+// claim of the newest pod that is not ready, which is the one that explain shows. It leaves out what the operator may not read.
 func (s *state) lookAtPods(ctx context.Context, namespace string, labels map[string]string) string {
-	const enough = 20
-	pods, err := s.Cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: enough})
+	pods, err := s.Cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: verify.PodsOfWorkload})
 	if err != nil {
 		s.log.V(1).Info("the pods of a workload that is not ready cannot be read", "error", err)
 		return ""
 	}
-	slices.SortFunc(pods, func(x, y *unstructured.Unstructured) int { return strings.Compare(x.GetName(), y.GetName()) })
-	for _, pod := range pods {
-		why := verify.PodNotReadyReason(pod)
-		if why == "" {
-			continue
-		}
-		for _, name := range verify.MountedClaims(pod) {
-			claim, err := s.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
-			if err == nil {
-				why += unbound(name, claim)
-			}
-		}
-		return fmt.Sprintf("Pod %s: %s", pod.GetName(), why)
+	pod := verify.NewestNotReadyPod(pods)
+	if pod == nil {
+		return ""
 	}
-	return ""
+	why := []string{verify.PodNotReadyReason(pod)}
+	for _, name := range verify.MountedClaims(pod) {
+		claim, err := s.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
+		if err == nil {
+			why = append(why, unbound(name, claim))
+		}
+	}
+	return fmt.Sprintf("Pod %s: %s", pod.GetName(), strings.Join(why, ""))
 }
 
 // unbound says how far a claim is that has no volume; it is "" for one that has.

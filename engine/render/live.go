@@ -37,6 +37,22 @@ type view struct {
 	// placed are the objects that were put as if the operator had applied them. The value says
 	// whether the manifest was complete.
 	placed map[cluster.Ref]bool
+	// evaluates is the package.
+	evaluates *recorder
+}
+
+// A recorder is a package that remembers with what it was evaluated last. It is for one goroutine, as a World
+// is.
+type recorder struct {
+	*program.Program
+
+	last program.Session
+}
+
+// Evaluate implements rollout.Evaluator.
+func (r *recorder) Evaluate(s program.Session) (program.Rollout, error) {
+	r.last = s
+	return r.Program.Evaluate(s)
 }
 
 // configMap is where the operator's configuration is, in a namespace that no resource is in.

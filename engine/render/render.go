@@ -58,6 +58,9 @@ type Output struct {
 	Status map[string]any
 	// Redactor knows the Secrets that were read, for whatever else the caller prints.
 	Redactor *redact.Redactor
+	// Evaluated is what the package was evaluated with last, and Rollout what that came to.
+	Evaluated program.Session
+	Rollout   program.Rollout
 }
 
 // Object is a rendered object and the component that it belongs to.
@@ -124,7 +127,7 @@ func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
 
 // output returns the last decision.
 func (v *view) output(d reconcile.Decision) Output {
-	out := Output{CR: v.cr.Object, Redactor: d.Redactor}
+	out := Output{CR: v.cr.Object, Redactor: d.Redactor, Evaluated: v.evaluates.last, Rollout: d.Rollout}
 	if invalid := d.Rollout.Invalid; len(invalid) > 0 {
 		out.Invalid = redacted(d, invalid)
 		return out

@@ -21,7 +21,8 @@ type Session struct {
 
 // Open returns a session and the decision about the Input. It errors only if the decision itself fails.
 func Open(ctx context.Context, p *program.Program, in Input) (*Session, Output, error) {
-	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}}
+	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}, evaluates: &recorder{Program: p}}
+	v.world.EvaluateWith(p.GroupVersionKind().GroupKind(), v.evaluates)
 	if err := v.configure(p, in.Config); err != nil {
 		return nil, Output{}, err
 	}

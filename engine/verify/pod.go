@@ -50,6 +50,27 @@ func PodNotReadyReason(pod *unstructured.Unstructured) string {
 	return ""
 }
 
+// PodsOfWorkload is how many Pods of a workload are looked at: of many, one that is not ready is enough.
+const PodsOfWorkload = 50
+
+// NewestNotReadyPod returns the newest Pod that is not ready, or nil: during an update, it is one of the new
+// ones. Of Pods of the same age, it is the first by name.
+func NewestNotReadyPod(pods []*unstructured.Unstructured) *unstructured.Unstructured {
+	var out *unstructured.Unstructured
+	for _, pod := range pods {
+		if PodNotReadyReason(pod) != "" && (out == nil || before(pod, out)) {
+			out = pod
+		}
+	}
+	return out
+}
+
+// before reports whether a Pod is newer than another one, or of the same age and first by name.
+func before(pod, other *unstructured.Unstructured) bool {
+	at, otherAt := pod.GetCreationTimestamp().Time, other.GetCreationTimestamp().Time
+	return at.After(otherAt) || at.Equal(otherAt) && pod.GetName() < other.GetName()
+}
+
 // MountedClaims returns the names of the PersistentVolumeClaims that a Pod mounts.
 func MountedClaims(pod *unstructured.Unstructured) []string {
 	var out []string

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
+	"operetta.dev/engine/why"
+)
+
+const whyLong = `Show where the value of a field of an object comes from: the lines of the package that write it and
+those that they refer to; the fields of the custom resource, with the line of the schema and whether
+they were given or are the default; live objects, inputs and configuration; and who owns the field in
+the cluster now, since when, and whether it differs.
+
+OBJECT is KIND/NAME, a component with one object, or COMPONENT/OBJECT by the names in the package. PATH is
+that of the field, such as .spec.replicas, .spec.containers[0].image or
+.metadata.labels["app.kubernetes.io/name"].
+
+With KIND/NAME, the custom resource, its objects and its inputs are read from the cluster with your
+permissions. With -f, they are read from files and no cluster is needed, as operetta render does.
+Nothing is written. The content of Secrets is masked.
+
+The default is the package in the current folder.`
+
+const whyExample = `  operetta why ./cue/webapp webapp/nginx-app deployment/nginx-app .spec.replicas
+
+  # Without a cluster
+  operetta why ./cue/webapp -f config/samples/webapp.yaml deployment/nginx-app '.spec.template.spec.containers[0].image'`
+
+// whyFlags are the settings of `operetta why`.
+type whyFlags struct {
+	renderOptions
+
+	cluster clusterFlags
+}
+
+func newWhy(s streams) *cobra.Command {
+	var f whyFlags
+	cmd := &cobra.Command{
+		Use:     "why [package] {KIND/NAME | -f FILE} OBJECT PATH",
+		Short:   "Show where the value of a field of an object comes from",
+		Long:    whyLong,
+		Example: whyExample,
+		Args:    usageArgs(cobra.RangeArgs(2, 4)),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 && (typed == "" || strings.HasPrefix(typed, ".") || strings.HasPrefix(typed, "/")) {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+			return explainFlags{cluster: f.cluster, namespace: f.namespace}.complete(cmd.Context(), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), s, f, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, "filename", "f", "", "file with the custom resource; - is standard input")
+	flags.StringVar(&f.live, "live", "", "file with live objects; - is standard input")
+	flags.StringVar(&f.name, "name", "", "name of the custom resource, if the file has several")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the custom resource; by default that of the context, or of the file")
+	f.cluster.addFlags(cmd)
+	outputFlag(cmd, &f.output, formatText, formatJSON)
+	completeManifests(cmd, "filename", "live")
+	return cmd
+}
+
+// split returns the package, the custom resource, the object and the path among the arguments.
+func (f whyFlags) split(args []string) (packages []string, resource, object, path string, err error) {
+	rest, last := args[:len(args)-2], args[len(args)-2:]
+	object, path = last[0], last[1]
+	if f.file == "" {
+		if len(rest) == 0 {
+			return nil, "", "", "", usageError{fmt.Errorf("name the custom resource: KIND/NAME of the cluster, or -f FILE")}
+		}
+		resource, rest = rest[len(rest)-1], rest[:len(rest)-1]
+	}
+	switch {
+	case len(rest) > 1:
+		err = usageError{fmt.Errorf("-f has the custom resource: leave out %s", rest[1])}
+	case f.file == "" && f.live != "":
+		err = usageError{fmt.Errorf("--live needs a custom resource: name its file with -f")}
+	case f.file == stdin && f.live == stdin:
+		err = usageError{fmt.Errorf("-f and --live cannot both read standard input")}
+	case !strings.HasPrefix(path, ".") && !strings.HasPrefix(path, "["):
+		err = usageError{fmt.Errorf("%q is not the path of a field, such as .spec.replicas", path)}
+	}
+	return rest, resource, object, path, err
+}
+
+func runWhy(ctx context.Context, s streams, f whyFlags, args []string) error {
+	packages, resource, object, path, err := f.split(args)
+	if err != nil {
+		return err
+	}
+	p, err := loadOne(ctx, packages)
+	if err != nil {
+		return err
+	}
+	in, notes, located, err := f.input(ctx, s, p, resource)
+	if err != nil {
+		return err
+	}
+	answer, err := why.Ask(ctx, p, in, why.Question{Object: object, Path: path})
+	if err != nil {
+		return located(err)
+	}
+	answer.Notes = append(answer.Notes, notes...)
+	if f.output == formatJSON {
+		return printJSON(s.out, answer)
+	}
+	_, err = io.WriteString(s.out, answer.Text(newInk(s.out).explain(), time.Now()))
+	return err
+}
+
+// input returns what is rendered: from files, or from the cluster. located gives faults of the resource their
+// place in its file.
+func (f whyFlags) input(ctx context.Context, s streams, p *program.Program, resource string) (in render.Input, notes []string, located func(error) error, err error) {
+	same := func(err error) error { return err }
+	if f.file == "" {
+		in, notes, err = f.fromCluster(ctx, p, resource)
+		return in, notes, same, err
+	}
+	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, p)
+	if err != nil {
+		return in, nil, same, err
+	}
+	in = render.Input{CR: cr.object, Namespace: f.namespace, Manifests: definitions}
+	err = readLiveObjects(ctx, s.in, f.live, &in)
+	return in, nil, same, err
+}
+
+// fromCluster reads the custom resource, its objects and its inputs.
+func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource string) (render.Input, []string, error) {
+	var none render.Input
+	word, name, err := kindAndName(resource)
+	if err != nil {
+		return none, nil, err
+	}
+	on, err := findTarget(f.cluster)
+	if err != nil {
+		return none, nil, err
+	}
+	kind, err := cluster.KindNamed(on.config, word)
+	if err != nil {
+		return none, nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+	}
+	if want := p.GroupVersionKind(); kind.GroupKind() != want.GroupKind() {
+		return none, nil, fmt.Errorf("%s is %s, but package %s is for %s", resource, kind.GroupKind(), p.Name(), want.GroupKind())
+	}
+	live, err := cluster.Uncached(on.config)
+	if err != nil {
+		return none, nil, err
+	}
+	ref, err := namespaced(live, p.GroupVersionKind(), name, f.namespace, on.namespace)
+	if err != nil {
+		return none, nil, err
+	}
+	cr, err := live.GetLive(ctx, ref)
+	if err != nil {
+		return none, nil, err
+	}
+	if cr == nil {
+		return none, nil, fmt.Errorf("%s does not exist", ref)
+	}
+	in, notes, err := why.Gather(ctx, live, p, cr)
+	return in, slices.Clip(notes), err
+}

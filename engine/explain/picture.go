@@ -1,0 +1,84 @@
+package explain
+
+import (
+	"slices"
+
+	"operetta.dev/engine/graph/picture"
+	"operetta.dev/engine/status"
+)
+
+// Picture returns the components with their objects, as they are in the cluster, to be drawn. kind says why
+// one component needs another one; nil stands for dependencies that the author has declared, since a status
+// does not tell.
+func (r Resource) Picture(kind func(component, needs string) picture.Kind) picture.Picture {
+	title := r.Kind + "/" + r.Name
+	if r.Namespace != "" {
+		title += " in " + r.Namespace
+	}
+	if r.Phase != "" {
+		title += ": " + string(r.Phase) + ", " + r.Ready + " components"
+	}
+	out := picture.Picture{Title: title}
+	for _, c := range r.Components {
+		n := picture.Node{Title: c.Name, State: string(c.State), Tone: tone(c.State)}
+		for _, o := range c.Objects {
+			n.Lines = append(n.Lines, objectLines(o)...)
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	for to, c := range r.Components {
+		for _, needs := range c.DependsOn {
+			from := slices.IndexFunc(r.Components, func(o Component) bool { return o.Name == needs })
+			if from < 0 {
+				continue
+			}
+			e := picture.Edge{From: from, To: to}
+			if kind != nil {
+				e.Kind = kind(c.Name, needs)
+			}
+			out.Edges = append(out.Edges, e)
+		}
+	}
+	return out
+}
+
+// objectLines returns the lines of an object and of what is below it.
+func objectLines(o Object) []picture.Line {
+	text := o.Kind + "/" + o.Name
+	if o.Health != Ready {
+		text += ": " + words[o.Health]
+	}
+	out := []picture.Line{{Text: text, Tone: healthTone(o.Health)}}
+	for _, cause := range o.Causes {
+		out = append(out, objectLines(cause)...)
+	}
+	return out
+}
+
+// tone returns how a state is drawn.
+func tone(s status.State) picture.Tone {
+	switch s {
+	case status.Verified:
+		return picture.Good
+	case status.Failed, status.Held:
+		return picture.Bad
+	case status.Excluded, status.Deleting:
+		return picture.Absent
+	case status.Applied, status.Waiting, status.Retrying:
+	}
+	return picture.Waiting
+}
+
+// healthTone returns how the health of an object is drawn.
+func healthTone(h Health) picture.Tone {
+	switch h {
+	case Ready:
+		return picture.Good
+	case Failed, Missing:
+		return picture.Bad
+	case Deleting:
+		return picture.Absent
+	case NotReady, Unreadable:
+	}
+	return picture.Waiting
+}

@@ -1,0 +1,71 @@
+package render
+
+import (
+	"operetta.dev/engine/graph/picture"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/status"
+)
+
+// Picture returns the components, their objects and their dependencies, to be drawn.
+func (o Output) Picture(title string) picture.Picture {
+	out := picture.Picture{Title: title}
+	style, components, places := o.style(), o.byName(), map[string]int{}
+	for _, c := range o.Components {
+		if _, shown := components[c.Name]; !shown {
+			continue
+		}
+		places[c.Name] = len(out.Nodes)
+		n := picture.Node{Title: c.Name}
+		if style.Label(c.Name) != c.Name {
+			n.State, n.Tone = string(c.State), Tone(c.State)
+		}
+		for _, line := range style.Lines(c.Name) {
+			n.Lines = append(n.Lines, picture.Line{Text: line, Tone: lineTone(n.Tone)})
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	for _, c := range o.Components {
+		for _, e := range c.Source.Edges {
+			to, shown := places[c.Name]
+			from, known := places[e.To]
+			if shown && known {
+				out.Edges = append(out.Edges, picture.Edge{From: from, To: to, Kind: Kind(e)})
+			}
+		}
+	}
+	return out
+}
+
+// lineTone returns the tone of an object: only what should not exist shows in each.
+func lineTone(of picture.Tone) picture.Tone {
+	if of == picture.Absent {
+		return picture.Absent
+	}
+	return picture.Plain
+}
+
+// Kind returns how an edge is drawn.
+func Kind(e program.Edge) picture.Kind {
+	switch {
+	case e.Until == program.UntilApplied:
+		return picture.OrderOnly
+	case e.Origin == program.Derived:
+		return picture.Derived
+	}
+	return picture.Declared
+}
+
+// Tone returns how a state is drawn.
+func Tone(s status.State) picture.Tone {
+	switch s {
+	case status.Verified:
+		return picture.Good
+	case status.Failed, status.Held:
+		return picture.Bad
+	case status.Excluded, status.Deleting:
+		return picture.Absent
+	case status.Applied, status.Waiting, status.Retrying:
+		return picture.Waiting
+	}
+	return picture.Plain
+}

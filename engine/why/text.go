@@ -1,0 +1,125 @@
+package why
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/explain"
+)
+
+// maxValue bounds the text of a value.
+const maxValue = 120
+
+// Text returns an answer for a person. now is the time from which ages are counted.
+func (a Answer) Text(ink explain.Ink, now time.Time) string {
+	var b strings.Builder
+	head := ink.Bold(a.Kind + "/" + a.Name)
+	if a.Namespace != "" {
+		head += ink.Dim(" in " + a.Namespace)
+	}
+	fmt.Fprintf(&b, "%s  %s%s\n", head, a.Path, ink.Dim(equals(a.Written, a.Value)))
+	if a.Written {
+		heading(&b, ink, "written by component "+a.Component)
+		for _, l := range a.Lines {
+			fmt.Fprintf(&b, "  %s\n", l.text(ink))
+		}
+	} else {
+		fmt.Fprintf(&b, "%s\n", ink.Warn("the package does not write it"))
+	}
+	if len(a.Sources) > 0 {
+		heading(&b, ink, "from")
+	}
+	for _, s := range a.Sources {
+		fmt.Fprintf(&b, "  %s%s  %s\n", s.Path, equals(s.From != Unset, s.Value), ink.Dim(s.origin()))
+		for _, l := range s.Lines {
+			fmt.Fprintf(&b, "    %s\n", l.text(ink))
+		}
+	}
+	if a.Live != nil {
+		a.Live.text(&b, ink, a.Written, now)
+	}
+	for _, n := range a.Notes {
+		fmt.Fprintf(&b, "%s %s\n", ink.Warn("note:"), oneLine(n))
+	}
+	return b.String()
+}
+
+func heading(b *strings.Builder, ink explain.Ink, text string) { fmt.Fprintln(b, ink.Bold(text)) }
+
+// equals returns a value behind a sign, or "".
+func equals(known bool, value any) string {
+	if !known || value == nil {
+		return ""
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	shown := []rune(diff.Printable(string(text)))
+	if len(shown) > maxValue {
+		return " = " + string(shown[:maxValue]) + "…"
+	}
+	return " = " + string(shown)
+}
+
+// text returns a line of the package.
+func (l Line) text(ink explain.Ink) string {
+	return fmt.Sprintf("%s  %s", ink.Dim(fmt.Sprintf("%s:%d", l.File, l.Line)), diff.Printable(l.Text))
+}
+
+// origin says in words how a source came to its value.
+func (s Source) origin() string {
+	switch s.From {
+	case Given:
+		switch {
+		case s.Object != "":
+			return "of " + s.Object
+		case s.By != "":
+			return "given by " + s.By
+		}
+		return "given in the resource"
+	case Default:
+		return "the default"
+	case Unset:
+	}
+	if strings.HasPrefix(s.Path, "cr.") || strings.HasPrefix(s.Path, "config.") {
+		return "not set"
+	}
+	return "not there yet"
+}
+
+// text writes what the cluster has.
+func (l *Live) text(b *strings.Builder, ink explain.Ink, written bool, now time.Time) {
+	heading(b, ink, "in the cluster")
+	value := strings.TrimPrefix(equals(true, l.Value), " =")
+	switch {
+	case !l.Exists:
+		fmt.Fprintf(b, "  %s\n", ink.Bad("the object has no such field"))
+	case l.Differs:
+		fmt.Fprintf(b, "  %s%s\n", ink.Bad("differs:"), value)
+	case !written:
+		fmt.Fprintf(b, " %s\n", value)
+	}
+	if l.Exists && len(l.Owners) == 0 {
+		fmt.Fprintf(b, "  %s\n", "no manager owns it: the API server has set it")
+	}
+	for _, o := range l.Owners {
+		line := "owned by " + diff.Printable(o.Manager) + "  " + o.Operation
+		if o.Subresource != "" {
+			line += " of " + diff.Printable(o.Subresource)
+		}
+		if o.Parts {
+			line += ", in parts"
+		}
+		if o.Time != nil {
+			line += ink.Dim("  " + o.Time.Format(time.RFC3339) + ", " + duration.HumanDuration(max(0, now.Sub(*o.Time))) + " ago")
+		}
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
