@@ -24,12 +24,13 @@ const (
 	formatPNG     = "png"
 )
 
-const graphLong = `Draw the components of a package and what they depend on: dependencies that are declared, those that
-follow from a reference, and those that are for the order only.
+const graphLong = `Draw the components of a package and what they depend on: dependencies that are declared, those
+that follow from a reference, and those that are for the order only.
 
 With -f, the picture has the objects for a custom resource. With KIND/NAME, it shows the custom
-resource of the cluster as it is: the state of each component and object by a colour and by a sign. It
-is read with your permissions, and without a package; with one, the kinds of the dependencies show.
+resource of the cluster as it is: the state of each component and object by a colour and by a
+sign. It is read with your permissions, and without a package; with one, the kinds of the
+dependencies show.
 
 SVG and PNG need no other program. Mermaid and DOT are for those who have one.
 

@@ -17,20 +17,21 @@ import (
 const importLong = `Make an operator package of objects that exist as YAML: what kustomize and helm template print, or
 what kubectl has read from a cluster.
 
-The package renders the same objects, and this is checked before anything is written: an import that
-would lose or change something is refused with the reason. The objects are divided into components:
-what others need (definitions, namespaces, access, config), each workload with its Services, budgets
-and autoscaler, and the rest. Replicas and images become fields of the spec, with what was imported as
-their default. A test and a sample are made, too, and the CUE module if there is none.
+The package renders the same objects, and this is checked before anything is written: an import
+that would lose or change something is refused with the reason. The objects are divided into
+components: what others need (definitions, namespaces, access, config), each workload with its
+Services, budgets and autoscaler, and the rest. Replicas and images become fields of the spec,
+with what was imported as their default. A test and a sample are made, too, and the CUE module if
+there is none.
 
-With --release the name of a release stands for the name of the custom resource wherever it is a word
-of its own, so that there can be several resources in a namespace. Secrets are refused, because their
-content would stand in the package; --secrets imports them nevertheless.
+With --release the name of a release stands for the name of the custom resource wherever it is a
+word of its own, so that there can be several resources in a namespace. Secrets are refused,
+because their content would stand in the package; --secrets imports them nevertheless.
 
-With --api a CustomResourceDefinition among the objects, such as that of a kubebuilder project, becomes
-the kind of the package: its schema is written as CUE, and the definition that the package generates is
-compared with it. A single ResourceGraphDefinition of kro becomes a package, too: its expressions are
-written as CUE, and what has no counterpart is refused.`
+With --api a CustomResourceDefinition among the objects, such as that of a kubebuilder project,
+becomes the kind of the package: its schema is written as CUE, and the definition that the package
+generates is compared with it. A single ResourceGraphDefinition of kro becomes a package, too: its
+expressions are written as CUE, and what has no counterpart is refused.`
 
 // importFlags are the settings of `operetta import`.
 type importFlags struct {

@@ -11,8 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-const newCRLong = `Print a custom resource of a package that satisfies its schema: what is required has a value, which is
-made up, and what is optional stands in comments, with its default and what it is.
+const newCRLong = `Print a custom resource of a package that satisfies its schema: what is required has a value,
+which is made up, and what is optional stands in comments, with its default and what it is.
 
 The default is the package in the current folder.`
 
@@ -20,8 +20,11 @@ func newNew(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Print a new custom resource of a package",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: `Print what a user of a package begins with: a custom resource that satisfies its schema. A new
+package is made by operetta init.`,
+		Example: `  operetta new cr ./cue/webapp`,
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newNewCR(s))
 	return cmd

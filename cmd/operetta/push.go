@@ -13,14 +13,15 @@ import (
 
 const pushLong = `Push the module of a package to a registry, for Packages and for whoever imports it.
 
-The artifact is the one that cue mod publish makes of the module, byte by byte, so that the cue command
-can fetch it as well, if the repository ends with the path of the module. The tag of the reference is
-the version: v0.1.2 for a module of major version v0. The package is checked first, as operetta vet
-checks it. What is pushed has to be what was checked: a module whose source is git has everything
-committed.
+The artifact is the one that cue mod publish makes of the module, byte by byte, so that the cue
+command can fetch it as well, if the repository ends with the path of the module. The tag of the
+reference is the version: v0.1.2 for a module of major version v0. The package is checked first,
+as operetta vet checks it. What is pushed has to be what was checked: a module whose source is git
+has everything committed.
 
-The credentials are those of the cue command: cue login, or the configuration of Docker. A registry on
-this machine is reached by plain HTTP, and so are those that --insecure-registry names.
+The credentials are those of the cue command: cue login, or the configuration of Docker. A
+registry on this machine is reached by plain HTTP, and so are those that --insecure-registry
+names.
 
 The command prints the source of a Package, with the digest that pins the content.`
 

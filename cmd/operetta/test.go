@@ -29,9 +29,9 @@ Tests are in files of the package whose names end in _test.cue:
 given has the custom resource (cr), its live objects by component and object (live), objects of
 others such as inputs (others), and the configuration of the operator (config). want has what the
 next reconcile decides: objects, absent ones, edges between components, verdicts of conditions,
-components with state, reason and message, fields of the status, and a pattern for the error.
-Only what is written is compared. A value has to be the same, a constraint such as >=3 has to
-hold, and of a list each element is compared.
+components with state, reason and message, fields of the status, and a pattern for the error. Only
+what is written is compared. A value has to be the same, a constraint such as >=3 has to hold, and
+of a list each element is compared.
 
 A test may go on in steps: somebody changes the resource, an object or an input, the operator acts
 in a cluster in memory, and want says what is there then. faults lets it die, or lose a response.
@@ -43,12 +43,12 @@ in a cluster in memory, and want says what is there then. faults lets it die, or
   	]
 
 With --explore each test that passes is taken once more under many schedules: the operator dies
-after every write, a response is lost, a write is refused, its cache is behind, the next step comes
-too early, controllers are slow. Each has to end in the same state; the first that does not is
-printed with what happens in it, and --schedule plays it again.
+after every write, a response is lost, a write is refused, its cache is behind, the next step
+comes too early, controllers are slow. Each has to end in the same state; the first that does not
+is printed with what happens in it, and --schedule plays it again.
 
---coverage counts the components, objects, verdicts of conditions, hooks and choices of the spec that
-the tests have seen, and with -v names those that they have not.
+--coverage counts the components, objects, verdicts of conditions, hooks and choices of the spec
+that the tests have seen, and with -v names those that they have not.
 
 --update replaces the literals in the files of tests that want something else; constraints and the
 content of Secrets stay as they are.

@@ -15,18 +15,18 @@ import (
 	"operetta.dev/engine/why"
 )
 
-const whyLong = `Show where the value of a field of an object comes from: the lines of the package that write it and
-those that they refer to; the fields of the custom resource, with the line of the schema and whether
-they were given or are the default; live objects, inputs and configuration; and who owns the field in
-the cluster now, since when, and whether it differs.
+const whyLong = `Show where the value of a field of an object comes from: the lines of the package that write it
+and those that they refer to; the fields of the custom resource, with the line of the schema and
+whether they were given or are the default; live objects, inputs and configuration; and who owns
+the field in the cluster now, since when, and whether it differs.
 
-OBJECT is KIND/NAME, a component with one object, or COMPONENT/OBJECT by the names in the package. PATH is
-that of the field, such as .spec.replicas, .spec.containers[0].image or
+OBJECT is KIND/NAME, a component with one object, or COMPONENT/OBJECT by the names in the package.
+PATH is that of the field, such as .spec.replicas, .spec.containers[0].image or
 .metadata.labels["app.kubernetes.io/name"].
 
-With KIND/NAME, the custom resource, its objects and its inputs are read from the cluster with your
-permissions. With -f, they are read from files and no cluster is needed, as operetta render does.
-Nothing is written. The content of Secrets is masked.
+With KIND/NAME, the custom resource, its objects and its inputs are read from the cluster with
+your permissions. With -f, they are read from files and no cluster is needed, as operetta render
+does. Nothing is written. The content of Secrets is masked.
 
 The default is the package in the current folder.`
 
