@@ -23,9 +23,10 @@ cluster='./test/e2e ./test/rights ./test/attack ./test/demo/live ./test/docs/pla
 plane='./test/controlplane/...'
 install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
-race='./cmd/operetta ./engine/admission ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun ./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/packages ./engine/plan ./engine/program
-	./engine/reconcile ./engine/redact ./engine/rollout ./engine/source ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./engine/registry ./engine/graph/picture
-	./test/internal/child ./test/internal/screen ./test/mutate'
+race='./cmd/operetta ./engine/admission ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun
+	./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/graph/picture ./engine/packages ./engine/plan ./engine/program ./engine/reconcile ./engine/redact
+	./engine/registry ./engine/rollout ./engine/source ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/internal/child ./test/internal/screen
+	./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
