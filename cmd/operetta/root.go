@@ -56,7 +56,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes + "\n")
-	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newRBAC(s), newVet(s), newTest(s), newInit(s), newImport(s), newNew(s), newExplain(s), newStatus(s), newPlan(s), newDump(s), newPush(s), newGraph(s), newWhy(s), newVersion(s), newRun(s), newWorker(s))
+	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newRBAC(s), newVet(s), newTest(s), newInit(s), newImport(s), newNew(s), newExplain(s), newStatus(s), newPlan(s), newDump(s), newPush(s), newGraph(s), newWhy(s), newUI(s), newVersion(s), newRun(s), newWorker(s))
 	if name := strings.TrimSuffix(filepath.Base(s.program), ".exe"); name == pluginName {
 		asPlugin(root)
 	}

@@ -57,3 +57,9 @@ const timePerCase = 2 * time.Second
 
 // progressAfter is after how long a check shows on a terminal how far it is.
 const progressAfter = 2 * time.Second
+
+const (
+	// uiHeaderTimeout and uiIdleTimeout end connections to the pages of operetta ui that send nothing.
+	uiHeaderTimeout = 5 * time.Second
+	uiIdleTimeout   = 2 * time.Minute
+)

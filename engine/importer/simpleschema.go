@@ -154,7 +154,7 @@ func markersOf(text string) (markers, error) {
 		if !ok {
 			return nil, fmt.Errorf("%q is no marker", text)
 		}
-		value := ""
+		var value string
 		if strings.HasPrefix(rest, `"`) {
 			end := strings.Index(rest[1:], `"`)
 			if end < 0 {
