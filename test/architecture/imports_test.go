@@ -13,7 +13,7 @@ import (
 // its own layer and below; its tests may look further.
 var layers = [][]string{
 	{"importer"},
-	{"testcase", "check", "why"},
+	{"testcase", "check", "why", "ui"},
 	{"controller", "render", "plan"},
 	{"dryrun", "worker"},
 	{"packages", "reconcile", "explain", "admission", "vet", "crd", "policy", "rbac", "install", "scaffold"},

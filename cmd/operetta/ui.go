@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/explain"
+	"operetta.dev/engine/object"
+	"operetta.dev/engine/ui"
+)
+
+const uiLong = `Serve pages that show the custom resources of a cluster as they are, live: all of them with what is
+not ready first, and for each one the tree of operetta explain and its picture.
+
+It reads with your permissions and writes nothing. It listens on this machine alone, and answers no
+page of the web that asks for it by another name. It goes on until Ctrl-C.`
+
+// uiFlags are the settings of "operetta ui".
+type uiFlags struct {
+	status statusFlags
+	port   uint16
+}
+
+func newUI(s streams) *cobra.Command {
+	var f uiFlags
+	cmd := &cobra.Command{
+		Use:   "ui [KIND...]",
+		Short: "Serve pages that show custom resources as they are",
+		Long:  uiLong,
+		Example: `  operetta ui
+
+  operetta ui webapps -n team-a --port 8090`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
+	}
+	f.status.cluster.addFlags(cmd)
+	cmd.Flags().StringVarP(&f.status.namespace, "namespace", "n", "", "show only the resources in this namespace")
+	cmd.Flags().Uint16Var(&f.port, "port", 0, "port on 127.0.0.1; 0 is a free one")
+	return cmd
+}
+
+// run serves the pages until the context ends. It errors if the cluster cannot be found, or the port is taken.
+func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
+	on, err := findTarget(f.status.cluster)
+	if err != nil {
+		return err
+	}
+	live, err := cluster.Uncached(on.config)
+	if err != nil {
+		return err
+	}
+	if _, err := f.status.list(ctx, s, words); err != nil {
+		return err // before somebody opens a page that says so
+	}
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(f.port))))
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	hosts := []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("localhost", port)}
+	quiet := s
+	quiet.err = discard{}
+	server := &http.Server{
+		Handler: ui.New(ui.Options{Source: clusterSource{f.status, quiet, words, explain.Reader{Cluster: live}}, Hosts: hosts, Cluster: on.server()}),
+
+		ReadHeaderTimeout: uiHeaderTimeout, IdleTimeout: uiIdleTimeout,
+	}
+	printLinef(s.out, "http://%s/ shows the custom resources of %s, until Ctrl-C", hosts[0], on.server())
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving on %s: %w", hosts[0], err)
+	}
+	return nil
+}
+
+// discard drops notes that were printed before.
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// A clusterSource reads resources as operetta status and operetta explain do.
+type clusterSource struct {
+	status statusFlags
+	quiet  streams
+	words  []string
+	reader explain.Reader
+}
+
+// List implements ui.Source.
+func (c clusterSource) List(ctx context.Context) ([]explain.Resource, error) {
+	return c.status.list(ctx, c.quiet, c.words)
+}
+
+// Explain implements ui.Source.
+func (c clusterSource) Explain(ctx context.Context, ref object.Ref) (explain.Resource, error) {
+	return c.reader.Read(ctx, ref)
+}
