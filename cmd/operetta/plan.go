@@ -162,7 +162,11 @@ func (f *planFlags) options(ctx context.Context, s streams, args []string) (plan
 	if err != nil {
 		return o, nothing, err
 	}
-	if o.New, err = loadVersion(ctx, pool, args); err == nil && f.old != "" {
+	o.New, err = loadVersion(ctx, pool, args)
+	if err == nil && o.New.Program.Meta().ClusterScoped {
+		o.Namespace = "" // its resources are in none
+	}
+	if err == nil && f.old != "" {
 		var old plan.Version
 		old, err = loadVersion(ctx, pool, []string{f.old})
 		o.Old = &old
@@ -212,6 +216,9 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 		d, err := plan.ReadDump(f.from)
 		if err != nil {
 			return nil, time.Time{}, err
+		}
+		if err := d.Covers(f.namespace); err != nil && !p.Meta().ClusterScoped {
+			return nil, time.Time{}, fmt.Errorf("dump %s: %w", f.from, err)
 		}
 		printLinef(s.err, "note: this is about the dump %s of %s, and not about a cluster", f.from, d.Taken.Format(time.RFC3339))
 		return d, d.Taken, nil

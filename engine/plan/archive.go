@@ -47,6 +47,8 @@ type header struct {
 	Package string    `json:"package"`
 	Kind    kind      `json:"kind"`
 	Taken   time.Time `json:"taken"`
+	// Namespace is the only one whose resources were read.
+	Namespace string `json:"namespace,omitempty"`
 	// Resources and Objects are how many lines there are of each, in this order.
 	Resources int    `json:"resources"`
 	Objects   int    `json:"objects"`
@@ -100,7 +102,7 @@ func (d *Dump) Write(w io.Writer) error {
 func (d *Dump) encode() (head, lines []byte, err error) {
 	objects := slices.Collect(maps.Values(d.objects))
 	sortObjects(objects)
-	replace := newStandIns(slices.Concat(d.resources, objects))
+	replace := newStandIns(slices.Concat(d.resources, objects), d.lists)
 	var out bytes.Buffer
 	for _, u := range slices.Concat(d.resources, objects) {
 		line, err := utiljson.Marshal(replace.object(u).Object)
@@ -111,15 +113,21 @@ func (d *Dump) encode() (head, lines []byte, err error) {
 	}
 	sum := sha256.Sum256(out.Bytes())
 	h := header{
-		Format: DumpFormat, Package: d.Package, Kind: kindOf(d.Kind, ""), Taken: d.Taken.UTC(),
+		Format: DumpFormat, Package: d.Package, Kind: kindOf(d.Kind, ""), Taken: d.Taken.UTC(), Namespace: d.Namespace,
 		Resources: len(d.resources), Objects: len(objects), Bytes: int64(out.Len()), Digest: hex.EncodeToString(sum[:]),
-		Lists: slices.Sorted(maps.Keys(d.lists)),
 	}
+	for selection := range d.lists {
+		h.Lists = append(h.Lists, replace.needed.Text(selection))
+	}
+	slices.Sort(h.Lists)
 	for k, scope := range d.scopes {
 		h.Scopes = append(h.Scopes, kindOf(k.WithVersion(""), scope))
 	}
 	slices.SortFunc(h.Scopes, func(a, b kind) int { return compareText(a.Group+"|"+a.Kind, b.Group+"|"+b.Kind) })
 	for ref := range d.absent {
+		if n := ref.Namespace + "/" + ref.Name; replace.needed.Text(n) != n {
+			continue // a package may make a name of a value: a plan takes it as unknown
+		}
 		h.Absent = append(h.Absent, name{ref.Group, ref.Kind, ref.Namespace, ref.Name})
 	}
 	slices.SortFunc(h.Absent, func(a, b name) int { return compareText(fmt.Sprint(a), fmt.Sprint(b)) })
@@ -287,7 +295,7 @@ func decode(head, lines []byte) (*Dump, error) {
 // dump returns what a header says of a dump.
 func (h header) dump() *Dump {
 	d := newDump()
-	d.Package, d.Taken = h.Package, h.Taken
+	d.Package, d.Taken, d.Namespace = h.Package, h.Taken, h.Namespace
 	d.Kind = schema.GroupVersionKind{Group: h.Kind.Group, Version: h.Kind.Version, Kind: h.Kind.Kind}
 	for _, k := range h.Scopes {
 		d.scopes[schema.GroupKind{Group: k.Group, Kind: k.Kind}] = k.Scope

@@ -9,11 +9,13 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 )
 
@@ -27,6 +29,8 @@ type Dump struct {
 	Package string
 	Kind    schema.GroupVersionKind
 	Taken   time.Time
+	// Namespace is the only one whose resources were read; "" is all.
+	Namespace string
 
 	resources []*unstructured.Unstructured
 	objects   map[cluster.Ref]*unstructured.Unstructured
@@ -39,6 +43,11 @@ type Dump struct {
 	mu sync.Mutex
 	// unknown are the objects that were asked for and of which the dump says nothing.
 	unknown map[schema.GroupKind]map[string]bool
+	// unasked are the kinds of which the dump does not say whether they are served.
+	unasked map[schema.GroupKind]bool
+	// unproven are the objects that an inventory names and that do not say so themselves.
+	// proven are those that do.
+	unproven, proven map[cluster.Ref]bool
 }
 
 var _ Snapshot = (*Dump)(nil)
@@ -48,6 +57,7 @@ func newDump() *Dump {
 	return &Dump{
 		objects: map[cluster.Ref]*unstructured.Unstructured{}, absent: map[cluster.Ref]bool{}, lists: map[string]bool{},
 		scopes: map[schema.GroupKind]cluster.Scope{}, unknown: map[schema.GroupKind]map[string]bool{},
+		unasked: map[schema.GroupKind]bool{}, unproven: map[cluster.Ref]bool{}, proven: map[cluster.Ref]bool{},
 	}
 }
 
@@ -129,8 +139,14 @@ func (d *Dump) Owned(_ context.Context, namespace, label, value string) ([]*unst
 
 // Scope implements dryrun.Source.
 func (d *Dump) Scope(_ context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
-	if scope := d.scopes[kind.GroupKind()]; scope != "" {
+	scope, asked := d.scopes[kind.GroupKind()]
+	if scope != "" {
 		return scope, nil
+	}
+	if !asked {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.unasked[kind.GroupKind()] = true
 	}
 	return "", &cluster.KindNotServedError{Kind: kind}
 }
@@ -140,6 +156,12 @@ func (d *Dump) Notes() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []string
+	if d.Namespace != "" {
+		out = append(out, fmt.Sprintf("the dump has the resources in the namespace %s alone", d.Namespace))
+	}
+	for kind := range d.unasked {
+		out = append(out, fmt.Sprintf("the dump does not say whether the cluster serves %s, so the plan takes it as not served", kind))
+	}
 	for kind, asked := range d.unknown {
 		what := slices.Sorted(maps.Keys(asked))
 		out = append(out, fmt.Sprintf("the dump does not say whether %s exists, so the plan takes it as absent%s", what[0], andMore(len(what)-1, "of the kind "+kind.Kind)))
@@ -194,13 +216,68 @@ func (r *Recorder) Resources(ctx context.Context, kind schema.GroupVersionKind) 
 	for _, u := range all {
 		for _, g := range inventoryOf(u) {
 			for _, e := range g.Objects {
-				if _, err := r.Get(ctx, e.Ref(u.GetNamespace())); err != nil && !cluster.IsKindNotServed(err) {
+				if err := r.owned(ctx, u, e.Ref(u.GetNamespace())); err != nil && !unreadable(err) {
 					return nil, err
 				}
 			}
 		}
 	}
 	return all, nil
+}
+
+// owned records an object that the inventory of a resource names. Whoever may write the status can name any object
+// there, so one that does not prove its owner itself is recorded by its name alone.
+func (r *Recorder) owned(ctx context.Context, owner *unstructured.Unstructured, ref cluster.Ref) error {
+	u, err := r.Get(ctx, ref)
+	if err != nil || u == nil {
+		return err
+	}
+	id := ref.Identity()
+	r.record(func(d *Dump) {
+		if proves(u, owner) {
+			delete(d.unproven, id)
+			d.proven[id], d.objects[id] = true, u
+			return
+		}
+		if d.proven[id] {
+			return // another resource owns it
+		}
+		d.unproven[id] = true
+		d.objects[id] = withoutContent(u)
+	})
+	return nil
+}
+
+// proves reports whether an object says itself that a resource owns it.
+func proves(u, owner *unstructured.Unstructured) bool {
+	for _, r := range u.GetOwnerReferences() {
+		if r.UID != "" && r.UID == owner.GetUID() {
+			return true
+		}
+	}
+	return u.GetLabels()[ownership.OwnerLabel] == ownership.Owner{Ref: cluster.RefOf(owner), UID: owner.GetUID()}.Label()
+}
+
+// withoutContent returns an object with nothing but what identifies it.
+func withoutContent(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	out.SetGroupVersionKind(u.GroupVersionKind())
+	meta := map[string]any{}
+	all, _ := u.Object["metadata"].(map[string]any)
+	for _, field := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"} {
+		if v, has := all[field]; has {
+			meta[field] = v
+		}
+	}
+	out.Object["metadata"] = meta
+	return out
+}
+
+// unreadable reports whether nobody, or not this user, can read an object. Such an object is unknown, and says
+// nothing about others.
+func unreadable(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || cluster.IsKindNotServed(err)
 }
 
 // Get implements dryrun.Source.
@@ -215,6 +292,9 @@ func (r *Recorder) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unst
 	r.record(func(d *Dump) {
 		if u == nil {
 			d.absent[ref.Identity()] = true
+			return
+		}
+		if d.unproven[ref.Identity()] {
 			return
 		}
 		d.objects[ref.Identity()] = u
@@ -258,6 +338,14 @@ func (r *Recorder) Scope(ctx context.Context, kind schema.GroupVersionKind) (clu
 		r.record(func(d *Dump) { d.scopes[kind.GroupKind()] = scope })
 	}
 	return scope, err
+}
+
+// Covers errors if a dump says nothing of the resources in a namespace.
+func (d *Dump) Covers(namespace string) error {
+	if d.Namespace == "" || namespace == "" || namespace == d.Namespace {
+		return nil
+	}
+	return fmt.Errorf("the dump has the resources in the namespace %s alone, and none in %s", d.Namespace, namespace)
 }
 
 // Len returns how many objects a dump has.

@@ -66,7 +66,7 @@ func (l *Live) readInventories(ctx context.Context, resources []*unstructured.Un
 			}
 			return ctx.Err()
 		})
-		if err != nil && !apierrors.IsForbidden(err) && !cluster.IsKindNotServed(err) {
+		if err != nil && !unreadable(err) {
 			return err
 		}
 	}

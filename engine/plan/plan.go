@@ -298,7 +298,7 @@ func (o Options) each(ctx context.Context, subjects []subject) ([]Resource, erro
 			if failures[i] = ctx.Err(); failures[i] != nil {
 				return nil
 			}
-			out[i], failures[i] = o.resource(ctx, s)
+			out[i], failures[i] = o.guarded(ctx, s)
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; o.Progress != nil {
@@ -312,6 +312,24 @@ func (o Options) each(ctx context.Context, subjects []subject) ([]Resource, erro
 		return nil, err
 	}
 	return out, errors.Join(failures...)
+}
+
+// guarded is resource where a panic, and an object that cannot be read, make one resource fail and not the plan.
+func (o Options) guarded(ctx context.Context, s subject) (out Resource, err error) {
+	ref := s.ref()
+	failing := Resource{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Class: Failing}
+	defer func() {
+		if p := recover(); p != nil { // its text may have a value of a Secret
+			failing.Problems = []Problem{{Message: "planning it has panicked; please report this"}}
+			out, err = failing, nil
+		}
+	}()
+	out, err = o.resource(ctx, s)
+	if err != nil && unreadable(err) {
+		failing.Problems = []Problem{{Message: diff.Printable(err.Error())}}
+		return failing, nil
+	}
+	return out, err
 }
 
 // maskOf returns what hides the Secrets that a world has.

@@ -103,7 +103,7 @@ func (t *trial) change() []Problem {
 	t.before = t.world.Get(t.ref)
 	next := t.before
 	if given := t.subject.given; given != nil {
-		next = given.DeepCopy()
+		next = created(given)
 		if t.before != nil {
 			next = replaced(t.before, given)
 		}
@@ -135,6 +135,17 @@ func (t *trial) refused(u *unstructured.Unstructured, err error) []Problem {
 	var out []Problem
 	for _, f := range said.Invalid {
 		out = append(out, t.problem("", f))
+	}
+	return out
+}
+
+// created returns a resource without what only the API server sets, which ignores it when a resource is created.
+func created(given *unstructured.Unstructured) *unstructured.Unstructured {
+	out := given.DeepCopy()
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink",
+	} {
+		unstructured.RemoveNestedField(out.Object, "metadata", field)
 	}
 	return out
 }
@@ -309,13 +320,16 @@ func without(names, others []string) []string {
 func (t *trial) problems() (out []Problem, invalid bool) {
 	before, after := statusOf(t.before), statusOf(t.after)
 	was, _ := status.StalledBy(before)
-	for reason, faults := range map[status.Reason]fault.Faults{status.ReasonInvalidSpec: t.last.Invalid, status.ReasonInvalidConfig: t.last.Misconfigured} {
-		for _, f := range faults {
-			if was != reason {
+	for _, invalid := range []struct {
+		reason status.Reason
+		faults fault.Faults
+	}{{status.ReasonInvalidSpec, t.last.Invalid}, {status.ReasonInvalidConfig, t.last.Misconfigured}} {
+		for _, f := range invalid.faults {
+			if was != invalid.reason {
 				out = append(out, t.problem("", f))
 			}
 		}
-		if len(faults) > 0 {
+		if len(invalid.faults) > 0 {
 			return out, len(out) > 0
 		}
 	}
@@ -356,6 +370,9 @@ func (t *trial) orStalled(out []Problem, was status.Reason) []Problem {
 
 // statusOf returns the status of a resource.
 func statusOf(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return nil // it is gone
+	}
 	out, _, _ := unstructured.NestedMap(u.Object, "status")
 	return out
 }

@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
+	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,17 +26,27 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 type standIns struct {
 	key   []byte
 	known *redact.Redactor
+	// needed redacts what a plan finds objects by, where a common word stays.
+	needed *redact.Redactor
+	// selectors are the labels, as "name=value", by which objects are selected.
+	selectors map[string]bool
 	// guessable are the digests of the manifests that repeat a value of a Secret: they have no key, and whoever
 	// knows the rest of a manifest could guess the value.
 	guessable map[string]bool
 }
 
 // newStandIns returns what replaces the values of the Secrets among objects.
-func newStandIns(objects []*unstructured.Unstructured) *standIns {
-	out := &standIns{key: make([]byte, sha256.Size), known: redact.New(), guessable: map[string]bool{}}
+func newStandIns(objects []*unstructured.Unstructured, lists map[string]bool) *standIns {
+	out := &standIns{key: make([]byte, sha256.Size), known: redact.NewStrict(), needed: redact.New(), selectors: map[string]bool{}, guessable: map[string]bool{}}
 	_, _ = rand.Read(out.key) // it never errors
 	for _, u := range objects {
 		out.known.Add(u.Object)
+		out.needed.Add(u.Object)
+	}
+	for selection := range lists {
+		for _, part := range strings.Split(selection, "|") {
+			out.selectors[part] = true
+		}
 	}
 	for _, u := range objects {
 		if digest := u.GetAnnotations()[ownership.AppliedMark]; digest != "" && u.GetKind() != "Secret" && out.repeats(u) {
@@ -111,9 +124,15 @@ func (s *standIns) redacted(object map[string]any) map[string]any {
 		case "apiVersion", "kind":
 			out[field] = value
 		case "metadata":
-			out[field] = s.metadata(value)
+			out[field] = s.metadata(value, object["kind"] == "Secret")
 		case "status":
 			out[field] = s.status(value)
+		case "data", "stringData":
+			if object["kind"] == "Secret" {
+				out[field] = value // stand-ins, and the names of fields, which packages read
+				continue
+			}
+			out[field] = s.known.Data(value)
 		default:
 			out[field] = s.known.Data(value)
 		}
@@ -122,7 +141,7 @@ func (s *standIns) redacted(object map[string]any) map[string]any {
 }
 
 // metadata is redacted for the metadata of an object.
-func (s *standIns) metadata(value any) any {
+func (s *standIns) metadata(value any, ofSecret bool) any {
 	all, isMap := value.(map[string]any)
 	if !isMap {
 		return s.known.Data(value)
@@ -137,7 +156,78 @@ func (s *standIns) metadata(value any) any {
 			out[field] = v
 		}
 	}
+	if labels, has := out["labels"].(map[string]any); has {
+		out["labels"] = s.labels(labels)
+	}
+	if managers, has := out["managedFields"].([]any); has {
+		out["managedFields"] = s.managers(managers, ofSecret)
+	}
 	return out
+}
+
+// labels is redacted for labels, except for those of the engine.
+func (s *standIns) labels(all map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, value := range all {
+		text, _ := value.(string)
+		switch {
+		case name == ownership.OwnerLabel:
+			out[name] = value
+		case s.selectors[name+"="+text]:
+			out[name] = s.needed.Data(value)
+		default:
+			out[s.known.Text(name)] = s.known.Data(value)
+		}
+	}
+	return out
+}
+
+// managers is redacted for who owns which field.
+func (s *standIns) managers(all []any, ofSecret bool) []any {
+	out := make([]any, len(all))
+	for i, m := range all {
+		out[i] = m
+		manager, isMap := m.(map[string]any)
+		fields, has := manager["fieldsV1"].(map[string]any)
+		if !isMap || !has {
+			continue
+		}
+		clone, redacted := maps.Clone(manager), map[string]any{}
+		for key, value := range fields { // the fields of an object are public, as in redacted
+			redacted[key] = value
+			if isContent := key == "f:data" || key == "f:stringData"; !isContent || !ofSecret {
+				redacted[key] = s.fields(value)
+			}
+		}
+		clone["fieldsV1"], out[i] = redacted, clone
+	}
+	return out
+}
+
+// fields leaves out the keys of a set of fields that repeat a value of a Secret, as fields, as values of sets or as
+// keys of lists: there is no such value any more in the object.
+func (s *standIns) fields(value any) any {
+	all, isMap := value.(map[string]any)
+	if !isMap {
+		return value
+	}
+	out := map[string]any{}
+	for key, v := range all {
+		if !s.names(key) {
+			out[key] = s.fields(v)
+		}
+	}
+	return out
+}
+
+// names reports whether a key of a set of fields repeats a value of a Secret.
+func (s *standIns) names(key string) bool {
+	kind, text, _ := strings.Cut(key, ":")
+	var data any
+	if kind == "f" || json.Unmarshal([]byte(text), &data) != nil {
+		return s.known.Text(text) != text
+	}
+	return !reflect.DeepEqual(data, s.known.Data(data))
 }
 
 // status is redacted for a status, whose inventory names objects.
