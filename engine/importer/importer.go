@@ -142,7 +142,7 @@ func (i *importing) noteAutoscalers() {
 		scaled := slices.ContainsFunc(c.objects, func(o *object) bool { return o.groupKind() == autoscalerKind })
 		spec, _ := c.objects[0].Object["spec"].(map[string]any)
 		if scaled && spec["replicas"] != nil {
-			i.notes = append(i.notes, fmt.Sprintf("%s has replicas and an autoscaler: remove the line with replicas from %s.cue, so that the autoscaler decides", c.objects[0], c.name))
+			i.notes = append(i.notes, fmt.Sprintf("%s has replicas and an autoscaler: remove the line with replicas from component %s, so that the autoscaler decides", c.objects[0], c.name))
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestAnAutoscalerBesideReplicasIsNoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notes := strings.Join(result.Notes, "\n"); !strings.Contains(notes, "remove the line with replicas from web.cue, so that the autoscaler decides") {
+		if notes := strings.Join(result.Notes, "\n"); !strings.Contains(notes, "remove the line with replicas from component web, so that the autoscaler decides") {
 			t.Errorf("notes: %s", notes)
 		}
 	}
