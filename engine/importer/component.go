@@ -59,6 +59,9 @@ var workloads = map[string][]string{
 	"Job.batch": {"spec", "template"}, "CronJob.batch": {"spec", "jobTemplate", "spec", "template"}, "Pod": {},
 }
 
+// autoscalerKind is the kind of autoscalers.
+const autoscalerKind = "HorizontalPodAutoscaler.autoscaling"
+
 // hookAnnotation is how a chart says that an object is a hook.
 const hookAnnotation = "helm.sh/hook"
 
@@ -204,7 +207,7 @@ func belongs(o, workload *object) bool {
 		}
 		selector, _, _ := unstructured.NestedStringMap(o.Object, path...)
 		return selects(selector, workload)
-	case "HorizontalPodAutoscaler.autoscaling":
+	case autoscalerKind:
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "kind")
 		name, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "name")
 		return kind == workload.GetKind() && name == workload.GetName()

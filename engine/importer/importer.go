@@ -69,6 +69,7 @@ func Import(ctx context.Context, given []Object, o Options) (Result, error) {
 	if i.api == nil { // a schema that was imported stays as it is
 		i.parameters = lift(i.components, i.short)
 	}
+	i.noteAutoscalers()
 	files, err := i.files(objects)
 	if err != nil {
 		return Result{}, err
@@ -133,6 +134,17 @@ func (i *importing) secrets(objects []*object) error {
 		return &RefusedError{found}
 	}
 	return nil
+}
+
+// noteAutoscalers notes the workloads whose replicas the package and an autoscaler would both set.
+func (i *importing) noteAutoscalers() {
+	for _, c := range i.components {
+		scaled := slices.ContainsFunc(c.objects, func(o *object) bool { return o.groupKind() == autoscalerKind })
+		spec, _ := c.objects[0].Object["spec"].(map[string]any)
+		if scaled && spec["replicas"] != nil {
+			i.notes = append(i.notes, fmt.Sprintf("%s has replicas and an autoscaler: remove the line with replicas from component %s, so that the autoscaler decides", c.objects[0], c.name))
+		}
+	}
 }
 
 // withoutOtherHooks leaves out what a chart runs when it is removed, taken back or tested: a package would run it at once.

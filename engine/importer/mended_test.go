@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/tools/txtar"
 	"operetta.dev/engine/importer"
 )
 
@@ -97,4 +98,25 @@ data: {cr: shop-db, live: shop}
 		t.Fatal(err)
 	}
 	load(t, result.Files, "shop")
+}
+
+// TestAnAutoscalerBesideReplicasIsNoted imports what a chart renders that has both.
+func TestAnAutoscalerBesideReplicasIsNoted(t *testing.T) {
+	t.Parallel()
+	archive, err := txtar.ParseFile("testdata/charts.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		if file.Name != "helmcreate.yaml" {
+			continue
+		}
+		result, err := importer.Import(t.Context(), objectsIn(t, string(file.Data)), importer.Options{Package: packageOf("web")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(result.Notes, "\n"); !strings.Contains(notes, "remove the line with replicas from component web, so that the autoscaler decides") {
+			t.Errorf("notes: %s", notes)
+		}
+	}
 }

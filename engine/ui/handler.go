@@ -123,7 +123,7 @@ func (h *handler) picture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = w.Write(one.Picture(nil).SVG()) // who has gone away needs no answer
+	_, _ = w.Write(one.Picture(nil).SVG()) //nolint:gosec // the drawing escapes its texts; who has gone away needs no answer
 }
 
 // file serves the style sheet and the script.
@@ -136,7 +136,7 @@ func (h *handler) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", types[name])
-	_, _ = w.Write(data) // who has gone away needs no answer
+	_, _ = w.Write(data) //nolint:gosec // it is one of two files; who has gone away needs no answer
 }
 
 // page writes a page as a whole, or an error.
@@ -203,24 +203,22 @@ func (h *handler) since(one explain.Resource) string {
 	return duration.HumanDuration(h.Now().Sub(one.Since()))
 }
 
-// The tree is coloured by characters that no text has after clean, which become spans.
+// The tree is coloured by characters for private use, which become spans. A text that has one of them can only open or
+// close a span of these classes.
 const (
-	spanEnd   = "\uE000"
-	spanBegin = 0xE001
+	good, warn, bad, dim, bold, spanEnd = "\uE001", "\uE002", "\uE003", "\uE004", "\uE005", "\uE000"
 )
 
-// classes are the classes of spans, in the order of their characters.
-var classes = []string{"good", "warn", "bad", "dim", "bold"}
+// spans are the elements that the characters become.
+var spans = strings.NewReplacer(
+	good, `<span class="good">`, warn, `<span class="warn">`, bad, `<span class="bad">`, dim, `<span class="dim">`, bold, `<span class="bold">`, spanEnd, "</span>",
+)
 
 // tree returns the tree of a resource as HTML.
 func (h *handler) tree(one explain.Resource) template.HTML {
-	colour := func(i int) func(string) string {
-		return func(s string) string { return string(rune(spanBegin+i)) + s + spanEnd }
+	in := func(colour string) func(string) string {
+		return func(s string) string { return colour + s + spanEnd }
 	}
-	text := one.Tree(explain.Ink{Good: colour(0), Warn: colour(1), Bad: colour(2), Dim: colour(3), Bold: colour(4)}, h.Now())
-	text = template.HTMLEscapeString(text)
-	for i, class := range classes {
-		text = strings.ReplaceAll(text, string(rune(spanBegin+i)), `<span class="`+class+`">`)
-	}
-	return template.HTML(strings.ReplaceAll(text, spanEnd, "</span>")) //nolint:gosec // the text is escaped; the spans are fixed
+	text := one.Tree(explain.Ink{Good: in(good), Warn: in(warn), Bad: in(bad), Dim: in(dim), Bold: in(bold)}, h.Now())
+	return template.HTML(spans.Replace(template.HTMLEscapeString(text))) //nolint:gosec // the text is escaped; the spans are fixed
 }
