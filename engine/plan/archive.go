@@ -33,9 +33,9 @@ const (
 // DumpFormat is the only format of dumps so far.
 const DumpFormat = 1
 
-// The bounds of a dump that is read. A custom resource with a full inventory has a megabyte and a half.
+// The bounds of a dump that is read or written. A custom resource with a full inventory has a megabyte and a half.
 const (
-	maxHeader  = 256 << 20
+	maxHeader  = 64 << 20
 	maxObjects = 1 << 30
 	maxLine    = 16 << 20
 	maxPadding = 1 << 20
@@ -109,6 +109,12 @@ func (d *Dump) encode() (head, lines []byte, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: encoding: %w", cluster.RefOf(u), err)
 		}
+		if len(line) >= maxLine {
+			return nil, nil, fmt.Errorf("%s: it has more than %d bytes, which no dump holds", cluster.RefOf(u), maxLine)
+		}
+		if out.Len()+len(line) >= maxObjects {
+			return nil, nil, fmt.Errorf("the objects have more than %d bytes, which no dump holds: dump one namespace", maxObjects)
+		}
 		out.Write(append(line, '\n'))
 	}
 	sum := sha256.Sum256(out.Bytes())
@@ -131,7 +137,9 @@ func (d *Dump) encode() (head, lines []byte, err error) {
 		h.Absent = append(h.Absent, name{ref.Group, ref.Kind, ref.Namespace, ref.Name})
 	}
 	slices.SortFunc(h.Absent, func(a, b name) int { return compareText(fmt.Sprint(a), fmt.Sprint(b)) })
-	head, err = utiljson.Marshal(h)
+	if head, err = utiljson.Marshal(h); err == nil && len(head) > maxHeader {
+		err = fmt.Errorf("%s has more than %d bytes, which no dump holds: dump one namespace", headerFile, maxHeader)
+	}
 	return head, out.Bytes(), err
 }
 

@@ -149,6 +149,7 @@ func TestAGivenResourceThatIsBeingDeletedIsCreatedAnew(t *testing.T) {
 	given := shop("fresh", map[string]any{})
 	given.SetUID("old")
 	given.SetResourceVersion("7")
+	given.SetFinalizers([]string{"operetta.dev/teardown"})
 	_ = unstructured.SetNestedField(given.Object, "2026-11-23T11:00:00Z", "metadata", "deletionTimestamp")
 	got := make1(t, plan.Options{Cluster: serve(t, p, shop("a", map[string]any{})), New: plan.Version{Program: p}, Given: []*unstructured.Unstructured{given}})
 	if len(got.Resources) != 1 || got.Resources[0].Class != plan.New {
@@ -186,5 +187,19 @@ func TestADumpRemembersItsNamespace(t *testing.T) {
 	}
 	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the namespace default alone") {
 		t.Errorf("the notes are %q", notes)
+	}
+}
+
+func TestADumpThatNobodyCouldReadIsNotWritten(t *testing.T) {
+	t.Parallel()
+	p := load(t, body)
+	r := plan.NewRecorder(serve(t, p, shop("a", map[string]any{"note": strings.Repeat("x", 17<<20)})), p.Name(), shopKind, now)
+	if _, err := r.Resources(t.Context(), shopKind); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err := r.Dump().Write(&out)
+	if err == nil || !strings.Contains(err.Error(), "Shop default/a: it has more than 16777216 bytes") || out.Len() > 0 {
+		t.Errorf("the error is %v, after %d bytes", err, out.Len())
 	}
 }

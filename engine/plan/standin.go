@@ -44,7 +44,7 @@ func newStandIns(objects []*unstructured.Unstructured, lists map[string]bool) *s
 		out.needed.Add(u.Object)
 	}
 	for selection := range lists {
-		for _, part := range strings.Split(selection, "|") {
+		for part := range strings.SplitSeq(selection, "|") {
 			out.selectors[part] = true
 		}
 	}
