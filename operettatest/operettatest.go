@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
@@ -78,7 +79,8 @@ type Decision struct {
 // Object returns a manifest, or nil.
 func (d Decision) Object(component, name string) map[string]any { return d.Objects[component][name] }
 
-// Decide returns the decision about what is given. It fails the test if no decision can be made; faults of the resource
+// Decide returns the decision about what is given. It fails the test if no decision can be made, or if something that is
+// given is neither an object of the resource nor an input; faults of the resource
 // and the package are in the decision.
 func (p *Package) Decide(t testing.TB, given Given) Decision {
 	t.Helper()
@@ -98,13 +100,30 @@ func (p *Package) Open(t testing.TB, given Given) *Cluster {
 
 func (p *Package) open(t testing.TB, given Given) (*render.Session, render.Output) {
 	t.Helper()
+	plain := given
+	if err := canonical(given, &plain); err != nil {
+		t.Fatal(err)
+	}
 	session, out, err := render.Open(t.Context(), p.program, render.Input{
-		CR: testcase.Completed(p.program, given.CR), Live: given.Live, Manifests: given.Others, Config: given.Config,
+		CR: testcase.Completed(p.program, plain.CR), Live: plain.Live, Manifests: plain.Others, Config: plain.Config,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, text := range out.Unmatched {
+		t.Errorf("given: %s is neither an object of the resource nor an input", text)
+	}
 	return session, out
+}
+
+// canonical turns values as people write them in Go, with int and []string, into those of JSON. It errors where a value is
+// none.
+func canonical(from, into any) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
 }
 
 // Run lets the operator and the simulated controllers of Kubernetes act until nothing changes any more. It fails the
@@ -148,7 +167,11 @@ func (c *Cluster) Live(t testing.TB, component, name string) map[string]any {
 // if the object is refused.
 func (c *Cluster) Put(t testing.TB, object map[string]any) {
 	t.Helper()
-	if _, err := c.session.World().Put(&unstructured.Unstructured{Object: object}); err != nil {
+	var plain map[string]any
+	if err := canonical(object, &plain); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.session.World().Put(&unstructured.Unstructured{Object: plain}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -172,8 +195,11 @@ func Run(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Load(t, dir)
-	for _, test := range testcase.Read(withTests) {
+	p, tests := Load(t, dir), testcase.Read(withTests)
+	if len(tests) == 0 {
+		t.Fatalf("%s has no tests", dir)
+	}
+	for _, test := range tests {
 		t.Run(test.Name, func(t *testing.T) {
 			results, _, err := testcase.Run(t.Context(), p.program, []testcase.Test{test})
 			if err != nil {

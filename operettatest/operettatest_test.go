@@ -15,7 +15,7 @@ const webapp = "../cue/webapp"
 func TestATableInGoDecidesAsTheOperatorDoes(t *testing.T) {
 	t.Parallel()
 	p := operettatest.Load(t, webapp)
-	for replicas, fault := range map[int64]string{1: "", 3: "", 100: "", 101: "spec.replicas"} {
+	for replicas, fault := range map[int]string{1: "", 3: "", 100: "", 101: "spec.replicas"} {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
 			t.Parallel()
 			d := p.Decide(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx:1.25", "replicas": replicas}}})
@@ -26,7 +26,7 @@ func TestATableInGoDecidesAsTheOperatorDoes(t *testing.T) {
 				return
 			}
 			spec, _ := d.Object("web", "deployment")["spec"].(map[string]any)
-			if diff := cmp.Diff(any(replicas), spec["replicas"]); diff != "" {
+			if diff := cmp.Diff(any(int64(replicas)), spec["replicas"]); diff != "" {
 				t.Errorf("replicas (-want +got):\n%s", diff)
 			}
 			if got := d.Components["web"].State; got != "Waiting" {
@@ -45,7 +45,7 @@ func TestAClusterInMemoryLivesAsARealOne(t *testing.T) {
 		t.Fatal(why)
 	}
 	cr := c.CR()
-	cr["spec"] = map[string]any{"image": "nginx:1.25", "replicas": int64(5)}
+	cr["spec"] = map[string]any{"image": "nginx:1.25", "replicas": 5}
 	c.Put(t, cr)
 	c.Run(t)
 	spec, _ := c.Live(t, "web", "deployment")["spec"].(map[string]any)
@@ -66,4 +66,33 @@ func TestAClusterInMemoryLivesAsARealOne(t *testing.T) {
 func TestTestsInCUEAreSubtests(t *testing.T) {
 	t.Parallel()
 	operettatest.Run(t, webapp)
+}
+
+// recorder is a test that notes that it has failed.
+type recorder struct {
+	testing.TB
+	failed []string
+}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failed = append(r.failed, fmt.Sprintf(format, args...))
+}
+
+// TestWhatIsGivenAndNobodyReadsIsAMistake gives live objects and others that the package does not know.
+func TestWhatIsGivenAndNobodyReadsIsAMistake(t *testing.T) {
+	t.Parallel()
+	r := &recorder{TB: t}
+	operettatest.Load(t, webapp).Decide(r, operettatest.Given{
+		CR:     map[string]any{"spec": map[string]any{"image": "nginx:1.25"}},
+		Live:   map[string]map[string]map[string]any{"web": {"deploymnt": {}}},
+		Others: []map[string]any{{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "x"}}},
+	})
+	want := []string{
+		"given: web.deploymnt is neither an object of the resource nor an input",
+		"given: Secret default/x is neither an object of the resource nor an input",
+	}
+	if diff := cmp.Diff(want, r.failed); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
 }

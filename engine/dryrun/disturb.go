@@ -45,6 +45,9 @@ func (w *World) wrote() {
 // reconcile. The zero Plan ends that.
 func (w *World) Disturb(p faulty.Plan) { w.seen.Disturb(p) }
 
+// Pending returns what of the plan has not happened yet, as a text, or "".
+func (w *World) Pending() string { return w.seen.Pending().String() }
+
 // Writes returns how many writes the operators have made since Disturb was called, with those that failed as planned.
 func (w *World) Writes() int { return w.seen.Writes() }
 

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue/literal"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
@@ -18,6 +20,9 @@ type api struct {
 	version    apiextensionsv1.CustomResourceDefinitionVersion
 	at         string
 }
+
+// versionName matches the versions that a package can have.
+var versionName = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
 // definitionKind is the kind of definitions, as the contract writes it.
 const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
@@ -43,6 +48,9 @@ func takeAPI(objects []*object, kind string) (*api, []*object, error) {
 	}
 	var reasons []string
 	for _, v := range a.definition.Spec.Versions {
+		if !versionName.MatchString(v.Name) {
+			reasons = append(reasons, fmt.Sprintf("%s: %q is no version that a package can have", a.at, v.Name))
+		}
 		if v.Storage {
 			a.version = v
 		} else if v.Served {
@@ -67,9 +75,10 @@ func (a *api) spec() *apiextensionsv1.JSONSchemaProps {
 // header writes the kind of the package, and its schema.
 func (a *api) header(b *strings.Builder) (imports []string) {
 	names := a.definition.Spec.Names
-	fmt.Fprintf(b, "group: %q\nkind: %q\nplural: %q\n", a.definition.Spec.Group, names.Kind, names.Plural)
+	quote := literal.String.Quote
+	fmt.Fprintf(b, "group: %s\nkind: %s\nplural: %s\n", quote(a.definition.Spec.Group), quote(names.Kind), quote(names.Plural))
 	if names.Singular != "" {
-		fmt.Fprintf(b, "singular: %q\n", names.Singular)
+		fmt.Fprintf(b, "singular: %s\n", quote(names.Singular))
 	}
 	for _, n := range names.ShortNames {
 		fmt.Fprintf(b, "shortNames: %s: true\n", label(n))
@@ -82,16 +91,16 @@ func (a *api) header(b *strings.Builder) (imports []string) {
 	}
 	fmt.Fprintf(b, "versions: %s: {\nspec: #Spec\n", a.version.Name)
 	for _, c := range a.version.AdditionalPrinterColumns {
-		fmt.Fprintf(b, "printerColumns: %s: {jsonPath: %q, type: %q, priority: %d", label(c.Name), c.JSONPath, c.Type, c.Priority)
+		fmt.Fprintf(b, "printerColumns: %s: {jsonPath: %s, type: %s, priority: %d", label(c.Name), quote(c.JSONPath), quote(c.Type), c.Priority)
 		if c.Description != "" {
-			fmt.Fprintf(b, ", description: %q", c.Description)
+			fmt.Fprintf(b, ", description: %s", quote(c.Description))
 		}
 		b.WriteString("}\n")
 	}
 	b.WriteString("}\n")
 	w := &schemaWriter{imports: map[string]bool{}}
 	w.fields(a.spec())
-	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// A %s is as in the definition that was imported.\n#Spec: {\n%s", names.Kind, w.b.String())
+	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// %s is as in the definition that was imported.\n#Spec: {\n%s", quote(names.Kind), w.b.String())
 	for _, text := range attributesOf(a.spec()) {
 		b.WriteString(text + "\n")
 	}

@@ -59,6 +59,9 @@ var workloads = map[string][]string{
 	"Job.batch": {"spec", "template"}, "CronJob.batch": {"spec", "jobTemplate", "spec", "template"}, "Pod": {},
 }
 
+// autoscalerKind is the kind of autoscalers.
+const autoscalerKind = "HorizontalPodAutoscaler.autoscaling"
+
 // hookAnnotation is how a chart says that an object is a hook.
 const hookAnnotation = "helm.sh/hook"
 
@@ -93,16 +96,41 @@ func components(objects []*object, short func(string) string) []component {
 	return ordered(groups, works)
 }
 
-// placeOf returns the component of an object that its kind or the chart decides about, or "".
+// placeOf returns the component of an object that its kind or the chart decides about, or "". Objects that only run at
+// another time than an installation or an upgrade were left out before.
 func placeOf(o *object) string {
-	hooks := o.GetAnnotations()[hookAnnotation]
-	switch {
-	case strings.Contains(hooks, "pre-"):
-		return before
-	case hooks != "":
+	for _, at := range []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade"} { // the installation decides
+		if !slices.Contains(o.hooks(), at) {
+			continue
+		}
+		if strings.HasPrefix(at, "pre-") {
+			return before
+		}
 		return afterwards
 	}
 	return bases[o.groupKind()]
+}
+
+// hooks returns the times at which a chart runs an object, or none if it is no hook.
+func (o *object) hooks() []string {
+	text := o.GetAnnotations()[hookAnnotation]
+	if text == "" {
+		return nil
+	}
+	var out []string
+	for at := range strings.SplitSeq(text, ",") {
+		out = append(out, strings.TrimSpace(at))
+	}
+	return out
+}
+
+// installs reports whether an object is there, or runs, when a chart is installed or upgraded. Others are for its removal,
+// a way back, or tests.
+func (o *object) installs() bool {
+	hooks := o.hooks()
+	return len(hooks) == 0 || slices.ContainsFunc(hooks, func(at string) bool {
+		return strings.HasSuffix(at, "-install") || strings.HasSuffix(at, "-upgrade")
+	})
 }
 
 // ordered returns the components with their dependencies: definitions are waited for until they are served, and of the
@@ -179,7 +207,7 @@ func belongs(o, workload *object) bool {
 		}
 		selector, _, _ := unstructured.NestedStringMap(o.Object, path...)
 		return selects(selector, workload)
-	case "HorizontalPodAutoscaler.autoscaling":
+	case autoscalerKind:
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "kind")
 		name, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "name")
 		return kind == workload.GetKind() && name == workload.GetName()

@@ -104,7 +104,7 @@ func (e *emitter) list(b *strings.Builder, of []any, depth int) {
 
 // label writes the name of a field.
 func label(name string) string {
-	if ast.IsValidIdent(name) && !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "#") && !slices.Contains(booleanNames, name) {
+	if ast.IsValidIdent(name) && !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "#") && !slices.Contains(reservedNames, name) {
 		return name
 	}
 	return literal.String.Quote(name)

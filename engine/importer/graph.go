@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/literal"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
@@ -125,8 +126,12 @@ func (g *graphImport) header(schema map[string]any, p scaffold.Package) string {
 		g.reasons = append(g.reasons, g.at+": "+r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "operator.#Controller\n\ngroup: %q\nkind: %q\nversions: %s: spec: #Spec\ncr: spec: #Spec\nlive: _\n\n", text("group", "kro.run"), text("kind", p.Kind), label(text("apiVersion", "v1alpha1")))
-	fmt.Fprintf(&b, "// A %s is as in the definition that was imported.\n#Spec: {\n%s", text("kind", p.Kind), g.spec.b.String())
+	quote, version := literal.String.Quote, text("apiVersion", "v1alpha1")
+	if !versionName.MatchString(version) {
+		g.refusef("spec.schema.apiVersion", "%q is no version that a package can have", version)
+	}
+	fmt.Fprintf(&b, "operator.#Controller\n\ngroup: %s\nkind: %s\nversions: %s: spec: #Spec\ncr: spec: #Spec\nlive: _\n\n", quote(text("group", "kro.run")), quote(text("kind", p.Kind)), label(version))
+	fmt.Fprintf(&b, "// %s is as in the definition that was imported.\n#Spec: {\n%s", quote(text("kind", p.Kind)), g.spec.b.String())
 	if rules, _ := schema["validation"].([]any); len(rules) > 0 {
 		g.refusef("spec.schema.validation", "has to be written by hand, as a constraint or as @crd(rule=...)")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/format"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/scaffold"
 	"operetta.dev/engine/source"
@@ -61,12 +62,14 @@ func Import(ctx context.Context, given []Object, o Options) (Result, error) {
 	if err := i.secrets(objects); err != nil {
 		return Result{}, err
 	}
-	objects = i.namespace(objects)
+	objects = i.namespace(i.withoutOtherHooks(objects))
 	i.wanted = snapshotOf(objects)
+	i.followNamespace(objects)
 	i.components = components(objects, i.short)
 	if i.api == nil { // a schema that was imported stays as it is
 		i.parameters = lift(i.components, i.short)
 	}
+	i.noteAutoscalers()
 	files, err := i.files(objects)
 	if err != nil {
 		return Result{}, err
@@ -96,6 +99,8 @@ type importing struct {
 	// sampleNamespace is the namespace of the sample resource, and simplest its spec if the schema was imported.
 	sampleNamespace string
 	simplest        any
+	// moved is true if the objects are in the namespace of the resource.
+	moved bool
 	// wanted are the objects as they have to be rendered.
 	wanted []map[string]any
 }
@@ -131,6 +136,48 @@ func (i *importing) secrets(objects []*object) error {
 	return nil
 }
 
+// noteAutoscalers notes the workloads whose replicas the package and an autoscaler would both set.
+func (i *importing) noteAutoscalers() {
+	for _, c := range i.components {
+		scaled := slices.ContainsFunc(c.objects, func(o *object) bool { return o.groupKind() == autoscalerKind })
+		spec, _ := c.objects[0].Object["spec"].(map[string]any)
+		if scaled && spec["replicas"] != nil {
+			i.notes = append(i.notes, fmt.Sprintf("%s has replicas and an autoscaler: remove the line with replicas from component %s, so that the autoscaler decides", c.objects[0], c.name))
+		}
+	}
+}
+
+// withoutOtherHooks leaves out what a chart runs when it is removed, taken back or tested: a package would run it at once.
+func (i *importing) withoutOtherHooks(objects []*object) []*object {
+	return slices.DeleteFunc(objects, func(o *object) bool {
+		if !o.installs() {
+			i.notes = append(i.notes, fmt.Sprintf("%s is left out: the chart runs it at %s; what runs before a deletion is written as hooks: beforeDelete", o, strings.Join(o.hooks(), ", ")))
+		}
+		return !o.installs()
+	})
+}
+
+// followNamespace lets references to the namespace of the objects be to that of the resource, where an API server reads a
+// namespace, and notes where else it is named.
+func (i *importing) followNamespace(objects []*object) {
+	if !i.moved {
+		return
+	}
+	for _, o := range objects {
+		walk(o.Object, nil, func(at []string, value any) any {
+			text, isText := value.(string)
+			switch {
+			case !isText || !mentions(text, i.sampleNamespace):
+			case text == i.sampleNamespace && isNamespaceReference(at):
+				return reference("cr.metadata.namespace")
+			default:
+				i.notes = append(i.notes, fmt.Sprintf("%s: %s names the namespace %s, also for a resource in another one", o, strings.Join(at, "."), i.sampleNamespace))
+			}
+			return value
+		})
+	}
+}
+
 // namespace lets the objects live in the namespace of the resource, if all of them that name one are in the same. It
 // returns them without that namespace itself: the resource is in it, so that it has to exist before.
 func (i *importing) namespace(objects []*object) []*object {
@@ -142,7 +189,7 @@ func (i *importing) namespace(objects []*object) []*object {
 		}
 		return objects
 	}
-	i.sampleNamespace = found[0]
+	i.sampleNamespace, i.moved = found[0], true
 	i.notes = append(i.notes, fmt.Sprintf("the objects are in the namespace of the resource; that of the sample is %s", found[0]))
 	return slices.DeleteFunc(objects, func(o *object) bool {
 		o.SetNamespace("")
@@ -316,11 +363,11 @@ func (i *importing) sample() map[string]any {
 	if spec == nil {
 		spec = map[string]any{}
 	}
-	return map[string]any{
-		"apiVersion": i.Package.Group + "/" + i.version, "kind": i.Package.Kind,
-		"metadata": map[string]any{"name": i.sampleName(), "namespace": i.sampleNamespace},
-		"spec":     spec,
+	metadata := map[string]any{"name": i.sampleName(), "namespace": i.sampleNamespace}
+	if i.api != nil && i.api.definition.Spec.Scope == apiextensionsv1.ClusterScoped {
+		delete(metadata, "namespace")
 	}
+	return map[string]any{"apiVersion": i.Package.Group + "/" + i.version, "kind": i.Package.Kind, "metadata": metadata, "spec": spec}
 }
 
 // canonical returns a value as it is after JSON.

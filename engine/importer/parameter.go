@@ -92,11 +92,12 @@ func camel(name string) string {
 		}
 	}
 	out := strings.Join(parts, "")
-	if slices.Contains(booleanNames, strings.ToLower(out)) {
+	if slices.Contains(reservedNames, strings.ToLower(out)) {
 		out += "App"
 	}
 	return out
 }
 
-// booleanNames are names that YAML reads as true or false, and words of CUE.
-var booleanNames = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "for", "in", "if", "let", "import", "package", "string", "int", "bool", "bytes", "float", "number", "struct", "list"}
+// reservedNames are names that YAML reads as true or false, words of CUE, and names that a reference begins with: as the
+// name of a field around it, it would be that field.
+var reservedNames = []string{"cr", "live", "inputs", "strings", "strconv", "time", "net", "y", "n", "yes", "no", "on", "off", "true", "false", "null", "for", "in", "if", "let", "import", "package", "string", "int", "bool", "bytes", "float", "number", "struct", "list"}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -223,6 +224,7 @@ func shallow(s *apiextensionsv1.JSONSchemaProps) map[string]any {
 	c := s.DeepCopy()
 	c.Properties, c.Items, c.AdditionalProperties, c.Description = nil, nil, nil, ""
 	slices.Sort(c.Required)
+	slices.SortFunc(c.Enum, func(a, b apiextensionsv1.JSON) int { return bytes.Compare(a.Raw, b.Raw) })
 	if c.XListType != nil && *c.XListType == "atomic" {
 		c.XListType = nil // it is what a list is without it
 	}

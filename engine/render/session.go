@@ -74,6 +74,9 @@ func (s *Session) Ref(component, object string) (cluster.Ref, bool) {
 	return ref, ok
 }
 
+// Refs returns the objects that were rendered at some time, by component and name. It must not be changed.
+func (s *Session) Refs() map[[2]string]cluster.Ref { return s.refs }
+
 // Configure replaces the configuration of the operator. It errors if the session was opened without one.
 func (s *Session) Configure(p *program.Program, config map[string]any) error {
 	return s.view.configure(p, config)

@@ -2,6 +2,7 @@ package testcase
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/redact"
 )
 
@@ -21,6 +23,8 @@ type comparison struct {
 	redactor *redact.Redactor
 	// prefix is what the paths of differences begin with.
 	prefix string
+	// index knows which names the package may have.
+	index *syntax.Index
 	// secrets are the paths of the content of Secrets.
 	secrets map[string]bool
 	found   []Difference
@@ -67,6 +71,21 @@ func (c *comparison) compareStruct(path cue.Path, want cue.Value, got any) {
 		}
 		c.compare(at, v, value)
 	}
+	c.comparePatterns(path, want, have)
+}
+
+// comparePatterns compares the fields that no wanted field names with the constraints on all fields, or optional ones,
+// that the author of the test has written.
+func (c *comparison) comparePatterns(path cue.Path, want cue.Value, have map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if want.LookupPath(cue.MakePath(cue.Str(name))).Exists() {
+			continue
+		}
+		v := want.LookupPath(cue.MakePath(cue.Str(name).Optional()))
+		if v.Exists() && !program.PositionOf(v).IsContract() {
+			c.compare(below(path, cue.Str(name)), v, have[name])
+		}
+	}
 }
 
 func (c *comparison) compareList(path cue.Path, want cue.Value, got any) {
@@ -82,10 +101,14 @@ func (c *comparison) compareList(path cue.Path, want cue.Value, got any) {
 			c.compare(below(path, cue.Index(n)), elements.Value(), have[n])
 		}
 	}
-	open := want.LookupPath(cue.MakePath(cue.AnyIndex)).Exists()
+	others := want.LookupPath(cue.MakePath(cue.AnyIndex))
+	open := others.Exists()
+	for i := n; open && i < len(have); i++ {
+		c.compare(below(path, cue.Index(i)), others, have[i])
+	}
 	if n > len(have) || n < len(have) && !open {
 		c.addf(program.PositionOf(want), path.String(), "want %d elements, got %d: %s", n, len(have), c.value(path, have))
-		c.found[len(c.found)-1].Got = c.replacement(path, have)
+		c.replaceable(path, want, have)
 	}
 }
 
@@ -108,16 +131,22 @@ func (c *comparison) compareScalar(path cue.Path, want cue.Value, got any) {
 // differs adds that a value is not as it is wanted.
 func (c *comparison) differs(path cue.Path, want cue.Value, got any) {
 	c.addf(program.PositionOf(want), path.String(), "want %s, got %s", c.wanted(path, want), c.value(path, got))
-	c.found[len(c.found)-1].Got = c.replacement(path, got)
+	c.replaceable(path, want, got)
 }
 
-// replacement returns a value that may be written into a test, or nil.
-func (c *comparison) replacement(path cue.Path, got any) []byte {
+// replaceable notes the values of the last difference, unless one has a secret, or the wanted one is none: that something
+// is not there, or a constraint, is never replaced.
+func (c *comparison) replaceable(path cue.Path, want cue.Value, got any) {
 	data, err := json.Marshal(got)
-	if err != nil || c.secret(path) || c.redactor.Text(string(data)) != string(data) {
-		return nil
+	if err != nil || c.secret(path) || c.redactor.Text(string(data)) != string(data) || want.IncompleteKind() == cue.NullKind {
+		return
 	}
-	return data
+	written, err := want.MarshalJSON()
+	if err != nil {
+		return
+	}
+	last := &c.found[len(c.found)-1]
+	last.Want, last.Got = written, data
 }
 
 // wanted returns what is wanted as a text, without the content of Secrets.

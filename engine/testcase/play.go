@@ -76,10 +76,15 @@ func (p *played) take(ctx context.Context, i int) error {
 	err := p.rest(ctx, disturbed)
 	world.AfterWrite(nil)
 	world.ThawCaches()
-	if p.impossible != nil {
+	if p.impossible != nil || err == nil && disturbed && p.unmet(i) {
 		return errImpossible
 	}
 	return err
+}
+
+// unmet reports whether something of the schedule has not happened: the step had fewer writes than it has undisturbed.
+func (p *played) unmet(i int) bool {
+	return p.session.World().Pending() != "" || p.early > 0 && i+1 < len(p.steps) && !p.begun
 }
 
 // beginNextAfter lets the next step begin after the planned write of this one.

@@ -33,8 +33,10 @@ type Difference struct {
 	Path string `json:"path,omitempty"`
 	// Message says what differs, with secrets masked.
 	Message string `json:"message"`
-	// Got is the value that is decided, or nil if nothing takes its place in the test, or if it has a secret.
-	Got json.RawMessage `json:"got,omitempty"`
+	// Want and Got are the value that is wanted, if it is one, and the one that is decided. They are nil if nothing may
+	// take the place of the value in the test, such as a secret.
+	Want json.RawMessage `json:"want,omitempty"`
+	Got  json.RawMessage `json:"got,omitempty"`
 }
 
 // Run runs tests of a package one after the other, and returns also what they have covered of it. It errors when the
@@ -66,7 +68,7 @@ func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []
 		return t.wrong(err)
 	}
 	covered.see(out)
-	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out)}
+	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out), index: p.Syntax()}
 	for _, text := range out.Unmatched {
 		c.addf(t.Position, "", "given: %s is neither an object of the resource nor an input", text)
 	}
@@ -201,12 +203,27 @@ func (c *comparison) compareAbsent(want cue.Value, out render.Output) {
 		default:
 			below, err := v.Fields()
 			for err == nil && below.Next() {
-				if name := below.Selector().Unquoted(); objects[name] != nil {
+				name := below.Selector().Unquoted()
+				switch names, may := c.mayHave(known[component], name); {
+				case objects[name] != nil:
 					c.addf(program.PositionOf(below.Value()), path+"."+name, "want no such object, got one")
+				case !may:
+					c.addf(program.PositionOf(below.Value()), path+"."+name, "the component has no such object; it has %s", strings.Join(names, ", "))
 				}
 			}
 		}
 	}
+}
+
+// mayHave reports whether a component has an object of a name for some resource, and returns the names that are known.
+func (c *comparison) mayHave(component rollout.DecidedComponent, name string) ([]string, bool) {
+	known, open := c.index.Names("components", component.Name, "objects")
+	for _, o := range component.Source.Objects {
+		known = append(known, o.Name)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	return known, open || slices.Contains(known, name)
 }
 
 // names returns the sorted keys of a map as a text.

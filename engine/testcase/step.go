@@ -109,6 +109,9 @@ type run struct {
 	// others are the objects of others as they were written last, by their names in the test.
 	others map[string]map[string]any
 	writes map[cluster.Verb]int
+	// pending is what of the faults of the step has not happened, and total how many writes it had.
+	pending string
+	total   int
 	// covered notes what the decisions show.
 	covered *coverage
 }
@@ -139,15 +142,22 @@ func (r *run) take(ctx context.Context, s step) ([]Difference, error) {
 		return nil, err
 	}
 	r.covered.see(out)
-	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out), prefix: s.String() + "."}
+	c := &comparison{redactor: out.Redactor, secrets: secretsOf(out), prefix: s.String() + ".", index: r.program.Syntax()}
 	w := want{value: s.value.LookupPath(cue.ParsePath("want")), prefix: c.prefix}
 	if err := c.decision(w, out); err != nil {
 		return nil, err
 	}
+	if r.pending != "" {
+		c.addf(program.PositionOf(s.value.LookupPath(cue.ParsePath("faults"))), "faults", "%s: that has not happened, the step has %d writes", r.pending, r.total)
+	}
 	ready, _ := r.session.World().Ready(r.session.Resource())
 	c.flag(w, "ready", ready)
 	c.flag(w, "gone", out.CR == nil)
-	c.parts(w, map[string]map[string]any{"live": r.liveOf(c, w.part("live")), "writes": r.counted()})
+	got := map[string]map[string]any{"writes": r.counted()}
+	if w.part("live").Exists() {
+		got["live"] = r.live(c)
+	}
+	c.parts(w, got)
 	return c.found, nil
 }
 
@@ -263,7 +273,10 @@ func (r *run) act(ctx context.Context, s step) error {
 	}
 	world.SetControllers(s.controllers())
 	world.Disturb(s.plan())
-	defer world.Disturb(faulty.Plan{})
+	defer func() {
+		r.pending, r.total = world.Pending(), world.Writes()
+		world.Disturb(faulty.Plan{})
+	}()
 	switch s.Run {
 	case runToRest:
 		return world.Run(ctx, show)
@@ -281,24 +294,19 @@ func (r *run) counted() map[string]any {
 	}
 }
 
-// liveOf returns the live objects that a test wants something of, by component and name. One that does not exist is
-// null, and one that was never rendered is not there.
-func (r *run) liveOf(c *comparison, wanted cue.Value) map[string]any {
+// live returns the objects in the cluster that were rendered at some time, by component and name. One that does not
+// exist is null.
+func (r *run) live(c *comparison) map[string]any {
 	all := map[string]any{}
-	for _, component := range fieldNames(wanted) {
-		for _, name := range fieldNames(wanted.LookupPath(cue.MakePath(cue.Str(component)))) {
-			ref, known := r.session.Ref(component, name)
-			if !known {
-				continue
-			}
-			if ref.Kind == "Secret" {
-				addSecret(c.secrets, "live", component, name)
-			}
-			in(all, component)[name] = nil
-			if u := r.session.World().Get(ref); u != nil {
-				u.SetManagedFields(nil)
-				in(all, component)[name] = u.Object
-			}
+	for at, ref := range r.session.Refs() {
+		component, name := at[0], at[1]
+		if ref.Kind == "Secret" {
+			addSecret(c.secrets, "live", component, name)
+		}
+		in(all, component)[name] = nil
+		if u := r.session.World().Get(ref); u != nil {
+			u.SetManagedFields(nil)
+			in(all, component)[name] = u.Object
 		}
 	}
 	return all

@@ -1,6 +1,7 @@
 package testcase
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -67,7 +68,7 @@ func editOf(file *ast.File, d Difference) (edit, bool) {
 	for _, decl := range file.Decls {
 		visit(decl, nil, consider)
 	}
-	if found == nil || several || !isLiteral(found) {
+	if found == nil || several || !isLiteral(found) || !isValue(found, d.Want) {
 		return edit{}, false
 	}
 	v := cuecontext.New().CompileBytes(d.Got)
@@ -98,6 +99,9 @@ func visit(n ast.Node, at []string, tell func(at []string, e ast.Expr)) {
 		}
 	case *ast.ListLit:
 		for i, e := range n.Elts {
+			if !isElement(e) {
+				break // nobody knows which the next one is
+			}
 			below := append(slices.Clip(at), fmt.Sprint(i))
 			tell(below, e)
 			visit(e, below, tell)
@@ -112,6 +116,25 @@ func visit(n ast.Node, at []string, tell func(at []string, e ast.Expr)) {
 	case *ast.Comprehension:
 		visit(n.Value, at, tell)
 	}
+}
+
+// isElement reports whether a part of a list is one element.
+func isElement(e ast.Expr) bool {
+	switch e.(type) {
+	case *ast.Comprehension, *ast.Ellipsis:
+		return false
+	}
+	return true
+}
+
+// isValue reports whether a literal is a value, so that it is the one that a difference is about.
+func isValue(e ast.Expr, value []byte) bool {
+	text, err := format.Node(e)
+	if err != nil {
+		return false
+	}
+	written, err := cuecontext.New().CompileBytes(text).MarshalJSON()
+	return err == nil && bytes.Equal(written, value)
 }
 
 // sameEnd returns how many names at the end of a path are those of another one.

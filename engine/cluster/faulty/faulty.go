@@ -94,6 +94,18 @@ func (f *Cluster) ThawCache() { f.frozen = nil }
 // Writes returns how many writes there were since Disturb, with those that failed as planned.
 func (f *Cluster) Writes() int { return f.total }
 
+// Pending returns what of the plan has not happened yet, or the zero Plan.
+func (f *Cluster) Pending() Plan {
+	out := Plan{CrashAfter: slices.Clone(f.plan.CrashAfter)}
+	if f.plan.LoseAt > f.total {
+		out.LoseAt = f.plan.LoseAt
+	}
+	if f.plan.RefuseAt > f.total {
+		out.RefuseAt = f.plan.RefuseAt
+	}
+	return out
+}
+
 // Verbs returns how many writes were carried out by what they were, such as "apply". It must not be changed.
 func (f *Cluster) Verbs() map[string]int { return f.verbs }
 
