@@ -82,6 +82,7 @@ var Left = map[string]string{
 	"operetta vet ./shop && operetta test ./shop":                                                         "the script import of cmd/operetta runs it with objects",
 	"operetta ui":                                                                   "it goes on until Ctrl-C; test/e2e opens its pages",
 	"operetta ui webapps -n team-a":                                                 "the same",
+	"operetta ui webapps -n team-a --port 8090":                                     "the same",
 	"operetta vet ./greeter":                                                        "the package is that of the line before",
 	"operetta test ./greeter":                                                       "the same",
 	"operetta explain webapp/nginx-app -n team-a --watch":                           "it goes on until Ctrl-C; without, it is played",
