@@ -59,7 +59,8 @@ const timePerCase = 2 * time.Second
 const progressAfter = 2 * time.Second
 
 const (
-	// uiHeaderTimeout and uiIdleTimeout end connections to the pages of operetta ui that send nothing.
+	// uiHeaderTimeout is how long a request to the pages of operetta ui may take to say what it wants.
 	uiHeaderTimeout = 5 * time.Second
-	uiIdleTimeout   = 2 * time.Minute
+	// uiIdleTimeout is how long a connection to them may do nothing.
+	uiIdleTimeout = 2 * time.Minute
 )
