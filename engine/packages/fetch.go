@@ -138,8 +138,16 @@ func (r *Reconciler) endOfFetch(p Package, s *state) {
 		s.content.askAgain = r.Now().Add(jitter(tagAgain))
 	}
 	if f.snapshot != nil {
-		s.content.artifact, s.content.snapshot = f.artifact, f.snapshot
+		s.content.artifact, s.content.snapshot = described(f.artifact), f.snapshot
 	}
+}
+
+// described returns what is told of a module that was fetched, without its files: the snapshot has those that it needs.
+func described(a *registry.Artifact) *registry.Artifact {
+	if a == nil {
+		return nil
+	}
+	return &registry.Artifact{Digest: a.Digest, Module: a.Module}
 }
 
 // jitter returns a delay that is up to a tenth shorter or longer.

@@ -78,8 +78,31 @@ func (p *Program) Origins(s Session, r Rollout, component, object string, path [
 	}
 	// What is not known counts as secret if there is anything that is.
 	out.Secret = slices.ContainsFunc(out.Sources, func(s Source) bool { return s.Secret }) ||
-		out.Cut && (len(o.secret) > 0 || len(s.secrets()) > 0)
+		out.Cut && (len(o.secret) > 0 || len(s.secrets()) > 0) || o.sharesWithSecret(r, out.Places)
 	return out, nil
+}
+
+// sharesWithSecret reports whether one of some lines is also what the content of a rendered Secret is written in: a
+// literal of the package can be that content, and a value made of it shows a part of it.
+func (o origins) sharesWithSecret(r Rollout, places []fault.Position) bool {
+	for _, c := range r.Components {
+		for _, object := range c.Objects {
+			if object.Identity.Kind != syntax.SecretKind {
+				continue
+			}
+			for _, field := range syntax.SecretFields {
+				v := o.root.LookupPath(cue.MakePath(cue.Str("components"), cue.Str(c.Name), cue.Str("objects"), cue.Str(object.Name), cue.Str(field)))
+				if !v.Exists() {
+					continue
+				}
+				content := o.index.MadeOf(writtenBy(v), o.sourcesAt).Places
+				if slices.ContainsFunc(content, func(at fault.Position) bool { return slices.Contains(places, at) }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // namesIn returns the names of the fields of a value, or the items of a list, by their names if they have any.

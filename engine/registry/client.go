@@ -58,6 +58,9 @@ type inMemory struct {
 	files   fs.FS
 }
 
+// maxFailures is how many failures are remembered at most.
+const maxFailures = 1000
+
 // maxInMemory is how many modules are held in memory at most.
 const maxInMemory = 16
 
@@ -92,6 +95,9 @@ func (c *Client) Module(path, version string) (fs.FS, error) {
 	delay := failureAgain
 	if again {
 		delay = min(2*failed.delay, failureSeldom)
+	}
+	if len(c.failures) >= maxFailures {
+		clear(c.failures) // each is asked for once more
 	}
 	c.failures[v] = failure{err, c.options.Now().Add(delay), delay}
 	return nil, err

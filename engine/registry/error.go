@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"syscall"
@@ -86,6 +87,9 @@ func of(host string, err error) *Error {
 		status = answer.StatusCode()
 	}
 	out := &Error{Host: host}
+	if local, ok := errors.AsType[*fs.PathError](err); ok {
+		return &Error{Code: Failed, Problem: "the cache of modules cannot be used: " + causeOf(local.Err)}
+	}
 	switch timeout, isNet := errors.AsType[net.Error](err); {
 	case errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
 		out.Code, out.Problem = TimedOut, "it has not answered in time"

@@ -79,11 +79,11 @@ func lines(p *program.Program) map[string][]string {
 // maxLine bounds the text of a line of the package.
 const maxLine = 160
 
-// literals are the texts in a line of CUE.
-var literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?`)
+// fieldLabel matches the name of a field at the beginning of a line.
+var fieldLabel = regexp.MustCompile(`^[\w"./#-]+[?!]?:(?: *[\w"./#-]+[?!]?:)*`)
 
-// line returns a line of the package with its text. Where content of a Secret is written, its literals are
-// masked.
+// line returns a line of the package with its text. Where content of a Secret is written, only the name of the field
+// is shown.
 func (a *asking) line(at fault.Position) Line {
 	out := Line{File: at.File, Line: at.Line}
 	all := a.lines[at.File]
@@ -92,9 +92,7 @@ func (a *asking) line(at fault.Position) Line {
 	}
 	text := strings.TrimSpace(all[at.Line-1])
 	if a.secret {
-		// The name of the field stays.
-		label := regexp.MustCompile(`^[\w"./#-]+[?!]?:`).FindString(text)
-		text = label + literals.ReplaceAllString(text[len(label):], `"`+redact.Mask+`"`)
+		text = fieldLabel.FindString(text) + " " + redact.Mask // a literal may be raw, a number, or in a comment
 	}
 	text = a.mask.Text(text)
 	if runes := []rune(text); len(runes) > maxLine {
