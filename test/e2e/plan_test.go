@@ -189,6 +189,7 @@ func TestADumpOfAClusterPlansAsTheCluster(t *testing.T) {
 	if decoded := json.Unmarshal(out, &got); decoded != nil {
 		t.Fatalf("operetta plan --from: %v, %v: %s", err, decoded, out)
 	}
+	want.Notes = []string{"the dump has the resources in the namespace " + s.Namespace + " alone"} // the dump says how far it reaches
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-cluster +dump):\n%s", diff)
 	}
