@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -320,7 +321,7 @@ func (r *refusedRequests) nameToAsk(p permission) string {
 	}
 	var next *waiting
 	for _, w := range known.waiting {
-		if w.name != "" && (next == nil || w.asked.Before(next.asked)) {
+		if w.name != "" && (next == nil || w.before(next)) {
 			next = w
 		}
 	}
@@ -328,6 +329,12 @@ func (r *refusedRequests) nameToAsk(p permission) string {
 		return ""
 	}
 	return next.name
+}
+
+// before reports whether one resource is asked about before another one: it was asked about the longer ago, or refused,
+// or its name is the first one.
+func (w *waiting) before(other *waiting) bool {
+	return cmp.Or(w.asked.Compare(other.asked), w.noted.Compare(other.noted), strings.Compare(w.name, other.name)) < 0
 }
 
 // answeredFor records an answer about the object of a name, and returns what to enqueue.

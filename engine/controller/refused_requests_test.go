@@ -185,7 +185,8 @@ func TestAPermissionForANameIsAskedAboutByIt(t *testing.T) {
 			r := &reviews{only: &permission{}}
 			refused, now, note, enqueued := refusals(r)
 			note("web", byName)
-			note("other", byName.of("other"))
+			*now = now.Add(time.Second)
+			note("other", byName.of("other")) // it is asked about after the one that was refused before it
 			for round := range 4 * namedEach {
 				if round == tc.grantedAt {
 					r.only = &byName
