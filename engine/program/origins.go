@@ -71,6 +71,7 @@ func (p *Program) Origins(s Session, r Rollout, component, object string, path [
 		v = next
 	}
 	o := origins{Program: p, root: root, session: s, secret: p.secretSpec(r)}
+	o.content = p.index.MadeOf(o.contentOfSecrets(), o.sourcesAt)
 	made := p.index.MadeOf(writtenBy(v), o.sourcesAt)
 	out = Origins{Places: made.Places, Cut: made.Cut, Found: len(path)}
 	for _, ref := range made.External {
@@ -78,31 +79,8 @@ func (p *Program) Origins(s Session, r Rollout, component, object string, path [
 	}
 	// What is not known counts as secret if there is anything that is.
 	out.Secret = slices.ContainsFunc(out.Sources, func(s Source) bool { return s.Secret }) ||
-		out.Cut && (len(o.secret) > 0 || len(s.secrets()) > 0) || o.sharesWithSecret(r, out.Places)
+		out.Cut && (len(o.secret) > 0 || len(s.secrets()) > 0) || o.shows(made, out.Sources)
 	return out, nil
-}
-
-// sharesWithSecret reports whether one of some lines is also what the content of a rendered Secret is written in: a
-// literal of the package can be that content, and a value made of it shows a part of it.
-func (o origins) sharesWithSecret(r Rollout, places []fault.Position) bool {
-	for _, c := range r.Components {
-		for _, object := range c.Objects {
-			if object.Identity.Kind != syntax.SecretKind {
-				continue
-			}
-			for _, field := range syntax.SecretFields {
-				v := o.root.LookupPath(cue.MakePath(cue.Str("components"), cue.Str(c.Name), cue.Str("objects"), cue.Str(object.Name), cue.Str(field)))
-				if !v.Exists() {
-					continue
-				}
-				content := o.index.MadeOf(writtenBy(v), o.sourcesAt).Places
-				if slices.ContainsFunc(content, func(at fault.Position) bool { return slices.Contains(places, at) }) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // namesIn returns the names of the fields of a value, or the items of a list, by their names if they have any.
@@ -143,6 +121,8 @@ type origins struct {
 	session Session
 	// secret are the fields of the custom resource that Secrets are made of.
 	secret [][]string
+	// content is what the content of all rendered Secrets is made of.
+	content syntax.Made
 }
 
 // sourcesAt returns the nodes that the evaluation used for a field of the package.
@@ -175,13 +155,19 @@ func hiddenField(v cue.Value, name string) cue.Value {
 	return cue.Value{}
 }
 
-// source returns what is known of a value from outside the package.
-func (o origins) source(ref syntax.Reference) Source {
-	out := Source{Path: ref.Path, Reference: ref.Position}
-	names := slices.DeleteFunc(slices.Clone(ref.Path), func(n string) bool { return n == "" })
+// known returns the beginning of a path that says exactly which field it is.
+func known(path []string) []string {
+	names := slices.DeleteFunc(slices.Clone(path), func(n string) bool { return n == "" })
 	if at := slices.Index(names, syntax.Each); at >= 0 {
 		names = names[:at]
 	}
+	return names
+}
+
+// source returns what is known of a value from outside the package.
+func (o origins) source(ref syntax.Reference) Source {
+	out := Source{Path: ref.Path, Reference: ref.Position}
+	names := known(ref.Path)
 	if v := lookup(o.root, names...); v.Exists() {
 		if value, err := data(v); err == nil {
 			out.Value = value
@@ -199,6 +185,9 @@ func (o origins) source(ref syntax.Reference) Source {
 			}
 		}
 		out.Schema = authored(lookup(o.root, names...))
+		out.Secret = slices.ContainsFunc(o.content.External, func(r syntax.Reference) bool {
+			return within(names, known(r.Path)) || within(known(r.Path), names)
+		})
 	case "live", "inputs":
 		o.observed(&out, names)
 	}

@@ -79,8 +79,9 @@ func lines(p *program.Program) map[string][]string {
 // maxLine bounds the text of a line of the package.
 const maxLine = 160
 
-// fieldLabel matches the name of a field at the beginning of a line.
-var fieldLabel = regexp.MustCompile(`^[\w"./#-]+[?!]?:(?: *[\w"./#-]+[?!]?:)*`)
+// fieldLabel matches the names of fields at the beginning of a line. A string is one only if it ends before its
+// colon: a text in a list can have one, too.
+var fieldLabel = regexp.MustCompile(`^(?:[\w#$]+|"[\w./-]+")[?!]?:(?: *(?:[\w#$]+|"[\w./-]+")[?!]?:)*`)
 
 // line returns a line of the package with its text. Where content of a Secret is written, only the name of the field
 // is shown.
@@ -92,7 +93,7 @@ func (a *asking) line(at fault.Position) Line {
 	}
 	text := strings.TrimSpace(all[at.Line-1])
 	if a.secret {
-		text = fieldLabel.FindString(text) + " " + redact.Mask // a literal may be raw, a number, or in a comment
+		text = strings.TrimSpace(fieldLabel.FindString(text) + " " + redact.Mask) // a literal may be raw, a number, or in a comment
 	}
 	text = a.mask.Text(text)
 	if runes := []rune(text); len(runes) > maxLine {

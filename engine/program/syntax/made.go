@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
@@ -15,6 +16,9 @@ import (
 type Made struct {
 	// Places are where the author wrote a part of it: first the value itself, then what it refers to.
 	Places []fault.Position
+	// Literals are where the author wrote texts and numbers that are part of it. Not all are among the Places: an
+	// element of a list has none of its own.
+	Literals []fault.Position
 	// External are the references to values from outside the package, each once.
 	External []Reference
 	// Cut is true if there are more than are followed: too many, or in another package.
@@ -58,6 +62,7 @@ func (m *making) nodes(nodes []ast.Node) {
 			m.whole(value)
 			continue
 		}
+		m.literal(place) // or whatever is there
 		_, literal := value.(*ast.BasicLit)
 		m.out.Cut = m.out.Cut || !literal
 	}
@@ -74,6 +79,19 @@ func (m *making) place(at fault.Position) {
 	}
 }
 
+// basic adds a text or a number; the other literals say nothing that could be secret.
+func (m *making) basic(l *ast.BasicLit) {
+	if !slices.Contains([]token.Token{token.NULL, token.TRUE, token.FALSE}, l.Kind) {
+		m.literal(fault.At(l.Pos()))
+	}
+}
+
+func (m *making) literal(at fault.Position) {
+	if at.File != "" && !at.IsContract() && !slices.Contains(m.out.Literals, at) {
+		m.out.Literals = append(m.out.Literals, at)
+	}
+}
+
 // whole follows the references in an expression whose whole value is used.
 func (m *making) whole(n ast.Node) {
 	if n == nil || len(m.seen) > maxMadeSteps {
@@ -81,6 +99,9 @@ func (m *making) whole(n ast.Node) {
 	}
 	ast.Walk(n, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BasicLit:
+			m.basic(n)
+			return true
 		case *ast.Field:
 			if kindOf(n) == dynamic {
 				m.whole(unaliased(n.Label))
