@@ -156,7 +156,7 @@ type found struct {
 
 // newChecker returns a checker, or says why no resource can be made up.
 func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
-	definition, err := definitionOf(p)
+	definition, err := Definition(p)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -178,8 +178,9 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	return c, ""
 }
 
-// definitionOf returns the definition of the version that a package reads.
-func definitionOf(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error) {
+// Definition returns the definition of the version that a package reads, without what only kubectl shows. It errors with
+// Faults if a CustomResourceDefinition cannot express the schema.
+func Definition(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error) {
 	m := p.Meta()
 	d := crd.Definition{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}
 	if m.ClusterScoped {

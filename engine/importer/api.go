@@ -10,7 +10,7 @@ import (
 
 	"cuelang.org/go/cue/literal"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"operetta.dev/engine/crd"
+	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
 )
 
@@ -110,15 +110,7 @@ func (a *api) header(b *strings.Builder) (imports []string) {
 
 // compare errors with a RefusedError if the definition that a package generates is another one.
 func (a *api) compare(p *program.Program) error {
-	m := p.Meta()
-	d := crd.Definition{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}
-	if m.ClusterScoped {
-		d.Scope = apiextensionsv1.ClusterScoped
-	}
-	for _, v := range m.Versions {
-		d.Versions = append(d.Versions, crd.Version{Name: v.Name, Spec: v.Spec, Served: true, Storage: true})
-	}
-	generated, err := crd.Generate(d)
+	generated, err := check.Definition(p)
 	if err != nil {
 		return fmt.Errorf("the schema that was made: %w", err)
 	}
