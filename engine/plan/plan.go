@@ -87,7 +87,7 @@ const (
 	Failing Class = "failing"
 	// Waiting resources have components that wait for something that is not there, and did not before.
 	Waiting Class = "waiting"
-	// Paused resources are not reconciled until somebody ends the pause.
+	// Paused resources are not reconciled until somebody ends the pause; what happens then is planned.
 	Paused Class = "paused"
 	// Deleting resources are being deleted; a plan says nothing of them.
 	Deleting Class = "deleting"
@@ -121,13 +121,22 @@ type Resource struct {
 	Order []Order `json:"order,omitempty"`
 	// Problems are why a resource is Invalid, Failing or Waiting.
 	Problems []Problem `json:"problems,omitempty"`
+	// Undecided is why the plan cannot say all of what becomes of the objects, or "".
+	Undecided Cause `json:"undecided,omitempty"`
 }
 
-// Orphaned is the outcome of an object that the operator leaves behind, because its policy says so.
-const Orphaned dryrun.Outcome = "orphaned"
+// The outcomes that a plan knows besides those of dry runs.
+const (
+	// Orphaned objects are left behind by the operator, because their policy says so.
+	Orphaned dryrun.Outcome = "orphaned"
+	// Delayed objects are deleted later: nothing renders them any more, and their component is not applied yet.
+	Delayed dryrun.Outcome = "delayed"
+	// Undecided objects may be deleted or recreated, or stay.
+	Undecided dryrun.Outcome = "undecided"
+)
 
 // outcomes are all outcomes, in the order in which they are listed.
-var outcomes = append(slices.Clone(dryrun.Outcomes), Orphaned)
+var outcomes = append(slices.Clone(dryrun.Outcomes), Orphaned, Delayed, Undecided)
 
 // An Object is what a change does to one object.
 type Object struct {
@@ -180,7 +189,9 @@ func (r Resource) changes() bool {
 	switch r.Class {
 	case Changed, New, Invalid, Failing, Waiting:
 		return true
-	case Unchanged, Paused, Deleting:
+	case Paused:
+		return len(r.Objects)+len(r.Order)+len(r.Problems) > 0
+	case Unchanged, Deleting:
 	}
 	return false
 }
@@ -320,7 +331,7 @@ func (o Options) guarded(ctx context.Context, s subject) (out Resource, err erro
 	failing := Resource{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Class: Failing}
 	defer func() {
 		if p := recover(); p != nil { // its text may have a value of a Secret
-			failing.Problems = []Problem{{Message: "planning it has panicked; please report this"}}
+			failing.Problems, failing.Undecided = []Problem{{Message: passingTexts[Panicked]}}, Panicked
 			out, err = failing, nil
 		}
 	}()
