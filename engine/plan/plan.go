@@ -268,8 +268,8 @@ func (s subject) ref() cluster.Ref {
 
 // subjects returns the resources that are planned, by namespace and name.
 func (o Options) subjects(ctx context.Context) ([]subject, error) {
-	live, err := o.Cluster.Resources(ctx, o.New.Program.GroupVersionKind())
-	if err != nil && !cluster.IsKindNotServed(err) {
+	live, err := o.live(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var out []subject
@@ -292,6 +292,19 @@ func (o Options) subjects(ctx context.Context) ([]subject, error) {
 		}
 	}
 	return out, nil
+}
+
+// live returns the resources that exist. If the cluster does not serve the version of the kind that is new, they are
+// those of the old one.
+func (o Options) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	out, err := o.Cluster.Resources(ctx, o.New.Program.GroupVersionKind())
+	if cluster.IsKindNotServed(err) && o.Old != nil {
+		out, err = o.Cluster.Resources(ctx, o.Old.Program.GroupVersionKind())
+	}
+	if cluster.IsKindNotServed(err) {
+		return nil, nil
+	}
+	return out, err
 }
 
 // each plans the resources, several at a time, and returns them in their order.

@@ -162,7 +162,12 @@ func (t *trial) change() []Problem {
 			next = replaced(t.before, given)
 		}
 	}
+	if next == nil {
+		return nil // the old version has let it go
+	}
 	if t.subject.given == nil {
+		next = next.DeepCopy()
+		next.SetGroupVersionKind(t.New.Program.GroupVersionKind()) // the cluster may not serve that yet
 		if put, err := t.world.Put(t.resumed(t.New.admits.read(next))); err == nil {
 			t.before = put
 		}
@@ -258,7 +263,11 @@ func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
 	if u.GetName() == r.of.Name && u.GetNamespace() == r.of.Namespace {
 		r.side.last, r.side.unsaid = out, err
 	}
-	if _, unavailable := errors.AsType[*program.UnavailableError](err); unavailable {
+	_, unavailable := errors.AsType[*program.UnavailableError](err)
+	if _, over := errors.AsType[*program.LimitError](err); over {
+		r.side.exceeded++
+	}
+	if unavailable || r.side.exceeded > 1 { // the operator tries for hours what is too much
 		r.giveUp()
 	}
 	return out, err

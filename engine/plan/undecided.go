@@ -3,8 +3,11 @@ package plan
 import (
 	"context"
 	"errors"
+	"net/url"
 	"reflect"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
@@ -57,6 +60,8 @@ type side struct {
 	// last is what the version has said last, and unsaid why it has said nothing.
 	last   program.Rollout
 	unsaid error
+	// exceeded counts the evaluations that were too much.
+	exceeded int
 	// failure is why the last reconcile failed, and restless says that objects still change.
 	failure  error
 	restless bool
@@ -89,12 +94,13 @@ func (s side) component(name string) *program.Component {
 			return &s.last.Components[i]
 		}
 	}
-	for i, h := range s.last.Hooks {
-		if h.Component.Name == name || h.StandsFor(name) {
-			return &s.last.Hooks[i].Component
-		}
-	}
 	return nil
+}
+
+// hasHook reports whether a component may be one of the hooks of a version. Those run once for their content, and what
+// they leave behind is deleted only with another content, which the plan shows.
+func (s side) hasHook(component string) bool {
+	return slices.ContainsFunc(s.last.Hooks, func(h program.Hook) bool { return h.Component.Name == component || h.StandsFor(component) })
 }
 
 // object returns what a version renders as an object of a component, or nil.
@@ -192,7 +198,7 @@ func (t *trial) pending(s side) []pending {
 	var out []pending
 	for _, g := range inventory {
 		c := s.component(g.Component)
-		if c != nil && isApplied(s.state, g.Component) {
+		if s.hasHook(g.Component) || c != nil && isApplied(s.state, g.Component) {
 			continue
 		}
 		for _, e := range g.Objects {
@@ -232,7 +238,7 @@ func entire(inventory ownership.Inventory, namespace string, cause Cause) []pend
 // rendered returns the identities of the objects that a version renders.
 func (t *trial) rendered(by program.Rollout) map[cluster.Ref]bool {
 	out := map[cluster.Ref]bool{}
-	add := func(c program.Component) {
+	for _, c := range by.Components {
 		for _, o := range c.Objects {
 			if !o.Identity.Known() || c.When.Verdict == program.False {
 				continue
@@ -243,12 +249,6 @@ func (t *trial) rendered(by program.Rollout) map[cluster.Ref]bool {
 			}
 			out[ownership.RefOf(o, t.ref.Namespace, scope).Identity()] = true
 		}
-	}
-	for _, c := range by.Components {
-		add(c)
-	}
-	for _, h := range by.Hooks {
-		add(h.Component)
 	}
 	return out
 }
@@ -292,7 +292,15 @@ func (t *trial) owns(ctx context.Context, ref cluster.Ref) bool {
 	return situation == ownership.Owned
 }
 
-// noting is a source that notes when the API server does not answer. What somebody may not read says nothing about that.
+// isOutage reports whether an error is one of the API server or of the way to it, and none about what was asked for.
+func isOutage(err error) bool {
+	var answer apierrors.APIStatus // which is no error type
+	_, unsent := errors.AsType[*url.Error](err)
+	return errors.As(err, &answer) && !unreadable(err) || unsent || errors.Is(err, context.DeadlineExceeded)
+}
+
+// noting is a source that notes when the API server does not answer. A name that cannot be asked for, which a user may
+// have chosen, must not look like that: there would never be a plan.
 type noting struct {
 	Snapshot
 
@@ -301,7 +309,7 @@ type noting struct {
 
 // note returns an error that it notes.
 func (n noting) note(err error) error {
-	if err != nil && !unreadable(err) {
+	if isOutage(err) {
 		n.of.unread.Store(true)
 		n.of.giveUp()
 	}

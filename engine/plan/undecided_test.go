@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -16,6 +17,11 @@ import (
 // pair is a package whose component web has a second object.
 var pair = strings.Replace(body, "objects: deployment: {", `objects: extra: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.metadata.name)-extra"}, objects: deployment: {`, 1)
 
+// smoke is a hook.
+const smoke = `
+hooks: afterDeploy: smoke: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "smoke", spec: template: spec: {restartPolicy: "Never", containers: [{name: "x", image: "x:1"}]}}
+`
+
 // Bodies in which web waits for a value that is never there, and in which nobody can decide whether it should exist.
 var (
 	waits = func(body string) string {
@@ -25,6 +31,14 @@ var (
 		return strings.Replace(body, "web: {dependsOn", `web: {when: live.base.config.metadata.annotations.want == "yes", dependsOn`, 1)
 	}
 )
+
+// orAway returns an error, or that the API server is away.
+func orAway(err error) error {
+	if err != nil {
+		return err
+	}
+	return apierrors.NewServiceUnavailable("away")
+}
 
 // A failing package cannot be evaluated.
 type failing struct {
@@ -44,7 +58,6 @@ func pause(t *testing.T, s served) {
 func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 	t.Parallel()
 	tooMuch, noWorker := &program.LimitError{Evaluated: true, Text: "it is too much"}, &program.UnavailableError{Err: context.DeadlineExceeded}
-	away := apierrors.NewServiceUnavailable("away")
 	for name, row := range map[string]struct {
 		reason string
 		// before is the package that has rolled the resource out, old the one of --old, or "" for none, and after the one that
@@ -53,10 +66,11 @@ func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 		// oldFails and fails are why their evaluations fail.
 		oldFails, fails error
 		edit            func(*testing.T, served)
-		// unread is a kind that the API server does not return.
-		unread string
-		cause  plan.Cause
-		want   []string
+		// unread is a kind that the API server does not return, and unreadBy why, if it is not away.
+		unread   string
+		unreadBy error
+		cause    plan.Cause
+		want     []string
 	}{
 		"an evaluation that is too much": {
 			reason: "nobody knows what it would render", before: body, after: body, fails: tooMuch, cause: plan.EvaluationLimit,
@@ -84,6 +98,10 @@ func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 		},
 		"no worker for the running version": {
 			reason: "what it would do is not known", before: body, old: body, after: body, oldFails: noWorker, cause: plan.NoWorker,
+			want: []string{"a failing", "  ! ", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a"},
+		},
+		"a name that nobody can ask for": {
+			reason: "a user who chooses it must not stop all plans", before: body, after: body, unread: "Deployment", unreadBy: errors.New("a/b is no name"), cause: plan.Blocked,
 			want: []string{"a failing", "  ! ", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a"},
 		},
 		"an API server that is away": {
@@ -126,6 +144,12 @@ func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 			reason: "its user may change it to anything", before: body, after: strings.Replace(body, "int & <=5 | *1", "int & >3", 1), cause: plan.NotValid,
 			want: []string{"a invalid", "  ! spec.size: ", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a"},
 		},
+		"the jobs of hooks": {
+			reason: "a hook that has run stays as it is", before: body + smoke, old: body + smoke, after: body + smoke, want: []string{"a unchanged"},
+		},
+		"the jobs of hooks that are there no more": {
+			reason: "they are deleted with the hook", before: body + smoke, old: body + smoke, after: body, want: []string{"a changed", "  deleted hooks.afterDeploy.smoke: Job "},
+		},
 		"a paused resource": {
 			reason: "it is deleted as soon as the pause ends", before: pair, after: body, edit: pause,
 			want: []string{"a paused", "  deleted web: ConfigMap a-extra"},
@@ -157,7 +181,7 @@ func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 				o.Old = &old
 			}
 			if row.unread != "" {
-				o.Cluster = refusing{on, row.unread, away}
+				o.Cluster = refusing{on, row.unread, orAway(row.unreadBy)}
 			}
 			p := make1(t, o)
 			if diff := cmp.Diff(row.want, shortened(said(p), row.want)); diff != "" {
