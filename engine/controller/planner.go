@@ -32,7 +32,7 @@ func (p planner) Plan(ctx context.Context, served *packages.Candidate, next pack
 	}
 	direct := &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct, Kinds: cluster.Kinds(m.manager.GetConfig())}
 	o := plan.Options{
-		Cluster: plan.NewLive(direct, namespace), Namespace: namespace, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress,
+		Cluster: plan.NewLive(direct, namespace), Namespace: namespace, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress, Complete: true,
 		New: plannedVersion(ctx, m.prepare(next.Program), next),
 	}
 	if served != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,6 +69,9 @@ type Options struct {
 	Parallel int
 	// Progress is told how many resources are done; it may be nil.
 	Progress func(done, all int)
+	// Complete ends the plan at the first resource of which a later plan may say more: who wants all or nothing
+	// need not wait for the rest while the API server is away. The resources behind it are left out.
+	Complete bool
 }
 
 // Class is what a change does to a custom resource.
@@ -312,17 +316,19 @@ func (o Options) each(ctx context.Context, subjects []subject) ([]Resource, erro
 	out, failures := make([]Resource, len(subjects)), make([]error, len(subjects))
 	var mu sync.Mutex
 	done := 0
+	var incomplete atomic.Bool
 	group := errgroup.Group{}
 	group.SetLimit(max(1, o.Parallel))
 	for i, s := range subjects {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || incomplete.Load() {
 			break
 		}
 		group.Go(func() error {
-			if failures[i] = ctx.Err(); failures[i] != nil {
+			if failures[i] = ctx.Err(); failures[i] != nil || incomplete.Load() {
 				return nil
 			}
 			out[i], failures[i] = o.guarded(ctx, s)
+			incomplete.CompareAndSwap(false, o.Complete && out[i].Undecided.Passes())
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; o.Progress != nil {
@@ -335,7 +341,7 @@ func (o Options) each(ctx context.Context, subjects []subject) ([]Resource, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return out, errors.Join(failures...)
+	return slices.DeleteFunc(out, func(r Resource) bool { return r.Kind == "" }), errors.Join(failures...)
 }
 
 // guarded is resource where a panic, and an object that cannot be read, make one resource fail and not the plan.

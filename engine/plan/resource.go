@@ -112,10 +112,22 @@ func (t *trial) prepare(ctx context.Context) error {
 	if _, err := t.world.Put(t.resumed(served.admits.read(t.subject.live))); err != nil {
 		return err
 	}
-	if t.Old == nil {
+	if t.Old == nil || t.knownToExceed() {
 		return nil
 	}
 	return t.runSide(ctx, &t.old, func(dryrun.Step) {})
+}
+
+// knownToExceed reports whether the resource says that the old version takes too much for it. To see that once more would
+// cost as much as an evaluation may, and a user may have many such resources.
+func (t *trial) knownToExceed() bool {
+	digest, _, _ := unstructured.NestedString(t.subject.live.Object, "status", "package", "digest")
+	reason, message := status.StalledBy(statusOf(t.subject.live))
+	if digest != t.Old.Program.Digest() || reason != status.ReasonEvaluationLimit && reason != status.ReasonEvaluationTooSlow {
+		return false
+	}
+	t.old = side{state: t.subject.live, unsaid: &program.LimitError{Evaluated: true, Text: message}}
+	return true
 }
 
 // resumed returns a resource whose pause has ended.
@@ -264,10 +276,7 @@ func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
 		r.side.last, r.side.unsaid = out, err
 	}
 	_, unavailable := errors.AsType[*program.UnavailableError](err)
-	if _, over := errors.AsType[*program.LimitError](err); over {
-		r.side.exceeded++
-	}
-	if unavailable || r.side.exceeded > 1 { // the operator tries for hours what is too much
+	if _, over := errors.AsType[*program.LimitError](err); over || unavailable { // the operator tries for hours what is too much
 		r.giveUp()
 	}
 	return out, err

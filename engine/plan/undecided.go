@@ -60,8 +60,6 @@ type side struct {
 	// last is what the version has said last, and unsaid why it has said nothing.
 	last   program.Rollout
 	unsaid error
-	// exceeded counts the evaluations that were too much.
-	exceeded int
 	// failure is why the last reconcile failed, and restless says that objects still change.
 	failure  error
 	restless bool

@@ -3,7 +3,9 @@ package plan_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -202,6 +204,66 @@ func version(t *testing.T, body string, err error) plan.Version {
 		out.Evaluates = failing{out.Program, err}
 	}
 	return out
+}
+
+// A counted package counts how often it is evaluated, each time in vain.
+type counted struct {
+	failing
+
+	n *atomic.Int64
+}
+
+func (c counted) Evaluate(s program.Session) (program.Rollout, error) {
+	c.n.Add(1)
+	return c.failing.Evaluate(s)
+}
+
+func TestWhatIsTooMuchIsEvaluatedOnceForAPlan(t *testing.T) {
+	t.Parallel()
+	p := load(t, body)
+	tooMuch := &program.LimitError{Evaluated: true, TooSlow: true, Text: "it is too much"}
+	for name, row := range map[string]struct {
+		reason   string
+		digest   string
+		old, new int64
+	}{
+		"the resource says so of the old version":    {"a user may have many such resources", p.Digest(), 0, 1},
+		"the resource says so of an earlier version": {"the old one may have corrected that", "sha256:x", 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on := serve(t, p, shop("a", map[string]any{}))
+			on.edit(t, "Shop", "a", func(u *unstructured.Unstructured) {
+				conditions := []any{map[string]any{"type": "Stalled", "status": "True", "reason": "EvaluationTooSlow", "message": "x", "lastTransitionTime": "2026-11-23T11:00:00Z"}}
+				_ = unstructured.SetNestedSlice(u.Object, conditions, "status", "conditions")
+				_ = unstructured.SetNestedField(u.Object, row.digest, "status", "package", "digest")
+			})
+			var before, after atomic.Int64
+			make1(t, plan.Options{
+				Cluster: on, New: plan.Version{Program: p, Evaluates: counted{failing{p, tooMuch}, &after}},
+				Old: &plan.Version{Program: p, Evaluates: counted{failing{p, tooMuch}, &before}},
+			})
+			if before.Load() > row.old || after.Load() > row.new {
+				t.Errorf("%s: %d and %d evaluations, %d and %d are the budget", row.reason, before.Load(), after.Load(), row.old, row.new)
+			}
+		})
+	}
+}
+
+func TestAPlanThatHasToBeCompleteEndsWhereItIsNot(t *testing.T) {
+	t.Parallel()
+	p := load(t, body)
+	var all []*unstructured.Unstructured
+	for i := range 20 {
+		all = append(all, shop(fmt.Sprint("s", i), map[string]any{}))
+	}
+	on := serve(t, p, all...)
+	for complete, want := range map[bool]int{true: 1, false: len(all)} {
+		got := make1(t, plan.Options{Cluster: refusing{on, "Deployment", orAway(nil)}, New: plan.Version{Program: p}, Complete: complete})
+		if len(got.Resources) != want || !got.Resources[0].Undecided.Passes() {
+			t.Errorf("%t: %d resources are planned, want %d", complete, len(got.Resources), want)
+		}
+	}
 }
 
 // A panicking cluster panics when one kind is read.
