@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/evaluate"
@@ -25,7 +26,7 @@ var _ packages.Planner = planner{}
 // Plan implements packages.Planner.
 func (p planner) Plan(ctx context.Context, served *packages.Candidate, next packages.Candidate, progress func(done, all int)) (packages.Impact, error) {
 	m := p.manager
-	ctx = worker.WithPlan(ctx)
+	ctx = logr.NewContext(worker.WithPlan(ctx), logr.Discard()) // what happens in memory has not happened
 	namespace := m.options.CustomResourceNamespace
 	if next.Program.Meta().ClusterScoped {
 		namespace = ""

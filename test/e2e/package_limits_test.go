@@ -86,3 +86,44 @@ func TestARevisionWithinItsLimitIsTakenOver(t *testing.T) {
 	p.Expect("Ready", "True", "Served")
 	s.ExpectData("note-shop", "version", "b")
 }
+
+// countingNote is a note whose #Spec has a number, with more data.
+func countingNote(p *harness.PackageObject, version, data string) map[string]any {
+	head := strings.Replace(p.Text(""), `import "operetta.dev/schemas/operator"`, "import (\n\t\"list\"\n\t\"operetta.dev/schemas/operator\"\n)", 1)
+	body := strings.NewReplacer(`#Spec: text: string | *"none"`, `#Spec: {text: string | *"none", n?: int}`, `version: "`+version+`"`, `version: "`+version+`", `+data).Replace(note(version))
+	return map[string]any{"source": map[string]any{"inline": map[string]any{p.Name + ".cue": head + body}}}
+}
+
+func TestARevisionThatNobodyCanEvaluateForAResourceIsHeldBack(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	o := s.StartPackageOperator()
+	p := s.NewPackageObject("objendless")
+	limited := func(version, data string, most int64) *unstructured.Unstructured {
+		spec := countingNote(p, version, data)
+		spec["limits"] = map[string]any{"maxDelete": most}
+		return p.Object(spec)
+	}
+	once := `if cr.spec.n != _|_ {n: "\(len(list.Range(0, 1, 1)))"}`
+	endless := `if cr.spec.n != _|_ for a in list.Range(0, cr.spec.n, 1) for b in list.Range(0, cr.spec.n, 1) for c in list.Range(0, cr.spec.n, 1) {"k\(a)-\(b)-\(c)": "v"}`
+	p.Apply(limited("a", once, 0))
+	p.Expect("Ready", "True", "Served")
+	for name, spec := range map[string]map[string]any{"quick": {}, "slow": {"n": int64(3000)}} {
+		s.ExpectResourceReady(s.Create(p.Thing(s.Env, name, spec)))
+	}
+	p.Apply(limited("b", endless, 0))
+	held := p.Expect("Ready", "False", "LimitExceeded", "1 more of which that cannot be decided")
+	if listed := fmt.Sprint(harness.Field(held, "status", "plan", "objects")); !strings.Contains(listed, "note-slow") || strings.Contains(listed, "note-quick") {
+		t.Errorf("the list is %s", listed)
+	}
+	// The version that is served goes on, for the namespace of the plan as well.
+	s.Patch(p.Thing(s.Env, "slow", nil), harness.Spec(map[string]any{"text": "c"}))
+	s.ExpectData("note-slow", "text", "c")
+	s.ExpectData("note-slow", "version", "a")
+	if strings.Contains(o.Log.From(0), "beyond its limit") {
+		t.Error("a version that is not served was evaluated as if it were")
+	}
+	p.Apply(limited("b", endless, 1))
+	p.Expect("Ready", "True", "Served")
+	s.ExpectData("note-quick", "version", "b")
+}
