@@ -37,12 +37,13 @@ templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoVa
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
-serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
+serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|AWorkerThatDoesNotAnswerIsALine|NoCommandPrintsWhatATerminalActsUpon|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
-# about what is printed, and one that is in neither list runs with the race detector, too.
-printing='^TestScripts/(.+_.+|colour|crd|graph|install|plan|render|resource|scope|secrets|usage|version|vet)$'
-# How long each fuzz target is fed. Whoever changes a decoder gives it more.
-fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
+# about what is printed, and one that is not listed runs with the race detector.
+printing='^TestScripts/(.+_.+|colour|crd|graph|import|init|inputs|install|plan|rbac|render|report|resource|scope|secrets|usage|version|vet|why)$'
+# How long each fuzz target is fed. Whoever changes a decoder gives it more, and so does the stage long.
+fuzz_time=${OPERETTA_FUZZ_TIME:-6s}
+long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}
 # Packages that the stage unit tests and vets as well are not vetted again, which with the race detector would be from
 # scratch.
 vetted=-vet=off
@@ -73,10 +74,20 @@ stage_lint() { make lint; }
 stage_build() { make build; }
 stage_unit() {
 	local -x $collector
-	# A lane has the stage that runs the sweeps at full length; without it, here is a sample of each.
-	local skip='^$'
-	[ -z "${OPERETTA_LANE:-}" ] || skip="$sweeps|$templates"
-	go_test "$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")" -skip "$skip" && (cd schemas/internal/k8sgen && go_test ./...)
+	local all failed=0
+	all=$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")
+	if [ -n "${OPERETTA_LANE:-}" ]; then
+		# A lane has the stages that run the other tests of these packages: race with the race detector, and
+		# sweep at full length. Without them, all run here, with a sample of each sweep.
+		local rest
+		rest=$(git grep -lE "${serial/#^/^func }" -- $(printf '%s/*_test.go ' $race) | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+		go vet $race || failed=1
+		go_test "$rest" $vetted -run "$serial|$printing" -skip "$templates" || failed=1
+		all=$(grep -vxF "$(go list $race)" <<<"$all")
+	fi
+	go_test "$all" || failed=1
+	(cd schemas/internal/k8sgen && go_test ./...) || failed=1
+	return $failed
 }
 stage_race() {
 	local -x $collector CGO_ENABLED=1
@@ -90,7 +101,7 @@ stage_fuzz() {
 	local targets failed=0
 	targets=$(git grep -oE '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | sed -E 's,/[^/]*:func , ,' | sort -u)
 	cut -d ' ' -f 1 <<<"$targets" | sort -u |
-		xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' go test -c -fuzz=Fuzz -o "$results/fuzzers/{}/" './{}' || failed=1
+		xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' go test -c -ldflags=-s -fuzz=Fuzz -o "$results/fuzzers/{}/" './{}' || failed=1
 	export fuzz_time cache
 	cache=$(go env GOCACHE)/fuzz/$(go list -m)
 	# A target may take what others leave to it: the time is what is set, and what it finds is kept.
@@ -108,7 +119,12 @@ stage_e2e() {
 	format=testname go_test ./test/attack -count=1 -timeout=30m || failed=1
 	return $failed
 }
-stage_long() { OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long"; }
+stage_long() {
+	local failed=0 fuzz_time=$long_fuzz_time
+	OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long" || failed=1
+	stage_fuzz || failed=1
+	return $failed
+}
 
 gotestsum=$PWD/bin/gotestsum
 
