@@ -31,7 +31,7 @@ race='./cmd/operetta ./engine/admission ./engine/cluster ./engine/compile ./engi
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
 sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
-# Tests that compare templates and workers with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each
+# Tests that compare templates and workers with CUE: 6,000 sessions of packages here, and 14,000 of forms. Each
 # has an evaluator of its own, so there is nothing that could race.
 templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoValue)'
 # Tests that take minutes when they are told to.
@@ -94,7 +94,7 @@ stage_race() {
 	go_test "$race" $vetted -race -skip "$sweeps|$templates|$serial|$printing"
 }
 stage_sweep() {
-	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=9000
+	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=6000
 	go_test './engine/reconcile ./engine/evaluate ./test/eval' $vetted -run "$sweeps|$templates"
 }
 stage_fuzz() {
