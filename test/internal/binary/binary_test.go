@@ -13,9 +13,14 @@ import (
 func TestAProgramIsLinkedOnceAndWhoeverHasItKeepsIt(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "m"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	write(t, root, "go.mod", "module example.com/m\n\ngo 1.24\n")
 	first, second, third := filepath.Join(root, "first"), filepath.Join(root, "second"), filepath.Join(root, "third")
-	says := func(text string) { write(t, root, "main.go", "package main\n\nfunc main() { println(\""+text+"\") }\n") }
+	says := func(text string) {
+		write(t, root, filepath.Join("m", "main.go"), "package main\n\nfunc main() { println(\""+text+"\") }\n")
+	}
 
 	says("before")
 	build(t, root, first)
@@ -38,7 +43,7 @@ func TestAProgramIsLinkedOnceAndWhoeverHasItKeepsIt(t *testing.T) {
 
 func build(t *testing.T, root, to string) {
 	t.Helper()
-	if err := binary.To(t.Context(), root, to, "."); err != nil {
+	if err := binary.To(t.Context(), root, to, "./m"); err != nil {
 		t.Fatal(err)
 	}
 }
