@@ -115,6 +115,7 @@ func newInstall(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			noteUnserved(s, all)
 			if f.argocd {
 				check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
 				if err != nil {
@@ -156,11 +157,11 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 		return nil, err
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
 	out, err := f.installation(r.found)
 	if err != nil {
 		return nil, err
 	}
-	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
@@ -222,9 +223,9 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 	}
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(found)+1)
 	var kinds []schema.GroupKind
-	for _, f := range found {
-		crds = append(crds, f.CRD)
-		kinds = append(kinds, f.Kinds...)
+	for _, one := range found {
+		crds = append(crds, f.run.Convert(one.CRD))
+		kinds = append(kinds, one.Kinds...)
 	}
 	out, err := crdManifests(slices.Concat(crds, []*apiextensionsv1.CustomResourceDefinition{patches}, own))
 	if err != nil {
