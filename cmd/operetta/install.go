@@ -95,17 +95,8 @@ func newInstall(s streams) *cobra.Command {
   operetta install ./cue/webapp -n team-a --service-account team-a/operetta`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if slices.Contains(f.policies.Operators, "") {
-				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
-			}
-			if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
-				return usageError{fmt.Errorf("--package-selector: %w", err)}
-			}
-			if f.run.Replicas < 1 {
-				return usageError{errors.New("--replicas: there is at least one")}
-			}
-			if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
-				return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
+			if err := f.check(); err != nil {
+				return err
 			}
 			if err := f.checkChart(cmd); err != nil {
 				return err
@@ -140,6 +131,23 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	optionalChoiceFlag(cmd, (*string)(&f.run.Webhooks), "webhooks", "also print admission webhooks, whose certificate the operator makes, or cert-manager; off by default", string(install.Operator), string(install.CertManager))
 	return cmd
+}
+
+// check errors if the flags contradict each other.
+func (f *installFlags) check() error {
+	if slices.Contains(f.policies.Operators, "") {
+		return usageError{errors.New("--operator-user: name the user that the operator acts as")}
+	}
+	if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
+		return usageError{fmt.Errorf("--package-selector: %w", err)}
+	}
+	if f.run.Replicas < 1 {
+		return usageError{errors.New("--replicas: there is at least one")}
+	}
+	if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
+		return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
+	}
+	return nil
 }
 
 // manifests returns what is installed.
