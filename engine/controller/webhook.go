@@ -128,7 +128,7 @@ func (o Options) ConversionWebhook() *apiextensionsv1.WebhookClientConfig {
 		}}
 	}
 	host, _, err := net.SplitHostPort(o.WebhookAddress)
-	if err != nil || host == "" {
+	if err != nil || host == "" || net.ParseIP(host).IsUnspecified() {
 		return nil
 	}
 	return &apiextensionsv1.WebhookClientConfig{URL: new("https://" + o.WebhookAddress + path)}
